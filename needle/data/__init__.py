@@ -1,0 +1,1 @@
+"""Data: toy problems in the plane."""
