@@ -1,0 +1,50 @@
+# Everything a person does with this repository. Only python3 (with venv and pip) and make are presumed;
+# `PYTHON=python3.12 make …` picks another Python for .venv.
+.DEFAULT_GOAL := help
+export PYTHON ?= python3
+
+READY := .venv/.ready
+RUN := .venv/bin/python -m
+PYTEST_FLAGS ?=
+LAB_FLAGS ?=
+
+.PHONY: help app lab test test-slow check format bench pictures lock setup
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+app: $(READY)  ## start the playground and print its address
+	$(RUN) streamlit run app.py
+
+lab: $(READY)  ## open the lectures in JupyterLab
+	$(RUN) jupyterlab --notebook-dir=notebooks $(LAB_FLAGS)
+
+test: $(READY)  ## run all tests but the slow ones
+	$(RUN) pytest $(PYTEST_FLAGS)
+
+test-slow: $(READY)  ## run the slow tests
+	$(RUN) pytest -m slow $(PYTEST_FLAGS)
+
+check: $(READY)  ## check format, lint, types and that floors import only from below
+	$(RUN) ruff format --check
+	$(RUN) ruff check
+	$(RUN) mypy
+	$(RUN) pytest -q tests/test_floors.py
+
+format: $(READY)  ## format the code and mend what the linter can
+	$(RUN) ruff format
+	$(RUN) ruff check --fix
+
+bench: $(READY)  ## time needle against NumPy (and torch where installed)
+	$(RUN) benchmarks
+
+pictures: $(READY)  ## draw the README's pictures anew
+	.venv/bin/python scripts/make_pictures.py
+
+lock:  ## refresh the exact versions in constraints.txt
+	@scripts/lock.sh
+
+setup: $(READY)  ## only make .venv and install into it
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh
