@@ -1,0 +1,40 @@
+"""What all tests share: repeatable randomness, and the wheel that a user would install."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# The same examples on every run, and no verdict from a slow machine's clock.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    """Start each test from the same state of NumPy's global random numbers."""
+    np.random.seed(0)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built offline from a copy that holds its sources only."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("needle", "viz", "playground"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
+    built = subprocess.run([*command, f"--wheel-dir={target}", source], capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (path,) = target.glob("*.whl")
+    return path

@@ -1,0 +1,84 @@
+"""environment.yml, pyproject.toml and constraints.txt name the same dependencies."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+
+# The one place that knows how conda-forge differs: another name, or None for what isn't needed there.
+CONDA_NAME = {
+    "graphviz": "python-graphviz",
+    "pygraphviz": None,  # python-graphviz brings Graphviz's `dot` itself
+}
+# Extras for those who change the code or own an NVIDIA GPU: `pip install` adds them to any environment.
+EXTRAS_WITHOUT_CONDA = {"cuda", "dev"}
+
+
+def split(requirement: str) -> tuple[str, str]:
+    """Split ``"numpy>=2.0"`` into ``("numpy", ">=2.0")``."""
+    name, bound = re.fullmatch(r"([A-Za-z0-9._-]+)(.*)", requirement).groups()
+    return name, bound
+
+
+def from_pyproject() -> dict[str, str]:
+    extras = PROJECT["optional-dependencies"]
+    assert extras.keys() >= EXTRAS_WITHOUT_CONDA
+    requirements = list(PROJECT["dependencies"])
+    for extra in extras.keys() - EXTRAS_WITHOUT_CONDA:
+        requirements += extras[extra]
+    bounds = {"python": PROJECT["requires-python"]}
+    for requirement in requirements:
+        name, bound = split(requirement)
+        if (conda_name := CONDA_NAME.get(name, name)) is not None:
+            bounds[conda_name] = bound
+    return bounds
+
+
+def from_environment() -> dict[str, str]:
+    text = (ROOT / "environment.yml").read_text()
+    dependencies = text.partition("\ndependencies:\n")[2]
+    entries = re.findall(r"^  - ([^:\s]+)$", dependencies, flags=re.MULTILINE)
+    return dict(split(entry) for entry in entries if entry != "pip")
+
+
+def test_environment_names_the_dependencies_and_bounds_of_pyproject() -> None:
+    assert from_environment() == from_pyproject()
+
+
+def test_environment_installs_the_checkout() -> None:
+    assert "- pip:\n      - --editable ." in (ROOT / "environment.yml").read_text()
+
+
+def test_a_dependency_has_one_bound() -> None:
+    bounds: dict[str, set[str]] = {}
+    for requirements in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
+        for name, bound in map(split, requirements):
+            bounds.setdefault(name, set()).add(bound)
+    assert {name: found for name, found in bounds.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("extra", ["", "notebooks", "app", "dev"])
+def test_constraints_pin_every_dependency_within_its_bound(extra: str) -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for requirement in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
+        name, bound = split(requirement)
+        assert bound.startswith(">=")
+        assert release(pins[name]) >= release(bound.removeprefix(">="))
+
+
+def release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def test_constraints_hold_neither_torch_nor_an_address() -> None:
+    text = (ROOT / "constraints.txt").read_text()
+    assert not re.search(r"^(torch|nvidia-|needle)", text, flags=re.MULTILINE)
+    assert "://" not in text
