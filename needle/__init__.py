@@ -1,0 +1,31 @@
+"""Needle: automatic differentiation to read, run and draw.
+
+>>> import needle as ndl
+>>> x = ndl.Tensor([1, 2, 3])
+>>> (x * x).sum().backward()
+>>> x.grad
+needle.Tensor([2. 4. 6.])
+"""
+
+from . import autograd, backend_ndarray, backend_selection, data, init, nn, ops, optim
+from .autograd import Tensor, TensorTuple, gradients, lazy, no_grad
+from .backend_selection import (
+    BACKEND,
+    NDArray,
+    all_devices,
+    array_api,
+    cpu,
+    cpu_numpy,
+    cuda,
+    default_device,
+)
+from .gradcheck import gradcheck
+from .init import ones, ones_like, zeros, zeros_like
+from .ops import *
+from .ops import __all__ as _ops
+
+__all__ = [
+    "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
+    "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "gradcheck", "gradients", "init", "lazy",
+    "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like", *_ops,
+]  # fmt: skip

@@ -1,0 +1,606 @@
+"""Tensors, the graph they remember, and reverse-mode automatic differentiation.
+
+A Tensor knows the operator that made it and its inputs: together the Tensors of a computation are a graph. `adjoints`
+walks that graph from an output back to its inputs and is the one place where reverse mode is written down; `backward`
+and `gradients` are a few lines on top of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import reduce
+from numbers import Real
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+
+from . import ops
+from .backend_selection import (
+    BACKEND,
+    NDArray,
+    array_from_numpy,
+    default_device,
+    full,
+    to_numpy,
+)
+from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
+
+__all__ = [
+    "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple", "TensorTupleOp",
+    "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients", "lazy", "no_grad",
+    "sum_node_list",
+]  # fmt: skip
+
+LAZY_MODE = False  # what holds outside `with lazy():`
+TENSOR_COUNTER = 0  # how many Values are alive
+
+
+class _Mode(NamedTuple):
+    lazy: bool | None  # None: as LAZY_MODE says
+    grad: bool
+
+
+_mode: ContextVar[_Mode] = ContextVar("needle_mode", default=_Mode(lazy=None, grad=True))
+
+
+@contextmanager
+def lazy(enabled: bool = True):
+    """Within this block, in this thread, only the graph is built: a value is computed when it is asked for.
+
+    ``lazy(False)`` is the other way round: eager within the block, whatever `LAZY_MODE` says.
+    """
+    token = _mode.set(_mode.get()._replace(lazy=enabled))
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+@contextmanager
+def no_grad():
+    """Within this block, in this thread, results are constants: no graph is kept."""
+    token = _mode.set(_mode.get()._replace(grad=False))
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+class Value:
+    """A node of the computational graph.
+
+    Attributes
+    ----------
+    op : Op or None
+        The operator that made it; None for a leaf.
+    inputs : sequence of Value
+        The operands of `op`; empty for a leaf.
+    requires_grad : bool
+        Whether gradients flow to it.
+    """
+
+    op: Op | None = None
+    inputs: Sequence[Value] = ()
+    num_outputs = 1
+    requires_grad = False
+
+    # What this node stands for: an array (in a TensorTuple: a tuple of arrays), or the Cell that will compute it.
+    _data = None
+    # What the inputs stood for when this node was built. A later write to an input does not change it.
+    _operands: Sequence = ()
+    # What `op` had computed, where a write to this node has taken its place.
+    _overwritten = None
+
+    def __new__(cls, *args, **kwargs):
+        global TENSOR_COUNTER
+        TENSOR_COUNTER += 1
+        return object.__new__(cls)
+
+    def __del__(self):
+        global TENSOR_COUNTER
+        TENSOR_COUNTER -= 1
+
+    @classmethod
+    def make_const(cls, data, *, requires_grad: bool = False):
+        """A leaf that holds `data`: an array (for a TensorTuple: a tuple of arrays), not copied, or what a Value holds."""
+        value = cls.__new__(cls)
+        value._data = data._data if isinstance(data, Value) else data
+        value.inputs = []
+        value.requires_grad = requires_grad
+        return value
+
+    @classmethod
+    def make_from_op(cls, op: Op, inputs: Sequence[Value]):
+        """The node ``op(*inputs)``, computed at once or, in lazy mode, when it is asked for.
+
+        A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be freed.
+        """
+        global TENSOR_COUNTER
+        TENSOR_COUNTER += 1
+        value = object.__new__(cls)
+        value.op = op
+        value.inputs = inputs
+        try:
+            value._operands = [x._data for x in inputs]
+        except AttributeError:
+            raise _not_a_value(op, inputs) from None
+
+        mode = _mode.get()
+        if (LAZY_MODE if mode.lazy is None else mode.lazy) or op.deferred:
+            value._data = _deferred(op, value._operands, inputs)
+        else:
+            value.realize_cached_data()
+
+        if mode.grad:
+            for x in inputs:
+                if x.requires_grad:
+                    value.requires_grad = op.differentiable
+                    return value
+        if op.deferred:
+            return value
+        value.op = None
+        value.inputs = []
+        value._operands = ()
+        return value
+
+    def realize_cached_data(self):
+        """The array of this node, computed now if it was not before."""
+        data = self._data
+        if data is None:
+            arrays = [x.realize() if type(x) is Cell else x for x in self._operands]
+            try:
+                data = self._data = self.op.compute(*arrays)
+            except Exception as error:
+                raise _explained(error, self.op, self.inputs, arrays) from None
+        elif type(data) is Cell:
+            data = self._data = data.realize()
+        return data
+
+    @property
+    def cached_data(self):
+        """The array of this node; None if it is lazy and not computed yet."""
+        data = self._data
+        return data.data if type(data) is Cell else data
+
+    @cached_data.setter
+    def cached_data(self, data):
+        self._write(data)
+
+    def _write(self, data):
+        if self.op is not None and self._overwritten is None:
+            self._overwritten = self._data
+        self._data = data
+
+    def is_leaf(self) -> bool:
+        """Whether no operator made this node."""
+        return self.op is None
+
+    def _as_built(self):
+        """This node; or, where it or an input was written to since it was built, a stand-in as it was then."""
+        operands = self._operands
+        written = [_replaced(x, operand) for x, operand in zip(self.inputs, operands, strict=True)]
+        if self._overwritten is None and not any(written):
+            return self
+        node = object.__new__(type(self))
+        global TENSOR_COUNTER
+        TENSOR_COUNTER += 1
+        node.op, node._operands, node.requires_grad = self.op, operands, self.requires_grad
+        node._data = self._data if self._overwritten is None else self._overwritten
+        node.inputs = [
+            _before_write(x, operand) if changed else x
+            for x, operand, changed in zip(self.inputs, operands, written, strict=True)
+        ]
+        return node
+
+
+def _replaced(value: Value, operand) -> bool:
+    data = value._data
+    return data is not operand and not (type(operand) is Cell and operand.data is data)
+
+
+def _before_write(value: Value, operand):
+    """What `value` was before it was written to, differentiable with respect to `value`."""
+    earlier = type(value).make_const(operand, requires_grad=value.requires_grad)
+    earlier.op, earlier.inputs, earlier._operands = ops.Identity(), [value], [operand]
+    return earlier
+
+
+def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
+    """A Cell for ``op(*operands)``; the result itself where the operator cannot say its shape beforehand."""
+    try:
+        spec = op.infer(*[x.spec if type(x) is Cell else x for x in operands])
+        if spec is None:
+            return op.compute(*[x.realize() if type(x) is Cell else x for x in operands])
+    except Exception as error:
+        error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
+        raise
+    return Cell(op, operands, spec)
+
+
+def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:
+    """What to raise where `op` failed: what `infer` says of the operands, else `error`. It carries `op` and `inputs`."""
+    try:
+        op.infer(*arrays)
+    except Exception as clearer:
+        error = clearer
+    error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
+    return error
+
+
+def _not_a_value(op: Op, inputs: Sequence) -> TypeError:
+    index, odd = next((i, x) for i, x in enumerate(inputs) if not isinstance(x, Value))
+    return TypeError(
+        f"{type(op).__name__}: operand {index} is a {type(odd).__name__}, not a Tensor; wrap it: needle.Tensor(...)"
+    )
+
+
+class TensorTuple(Value):
+    """A tuple of Tensors as one node, for operators with several results."""
+
+    @property
+    def specs(self) -> Sequence:
+        """For each Tensor something that has its `shape`, `dtype` and `device`; nothing is computed."""
+        return self._data.spec if type(self._data) is Cell else self._data
+
+    def __len__(self) -> int:
+        return len(self.specs)
+
+    def __getitem__(self, index: int):
+        return ops.tuple_get_item(self, index)
+
+    def __iter__(self):
+        return iter(self.tuple())
+
+    def tuple(self) -> tuple[Tensor, ...]:
+        """The Tensors, one by one."""
+        return tuple([self[i] for i in range(len(self))])
+
+    def __add__(self, other):
+        if not isinstance(other, TensorTuple):
+            return NotImplemented
+        if len(self) != len(other):
+            raise ValueError(f"TensorTuple +: lengths {len(self)} and {len(other)} differ")
+        return ops.make_tuple(*[a + b for a, b in zip(self, other, strict=True)])
+
+    def detach(self) -> TensorTuple:
+        """The same values as constants, without history."""
+        return TensorTuple.make_const(self)
+
+    def numpy(self) -> tuple[np.ndarray, ...]:
+        """The values, as a tuple of NumPy arrays (copies)."""
+        return tuple([to_numpy(array) for array in self.realize_cached_data()])
+
+    def __repr__(self) -> str:
+        return f"needle.TensorTuple{self.tuple()!r}"
+
+
+class Tensor(Value):
+    """An array that remembers how it was computed.
+
+    Parameters
+    ----------
+    array : scalar, nested list, numpy.ndarray, NDArray or Tensor
+        The values; they are copied.
+    device : Device, optional
+        Where the values live: that of `array` if it has one, else `default_device()`.
+    dtype : str or numpy.dtype, optional
+        By default that of `array` if it is a Tensor or an NDArray, else float32
+        (under ``NEEDLE_BACKEND=np``: whatever NumPy makes of `array`).
+    requires_grad : bool
+        Whether gradients flow to it. Default: True.
+
+    Attributes
+    ----------
+    grad : Tensor or None
+        Set by `backward`: the derivative of the output with respect to this Tensor; None before.
+    """
+
+    grad: Tensor | None = None
+
+    # NumPy's operators step back, so that ``ndarray + tensor`` is a Tensor and not an array of Tensors.
+    __array_ufunc__ = None
+
+    def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
+        self.inputs = []
+        self.requires_grad = requires_grad
+        if isinstance(array, Tensor):
+            if (device is None or device == array.device) and (dtype is None or dtype == array.dtype):
+                self._data = array._data
+                return
+            device, dtype = device or array.device, dtype or array.dtype
+            array = array.numpy()
+        elif BACKEND == "nd" and isinstance(array, NDArray):
+            device, dtype = device or array.device, dtype or array.dtype
+            array = to_numpy(array)
+        self._data = array_from_numpy(_as_numpy(array), dtype=dtype, device=device or default_device())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._data.dtype
+
+    @property
+    def device(self):
+        return self._data.device if BACKEND == "nd" else default_device()
+
+    @property
+    def ndim(self) -> int:
+        return len(self._data.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self._data.shape)
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array (a copy)."""
+        return to_numpy(self.realize_cached_data())
+
+    @property
+    def data(self) -> Tensor:
+        """The value as a constant, without history; assigning to it replaces the value and leaves the graph as it is.
+
+        What was computed before the assignment, and gradients of it, keep the value from before.
+        """
+        return self.detach()
+
+    @data.setter
+    def data(self, value):
+        value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
+        if value.dtype != self.dtype or value.shape != self.shape:
+            raise ValueError(
+                f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value {value.dtype} of shape "
+                f"{value.shape}; convert the value, or make a new Tensor"
+            )
+        self._write(value._data)
+
+    def detach(self) -> Tensor:
+        """A constant with the same value and no history; nothing is copied, nothing is computed."""
+        return Tensor.make_const(self)
+
+    def to(self, device) -> Tensor:
+        """This Tensor on another device (itself if it is there already); differentiable."""
+        return self if device == self.device else ops.to_device(self, device)
+
+    def astype(self, dtype) -> Tensor:
+        """This Tensor in another dtype (itself if it has it already); differentiable."""
+        return self if dtype == self.dtype else ops.cast(self, dtype)
+
+    def backward(self, out_grad: Tensor | None = None, create_graph: bool = True) -> None:
+        """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor by that node.
+
+        Gradients of an earlier call are replaced, not added to.
+
+        Parameters
+        ----------
+        out_grad : Tensor of this Tensor's shape, optional
+            The vector of the vector-Jacobian product. Default: ones.
+        create_graph : bool
+            True: gradients stay connected to the graph and can be differentiated or drawn.
+            False: gradients are constants, and all memory is free as soon as this Tensor is.
+        """
+        if create_graph:
+            compute_gradient_of_variables(self, out_grad)
+        else:
+            with no_grad():
+                compute_gradient_of_variables(self, out_grad)
+
+    def __repr__(self) -> str:
+        return f"needle.Tensor({np.array2string(self.numpy(), prefix='needle.Tensor(')})"
+
+    def __add__(self, other):
+        if isinstance(other, Tensor):
+            return ops.add(self, other)
+        if isinstance(other, Real):
+            return ops.add_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.add(self, other)
+
+    __radd__ = __add__
+
+    def __mul__(self, other):
+        if isinstance(other, Tensor):
+            return ops.multiply(self, other)
+        if isinstance(other, Real):
+            return ops.mul_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other):
+        if isinstance(other, Real):
+            return ops.add_scalar(self, -other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.add(self, ops.negate(other))
+
+    def __rsub__(self, other):
+        return ops.negate(self) + other
+
+    def __truediv__(self, other):
+        if isinstance(other, Real):
+            return ops.divide_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.divide(self, other)
+
+    def __rtruediv__(self, other):
+        return NotImplemented if (other := _operand(other, self)) is None else ops.divide(other, self)
+
+    def __pow__(self, other):
+        if isinstance(other, Real):
+            return ops.power_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.power(self, other)
+
+    def __rpow__(self, other):
+        return NotImplemented if (other := _operand(other, self)) is None else ops.power(other, self)
+
+    def __matmul__(self, other):
+        return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(other, self)
+
+    def __neg__(self):
+        return ops.negate(self)
+
+    def matmul(self, other) -> Tensor:
+        return self @ other
+
+    def sum(self, axes=None) -> Tensor:
+        return ops.summation(self, axes)
+
+    def mean(self, axes=None) -> Tensor:
+        return ops.mean(self, axes)
+
+    def max(self, axes=None) -> Tensor:
+        return ops.max(self, axes)
+
+    def broadcast_to(self, shape) -> Tensor:
+        return ops.broadcast_to(self, shape)
+
+    def reshape(self, shape) -> Tensor:
+        return ops.reshape(self, shape)
+
+    def transpose(self, axes=None) -> Tensor:
+        return ops.transpose(self, axes)
+
+    def permute(self, axes) -> Tensor:
+        return ops.permute(self, axes)
+
+
+def _as_numpy(array) -> np.ndarray:
+    """What a user gave as numbers, as a NumPy array of numbers."""
+    try:
+        result = np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"Tensor: rows of different lengths are not an array ({error})") from None
+    if result.dtype.kind not in "biuf":
+        raise TypeError(f"Tensor: needs numbers, got {type(array).__name__} {array!r:.60}")
+    return result
+
+
+def _operand(other, tensor: Tensor) -> Tensor | None:
+    """`other` as an operand beside `tensor`: numbers and arrays become constants there; None if it is neither."""
+    if isinstance(other, Tensor):
+        return other
+    if isinstance(other, (Real, list, np.ndarray, NDArray)):
+        dtype = tensor.dtype if tensor.dtype.kind == "f" else None
+        return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
+    return None
+
+
+class Adjoint(NamedTuple):
+    """What reverse mode finds at one node.
+
+    Attributes
+    ----------
+    node : Value
+    partials : list of (Value or None, Value)
+        One partial adjoint per use of the node, with the consumer it came through (None: it is the output's seed).
+    total : Value
+        Their sum: the derivative of the output with respect to `node`.
+    """
+
+    node: Value
+    partials: list[tuple[Value | None, Value]]
+    total: Value
+
+
+def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint]:
+    """Reverse-mode automatic differentiation, node by node.
+
+    Every node that leads to `output` and requires a gradient is visited in reverse topological order: when it is its
+    turn, all its consumers have been, so that all its partial adjoints are there to be summed. Then its operator's
+    `gradient` turns the sum into one partial adjoint for each of its inputs.
+
+    Parameters
+    ----------
+    output : Tensor
+    out_grad : Tensor of the shape of `output`, optional
+        The adjoint to begin with. Default: ones, for which the totals are the derivatives of ``output.sum()``.
+
+    Yields
+    ------
+    Adjoint
+
+    Raises
+    ------
+    RuntimeError
+        If `output` does not require a gradient.
+    ValueError
+        If `out_grad` has another shape than `output`.
+    """
+    if not output.requires_grad:
+        raise RuntimeError(
+            "backward: this Tensor does not require a gradient; it is a constant, detached or made under no_grad(), "
+            "or none of the Tensors it was computed from has requires_grad=True"
+        )
+    if out_grad is None:
+        out_grad = Tensor.make_const(full(output.shape, 1, dtype=output.dtype, device=output.device))
+    else:
+        out_grad = _operand(out_grad, output)
+        if not _mode.get().grad:
+            out_grad = out_grad.detach()
+        if out_grad.shape != output.shape:
+            raise ValueError(f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}")
+
+    partials_of: dict[Value, list[tuple[Value | None, Value]]] = {output: [(None, out_grad)]}
+    for node in reversed(find_topo_sort([output])):
+        partials = partials_of.pop(node, None)
+        if partials is None:
+            continue  # it requires no gradient, or the output does not depend on it smoothly
+        total = sum_node_list([partial for _, partial in partials])
+        yield Adjoint(node, partials, total)
+        if node.op is None:
+            continue
+        for x, partial in zip(node.inputs, node.op.gradient_as_tuple(total, node._as_built()), strict=True):
+            if x.requires_grad and partial is not None:
+                partials_of.setdefault(x, []).append((node, partial))
+
+
+def sum_node_list(node_list: Sequence[Value]) -> Value:
+    """The sum of Values, as a graph; of a single one, that one itself."""
+    if isinstance(node_list[0], TensorTuple):
+        return ops.sum_tuples(node_list)
+    return reduce(add, node_list)
+
+
+def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:
+    """Set `grad` on every node that leads to `output_tensor` and requires it."""
+    for node, _, total in adjoints(output_tensor, out_grad):
+        node.grad = total
+
+
+def gradients(
+    output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None = None
+) -> list[Tensor]:
+    """The derivatives of ``output.sum()`` with respect to `inputs`; no `grad` attribute is read or written.
+
+    Parameters
+    ----------
+    output : Tensor
+    inputs : sequence of Tensor
+        Leaves or nodes on the way.
+    out_grad : Tensor of the shape of `output`, optional
+        The vector of the vector-Jacobian product. Default: ones.
+
+    Returns
+    -------
+    list of Tensor
+        One per input, of its shape, connected to the graph (constants under `no_grad`). Zeros where `output` does not
+        depend on the input.
+    """
+    wanted = dict.fromkeys(inputs)
+    for node, _, total in adjoints(output, out_grad):
+        if node in wanted:
+            wanted[node] = total
+    return [
+        Tensor.make_const(full(x.shape, 0, dtype=x.dtype, device=x.device)) if wanted[x] is None else wanted[x]
+        for x in inputs
+    ]
+
+
+TensorOp.out = Tensor
+TensorTupleOp.out = TensorTuple

@@ -1,0 +1,99 @@
+"""Gradients checked against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .autograd import Tensor, gradients
+
+
+def gradcheck(
+    f: Callable[..., Tensor], *tensors: Tensor, order: int = 2, eps: float = 1e-5, tol: float = 1e-6
+) -> bool:
+    """Compare the gradients of `f` with central differences, in float64.
+
+    The derivative of a random weighted sum of ``f(*tensors)`` by each element x is compared with
+    (f(x + eps) - f(x - eps)) / (2 eps), whose error is of order eps², plus rounding of order 1e-16 / eps. For order 2 the
+    same is then done for the gradients themselves.
+
+    Parameters
+    ----------
+    f : callable
+        Takes Tensors, returns a Tensor; the same result for the same values (no fresh randomness).
+    *tensors : Tensor
+        Where to check; taken as float64, never changed. Stay away from kinks such as relu at 0.
+    order : int
+        How many derivatives are checked.
+    eps : float
+        The step of the differences.
+    tol : float
+        The allowed difference where derivatives are below 1, the allowed relative difference where they are above.
+
+    Returns
+    -------
+    bool
+        True.
+
+    Raises
+    ------
+    AssertionError
+        At the first element that differs: which argument, which index, expected, got.
+    """
+    values = [t.numpy().astype(np.float64) for t in tensors]
+    devices = [t.device for t in tensors]
+    rng = np.random.default_rng(0)
+
+    def leaves(arrays: Sequence[np.ndarray]) -> list[Tensor]:
+        return [Tensor(a, device=d, dtype="float64") for a, d in zip(arrays, devices, strict=True)]
+
+    def weighted_sum(*args: Tensor) -> Tensor:
+        out = f(*args)
+        return (out * weights.reshape(out.shape)).sum()
+
+    shape = f(*leaves(values)).shape
+    weights_array = rng.uniform(0.5, 1.5, size=shape) * rng.choice([-1.0, 1.0], size=shape)
+    weights = Tensor(weights_array, device=devices[0] if devices else None, dtype="float64", requires_grad=False)
+    _compare(weighted_sum, values, leaves, eps, tol)
+    if order > 1:
+        for i in range(len(tensors)):
+
+            def gradient_of_argument(*args: Tensor, i: int = i) -> Tensor:
+                return _gradients(weighted_sum(*args), args)[i]
+
+            try:
+                gradcheck(gradient_of_argument, *leaves(values), order=order - 1, eps=eps, tol=tol)
+            except AssertionError as error:
+                raise AssertionError(f"in the gradient by argument {i}: {error}") from None
+    return True
+
+
+def _gradients(output: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """The gradients of `output`: zeros where it is a constant, as the gradient of a linear function is."""
+    return gradients(output, inputs) if output.requires_grad else [x.detach() * 0 for x in inputs]
+
+
+def _compare(f, values, leaves, eps, tol):
+    """Raise AssertionError where the gradients of the scalar function `f` at `values` differ from central differences."""
+    arguments = leaves(values)
+    found = [g.numpy() for g in _gradients(f(*arguments), arguments)]
+    for number, value in enumerate(values):
+        if found[number].shape != value.shape:
+            raise AssertionError(
+                f"argument {number}: its shape is {value.shape}, its gradient's {found[number].shape}"
+            )
+        for index in np.ndindex(value.shape):
+            results = []
+            for step in (eps, -eps):
+                moved = [v.copy() for v in values]
+                moved[number][index] += step
+                results.append(float(f(*leaves(moved)).numpy()))
+            expected = (results[0] - results[1]) / (2 * eps)
+            got = float(found[number][index])
+            rounding = 1e-15 * max(map(abs, results)) / eps
+            if not abs(got - expected) <= tol * max(1.0, abs(expected)) + rounding:
+                raise AssertionError(
+                    f"argument {number}, index {index}: expected {expected:.10g} (central difference), got {got:.10g} "
+                    "(backward)"
+                )

@@ -1,0 +1,85 @@
+"""Constant and random Tensors.
+
+Common parameters: `*shape`, the sizes; `device` (default: `default_device()`); `dtype`; `requires_grad`; and for random
+numbers `rng`, a `numpy.random.Generator` (default: NumPy's global state, which ``numpy.random.seed`` sets).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..autograd import Tensor
+from ..backend_selection import default_device, to_numpy
+
+
+def rand(*shape, low=0.0, high=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
+    """Uniform random numbers in [low, high)."""
+    device = default_device() if device is None else device
+    array = device.rand(*shape, dtype=dtype, rng=rng) * (high - low) + low
+    return Tensor.make_const(array, requires_grad=requires_grad)
+
+
+def randn(*shape, mean=0.0, std=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
+    """Normal random numbers."""
+    device = default_device() if device is None else device
+    array = device.randn(*shape, dtype=dtype, rng=rng) * std + mean
+    return Tensor.make_const(array, requires_grad=requires_grad)
+
+
+def randb(*shape, p=0.5, device=None, dtype="bool", requires_grad=False, rng=None) -> Tensor:
+    """True (1) with probability `p`, else False (0)."""
+    device = default_device() if device is None else device
+    uniform = to_numpy(device.rand(*shape, rng=rng))
+    return Tensor(uniform <= p, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def constant(*shape, c=1.0, device=None, dtype="float32", requires_grad=False) -> Tensor:
+    """`c` everywhere."""
+    device = default_device() if device is None else device
+    return Tensor.make_const(device.full(shape, c, dtype=dtype), requires_grad=requires_grad)
+
+
+def ones(*shape, device=None, dtype="float32", requires_grad=False) -> Tensor:
+    """1 everywhere."""
+    return constant(*shape, c=1.0, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def zeros(*shape, device=None, dtype="float32", requires_grad=False) -> Tensor:
+    """0 everywhere."""
+    return constant(*shape, c=0.0, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
+    """For each label in `i` a row of `n` numbers: 1 at the label, 0 elsewhere.
+
+    Parameters
+    ----------
+    n : int
+        How many classes.
+    i : Tensor or array of integers 0 to n - 1
+        Labels of shape (k,); the result has shape (k, n).
+
+    Raises
+    ------
+    ValueError
+        If a label is not one of 0 to n - 1.
+    """
+    if isinstance(i, Tensor):
+        device = device or i.device
+        i = i.numpy()
+    i = np.asarray(i)
+    device = default_device() if device is None else device
+    labels = i.astype(np.int64)
+    if i.size and ((labels != i).any() or labels.min() < 0 or labels.max() >= n):
+        raise ValueError(f"one_hot: labels must be integers from 0 to {n - 1}, got {i.min()} to {i.max()}")
+    return Tensor.make_const(device.one_hot(n, labels, dtype=dtype), requires_grad=requires_grad)
+
+
+def zeros_like(a, *, device=None, requires_grad=False) -> Tensor:
+    """Zeros of the shape and dtype of `a`, on its device."""
+    return zeros(*a.shape, device=device or a.device, dtype=a.dtype, requires_grad=requires_grad)
+
+
+def ones_like(a, *, device=None, requires_grad=False) -> Tensor:
+    """Ones of the shape and dtype of `a`, on its device."""
+    return ones(*a.shape, device=device or a.device, dtype=a.dtype, requires_grad=requires_grad)

@@ -1,0 +1,91 @@
+"""Softmax and its kin. The maximum is subtracted before `exp`, so that nothing overflows; the result is the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backend_selection import elementwise
+from ..graph import Spec, TensorOp
+from .families import Reduction, common_device, normalize_axes, result_dtype
+from .ops_mathematic import exp
+
+
+def shifted(a, axes):
+    """``a - top`` and ``top``, the maximum of the array `a` along `axes`, which are kept with size 1."""
+    top = a.max(axis=axes, keepdims=True)
+    if top.dtype.kind == "f":  # inf - inf is not a number, so the shift stays finite
+        limit = float(np.finfo(top.dtype).max)
+        top = elementwise("minimum", elementwise("maximum", top, -limit), limit)
+    return elementwise("subtract", a, top), top
+
+
+class LogSumExp(Reduction):
+    def infer(self, a):
+        shape = self.kept_shape(a.shape, keep=False)
+        return Spec(shape, result_dtype("exp", a), common_device("logsumexp", [a]))
+
+    def compute(self, a):
+        axes = normalize_axes("logsumexp", self.axes, len(a.shape))
+        below, top = shifted(a, axes)
+        total = elementwise("exp", below).sum(axis=axes, keepdims=True)
+        return elementwise("add", elementwise("log", total), top).reshape(self.kept_shape(a.shape, keep=False))
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        return self.spread(out_grad, a.shape) * softmax(a, self.axes)
+
+
+def logsumexp(a, axes=None):
+    """log(sum(exp(a))) over `axes`: None (all), an int or a tuple."""
+    return LogSumExp(axes)(a)
+
+
+class Softmax(TensorOp):
+    def __init__(self, axes: int | tuple[int, ...] | None = -1):
+        self.axes = axes
+
+    def infer(self, a):
+        normalize_axes("softmax", self.axes, len(a.shape))
+        return Spec(a.shape, result_dtype("exp", a), a.device)
+
+    def compute(self, a):
+        axes = normalize_axes("softmax", self.axes, len(a.shape))
+        powers = elementwise("exp", shifted(a, axes)[0])
+        return elementwise("divide", powers, powers.sum(axis=axes, keepdims=True))
+
+    def gradient(self, out_grad, node):
+        weighted = out_grad * node
+        return weighted - node * sum_kept(weighted, self.axes)
+
+
+def softmax(a, axes=-1):
+    """exp(a) / sum(exp(a)) over `axes` (an int, a tuple or None: all); by default the last."""
+    return Softmax(axes)(a)
+
+
+class LogSoftmax(TensorOp):
+    """log(softmax(a)) over the last axis."""
+
+    def infer(self, a):
+        normalize_axes("logsoftmax", -1, len(a.shape))
+        return Spec(a.shape, result_dtype("exp", a), a.device)
+
+    def compute(self, a):
+        below, _ = shifted(a, (-1,))
+        total = elementwise("exp", below).sum(axis=(-1,), keepdims=True)
+        return elementwise("subtract", below, elementwise("log", total))
+
+    def gradient(self, out_grad, node):
+        return out_grad - exp(node) * sum_kept(out_grad, -1)
+
+
+def logsoftmax(a):
+    """log(softmax(a)) over the last axis."""
+    return LogSoftmax()(a)
+
+
+def sum_kept(a, axes):
+    """The sum over `axes`, which stay as axes of size 1."""
+    total = a.sum(axes)
+    axes = normalize_axes("sum", axes, len(a.shape))
+    return total.reshape(tuple(1 if i in axes else n for i, n in enumerate(a.shape)))

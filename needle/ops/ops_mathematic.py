@@ -1,0 +1,483 @@
+"""Arithmetic, matrix multiplication, shapes and sums: each operator is its attributes and its gradient.
+
+The gradient of an operator y = f(x) is written as the product of `out_grad`, the derivative of the output by y, with the
+derivative of f. With respect to an array it is the vector-Jacobian product.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+import numpy as np
+
+from ..backend_selection import array_from_numpy, to_numpy
+from ..backend_selection import broadcast_to as array_broadcast_to
+from ..backend_selection import permute as array_permute
+from ..graph import Spec, TensorOp
+from .families import (
+    Elementwise,
+    ElementwiseScalar,
+    Movement,
+    Reduction,
+    broadcast_shapes,
+    common_device,
+    conform,
+    normalize_axes,
+    sum_to,
+)
+
+
+class EWiseAdd(Elementwise):
+    function = "add"
+
+    def gradient(self, out_grad, node):
+        return out_grad, out_grad
+
+
+def add(a, b):
+    """a + b, broadcast."""
+    return EWiseAdd()(a, b)
+
+
+class AddScalar(ElementwiseScalar):
+    function = "add"
+
+    def gradient(self, out_grad, node):
+        return out_grad
+
+
+def add_scalar(a, scalar):
+    """a + scalar."""
+    return AddScalar(scalar)(a)
+
+
+class EWiseMul(Elementwise):
+    function = "multiply"
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        return out_grad * b, out_grad * a
+
+
+def multiply(a, b):
+    """a * b, element by element, broadcast."""
+    return EWiseMul()(a, b)
+
+
+class MulScalar(ElementwiseScalar):
+    function = "multiply"
+
+    def gradient(self, out_grad, node):
+        return out_grad * self.scalar
+
+
+def mul_scalar(a, scalar):
+    """a * scalar."""
+    return MulScalar(scalar)(a)
+
+
+class EWiseDiv(Elementwise):
+    function = "divide"
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        return out_grad / b, -(out_grad * node) / b
+
+
+def divide(a, b):
+    """a / b, element by element, broadcast."""
+    return EWiseDiv()(a, b)
+
+
+class DivScalar(ElementwiseScalar):
+    function = "divide"
+
+    def gradient(self, out_grad, node):
+        return out_grad / self.scalar
+
+
+def divide_scalar(a, scalar):
+    """a / scalar."""
+    return DivScalar(scalar)(a)
+
+
+class EWisePow(Elementwise):
+    function = "power"
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0, so the exponent stays 0 there.
+        # Its slope in b is a**b * log(a), with the limit 0 at a = 0: log(1) stands in for log(0).
+        slope_a = b * a ** (b - compare(b, "ne", 0))
+        slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
+        return out_grad * slope_a, None if slope_b is None else out_grad * slope_b
+
+
+def power(a, b):
+    """a ** b, element by element, broadcast."""
+    return EWisePow()(a, b)
+
+
+class PowerScalar(ElementwiseScalar):
+    function = "power"
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        if self.scalar == 0:
+            return out_grad * 0
+        return out_grad * (self.scalar * a ** (self.scalar - 1))
+
+
+def power_scalar(a, scalar):
+    """a ** scalar."""
+    return PowerScalar(scalar)(a)
+
+
+class Maximum(Elementwise):
+    function = "maximum"
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        tie = compare(a, "eq", b) * 0.5  # where both are the maximum, each gets half
+        return out_grad * (compare(a, "gt", b) + tie), out_grad * (compare(b, "gt", a) + tie)
+
+
+def maximum(a, b):
+    """The larger of a and b, element by element, broadcast; NaN where one is NaN."""
+    return Maximum()(a, b)
+
+
+class Compare(Elementwise):
+    """1 where the relation holds, else 0; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def __init__(self, function: str):
+        self.function = function
+
+
+class CompareScalar(ElementwiseScalar):
+    """1 where the relation to a number holds, else 0; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def __init__(self, function: str, scalar):
+        super().__init__(scalar)
+        self.function = function
+
+
+def compare(a, relation: str, b):
+    """1 where a stands in `relation` to b (a Tensor or a number), else 0, in the dtype of the operands.
+
+    Parameters
+    ----------
+    relation : "eq", "ne", "lt", "le", "gt" or "ge"
+        =, ≠, <, ≤, > or ≥.
+    """
+    return CompareScalar(relation, b)(a) if isinstance(b, Real) else Compare(relation)(a, b)
+
+
+class Negate(Elementwise):
+    function = "negate"
+
+    def gradient(self, out_grad, node):
+        return -out_grad
+
+
+def negate(a):
+    """-a."""
+    return Negate()(a)
+
+
+class Log(Elementwise):
+    function = "log"
+
+    def gradient(self, out_grad, node):
+        return out_grad / node.inputs[0]
+
+
+def log(a):
+    """The natural logarithm."""
+    return Log()(a)
+
+
+class Exp(Elementwise):
+    function = "exp"
+
+    def gradient(self, out_grad, node):
+        return out_grad * node
+
+
+def exp(a):
+    """The exponential function."""
+    return Exp()(a)
+
+
+class ReLU(Elementwise):
+    function = "relu"
+
+    def gradient(self, out_grad, node):
+        return out_grad * compare(node.inputs[0], "gt", 0)
+
+
+def relu(a):
+    """max(a, 0), with slope 0 at 0."""
+    return ReLU()(a)
+
+
+class Tanh(Elementwise):
+    function = "tanh"
+
+    def gradient(self, out_grad, node):
+        return out_grad * (1 - node * node)
+
+
+def tanh(a):
+    """The hyperbolic tangent."""
+    return Tanh()(a)
+
+
+class Sigmoid(Elementwise):
+    function = "sigmoid"
+
+    def gradient(self, out_grad, node):
+        return out_grad * (node * (1 - node))
+
+
+def sigmoid(a):
+    """1 / (1 + exp(-a))."""
+    return Sigmoid()(a)
+
+
+class Identity(Movement):
+    """The same array. It stands where the earlier value of a Tensor that was written to is meant."""
+
+    def out_shape(self, shape):
+        return shape
+
+    def compute(self, a):
+        return a
+
+    def gradient(self, out_grad, node):
+        return out_grad
+
+
+class Permute(Movement):
+    def __init__(self, axes):
+        self.axes = tuple(axes)
+
+    def out_shape(self, shape):
+        axes = normalize_axes("permute", self.axes, len(shape))
+        if len(axes) != len(shape):
+            raise ValueError(f"permute: shape {shape} has {len(shape)} axes, {self.axes} names {len(axes)} of them")
+        return tuple(shape[i] for i in axes)
+
+    def compute(self, a):
+        self.out_shape(a.shape)
+        return array_permute(a, self.axes)
+
+    def gradient(self, out_grad, node):
+        axes = normalize_axes("permute", self.axes, len(self.axes))
+        return out_grad.permute(sorted(range(len(axes)), key=axes.__getitem__))  # the inverse permutation
+
+
+def permute(a, axes):
+    """The axes in another order: axis i of the result is axis ``axes[i]`` of `a`."""
+    return Permute(axes)(a)
+
+
+class Transpose(Movement):
+    def __init__(self, axes: tuple[int, int] | None = None):
+        self.axes = axes
+
+    def order(self, ndim: int) -> list[int]:
+        """All axes, with the two of this transpose swapped."""
+        if self.axes is None and ndim < 2:
+            raise ValueError(f"transpose: needs 2 axes to swap, the operand has {ndim}")
+        axes = normalize_axes("transpose", (-2, -1) if self.axes is None else self.axes, ndim)
+        if len(axes) != 2:
+            raise ValueError(f"transpose: swaps two axes, got {self.axes}; for any order of axes use permute")
+        order = list(range(ndim))
+        order[axes[0]], order[axes[1]] = axes[1], axes[0]
+        return order
+
+    def out_shape(self, shape):
+        return tuple([shape[i] for i in self.order(len(shape))])
+
+    def compute(self, a):
+        return array_permute(a, self.order(len(a.shape)))
+
+    def gradient(self, out_grad, node):
+        return out_grad.transpose(self.axes)
+
+
+def transpose(a, axes=None):
+    """Two axes swapped; by default the last two."""
+    return Transpose(axes)(a)
+
+
+class Reshape(Movement):
+    def __init__(self, shape):
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+
+    def out_shape(self, shape):
+        size, known = math.prod(shape), math.prod(n for n in self.shape if n != -1)
+        unknown = self.shape.count(-1)
+        fits = size % known == 0 if unknown == 1 and known > 0 else unknown == 0 and size == known
+        if not fits or min(self.shape, default=0) < -1:
+            raise ValueError(
+                f"reshape: {shape} has {size} elements, {self.shape} does not; the sizes must multiply to {size} "
+                "(one of them may be -1)"
+            )
+        return tuple(size // known if n == -1 else n for n in self.shape)
+
+    def compute(self, a):
+        return a.reshape(self.shape)
+
+    def gradient(self, out_grad, node):
+        return out_grad.reshape(node.inputs[0].shape)
+
+
+def reshape(a, shape):
+    """The same elements in another shape, in row-major order; one size may be -1."""
+    return Reshape(shape)(a)
+
+
+class BroadcastTo(Movement):
+    def __init__(self, shape):
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+
+    def out_shape(self, shape):
+        if len(shape) > len(self.shape) or broadcast_shapes("broadcast_to", shape, self.shape) != self.shape:
+            raise ValueError(
+                f"broadcast_to: {shape} does not broadcast to {self.shape}: aligned at the right, each size must be "
+                "equal or 1 (see reshape)"
+            )
+        return self.shape
+
+    def compute(self, a):
+        return array_broadcast_to(a, self.shape)
+
+    def gradient(self, out_grad, node):
+        return sum_to(out_grad, node.inputs[0].shape)
+
+
+def broadcast_to(a, shape):
+    """Repeated along axes of size 1, and along new axes in front, to `shape`; no element is copied."""
+    return BroadcastTo(shape)(a)
+
+
+class Summation(Reduction):
+    def compute(self, a):
+        return a.sum(axis=self.axes)
+
+    def gradient(self, out_grad, node):
+        return self.spread(out_grad, node.inputs[0].shape)
+
+
+def summation(a, axes=None):
+    """The sum over `axes`: None (all), an int or a tuple."""
+    return Summation(axes)(a)
+
+
+def mean(a, axes=None):
+    """The mean over `axes`: None (all), an int or a tuple."""
+    total = summation(a, axes)
+    return total / (a.size // total.size if total.size else math.nan)
+
+
+class Max(Reduction):
+    def compute(self, a):
+        return a.max(axis=self.axes)
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        where = compare(a, "eq", self.spread(node, a.shape))
+        share = out_grad / where.sum(self.axes)  # elements that are the maximum together share its gradient
+        return self.spread(share, a.shape) * where
+
+
+def max(a, axes=None):
+    """The largest element along `axes`: None (all), an int or a tuple."""
+    return Max(axes)(a)
+
+
+class MatMul(TensorOp):
+    def infer(self, a, b):
+        if len(a.shape) < 2 or len(b.shape) < 2:
+            raise ValueError(f"matmul: {a.shape} @ {b.shape}: both operands need two axes or more")
+        if a.shape[-1] != b.shape[-2]:
+            hint = ""
+            if a.shape[-1] == b.shape[-1]:
+                hint = "; did you mean b.transpose()?"
+            elif a.shape[-2] == b.shape[-2]:
+                hint = "; did you mean a.transpose()?"
+            raise ValueError(
+                f"matmul: {a.shape} @ {b.shape}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ{hint}"
+            )
+        batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2]) if a.shape[:-2] != b.shape[:-2] else a.shape[:-2]
+        return Spec((*batch, a.shape[-2], b.shape[-1]), np.result_type(a.dtype, b.dtype), common_device("matmul", (a, b)))
+
+    def compute(self, a, b):
+        return a @ b
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        # A matrix product is dear: none is computed for an operand that needs no gradient, as input data.
+        return (
+            conform(out_grad @ b.transpose(), a) if a.requires_grad else None,
+            conform(a.transpose() @ out_grad, b) if b.requires_grad else None,
+        )
+
+
+def matmul(a, b):
+    """The matrix product over the last two axes; axes in front are a batch and broadcast. A vector counts as a row on
+    the left and as a column on the right, and its axis is dropped from the result, as in NumPy."""
+    if a.ndim > 1 and b.ndim > 1:
+        return MatMul()(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(f"matmul: {a.shape} @ {b.shape}: a number has no axis to multiply along; use *")
+    rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
+    columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
+    product = MatMul()(rows, columns)
+    *batch, n, m = product.shape
+    return product.reshape((*batch, *([n] if a.ndim > 1 else []), *([m] if b.ndim > 1 else [])))
+
+
+class ToDevice(TensorOp):
+    def __init__(self, device):
+        self.device = device
+
+    def infer(self, a):
+        return Spec(a.shape, a.dtype, self.device)
+
+    def compute(self, a):
+        return array_from_numpy(to_numpy(a), dtype=a.dtype, device=self.device)
+
+    def gradient(self, out_grad, node):
+        return out_grad.to(node.inputs[0].device)
+
+
+def to_device(a, device):
+    """A copy of `a` on `device`."""
+    return ToDevice(device)(a)
+
+
+class Cast(TensorOp):
+    def __init__(self, dtype):
+        self.dtype = np.dtype(dtype)
+
+    def infer(self, a):
+        return Spec(a.shape, self.dtype, a.device)
+
+    def compute(self, a):
+        return a.astype(self.dtype)
+
+    def gradient(self, out_grad, node):
+        return out_grad.astype(node.inputs[0].dtype)
+
+
+def cast(a, dtype):
+    """The same numbers in another dtype."""
+    return Cast(dtype)(a)

@@ -1,0 +1,117 @@
+"""Tuples of Tensors as nodes of the graph: packing, taking one out, and operators with several results."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+
+from ..backend_selection import elementwise, full
+from ..graph import Spec, TensorOp, TensorTupleOp
+
+
+def spec_of(x) -> Spec:
+    return Spec(x.shape, x.dtype, x.device)
+
+
+def zeros_like_spec(x):
+    return full(x.shape, 0, dtype=x.dtype, device=x.device)
+
+
+class MakeTensorTuple(TensorTupleOp):
+    def infer(self, *inputs):
+        return tuple(map(spec_of, inputs))
+
+    def compute(self, *arrays):
+        return arrays
+
+    def gradient(self, out_grad, node):
+        return tuple([out_grad[i] for i in range(len(node.inputs))])
+
+
+def make_tuple(*a):
+    """The Tensors `a` as one TensorTuple."""
+    return MakeTensorTuple()(*a)
+
+
+class TupleGetItem(TensorOp):
+    def __init__(self, index: int):
+        self.index = index
+
+    def infer(self, items):
+        return spec_of(items[self.index])
+
+    def compute(self, arrays):
+        return arrays[self.index]
+
+    def gradient(self, out_grad, node):
+        return ZerosButOne(self.index, node.inputs[0].specs)(out_grad)
+
+
+def tuple_get_item(value, index: int):
+    """The Tensor at `index` of a TensorTuple; of one made by `make_tuple`, that very Tensor."""
+    length = len(value)
+    if not -length <= index < length:
+        raise IndexError(f"tuple_get_item: index {index} is out of range for a TensorTuple of {length}")
+    index %= length
+    if isinstance(value.op, MakeTensorTuple):
+        return value.inputs[index]
+    return TupleGetItem(index)(value)
+
+
+class ZerosButOne(TensorTupleOp):
+    """A tuple of zeros with the operand at one index: the adjoint of a tuple that one item was taken from.
+
+    It is never computed when all items of a long tuple are taken one by one: `sum_tuples` reads its operand instead, and
+    the whole gradient stays linear in the length.
+    """
+
+    deferred = True
+
+    def __init__(self, index: int, specs):
+        self.index = index
+        self.specs = specs
+
+    def infer(self, a):
+        return self.specs
+
+    def compute(self, a):
+        return tuple([a if i == self.index else zeros_like_spec(x) for i, x in enumerate(self.specs)])
+
+    def gradient(self, out_grad, node):
+        return out_grad[self.index]
+
+
+def sum_tuples(tuples):
+    """The sum of TensorTuples of one length, item by item."""
+    if len(tuples) == 1:
+        return tuples[0]
+    specs = tuples[0].specs
+    items: list[list] = [[] for _ in specs]
+    for value in tuples:
+        if isinstance(value.op, ZerosButOne):
+            items[value.op.index].append(value.inputs[0])
+        else:
+            for i in range(len(specs)):
+                items[i].append(value[i])
+    zeros = TensorOp.out.make_const
+    return make_tuple(*[reduce(add, x) if x else zeros(zeros_like_spec(spec)) for x, spec in zip(items, specs, strict=True)])
+
+
+class FusedAddScalars(TensorTupleOp):
+    def __init__(self, c0, c1):
+        self.c0 = c0
+        self.c1 = c1
+
+    def infer(self, a):
+        return spec_of(a), spec_of(a)
+
+    def compute(self, a):
+        return elementwise("add", a, self.c0), elementwise("add", a, self.c1)
+
+    def gradient(self, out_grad, node):
+        return out_grad[0] + out_grad[1]
+
+
+def fused_add_scalars(x, c0, c1):
+    """The TensorTuple (x + c0, x + c1)."""
+    return FusedAddScalars(c0, c1)(x)
