@@ -1,0 +1,183 @@
+"""Devices: where arrays live and which kernels work on them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class DeviceUnavailable(RuntimeError, AttributeError):
+    """A device that cannot work on this machine was used.
+
+    An `AttributeError` too, so that ``hasattr(device, name)`` is False instead of an error.
+    """
+
+
+class Device:
+    """A place for arrays, and the arrays that can be made there from nothing.
+
+    A subclass says what an array is (`array`); all the rest follows. Two devices are equal when their type and
+    name are.
+
+    Parameters
+    ----------
+    name : str
+        ``repr(device)`` is this name followed by ``()``, the call that returns the device.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def enabled(self) -> bool:
+        """Whether the device works on this machine."""
+        return self.why() == ""
+
+    def why(self) -> str:
+        """One sentence that says why the device is not enabled; empty where it is."""
+        return ""
+
+    def array(self, values: Any, dtype: Any = "float32") -> Any:
+        """A new array on this device that holds `values` (a scalar, nested lists or a NumPy array)."""
+        raise NotImplementedError
+
+    def rand(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
+        """Uniform numbers in [0, 1), from `rng` (a NumPy generator) or NumPy's global state."""
+        return self.array((rng or np.random).random(shape), dtype)
+
+    def randn(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
+        """Standard normal numbers, from `rng` (a NumPy generator) or NumPy's global state."""
+        return self.array((rng or np.random).standard_normal(shape), dtype)
+
+    def one_hot(self, n: int, i: Any, dtype: Any = "float32") -> Any:
+        """Rows of zeros with a single one: shape ``i.shape + (n,)``.
+
+        Parameters
+        ----------
+        n : int
+            Number of classes.
+        i : int, list or array of whole numbers
+            The class of each row, in ``0 .. n - 1``.
+        """
+        classes = np.asarray(i).astype("int64")
+        if classes.size and not 0 <= classes.min() <= classes.max() < n:
+            raise IndexError(f"one_hot: classes must lie in 0..{n - 1}, got {classes.min()}..{classes.max()}")
+        rows = np.zeros((*classes.shape, n), dtype)
+        np.put_along_axis(rows, classes[..., None], 1, axis=-1)
+        return self.array(rows, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
+        """An array whose numbers are yet to be written."""
+        return self.array(np.empty(shape, dtype), dtype)
+
+    def full(self, shape: tuple[int, ...], fill_value: float, dtype: Any = "float32") -> Any:
+        """An array that holds `fill_value` everywhere."""
+        return self.array(np.full(shape, fill_value, dtype), dtype)
+
+    def zeros(self, *shape: int, dtype: Any = "float32") -> Any:
+        """An array of zeros."""
+        return self.full(shape, 0, dtype)
+
+    def ones(self, *shape: int, dtype: Any = "float32") -> Any:
+        """An array of ones."""
+        return self.full(shape, 1, dtype)
+
+
+class BackendDevice(Device):
+    """A device whose kernels are in a backend module.
+
+    Besides the methods below it has every function of its module as an attribute (``device.ewise_add``).
+
+    Parameters
+    ----------
+    name : str
+    mod : module, str or None
+        The backend module, or its dotted name: then it is imported when the device is first used.
+        None makes a device that is not enabled.
+    reason : str
+        For a device that is not enabled: why, in one sentence.
+    """
+
+    array_type: type  # NDArray; ndarray.py, which is built upon this module, sets it
+
+    def __init__(self, name: str, mod: ModuleType | str | None, reason: str = "It has no kernels."):
+        super().__init__(name)
+        self._mod = mod
+        self._reason = reason
+
+    @cached_property
+    def mod(self) -> ModuleType:
+        """The backend module.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If the device is not enabled.
+        """
+        if self._mod is None:
+            raise DeviceUnavailable(f"{self} is not available here: {self.why()} Use needle.cpu() instead.")
+        return import_module(self._mod) if isinstance(self._mod, str) else self._mod
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.mod, name)
+
+    def __reduce__(self):
+        module = self._mod.__name__ if isinstance(self._mod, ModuleType) else self._mod
+        return BackendDevice, (self.name, module, self._reason)
+
+    def why(self) -> str:
+        return self._reason if self._mod is None else ""
+
+    def array(self, values: Any, dtype: Any = "float32") -> Any:
+        return self.array_type(values, device=self, dtype=dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
+        return self.array_type.make(shape, device=self, dtype=dtype)
+
+    def full(self, shape: tuple[int, ...], fill_value: float, dtype: Any = "float32") -> Any:
+        array = self.empty(shape, dtype)
+        array.fill(fill_value)
+        return array
+
+
+_NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
+_CPU = BackendDevice("cpu", _NUMPY_KERNELS)
+_CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
+_CUDA = BackendDevice("cuda", None, "This version of needle has no CUDA kernels.")
+
+
+def cpu() -> BackendDevice:
+    """The processor, and the default device."""
+    return _CPU
+
+
+def cuda() -> BackendDevice:
+    """The graphics card; ``cuda().enabled()`` says whether it can be used, ``cuda().why()`` why not."""
+    return _CUDA
+
+
+def cpu_numpy() -> BackendDevice:
+    """The processor with NumPy's kernels: the reference that every other device is tested against."""
+    return _CPU_NUMPY
+
+
+def default_device() -> BackendDevice:
+    """The device of an array that names none."""
+    return _CPU
+
+
+def all_devices() -> list[BackendDevice]:
+    """Every device, enabled or not."""
+    return [_CPU, _CUDA, _CPU_NUMPY]

@@ -1,0 +1,757 @@
+"""`NDArray`: shape, strides, offset, device and a handle on flat storage.
+
+The element at index ``(i, j, …)`` is number ``offset + i * strides[0] + j * strides[1] + …`` of the storage.
+Reshape, permute, broadcast_to, slices and flip only choose other shapes, strides and offsets: they return views, which
+share the storage of the array they look at. Every such rule is in this module; a backend sees flat buffers only.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .device import BackendDevice, default_device
+from .scalar_functions import SCALAR_FUNCTIONS
+
+Shape = tuple[int, ...]
+Axes = int | Sequence[int] | None
+
+DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "bool", "uint8", "int32", "int64"))
+
+
+class NDArray:
+    """An n-dimensional array on a device.
+
+    Parameters
+    ----------
+    other : NDArray, numpy.ndarray, scalar or nested lists
+        What to copy.
+    device : BackendDevice, optional
+        By default that of `other`, where it is an NDArray, else `default_device()`.
+    dtype : dtype or str, optional
+        By default that of `other`, where it is an NDArray, else float32. One of float32, float64, bool, uint8,
+        int32 and int64.
+
+    Notes
+    -----
+    An integer index keeps its axis with length 1: ``a[0]`` of shape (3, 4) has shape (1, 4).
+    ``==`` compares element by element; arrays are hashed by identity.
+    """
+
+    __slots__ = ("__weakref__", "_compact", "_device", "_dtype", "_handle", "_offset", "_shape", "_strides")
+
+    __array_ufunc__ = None  # numpy.ndarray + NDArray is ours to answer
+    __hash__ = object.__hash__
+
+    def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None):
+        if isinstance(other, NDArray):
+            device = device or other._device
+            dtype = other._dtype if dtype is None else _supported(dtype)
+            source = other if other._device == device else other.numpy()
+        else:
+            device = device or default_device()
+            dtype = _supported(dtype or "float32")
+            source = np.asarray(other)
+        if isinstance(source, np.ndarray):
+            handle = device.mod.Array(source.size, dtype)
+            device.mod.from_numpy(source, handle)
+        else:
+            handle = source._copied_handle(dtype)
+        _assemble(self, handle, source.shape, compact_strides(source.shape), 0, device)
+
+    @staticmethod
+    def make(
+        shape: Shape,
+        strides: Shape | None = None,
+        device: BackendDevice | None = None,
+        handle: Any = None,
+        offset: int = 0,
+        dtype: Any = "float32",
+    ) -> NDArray:
+        """An array over existing storage `handle`, or over new storage whose numbers are yet to be written.
+
+        Raises
+        ------
+        ValueError
+            If the view would reach beyond its storage.
+        """
+        shape = tuple(operator.index(n) for n in shape)
+        strides = compact_strides(shape) if strides is None else tuple(strides)
+        device = device or default_device()
+        if handle is None:
+            handle = device.mod.Array(math.prod(shape), _supported(dtype))
+        _check_bounds(shape, strides, offset, handle.size)
+        return _assemble(object.__new__(NDArray), handle, shape, strides, offset, device)
+
+    @staticmethod
+    def compact_strides(shape: Shape) -> Shape:
+        """The strides of a row-major array: each is the product of the lengths after it."""
+        return compact_strides(tuple(shape))
+
+    # What an array is
+
+    @property
+    def shape(self) -> Shape:
+        return self._shape
+
+    @property
+    def strides(self) -> Shape:
+        """Steps between neighbours along each axis, in elements."""
+        return self._strides
+
+    @property
+    def offset(self) -> int:
+        """Where in the storage the first element is."""
+        return self._offset
+
+    @property
+    def device(self) -> BackendDevice:
+        return self._device
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def flat(self) -> NDArray:
+        """The elements in row-major order, along one axis."""
+        return self.reshape((self.size,))
+
+    def __repr__(self) -> str:
+        return f"NDArray({self.numpy()}, device={self._device})"
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len: an array of shape () has no axis")
+        return self._shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"bool: the truth of an array of shape {self._shape} is not defined; use .numpy().all()"
+            )
+        return bool(self.numpy().item())
+
+    # Copies
+
+    def numpy(self) -> np.ndarray:
+        """A NumPy copy."""
+        if not self.size:
+            return np.empty(self._shape, self._dtype)
+        return self._device.mod.to_numpy(self._handle, self._shape, self._strides, self._offset)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("NDArray: NumPy cannot look at its storage; only a copy can be had")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def to(self, device: BackendDevice) -> NDArray:
+        """This array on `device`: itself if it is there already, else a copy."""
+        return self if device == self._device else NDArray(self, device=device)
+
+    def astype(self, dtype: Any) -> NDArray:
+        """A compact copy with another data type."""
+        return NDArray(self, dtype=dtype)
+
+    def is_compact(self) -> bool:
+        """Whether the elements fill the whole storage in row-major order."""
+        return self._compact
+
+    def compact(self) -> NDArray:
+        """This array if it is compact, else a compact copy."""
+        return self if self._compact else NDArray(self)
+
+    def _copied_handle(self, dtype: np.dtype) -> Any:
+        handle = self._device.mod.Array(self.size, dtype)
+        if self.size:
+            self._device.mod.compact(self._handle, handle, self._shape, self._strides, self._offset)
+        return handle
+
+    def fill(self, value: float) -> None:
+        """Write `value` everywhere."""
+        if self._compact:
+            self._device.mod.fill(self._handle, value)
+        else:
+            self[...] = value
+
+    # Views
+
+    def _view(self, shape: Shape, strides: Shape, offset: int) -> NDArray:
+        return _assemble(object.__new__(NDArray), self._handle, shape, strides, offset, self._device)
+
+    def as_strided(self, shape: Shape, strides: Shape) -> NDArray:
+        """A view with other shape and strides, from the same first element on."""
+        return NDArray.make(shape, strides, self._device, self._handle, self._offset)
+
+    def reshape(self, *shape: int | Shape) -> NDArray:
+        """The same elements in row-major order in another shape, where one length may be -1 ("the rest").
+
+        A view where strides can express it, else a copy.
+        """
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], numbers.Integral) else shape
+        new_shape = _filled_shape(self._shape, tuple(operator.index(n) for n in wanted))
+        if self._compact:
+            return self._view(new_shape, compact_strides(new_shape), 0)
+        strides = _reshaped_strides(self._shape, self._strides, new_shape)
+        if strides is None:
+            return self.compact().reshape(new_shape)
+        return self._view(new_shape, strides, self._offset)
+
+    def permute(self, axes: Sequence[int]) -> NDArray:
+        """The axes in another order: axis `i` of the result is axis ``axes[i]`` of this array."""
+        order = _normal_axes("permute", tuple(axes), len(self._shape))
+        if len(order) != len(self._shape):
+            raise ValueError(
+                f"permute: shape {self._shape} has {self.ndim} axes; axes {tuple(axes)} must name each once"
+            )
+        return self._view(
+            tuple(self._shape[i] for i in order), tuple(self._strides[i] for i in order), self._offset
+        )
+
+    def broadcast_to(self, shape: Shape) -> NDArray:
+        """Axes of length 1, and new leading axes, repeated to `shape` without a copy (stride 0)."""
+        shape = tuple(shape)
+        strides = _broadcast_strides(self._shape, self._strides, shape)
+        if strides is None:
+            raise ValueError(
+                f"broadcast_to: shape {self._shape} cannot become {shape}: counted from the last axis, "
+                "each length must be equal or 1"
+            )
+        return self._view(shape, strides, self._offset)
+
+    def flip(self, axes: Axes = None) -> NDArray:
+        """The given axes (None: all) backwards."""
+        order = _normal_axes("flip", axes, len(self._shape))
+        return self[tuple(slice(None, None, -1) if i in order else slice(None) for i in range(self.ndim))]
+
+    def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
+        """Zeros around: ``axes[i]`` is (how many before, how many after) along axis `i`."""
+        if len(axes) != self.ndim or any(before < 0 or after < 0 for before, after in axes):
+            raise ValueError(f"pad: shape {self._shape} needs {self.ndim} pairs of lengths >= 0, got {axes}")
+        shape = tuple(n + before + after for n, (before, after) in zip(self._shape, axes))
+        out = self._device.full(shape, 0, self._dtype)
+        out[tuple(slice(before, before + n) for n, (before, _) in zip(self._shape, axes))] = self
+        return out
+
+    # Indexing
+
+    def process_slice(self, sl: slice, dim: int) -> slice:
+        """A slice of axis `dim` with start, stop and step written out, to be read as `range` reads them."""
+        return slice(*sl.indices(self._shape[dim]))
+
+    def _ranges(self, idxs: Any) -> list[range]:
+        """The positions that an index picks along each axis."""
+        idxs = idxs if isinstance(idxs, tuple) else (idxs,)
+        ellipses = [i for i, idx in enumerate(idxs) if idx is Ellipsis]
+        if len(ellipses) > 1:
+            raise IndexError("index: only one ... is possible")
+        missing = self.ndim - (len(idxs) - len(ellipses))
+        if missing < 0:
+            raise IndexError(
+                f"index: {len(idxs) - len(ellipses)} indices for the {self.ndim} axes of {self._shape}"
+            )
+        where = ellipses[0] if ellipses else len(idxs)
+        full = (*idxs[:where], *[slice(None)] * missing, *idxs[where + 1 :])
+        return [self._range(idx, dim) for dim, idx in enumerate(full)]
+
+    def _range(self, idx: Any, dim: int) -> range:
+        length = self._shape[dim]
+        if isinstance(idx, slice):
+            return range(*idx.indices(length))
+        if not isinstance(idx, numbers.Integral) or isinstance(idx, bool):
+            raise TypeError(
+                f"index: {type(idx).__name__} on axis {dim}; an NDArray takes integers, slices and ..., "
+                "anything else is for .numpy()[…]"
+            )
+        position = operator.index(idx)
+        if not -length <= position < length:
+            raise IndexError(
+                f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})"
+            )
+        position %= length
+        return range(position, position + 1)
+
+    def __getitem__(self, idxs: Any) -> NDArray:
+        ranges = self._ranges(idxs)
+        return self._view(
+            tuple(len(r) for r in ranges),
+            tuple(stride * r.step for stride, r in zip(self._strides, ranges)),
+            self._offset + sum(stride * r.start for stride, r in zip(self._strides, ranges) if r),
+        )
+
+    def __setitem__(self, idxs: Any, other: Any) -> None:
+        view = self[idxs]
+        if any(stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides)):
+            raise ValueError("setitem: a broadcast array repeats its elements; write to .compact() instead")
+        mod = self._device.mod
+        if isinstance(other, numbers.Number):
+            if view.size:
+                mod.scalar_setitem(view.size, other, view._handle, view._shape, view._strides, view._offset)
+            return
+        if not isinstance(other, NDArray):
+            other = NDArray(other, device=self._device, dtype=self._dtype)
+        _check_device("setitem", self, other)
+        if _without_ones(other._shape) == _without_ones(view._shape):
+            other = other.reshape(
+                view._shape
+            )  # an axis of length 1 more or less: integer indices keep theirs
+        strides = _broadcast_strides(other._shape, other._strides, view._shape)
+        if strides is None:
+            raise ValueError(
+                f"setitem: a value of shape {other._shape} does not fit into shape {view._shape}"
+            )
+        other = other._view(view._shape, strides, other._offset)
+        if other._handle is view._handle or other._dtype != view._dtype:
+            other = other.astype(view._dtype)  # a copy: what is read must not be what was just written
+        if view.size:
+            source = other.compact()._handle
+            mod.ewise_setitem(source, view._handle, view._shape, view._strides, view._offset)
+
+    # Arithmetic
+
+    def ewise_or_scalar(self, other: Any, ewise_func: Any, scalar_func: Any) -> NDArray:
+        """The result of a backend's kernels: ``ewise_func(a, b, out)`` or ``scalar_func(a, number, out)``."""
+        out = NDArray.make(self._shape, device=self._device, dtype=self._dtype)
+        if isinstance(other, NDArray):
+            _check_device("ewise_or_scalar", self, other)
+            ewise_func(self.compact()._handle, other.broadcast_to(self._shape).compact()._handle, out._handle)
+        else:
+            scalar_func(self.compact()._handle, other, out._handle)
+        return out
+
+    def __add__(self, other: Any) -> NDArray:
+        return _zip("add", self, other)
+
+    def __radd__(self, other: Any) -> NDArray:
+        return _zip("add", other, self)
+
+    def __sub__(self, other: Any) -> NDArray:
+        return _zip("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> NDArray:
+        return _zip("subtract", other, self)
+
+    def __mul__(self, other: Any) -> NDArray:
+        return _zip("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> NDArray:
+        return _zip("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> NDArray:
+        return _zip("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> NDArray:
+        return _zip("divide", other, self)
+
+    def __pow__(self, other: Any) -> NDArray:
+        return _zip("power", self, other)
+
+    def __rpow__(self, other: Any) -> NDArray:
+        return _zip("power", other, self)
+
+    def __neg__(self) -> NDArray:
+        return _map("negate", self)
+
+    def maximum(self, other: Any) -> NDArray:
+        """The larger of two, element by element."""
+        return elementwise("maximum", self, other)
+
+    def log(self) -> NDArray:
+        """Natural logarithm."""
+        return _map("log", self)
+
+    def exp(self) -> NDArray:
+        return _map("exp", self)
+
+    def tanh(self) -> NDArray:
+        return _map("tanh", self)
+
+    # Comparisons: 0 or 1 in the data type of the operands
+
+    def __eq__(self, other: object) -> NDArray:  # type: ignore[override]
+        return _zip("eq", self, other)
+
+    def __ne__(self, other: object) -> NDArray:  # type: ignore[override]
+        return _zip("ne", self, other)
+
+    def __lt__(self, other: Any) -> NDArray:
+        return _zip("lt", self, other)
+
+    def __le__(self, other: Any) -> NDArray:
+        return _zip("le", self, other)
+
+    def __gt__(self, other: Any) -> NDArray:
+        return _zip("gt", self, other)
+
+    def __ge__(self, other: Any) -> NDArray:
+        return _zip("ge", self, other)
+
+    # Products of matrices, and reductions
+
+    def __matmul__(self, other: NDArray) -> NDArray:
+        return _matmul(self, other) if isinstance(other, NDArray) else NotImplemented
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """Sum over one axis, several, or (None) all; of booleans and integers in int64."""
+        array = self if self._dtype.kind == "f" else self.astype("int64")
+        return _fold("sum", "add", array, axis, keepdims)
+
+    def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """Maximum over one axis, several, or (None) all; NaN where there is one."""
+        return _fold("max", "maximum", self, axis, keepdims)
+
+
+def _assemble(
+    array: NDArray, handle: Any, shape: Shape, strides: Shape, offset: int, device: BackendDevice
+) -> NDArray:
+    """Set what an array is made of."""
+    array._handle = handle
+    array._dtype = handle.dtype
+    array._shape = shape
+    array._strides = strides
+    array._offset = offset
+    array._device = device
+    array._compact = offset == 0 and strides == compact_strides(shape) and handle.size == math.prod(shape)
+    return array
+
+
+def _new(handle: Any, shape: Shape, device: BackendDevice) -> NDArray:
+    """`_assemble` for a compact array, in less time: every result of a kernel comes this way."""
+    array = object.__new__(NDArray)
+    array._handle = handle
+    array._dtype = handle.dtype
+    array._shape = shape
+    array._strides = compact_strides(shape)
+    array._offset = 0
+    array._device = device
+    array._compact = True
+    return array
+
+
+# Shapes and strides. Networks ask about the same few shapes again and again: the answers are remembered.
+
+
+@lru_cache(maxsize=4096)
+def compact_strides(shape: Shape) -> Shape:
+    """The strides of a row-major array: each is the product of the lengths after it."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1):
+        strides[i - 1] = strides[i] * shape[i]
+    return tuple(strides)
+
+
+@lru_cache(maxsize=4096)
+def _broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
+    """The strides with which an array reads as one of shape `target`; None if they do not exist."""
+    new = len(target) - len(shape)
+    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, target[new:])):
+        return None
+    kept = (stride if n == wanted else 0 for n, stride, wanted in zip(shape, strides, target[new:]))
+    return (0,) * new + tuple(kept)
+
+
+@lru_cache(maxsize=4096)
+def _broadcast_shape(shape_a: Shape, shape_b: Shape) -> Shape | None:
+    """The shape that two shapes broadcast to; None if they do not."""
+    try:
+        return np.broadcast_shapes(shape_a, shape_b)
+    except ValueError:
+        return None
+
+
+def _filled_shape(shape: Shape, new_shape: Shape) -> Shape:
+    """`new_shape` with -1 replaced by the length that is left for it."""
+    size, known = math.prod(shape), math.prod(n for n in new_shape if n != -1)
+    filled = new_shape
+    if new_shape.count(-1) == 1 and known:
+        filled = tuple(size // known if n == -1 else n for n in new_shape)
+    if any(n < 0 for n in filled) or math.prod(filled) != size:
+        raise ValueError(f"reshape: the {size} elements of shape {shape} do not fit into shape {new_shape}")
+    return filled
+
+
+@lru_cache(maxsize=4096)
+def _reshaped_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
+    """The strides with which an array reads as one of `new_shape` in row-major order; None if they do not exist."""
+    if 0 in shape:
+        return compact_strides(new_shape)
+    runs: list[tuple[int, int]] = []  # (length, stride) of axes that can be walked as one, last first
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0] * n, runs[-1][1])
+        elif n != 1:
+            runs.append((n, stride))
+    left, step = 1, 1
+    new_strides = []
+    for n in reversed(new_shape):
+        if left == 1 and n != 1:
+            left, step = runs.pop(0)
+        if left % n:
+            return None
+        new_strides.append(step)
+        left, step = left // n, step * n
+    return tuple(reversed(new_strides))
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)
+
+
+@lru_cache(maxsize=4096)
+def _normal_axes(name: str, axes: Axes, ndim: int) -> Shape:
+    """Axes as a tuple of numbers in 0 .. ndim - 1; None means all."""
+    if axes is None:
+        return tuple(range(ndim))
+    wanted = tuple(axes) if isinstance(axes, Sequence) else (operator.index(axes),)
+    if any(not -ndim <= axis < ndim for axis in wanted):
+        raise ValueError(f"{name}: axes {axes} with {ndim} axes: each must lie in {-ndim}..{ndim - 1}")
+    normal = tuple(axis % ndim for axis in wanted)
+    if len(set(normal)) != len(normal):
+        raise ValueError(f"{name}: axes {axes} name an axis twice")
+    return normal
+
+
+def _check_bounds(shape: Shape, strides: Shape, offset: int, size: int) -> None:
+    if len(shape) != len(strides):
+        raise ValueError(f"strides {strides} and shape {shape} differ in length")
+    if 0 in shape:
+        return
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
+    lowest = offset + sum(step for step in reach if step < 0)
+    highest = offset + sum(step for step in reach if step > 0)
+    if min((*shape, lowest)) < 0 or highest >= size:
+        raise ValueError(
+            f"shape {shape}, strides {strides}, offset {offset} reach from element {lowest} to {highest} "
+            f"of a storage of {size}"
+        )
+
+
+# Data types and operands
+
+
+@lru_cache(maxsize=256)
+def _supported(dtype: Any) -> np.dtype:
+    found = np.dtype(dtype)
+    if found not in DTYPES:
+        raise TypeError(f"NDArray: dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _result_dtype(name: str, *kinds: np.dtype | type) -> np.dtype:
+    """The data type of a result, from those of the arrays and the Python types of the scalars among the operands.
+
+    NumPy's rule, in which a Python scalar does not widen an array. Half precision, which NumPy takes for some
+    functions of the smallest integers, becomes float64; comparisons answer in the type that they compare in.
+    """
+    samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in kinds]
+    row = SCALAR_FUNCTIONS[name]
+    try:
+        dtype = np.result_type(*samples) if row.is_comparison else row.numpy(*samples).dtype
+    except TypeError:
+        given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+        raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
+    return np.dtype("float64") if dtype == np.float16 else _supported(dtype)
+
+
+def _check_device(name: str, a: NDArray, b: NDArray) -> None:
+    if a._device != b._device:
+        raise ValueError(f"{name}: operands on {a._device} and {b._device}; bring one over with .to(device)")
+
+
+def _operand(value: Any, partner: NDArray) -> Any:
+    """`value` as an NDArray or a Python number; NotImplemented if it is neither.
+
+    A NumPy array goes to its partner's device, and takes its data type where that is a float.
+    """
+    if isinstance(value, (NDArray, bool)):
+        return value
+    if isinstance(value, np.ndarray):
+        dtype = partner._dtype if partner._dtype.kind == "f" else value.dtype
+        return NDArray(value, device=partner._device, dtype=dtype)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, (int, float)) else NotImplemented
+
+
+# Calls of the backends' kernels
+
+
+def elementwise(name: str, *operands: Any) -> NDArray:
+    """Apply a row of the table of scalar functions element by element, with NumPy's broadcasting.
+
+    Parameters
+    ----------
+    name : str
+        A key of `SCALAR_FUNCTIONS`.
+    *operands : NDArray, numpy.ndarray or scalar
+        At least one NDArray.
+
+    Raises
+    ------
+    TypeError
+        For operands that are no numbers.
+    ValueError
+        For shapes that do not broadcast and for operands on different devices.
+    """
+    result = NotImplemented
+    if any(isinstance(operand, NDArray) for operand in operands):
+        result = _map(name, *operands) if len(operands) == 1 else _zip(name, *operands)
+    if result is NotImplemented:
+        kinds = ", ".join(type(operand).__name__ for operand in operands)
+        raise TypeError(f"{name}: needs NDArrays (at least one) and numbers, got {kinds}")
+    return result
+
+
+def _map(name: str, a: NDArray) -> NDArray:
+    dtype = a._dtype if a._dtype.kind == "f" else _result_dtype(name, a._dtype)
+    if dtype is not a._dtype:
+        a = a.astype(dtype)
+    mod = a._device.mod
+    out = mod.Array(a.size, dtype)
+    if a._compact:
+        mod.MAPS[name](a._handle, out)
+    elif out.size:
+        mod.MAPS[name](a._handle, out, (a._shape, a._strides, a._offset))
+    return _new(out, a._shape, a._device)
+
+
+def _zip(name: str, a: Any, b: Any) -> Any:
+    if isinstance(a, NDArray) and isinstance(b, NDArray):
+        if a._device is not b._device:
+            _check_device(name, a, b)
+        if a._dtype is not b._dtype or a._dtype.kind != "f":
+            dtype = _result_dtype(name, a._dtype, b._dtype)
+            a, b = _cast(a, dtype), _cast(b, dtype)
+        mod = a._device.mod
+        if a._shape == b._shape and a._compact and b._compact:
+            out = mod.Array(a._handle.size, a._dtype)
+            mod.ZIPS[name](a._handle, b._handle, out)
+            return _new(out, a._shape, a._device)
+        shape = _broadcast_shape(a._shape, b._shape)
+        if shape is None:
+            raise ValueError(
+                f"{name}: shapes {a._shape} and {b._shape} do not broadcast: counted from the last axis, lengths "
+                "must be equal or one of them 1; reshape one of the operands"
+            )
+        out = mod.Array(math.prod(shape), a._dtype)
+        if out.size:
+            a_strides = _broadcast_strides(a._shape, a._strides, shape)
+            b_strides = _broadcast_strides(b._shape, b._strides, shape)
+            mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a._offset, b_strides, b._offset))
+        return _new(out, shape, a._device)
+
+    array, scalar = (a, b) if isinstance(a, NDArray) else (b, a)
+    if type(scalar) is not float and type(scalar) is not int:
+        scalar = _operand(scalar, array)
+        if scalar is NotImplemented:
+            return NotImplemented
+        if isinstance(scalar, NDArray):
+            return _zip(name, array, scalar) if array is a else _zip(name, scalar, array)
+    if array._dtype.kind != "f":
+        array = _cast(array, _zip_scalar_dtype(name, array, scalar, a is array))
+    array_ = array.compact()
+    mod = array._device.mod
+    out = mod.Array(array_._handle.size, array._dtype)
+    if isinstance(a, NDArray):
+        mod.ZIPS[name](array_._handle, scalar, out)
+    else:
+        mod.ZIPS[name](scalar, array_._handle, out)
+    return _new(out, array._shape, array._device)
+
+
+def _zip_scalar_dtype(name: str, array: NDArray, scalar: Any, array_first: bool) -> np.dtype:
+    kinds = (array._dtype, type(scalar)) if array_first else (type(scalar), array._dtype)
+    return _result_dtype(name, *kinds)
+
+
+def _cast(array: NDArray, dtype: np.dtype) -> NDArray:
+    return array if array._dtype == dtype else array.astype(dtype)
+
+
+@lru_cache(maxsize=4096)
+def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
+    """For a reduction: the result's shape, how many elements are folded into one, and the layout less its offset."""
+    axes = _normal_axes(name, axis, len(shape))
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    kept_shape = tuple(shape[i] for i in kept)
+    out_shape = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept_shape
+    folded_shape = tuple(shape[i] for i in axes)
+    layout = (kept_shape, tuple(strides[i] for i in kept), folded_shape, tuple(strides[i] for i in axes))
+    return out_shape, math.prod(folded_shape), layout
+
+
+def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    shape, k, layout = _fold_plan(name, a._shape, a._strides, axis, keepdims)
+    mod = a._device.mod
+    out = mod.Array(math.prod(shape), a._dtype)
+    if k and out.size:
+        mod.REDUCES[row](a._handle, out, k, (*layout, a._offset))
+    elif out.size and row == "add":
+        mod.fill(out, 0)
+    elif out.size:
+        raise ValueError(f"{name}: shape {a._shape} has no element along axis {axis} to take the {name} of")
+    return _new(out, shape, a._device)
+
+
+@lru_cache(maxsize=4096)
+def _matmul_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
+    """For a matrix product: the result's shape, m, n, p, and both operands' strides for the broadcast batch."""
+    if len(a_shape) < 2 or len(b_shape) < 2:
+        raise ValueError(f"matmul: {a_shape} @ {b_shape}: both need at least 2 axes; use .reshape to add one")
+    (m, n), (rows, p) = a_shape[-2:], b_shape[-2:]
+    if n != rows:
+        hint = ""
+        if b_shape[-1] == n:
+            hint = "; did you mean b.transpose()?"
+        elif a_shape[-2] == rows:
+            hint = "; did you mean a.transpose()?"
+        raise ValueError(f"matmul: {a_shape} @ {b_shape}: inner sizes {n} and {rows} differ{hint}")
+    batch = _broadcast_shape(a_shape[:-2], b_shape[:-2])
+    if batch is None:
+        raise ValueError(
+            f"matmul: {a_shape} @ {b_shape}: leading axes {a_shape[:-2]} and {b_shape[:-2]} do not broadcast"
+        )
+    a_strides = _broadcast_strides(a_shape, a_strides, (*batch, m, n))
+    b_strides = _broadcast_strides(b_shape, b_strides, (*batch, n, p))
+    return (*batch, m, p), m, n, p, batch, a_strides, b_strides
+
+
+def _matmul(a: NDArray, b: NDArray) -> NDArray:
+    if a._device is not b._device:
+        _check_device("matmul", a, b)
+    if a._dtype is not b._dtype:
+        dtype = np.result_type(a._dtype, b._dtype)
+        a, b = _cast(a, dtype), _cast(b, dtype)
+    shape, m, n, p, batch, a_strides, b_strides = _matmul_plan(a._shape, a._strides, b._shape, b._strides)
+    mod = a._device.mod
+    out = mod.Array(math.prod(shape), a._dtype)
+    if not n:
+        mod.fill(out, 0)
+    elif a._compact and b._compact and not batch:
+        mod.matmul(a._handle, b._handle, out, m, n, p)
+    elif out.size:
+        mod.matmul(a._handle, b._handle, out, m, n, p, (batch, a_strides, a._offset, b_strides, b._offset))
+    return _new(out, shape, a._device)
+
+
+BackendDevice.array_type = NDArray

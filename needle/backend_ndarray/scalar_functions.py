@@ -1,0 +1,132 @@
+"""The one table of scalar functions from which every backend makes its elementwise and reduction kernels.
+
+A row gives one function twice: in plain Python on numbers, which is its definition and what a compiler such as
+Numba turns into machine code, and in NumPy on whole arrays. The two agree on every value, infinities and NaN
+included, with one difference that the language makes: where IEEE arithmetic answers with an infinity or NaN
+(``1 / 0``, ``log(-1)``, ``exp(1000)``) plain Python raises an exception (or, for ``(-8) ** 0.5``, answers with a
+complex number). Compiled code follows IEEE, as NumPy does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        The name by which operations, kernels and error messages know the function.
+    python : callable
+        The definition: numbers to number, nothing used but operators and ``math``.
+    numpy : callable
+        Arrays to array, with NumPy's broadcasting and the keyword ``out``, as ufuncs have it.
+    vector : callable, optional
+        The definition once more, without branches, where a compiler needs that to use vector instructions.
+    """
+
+    name: str
+    python: Callable
+    numpy: Callable
+    vector: Callable | None = None
+
+    @property
+    def arity(self) -> int:
+        """How many operands the function takes."""
+        return self.python.__code__.co_argcount
+
+    @property
+    def is_comparison(self) -> bool:
+        """Whether the function answers a question with 0 or 1."""
+        return self.name in COMPARISONS
+
+
+def _power(x, y, out=None):
+    # `x ** y` rather than np.power: only the operator has short cuts for the exponents 2, 1/2 and -1.
+    if out is None:
+        return x**y
+    out[...] = x**y
+    return out
+
+
+def _relu(x, out=None):
+    return np.maximum(x, 0, out=out)
+
+
+def _sigmoid(x, out=None):
+    # exp never sees a positive number, so it cannot overflow.
+    return np.divide(np.exp(np.minimum(x, 0)), 1 + np.exp(-np.abs(x)), out=out)
+
+
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
+    row.name: row
+    for row in (
+        ScalarFunction("add", lambda x, y: x + y, np.add),
+        ScalarFunction("subtract", lambda x, y: x - y, np.subtract),
+        ScalarFunction("multiply", lambda x, y: x * y, np.multiply),
+        ScalarFunction("divide", lambda x, y: x / y, np.divide),
+        ScalarFunction("power", lambda x, y: x**y, _power),
+        # The test `x != x` is true of NaN alone, and NaN wins.
+        ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
+        ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
+        ScalarFunction("eq", lambda x, y: x == y, np.equal),
+        ScalarFunction("ne", lambda x, y: x != y, np.not_equal),
+        ScalarFunction("lt", lambda x, y: x < y, np.less),
+        ScalarFunction("le", lambda x, y: x <= y, np.less_equal),
+        ScalarFunction("gt", lambda x, y: x > y, np.greater),
+        ScalarFunction("ge", lambda x, y: x >= y, np.greater_equal),
+        ScalarFunction("negate", lambda x: -x, np.negative),
+        ScalarFunction("abs", lambda x: abs(x), np.abs),
+        ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),
+        ScalarFunction("relu", lambda x: 0 * x if x < 0 else x, _relu),
+        ScalarFunction("exp", lambda x: math.exp(x), np.exp),
+        ScalarFunction("log", lambda x: math.log(x), np.log),
+        ScalarFunction("sqrt", lambda x: math.sqrt(x), np.sqrt),
+        ScalarFunction("sin", lambda x: math.sin(x), np.sin),
+        ScalarFunction("cos", lambda x: math.cos(x), np.cos),
+        ScalarFunction("tanh", lambda x: math.tanh(x), np.tanh),
+        ScalarFunction(
+            "sigmoid",
+            lambda x: 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x)),
+            _sigmoid,
+            vector=lambda x: math.exp(min(x, 0)) / (1 + math.exp(-abs(x))),
+        ),
+    )
+}
+
+
+def kernel_names(maps: dict, zips: dict, reductions: dict) -> dict[str, Callable]:
+    """The names under which a backend module offers its kernels, as in the CMU 10-414/714 course.
+
+    Parameters
+    ----------
+    maps, zips, reductions : dict
+        Kernels by the name of their row.
+
+    Returns
+    -------
+    dict
+        ``ewise_exp``, ``ewise_add``, ``scalar_add`` …, and ``reduce_sum``, ``reduce_max`` …
+    """
+    short = {"multiply": "mul", "divide": "div"}
+    folded = {"add": "sum", "maximum": "max", "multiply": "prod", "minimum": "min"}
+    names = {f"ewise_{name}": kernel for name, kernel in (maps | zips).items()}
+    names |= {f"scalar_{name}": kernel for name, kernel in zips.items()}
+    names |= {
+        f"{kind}_{short[name]}": names[f"{kind}_{name}"] for name in short for kind in ("ewise", "scalar")
+    }
+    names |= {f"reduce_{folded[name]}": kernel for name, kernel in reductions.items()}
+    return names
+
+
+#: The functions that a reduction may fold with: associative and commutative ones.
+REDUCTIONS = ("add", "multiply", "maximum", "minimum")

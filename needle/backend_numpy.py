@@ -1,0 +1,118 @@
+"""NumPy itself as the array library: arrays are `numpy.ndarray`, and every device is the processor.
+
+With the environment variable ``NEEDLE_BACKEND=np`` needle uses this module instead of `needle.backend_ndarray`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .backend_ndarray.device import Device, DeviceUnavailable
+from .backend_ndarray.ndarray_backend_numpy import quiet
+from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
+
+
+class CPUDevice(Device):
+    """The processor; its arrays are NumPy's."""
+
+    def __init__(self, name: str = "cpu"):
+        super().__init__(name)
+
+    def array(self, values: Any, dtype: Any = "float32") -> np.ndarray:
+        return np.array(values, dtype)
+
+
+class DisabledDevice(Device):
+    """A device that NumPy does not have."""
+
+    def why(self) -> str:
+        return "With NEEDLE_BACKEND=np every array is NumPy's own, on the processor."
+
+    def array(self, values: Any, dtype: Any = "float32") -> np.ndarray:
+        raise DeviceUnavailable(
+            f"{self} is not available: {self.why()} Use needle.cpu(), or NEEDLE_BACKEND=nd."
+        )
+
+
+_CPU = CPUDevice()
+_CUDA = DisabledDevice("cuda")
+_CPU_NUMPY = DisabledDevice("cpu_numpy")
+
+
+def cpu() -> CPUDevice:
+    """The processor, the one device that is enabled."""
+    return _CPU
+
+
+def cuda() -> Device:
+    """A device that is not enabled."""
+    return _CUDA
+
+
+def cpu_numpy() -> Device:
+    """A device that is not enabled: `cpu` uses NumPy's kernels already."""
+    return _CPU_NUMPY
+
+
+def default_device() -> CPUDevice:
+    """The device of an array that names none."""
+    return _CPU
+
+
+def all_devices() -> list[Device]:
+    """Every device, enabled or not."""
+    return [_CPU, _CUDA, _CPU_NUMPY]
+
+
+# What needle asks of either array library (see backend_selection)
+
+
+def elementwise(name: str, *operands: Any) -> np.ndarray:
+    """Apply a row of the table of scalar functions; comparisons answer 0 or 1 in the operands' data type."""
+    operands = tuple(x.item() if isinstance(x, np.generic) else x for x in operands)
+    row = SCALAR_FUNCTIONS[name]
+    try:
+        result = quiet.run(row.numpy, *operands)
+    except ValueError:
+        shapes = " and ".join(str(np.shape(x)) for x in operands)
+        raise ValueError(f"{name}: shapes {shapes} do not broadcast; reshape one of the operands") from None
+    return np.asarray(result, np.result_type(*operands) if row.is_comparison else None)
+
+
+def array_from_numpy(array: Any, dtype: Any = None, device: Device | None = None) -> np.ndarray:
+    """A copy of a NumPy array, scalar or nested lists, in its own data type unless `dtype` says otherwise."""
+    return (device or _CPU).array(array, dtype)
+
+
+def to_numpy(array: np.ndarray) -> np.ndarray:
+    """A copy."""
+    return np.array(array)
+
+
+def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The axes in another order: axis `i` of the result is axis ``axes[i]`` of `array`."""
+    return np.transpose(array, axes)
+
+
+def broadcast_to(array: np.ndarray, new_shape: tuple[int, ...]) -> np.ndarray:
+    """Axes of length 1, and new leading axes, repeated to `new_shape` without a copy."""
+    return np.broadcast_to(array, new_shape)
+
+
+def astype(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """A copy with another data type."""
+    return quiet.run(array.astype, dtype)
+
+
+def device_of(array: np.ndarray) -> Device:
+    """The device where an array lives."""
+    return _CPU
+
+
+def full(
+    shape: tuple[int, ...], fill_value: float, dtype: Any = "float32", device: Device | None = None
+) -> np.ndarray:
+    """An array that holds `fill_value` everywhere."""
+    return (device or _CPU).full(shape, fill_value, dtype)
