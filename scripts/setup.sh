@@ -11,12 +11,12 @@ stop() {
     exit 1
 }
 
-command -v "$python" >/dev/null 2>&1 || stop \
-    "No '$python' was found, and the set-up needs Python 3.11 or newer." \
+found=$("$python" -c "$version" 2>/dev/null) || stop \
+    "No '$python' that runs was found; the set-up needs Python 3.11 or newer." \
     "Install it (https://www.python.org, or your system's packages), or name yours: make PYTHON=python3.12 app"
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || stop \
-    "'$python' is Python $("$python" -c "$version"); the set-up needs 3.11 or newer." \
+    "'$python' is Python $found; the set-up needs 3.11 or newer." \
     "If a newer one is installed, name it: make PYTHON=python3.12 app"
 
 "$python" -c 'import venv, ensurepip' 2>/dev/null || stop \
@@ -24,9 +24,9 @@ command -v "$python" >/dev/null 2>&1 || stop \
     "On Debian and Ubuntu: sudo apt install python3-venv. Elsewhere: install a complete Python."
 
 # An environment that broke off, lost its Python or was made by another version is made anew.
-if [ "$(.venv/bin/python -c "$version" 2>/dev/null)" != "$("$python" -c "$version")" ] ||
+if [ "$(.venv/bin/python -c "$version" 2>/dev/null)" != "$found" ] ||
     ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    echo "Making .venv with Python $("$python" -c "$version") …"
+    echo "Making .venv with Python $found …"
     "$python" -m venv --clear .venv || stop "'$python -m venv .venv' failed; the lines above say why."
 fi
 
