@@ -415,7 +415,9 @@ class Tensor(Value):
     def __sub__(self, other):
         if isinstance(other, Real):
             return ops.add_scalar(self, -other)
-        return NotImplemented if (other := _operand(other, self)) is None else ops.add(self, ops.negate(other))
+        return (
+            NotImplemented if (other := _operand(other, self)) is None else ops.add(self, ops.negate(other))
+        )
 
     def __rsub__(self, other):
         return ops.negate(self) + other
@@ -544,7 +546,9 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         if not _mode.get().grad:
             out_grad = out_grad.detach()
         if out_grad.shape != output.shape:
-            raise ValueError(f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}")
+            raise ValueError(
+                f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
+            )
 
     partials_of: dict[Value, list[tuple[Value | None, Value]]] = {output: [(None, out_grad)]}
     for node in reversed(find_topo_sort([output])):
@@ -573,9 +577,7 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None
         node.grad = total
 
 
-def gradients(
-    output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None = None
-) -> list[Tensor]:
+def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None = None) -> list[Tensor]:
     """The derivatives of ``output.sum()`` with respect to `inputs`; no `grad` attribute is read or written.
 
     Parameters
@@ -597,7 +599,9 @@ def gradients(
         if node in wanted:
             wanted[node] = total
     return [
-        Tensor.make_const(full(x.shape, 0, dtype=x.dtype, device=x.device)) if wanted[x] is None else wanted[x]
+        Tensor.make_const(full(x.shape, 0, dtype=x.dtype, device=x.device))
+        if wanted[x] is None
+        else wanted[x]
         for x in inputs
     ]
 

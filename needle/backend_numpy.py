@@ -71,7 +71,6 @@ def all_devices() -> list[Device]:
 
 def elementwise(name: str, *operands: Any) -> np.ndarray:
     """Apply a row of the table of scalar functions; comparisons answer 0 or 1 in the operands' data type."""
-    operands = tuple(x.item() if isinstance(x, np.generic) else x for x in operands)
     row = SCALAR_FUNCTIONS[name]
     try:
         result = quiet.run(row.numpy, *operands)

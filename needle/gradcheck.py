@@ -50,11 +50,11 @@ def gradcheck(
 
     def weighted_sum(*args: Tensor) -> Tensor:
         out = f(*args)
-        return (out * weights.reshape(out.shape)).sum()
+        return (out * weights).sum()
 
-    shape = f(*leaves(values)).shape
-    weights_array = rng.uniform(0.5, 1.5, size=shape) * rng.choice([-1.0, 1.0], size=shape)
-    weights = Tensor(weights_array, device=devices[0] if devices else None, dtype="float64", requires_grad=False)
+    out = f(*leaves(values))
+    random = rng.uniform(0.5, 1.5, size=out.shape) * rng.choice([-1.0, 1.0], size=out.shape)
+    weights = Tensor(random, device=out.device, dtype="float64", requires_grad=False)
     _compare(weighted_sum, values, leaves, eps, tol)
     if order > 1:
         for i in range(len(tensors)):

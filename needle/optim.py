@@ -45,7 +45,9 @@ class SGD(Optimizer):
         The weight of an L2 penalty.
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float = 0.01, momentum: float = 0.0, weight_decay: float = 0.0):
+    def __init__(
+        self, params: Iterable[Tensor], lr: float = 0.01, momentum: float = 0.0, weight_decay: float = 0.0
+    ):
         super().__init__(params)
         self.lr = lr
         self.momentum = momentum

@@ -34,7 +34,9 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
     pixels, (count, *size) = _read_idx(image_filename, ndim=3)
     labels, (label_count,) = _read_idx(label_filename, ndim=1)
     if count != label_count:
-        raise ValueError(f"parse_mnist: {count} images in {image_filename}, but {label_count} labels in {label_filename}")
+        raise ValueError(
+            f"parse_mnist: {count} images in {image_filename}, but {label_count} labels in {label_filename}"
+        )
     return pixels.reshape(count, size[0] * size[1]).astype(np.float32) / 255, labels
 
 
@@ -45,14 +47,18 @@ def _read_idx(filename: str, ndim: int) -> tuple[np.ndarray, tuple[int, ...]]:
         with gzip.open(filename, "rb") as file:
             header = file.read(4 + 4 * ndim)
             if len(header) < 4 + 4 * ndim or struct.unpack(">I", header[:4])[0] != magic:
-                raise ValueError(f"parse_mnist: {filename} is not an MNIST file: it should begin with {magic:#010x}")
+                raise ValueError(
+                    f"parse_mnist: {filename} is not an MNIST file: it should begin with {magic:#010x}"
+                )
             sizes = struct.unpack(f">{ndim}I", header[4:])
             needed = int(np.prod(sizes, dtype=object))
             content = file.read(min(needed + 1, 1 << 31))
     except (EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"parse_mnist: {filename} is damaged ({error}); download it again") from None
     if len(content) != needed:
-        raise ValueError(f"parse_mnist: {filename} should hold {needed} bytes after its header; download it again")
+        raise ValueError(
+            f"parse_mnist: {filename} should hold {needed} bytes after its header; download it again"
+        )
     return np.frombuffer(content, dtype=np.uint8), sizes
 
 

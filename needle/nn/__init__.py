@@ -2,4 +2,14 @@
 
 from .nn_basic import Identity, Linear, Module, Parameter, ReLU, Sequential, Sigmoid, SoftmaxLoss, Tanh
 
-__all__ = ["Identity", "Linear", "Module", "Parameter", "ReLU", "Sequential", "Sigmoid", "SoftmaxLoss", "Tanh"]
+__all__ = [
+    "Identity",
+    "Linear",
+    "Module",
+    "Parameter",
+    "ReLU",
+    "Sequential",
+    "Sigmoid",
+    "SoftmaxLoss",
+    "Tanh",
+]

@@ -117,13 +117,17 @@ class Linear(Module):
         Begins Kaiming uniform with out_features as fan-in.
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype="float32", rng=None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device=None, dtype="float32", rng=None
+    ):
         self.in_features = in_features
         self.out_features = out_features
         kwargs = {"device": device, "dtype": dtype, "rng": rng}
         self.weight = Parameter(init.kaiming_uniform(in_features, out_features, **kwargs))
         self.bias = (
-            Parameter(init.kaiming_uniform(out_features, 1, shape=(1, out_features), **kwargs)) if bias else None
+            Parameter(init.kaiming_uniform(out_features, 1, shape=(1, out_features), **kwargs))
+            if bias
+            else None
         )
 
     def forward(self, x: Tensor) -> Tensor:

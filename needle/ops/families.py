@@ -27,8 +27,15 @@ def result_dtype(function: str, *operands) -> np.dtype:
 
 @cache
 def _result_dtype(function: str, types: tuple) -> np.dtype:
-    samples = [np.empty(0, t) if isinstance(t, np.dtype) else (1.5 if issubclass(t, np.floating) else t(1)) for t in types]
-    return np.result_type(*samples) if function in COMPARISONS else SCALAR_FUNCTIONS[function].numpy(*samples).dtype
+    samples = [
+        np.empty(0, t) if isinstance(t, np.dtype) else (1.5 if issubclass(t, np.floating) else t(1))
+        for t in types
+    ]
+    return (
+        np.result_type(*samples)
+        if function in COMPARISONS
+        else SCALAR_FUNCTIONS[function].numpy(*samples).dtype
+    )
 
 
 def shapes_of(inputs) -> str:
@@ -53,7 +60,9 @@ def normalize_axes(name: str, axes, ndim: int) -> tuple[int, ...]:
     given = (axes,) if isinstance(axes, int) else tuple(axes)
     for axis in given:
         if not -ndim <= axis < ndim:
-            raise ValueError(f"{name}: axis {axis} is out of range for {ndim} dimension(s): use {-ndim} to {ndim - 1}")
+            raise ValueError(
+                f"{name}: axis {axis} is out of range for {ndim} dimension(s): use {-ndim} to {ndim - 1}"
+            )
     normal = tuple(axis % ndim for axis in given)
     if len(set(normal)) < len(normal):
         raise ValueError(f"{name}: axes {given} name an axis twice")
@@ -129,7 +138,7 @@ class ElementwiseScalar(Elementwise):
     """A scalar function of an array and one number, ``op.scalar``."""
 
     def __init__(self, scalar):
-        self.scalar = scalar
+        self.scalar = scalar.item() if isinstance(scalar, np.generic) else scalar
 
     def operands(self, a):
         return a, self.scalar

@@ -28,7 +28,9 @@ class LogSumExp(Reduction):
         axes = normalize_axes("logsumexp", self.axes, len(a.shape))
         below, top = shifted(a, axes)
         total = elementwise("exp", below).sum(axis=axes, keepdims=True)
-        return elementwise("add", elementwise("log", total), top).reshape(self.kept_shape(a.shape, keep=False))
+        return elementwise("add", elementwise("log", total), top).reshape(
+            self.kept_shape(a.shape, keep=False)
+        )
 
     def gradient(self, out_grad, node):
         (a,) = node.inputs

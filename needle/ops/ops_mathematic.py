@@ -270,7 +270,9 @@ class Permute(Movement):
     def out_shape(self, shape):
         axes = normalize_axes("permute", self.axes, len(shape))
         if len(axes) != len(shape):
-            raise ValueError(f"permute: shape {shape} has {len(shape)} axes, {self.axes} names {len(axes)} of them")
+            raise ValueError(
+                f"permute: shape {shape} has {len(shape)} axes, {self.axes} names {len(axes)} of them"
+            )
         return tuple(shape[i] for i in axes)
 
     def compute(self, a):
@@ -416,8 +418,16 @@ class MatMul(TensorOp):
             raise ValueError(
                 f"matmul: {a.shape} @ {b.shape}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ{hint}"
             )
-        batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2]) if a.shape[:-2] != b.shape[:-2] else a.shape[:-2]
-        return Spec((*batch, a.shape[-2], b.shape[-1]), np.result_type(a.dtype, b.dtype), common_device("matmul", (a, b)))
+        batch = (
+            broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+            if a.shape[:-2] != b.shape[:-2]
+            else a.shape[:-2]
+        )
+        return Spec(
+            (*batch, a.shape[-2], b.shape[-1]),
+            np.result_type(a.dtype, b.dtype),
+            common_device("matmul", (a, b)),
+        )
 
     def compute(self, a, b):
         return a @ b

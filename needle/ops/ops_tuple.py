@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import add
 
-from ..backend_selection import elementwise, full
+from ..backend_selection import device_of, elementwise, full
 from ..graph import Spec, TensorOp, TensorTupleOp
 
 
@@ -14,7 +14,7 @@ def spec_of(x) -> Spec:
 
 
 def zeros_like_spec(x):
-    return full(x.shape, 0, dtype=x.dtype, device=x.device)
+    return full(x.shape, 0, dtype=x.dtype, device=device_of(x))
 
 
 class MakeTensorTuple(TensorTupleOp):
@@ -94,7 +94,9 @@ def sum_tuples(tuples):
             for i in range(len(specs)):
                 items[i].append(value[i])
     zeros = TensorOp.out.make_const
-    return make_tuple(*[reduce(add, x) if x else zeros(zeros_like_spec(spec)) for x, spec in zip(items, specs, strict=True)])
+    return make_tuple(
+        *[reduce(add, x) if x else zeros(zeros_like_spec(spec)) for x, spec in zip(items, specs, strict=True)]
+    )
 
 
 class FusedAddScalars(TensorTupleOp):
