@@ -1,0 +1,8 @@
+"""Pictures of live objects: the computational graph and the gradient graph of any Tensor."""
+
+from __future__ import annotations
+
+from .drawing import Drawing, draw, draw_gradient
+from .render import CannotRender
+
+__all__ = ["CannotRender", "Drawing", "draw", "draw_gradient"]

@@ -1,0 +1,215 @@
+"""Plain data to DOT, the language of Graphviz. The same graph gives the same text, character by character."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from . import style
+from .style import INK, Box
+from .text import Rows, elide, escape, text_width
+from .trace import LEFT_OUT, Graph, Operand, Variable
+
+__all__ = ["to_dot"]
+
+CIRCLE = 30  # points across: an operator with more to say than fits inside is drawn as a wider, round-ended box
+MANY = 300  # variables: from here on lines are straight, and the search for a layout ends earlier
+LEGEND_COLUMNS = 3
+
+
+def to_dot(graph: Graph, *, legend: bool = True) -> str:
+    """The DOT text of a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    legend : bool
+        Whether to say, below the graph, what the colours and lines mean.
+    """
+    lines = [*_header(graph, legend)]
+    for row in range(graph.rows):
+        body = _row(graph, row)
+        lines += _cluster(graph, row, body) if graph.rows > 1 else body
+    lines += _edges_between_rows(graph)
+    lines += _columns(graph)
+    return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
+
+
+def _header(graph: Graph, legend: bool) -> Iterator[str]:
+    layout = {"rankdir": "LR", "newrank": "true", "nodesep": 0.28, "ranksep": 0.36, "pad": 0.2}
+    if len(graph.variables) > MANY:
+        layout |= {"splines": "line", "nslimit": 2, "nslimit1": 2, "mclimit": 0.5}
+    look = {"bgcolor": INK.background, "fontname": style.FONT, "fontsize": style.SMALL_SIZE}
+    label = {"labelloc": "b", "labeljust": "l", "label": _legend(graph)} if legend else {}
+    yield _statement("graph", **layout, **look, **label)
+    yield _statement("node", fontname=style.FONT, fontsize=style.TEXT_SIZE, fontcolor=INK.text, penwidth=1.2)
+    yield _statement(
+        "edge",
+        color=style.EDGE, arrowsize=0.65, penwidth=1.1,
+        fontname=style.FONT, fontsize=style.SMALL_SIZE, fontcolor=INK.quiet,
+    )  # fmt: skip
+
+
+def _cluster(graph: Graph, row: int, body: Iterable[str]) -> list[str]:
+    ground = style.ROWS[row % 2]
+    look = _statement(
+        "graph",
+        label=_row_title(graph, row), labelloc="t", labeljust="l", style="rounded,filled", margin=10,
+        fillcolor=ground.fill, color=ground.line, fontcolor=ground.title, fontsize=style.TEXT_SIZE,
+    )  # fmt: skip
+    return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
+
+
+def _row_title(graph: Graph, row: int) -> str:
+    order = row.bit_length()  # rows 0 | 1 | 2, 3 | 4 to 7: each time reverse mode is run there are as many rows again
+    of = ["", "gradient", "second-order gradient", "third-order gradient"][order] if order < 4 else f"order {order} gradient"
+    return "forward →" if row == 0 else f"{of} {'←' if row % 2 else '→'}"
+
+
+def _row(graph: Graph, row: int) -> Iterator[str]:
+    """The variables and operators of a row, and the edges between them."""
+    rows = {variable.key: variable.row for variable in graph.variables}
+    for variable in graph.variables:
+        if variable.row != row:
+            continue
+        yield _variable(variable)
+        if variable.operator is None:
+            continue
+        op = f"{variable.key}_op"
+        yield _operator(op, variable.operator.symbol, row)
+        for operand in variable.operator.operands:
+            if rows[operand.key] == row:
+                yield _edge(operand.key, op, row, **_label(operand), **_left_out(operand))
+        yield _edge(op, variable.key, row)
+
+
+def _edge(tail: str, head: str, row: int, **attributes) -> str:
+    """An edge along its row. In a gradient row it is written the other way round, so that it runs from right to left."""
+    if row % 2 == 0:
+        return _statement(f"{tail} -> {head}", **attributes)
+    return _statement(f"{head} -> {tail}", dir="back", color=style.ROWS[1].operator, **attributes)
+
+
+def _edges_between_rows(graph: Graph) -> Iterator[str]:
+    rows = {variable.key: variable.row for variable in graph.variables}
+    for variable in graph.variables:
+        for operand in variable.operator.operands if variable.operator else ():
+            row = rows[operand.key]
+            if row == variable.row:
+                continue
+            is_reuse = row < graph.forward_rows
+            look = {"style": "dashed", "color": style.REUSE} if is_reuse else {"color": style.ROWS[1].operator}
+            look |= _label(operand) | _left_out(operand)
+            yield _statement(f"{operand.key} -> {variable.key}_op", constraint="false", **look)
+
+
+def _columns(graph: Graph) -> Iterator[str]:
+    """What belongs together stands in one column, upper rows above lower ones."""
+    rows = {variable.key: variable.row for variable in graph.variables}
+    for column in graph.columns:
+        keys = sorted(column, key=rows.__getitem__)
+        yield f"{{ rank=same; {' -> '.join(keys)} [style=invis]; }}"
+
+
+def _label(operand: Operand) -> dict[str, str]:
+    return {"label": f" {operand.label} "} if operand.label else {}
+
+
+def _left_out(operand: Operand) -> dict[str, str]:
+    return {"style": "dotted"} if operand.key == LEFT_OUT else {}
+
+
+def _operator(key: str, symbol: str, row: int) -> str:
+    color = style.ROWS[row % 2].operator
+    look = {"label": symbol, "fillcolor": INK.background, "color": color, "fontcolor": color}
+    if text_width(symbol, style.TEXT_SIZE) <= CIRCLE - 7:
+        return _statement(key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look)
+    width = text_width(symbol, style.TEXT_SIZE) + 20
+    return _statement(
+        key, shape="box", style="rounded,filled", width=width / 72, height=24 / 72, margin="0.12,0.02", **look
+    )
+
+
+def _variable(variable: Variable) -> str:
+    box = style.KINDS[variable.kind]
+    styles = [box.corners, "filled"] if variable.computed else [box.corners, "filled", "dashed"]
+    return _statement(
+        variable.key,
+        shape="box",
+        style=",".join(filter(None, styles)),
+        fillcolor=box.fill if variable.computed else INK.background,
+        color=box.line,
+        penwidth=box.line_width,
+        margin="0.09,0.05",
+        label=_table(variable),
+    )
+
+
+def _table(variable: Variable) -> str:
+    facts = " ".join(filter(None, [variable.facts, variable.note]))
+    name = f"<b>{escape(elide(variable.name))}</b>" if variable.name else ""
+    name = _font(name, size=style.NAME_SIZE) if name else ""
+    facts = _font(escape(facts), color=INK.quiet, size=style.SMALL_SIZE) if facts else ""
+    lines = [f'<td align="left">{"&#160;&#160;".join(filter(None, [name, facts]))}</td>']
+    lines += _value_lines(variable.value, INK.text, "")
+    lines += _value_lines(variable.gradient, INK.gradient, "grad ")
+    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>>'
+
+
+def _value_lines(value: Rows, color: str, word: str) -> list[str]:
+    """A line of text, or a matrix between two bars."""
+    if not value:
+        return []
+    if len(value) == 1:
+        return [f'<td align="left">{_font(escape(word + " ".join(value[0])), color=color)}</td>']
+    cells = "".join(
+        "<tr>" + "".join(f'<td align="right">{_font(escape(x), color=color)}</td>' for x in row) + "</tr>" for row in value
+    )
+    bars = f'border="1" sides="LR" color="{INK.bracket}" cellborder="0" cellspacing="2" cellpadding="1"'
+    matrix = f'<td align="left"><table {bars}>{cells}</table></td>'
+    return ([f'<td align="left">{_font(word.strip(), color=color)}</td>'] if word else []) + [matrix]
+
+
+def _legend(graph: Graph) -> str:
+    """A table of what occurs in the graph, and what it means."""
+    kinds = {variable.kind for variable in graph.variables}
+    entries = [(_swatch(style.KINDS[kind]), style.KINDS[kind].legend) for kind in style.LEGEND_ORDER if kind in kinds]
+    if not all(variable.computed for variable in graph.variables):
+        entries.append((_swatch(Box(INK.background, INK.quiet, "", corners="dashed")), style.NOT_COMPUTED))
+    if any(v.operator and v.operator.symbol == "=" for v in graph.variables if v.row >= graph.forward_rows):
+        entries.append((_sign("="), style.PASSED_ON))
+    if graph.rows > 1:
+        entries.append((_sign("- - -", style.REUSE), style.REUSED))
+    cells = [f'<td>{sign}</td><td align="left">{_font(escape(words), color=INK.quiet)}</td>' for sign, words in entries]
+    rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
+    gap = '<td width="8"></td>'
+    table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
+    return f'<<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>>'
+
+
+def _swatch(box: Box) -> str:
+    corners = f' style="{box.corners}"' if box.corners else ""
+    look = f'border="1" cellborder="0" cellspacing="0" color="{box.line}" bgcolor="{box.fill}"{corners}'
+    return f'<table {look} fixedsize="true" width="16" height="11"><tr><td></td></tr></table>'
+
+
+def _sign(text: str, color: str = style.ROWS[1].operator) -> str:
+    return _font(escape(text), color=color)
+
+
+def _font(text: str, **attributes: object) -> str:
+    names = {"color": "color", "size": "point-size"}
+    written = "".join(f' {names[key]}="{value}"' for key, value in attributes.items())
+    return f"<font{written}>{text}</font>"
+
+
+def _statement(subject: str, **attributes: object) -> str:
+    written = ", ".join(f"{key}={_quoted(value)}" for key, value in attributes.items())
+    return f"{subject} [{written}];" if written else f"{subject};"
+
+
+def _quoted(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    if text.startswith("<<") and text.endswith(">>"):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

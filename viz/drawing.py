@@ -1,0 +1,206 @@
+"""The drawings themselves: `draw` and `draw_gradient`, and the object that shows itself and saves itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from types import FrameType
+
+from needle.autograd import Tensor, Value
+
+from .dot import to_dot
+from .names import caller_names, given_names
+from .render import CannotRender, render, tidy_svg
+from .trace import Graph, trace, trace_gradient
+
+__all__ = ["Drawing", "draw", "draw_gradient"]
+
+LIMIT = 1000  # variables drawn unless the caller says otherwise: the layout of so many takes some seconds
+
+
+class Drawing:
+    """A picture of a graph. It holds plain data and no Tensor.
+
+    In JupyterLab, Colab and VS Code it shows itself; in Streamlit, ``st.image(drawing.svg())`` or
+    ``st.html(drawing.svg())`` does.
+
+    Attributes
+    ----------
+    graph : Graph
+        What is drawn, as plain data.
+    source : str
+        The picture as DOT text. The same graph gives the same text.
+    """
+
+    def __init__(self, graph: Graph, title: str, *, legend: bool = True):
+        self.graph = graph
+        self.title = title
+        self.source = to_dot(graph, legend=legend)
+
+    def svg(self) -> str:
+        """The picture as an ``<svg>`` element.
+
+        Raises
+        ------
+        CannotRender
+            If there is no Graphviz: neither a `dot` on PATH nor the package pygraphviz.
+        """
+        return self._svg
+
+    @cached_property
+    def _svg(self) -> str:
+        return tidy_svg(render(self.source, "svg").decode(), self.title)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture to a file, in the format that its suffix names: ``.svg``, ``.png`` or ``.pdf``.
+
+        Returns
+        -------
+        Path
+            Where it was written.
+
+        Raises
+        ------
+        ValueError
+            For another suffix.
+        CannotRender
+            If there is no Graphviz.
+        """
+        path = Path(path)
+        kind = path.suffix.lower().removeprefix(".")
+        if kind == "svg":
+            path.write_text(self.svg() + "\n", encoding="utf-8")
+        elif kind in ("png", "pdf"):
+            path.write_bytes(render(self.source, kind))
+        else:
+            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
+        return path
+
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        # An SVG image is what JupyterLab, Colab, VS Code and nbconvert all show, and keep in the saved notebook.
+        try:
+            return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        except CannotRender as error:
+            return {"text/plain": f"{error}\n\n{self.source}"}
+
+
+def draw(
+    tensors: Value | Sequence[Value],
+    *,
+    names: Mapping[str, Value] | None = None,
+    legend: bool = True,
+    limit: int = LIMIT,
+) -> Drawing:
+    """Draw the computational graph that leads to one or several Tensors.
+
+    Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are operators. There is
+    an edge for each operand, so ``x * x`` shows two. Nothing is computed by drawing: what is lazy and not computed yet is
+    drawn hollow.
+
+    Parameters
+    ----------
+    tensors : Tensor, TensorTuple, or sequence of them
+    names : dict from str to Tensor, optional
+        What to call the variables. By default they are called as the caller's variables are; what has no name there is
+        called n1, n2, … in topological order.
+    legend : bool
+        Whether to say what the colours mean.
+    limit : int
+        At most so many variables are drawn, those nearest to `tensors`; a box tells how many were left out.
+
+    Returns
+    -------
+    Drawing
+
+    Examples
+    --------
+    >>> v1 = ndl.Tensor([0.0])
+    >>> v2 = ndl.exp(v1)
+    >>> v4 = v2 * (v2 + 1)
+    >>> viz.draw(v4).save("graph.svg")
+    """
+    outputs = _values("draw", tensors)
+    _check_limit(limit)
+    known = _names(names, sys._getframe(1))
+    graph = trace(outputs, known, limit=limit)
+    return Drawing(graph, _title("computational graph", outputs, known, graph), legend=legend)
+
+
+def draw_gradient(
+    output: Tensor,
+    wrt: Tensor | Sequence[Tensor] | None = None,
+    *,
+    out_grad: Tensor | None = None,
+    names: Mapping[str, Value] | None = None,
+    legend: bool = True,
+    limit: int = LIMIT,
+) -> Drawing:
+    """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
+
+    The adjoint of a variable stands below the variable, and adjoints run from right to left. Dashed edges are values of
+    the forward graph that a gradient uses again. Where a variable is used several times, each use gives a partial adjoint,
+    and the operator + that sums them is drawn. The gradient of a gradient can be drawn: ``draw_gradient(v1.grad)``.
+
+    The graph is the one that `needle.autograd.adjoints` builds; no Tensor's `grad` is read as an adjoint or written. If
+    `output` is lazy and not computed yet, neither it nor its adjoints are computed.
+
+    Parameters
+    ----------
+    output : Tensor
+    wrt : Tensor or sequence of Tensor, optional
+        Only adjoints on the way to these. By default, to all that require a gradient.
+    out_grad : Tensor of the shape of `output`, optional
+        The adjoint to begin with. Default: ones.
+    names, legend, limit
+        As for `draw`.
+
+    Returns
+    -------
+    Drawing
+
+    Raises
+    ------
+    RuntimeError
+        If `output` does not require a gradient.
+    ValueError
+        If a Tensor in `wrt` does not lead to `output`, or requires no gradient.
+    """
+    [output] = _values("draw_gradient", [output])
+    inputs = None if wrt is None else _values("draw_gradient: wrt", wrt)
+    _check_limit(limit)
+    known = _names(names, sys._getframe(1))
+    graph = trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad)
+    return Drawing(graph, _title("gradient graph", [output], known, graph), legend=legend)
+
+
+def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:
+    values = [given] if isinstance(given, Value) else list(given) if isinstance(given, (list, tuple)) else [given]
+    for value in values:
+        if not isinstance(value, Value):
+            raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
+    if not values:
+        raise ValueError(f"{function}: the list is empty; give at least one Tensor")
+    return values
+
+
+def _check_limit(limit: int) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"limit: needs a whole number of at least 1, got {limit!r}")
+
+
+def _names(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value, str]:
+    return caller_names(frame) if names is None else given_names(names)
+
+
+def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], graph: Graph) -> str:
+    """What the picture shows, in words."""
+    of = ", ".join(names[x] for x in outputs if x in names)
+    variables = len(graph.variables)
+    operators = sum(variable.operator is not None for variable in graph.variables)
+    return f"{what}{' of ' + of if of else ''}: {variables} variables, {operators} operators"

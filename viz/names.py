@@ -1,0 +1,74 @@
+"""What the nodes of a graph are called: as the caller says, else as the caller's variables are called."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+
+from needle.autograd import Value
+from needle.nn import Module
+
+__all__ = ["caller_names", "given_names"]
+
+
+def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
+    """The names that the caller gave; the first one counts where a Value has several.
+
+    Raises
+    ------
+    TypeError
+        If `names` is not a mapping from names to Tensors.
+    """
+    if not isinstance(names, Mapping):
+        raise TypeError(f"names: needs a dict such as {{'x': x}}, got {type(names).__name__}")
+    found: dict[Value, str] = {}
+    for name, value in names.items():
+        if not isinstance(value, Value):
+            raise TypeError(f"names: {str(name)!r} stands for a {type(value).__name__}, not for a Tensor")
+        found.setdefault(value, str(name))
+    return found
+
+
+def caller_names(frame: FrameType) -> dict[Value, str]:
+    """What a function's local and global variables call Values.
+
+    A variable counts before a module's parameter (``model.0.weight``), and that before an item of a list (``xs[0]``).
+    Names with a leading underscore are not meant to be read, and IPython's ``_``, ``_12`` are among them.
+    """
+    scope = _variables(frame)
+    found: dict[Value, str] = {}
+    for kind in (_variable, _parameters, _items):
+        for name, thing in scope.items():
+            for value, full_name in kind(name, thing):
+                found.setdefault(value, full_name)
+    return found
+
+
+def _variables(frame: FrameType) -> dict[str, object]:
+    local = frame.f_locals
+    scope = {**local, **frame.f_globals, **local}  # locals come first, and hide globals
+    scope = {name: thing for name, thing in scope.items() if not name.startswith("_")}
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        # For a function this is a snapshot that the frame keeps: it would hold the caller's Tensors until it returns.
+        local.clear()
+    return scope
+
+
+def _variable(name: str, thing: object) -> Iterator[tuple[Value, str]]:
+    if isinstance(thing, Value):
+        yield thing, name
+
+
+def _parameters(name: str, thing: object) -> Iterator[tuple[Value, str]]:
+    if isinstance(thing, Module):
+        for path, parameter in thing.named_parameters():
+            yield parameter, f"{name}.{path}"
+
+
+def _items(name: str, thing: object) -> Iterator[tuple[Value, str]]:
+    if isinstance(thing, (list, tuple)):
+        for index, item in enumerate(thing):
+            if isinstance(item, Value):
+                yield item, f"{name}[{index}]"

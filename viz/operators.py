@@ -1,0 +1,70 @@
+"""What is written in an operator's circle: a sign where there is one, else the class name, and the attributes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from needle.backend_selection import Device
+from needle.graph import Op
+
+from .text import elide, number
+
+__all__ = ["order_matters", "symbol"]
+
+SIGNS = {
+    "EWiseAdd": "+",
+    "EWiseMul": "×",
+    "EWiseDiv": "÷",
+    "EWisePow": "**",
+    "MatMul": "@",
+    "Negate": "−",
+    "Maximum": "max",
+    "Summation": "Σ",
+    "BroadcastTo": "broadcast to",
+    "MakeTensorTuple": "tuple",
+    "ZerosButOne": "zeros but one",
+    "ToDevice": "to",
+}
+SIGNS_WITH_SCALAR = {"AddScalar": "+", "MulScalar": "×", "DivScalar": "÷", "PowerScalar": "**"}
+RELATIONS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
+ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum"}
+
+
+def order_matters(op: Op) -> bool:
+    """Whether exchanging the operands can change the result; True for an operator not known here."""
+    return type(op).__name__ not in ORDER_IS_FREE
+
+
+def symbol(op: Op) -> str:
+    """An operator in a few characters: ``×``, ``+ 1``, ``exp``, ``Σ axes=(1,)``.
+
+    Any class works, a reader's own as well: its name in small letters, then its public attributes.
+    """
+    name = type(op).__name__
+    attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
+    if name in SIGNS_WITH_SCALAR and "scalar" in attributes:
+        return f"{SIGNS_WITH_SCALAR[name]} {_short(attributes['scalar'])}"
+    if name in ("Compare", "CompareScalar"):
+        sign = RELATIONS.get(str(attributes.get("function")), "?")
+        return f"{sign} {_short(attributes['scalar'])}" if "scalar" in attributes else sign
+    if name == "TupleGetItem" and "index" in attributes:
+        return f"[{attributes['index']}]"
+    sign = SIGNS.get(name, name.lower())
+    if name in ONE_ATTRIBUTE_SAYS_ALL:
+        return " ".join([sign, *[_short(attributes[key]) for key in (ONE_ATTRIBUTE_SAYS_ALL[name],) if key in attributes]])
+    return elide(" ".join([sign, ", ".join(f"{key}={_short(x)}" for key, x in attributes.items())]), 48)
+
+
+def _is_plain(x: object) -> bool:
+    """Whether printing it is safe: a Tensor among an operator's attributes would be computed by being printed."""
+    if isinstance(x, (tuple, list)):
+        return len(x) <= 8 and all(isinstance(item, (int, float, str, np.generic)) for item in x)
+    return isinstance(x, (int, float, str, np.generic, np.dtype, Device))
+
+
+def _short(x: object) -> str:
+    if isinstance(x, (list, tuple)):
+        words = ", ".join(map(_short, x))
+        return f"({words},)" if len(x) == 1 else f"({words})"
+    return number(x) if isinstance(x, (float, np.floating)) else str(x)

@@ -1,0 +1,103 @@
+"""DOT to pictures: with the system's `dot`, else with the Graphviz that pygraphviz brings along."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+
+import graphviz
+
+from .style import INK
+from .text import text_width
+
+__all__ = ["CannotRender", "render", "tidy_svg"]
+
+NO_RENDERER = (
+    "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
+    "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
+)
+
+# pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the terminal,
+# and holds up the whole interpreter while it searches for a layout.
+_WORKER = """
+import sys
+sys.path[:] = sys.argv[2:]
+from pygraphviz import AGraph
+with AGraph(string=sys.stdin.buffer.read().decode()) as graph:
+    sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
+"""
+
+
+class CannotRender(RuntimeError):
+    """Graphviz is missing, or failed. The message says which, and what to do."""
+
+
+def render(source: str, kind: str) -> bytes:
+    """A picture of DOT text.
+
+    Parameters
+    ----------
+    source : str
+    kind : "svg", "png" or "pdf"
+
+    Raises
+    ------
+    CannotRender
+        If there is no Graphviz, or it fails.
+    """
+    if shutil.which("dot"):
+        return _render_with_dot(source, kind)
+    if importlib.util.find_spec("pygraphviz"):
+        return _render_with_pygraphviz(source, kind)
+    raise CannotRender(NO_RENDERER)
+
+
+def _render_with_dot(source: str, kind: str) -> bytes:
+    try:
+        return graphviz.pipe("dot", kind, source.encode(), quiet=True)
+    except (graphviz.ExecutableNotFound, subprocess.CalledProcessError) as error:
+        raise _failure("dot", getattr(error, "stderr", b"") or str(error).encode()) from error
+
+
+def _render_with_pygraphviz(source: str, kind: str) -> bytes:
+    command = [sys.executable, "-I", "-S", "-c", _WORKER, kind, *sys.path]
+    done = subprocess.run(command, input=source.encode(), capture_output=True)
+    if done.returncode or not done.stdout:
+        raise _failure("pygraphviz", done.stderr)
+    return done.stdout
+
+
+def _failure(program: str, said: bytes) -> CannotRender:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return CannotRender(f"{program} could not draw this graph: {lines[-1] if lines else 'it stopped without a word'}")
+
+
+def tidy_svg(svg: str, title: str) -> str:
+    """Graphviz's SVG, made fit to stand in a web page.
+
+    - Only the ``<svg>`` element is kept; its ids, which would occur again in the next drawing, and comments go.
+    - It shrinks with the page, keeps a light ground on a dark page, and has a title for screen readers.
+    - Every text gets its width in Helvetica: a browser that has another font squeezes the text rather than letting it
+      run out of its box.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
+    svg = re.sub(r"<title>.*?</title>\n?", "", svg)
+    svg = re.sub(r"<text ([^>]*)>([^<]*)</text>", _with_width, svg)
+    look = f'role="img" style="max-width:100%;height:auto;background:{INK.background};border-radius:8px"'
+    return svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{title}</title>", 1)
+
+
+def _with_width(match: re.Match[str]) -> str:
+    attributes, content = match[1].replace('xml:space="preserve" ', ""), match[2].strip(" \N{NO-BREAK SPACE}")
+    size = re.search(r'font-size="([\d.]+)"', attributes)
+    text = html.unescape(content).strip(" \N{NO-BREAK SPACE}")
+    if not text or not size:
+        return ""
+    width = text_width(text, float(size[1]), bold='font-weight="bold"' in attributes)
+    return f'<text {attributes} textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs">{html.escape(text)}</text>'

@@ -1,0 +1,107 @@
+"""Text in a drawing: numbers as people read them, names made safe, and how wide a line of text is."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+import numpy as np
+
+__all__ = ["elide", "escape", "number", "ordinal", "rows_of", "text_width"]
+
+MOST_IN_A_LINE = 6  # the longest vector written out
+MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
+LONGEST_LINE = 44  # characters
+LARGEST_SEARCHED = 100_000  # elements: the range of a larger array is not looked for
+
+Rows = tuple[tuple[str, ...], ...]
+
+
+def rows_of(array: np.ndarray) -> Rows:
+    """An array as a few short pieces of text: rows of cells.
+
+    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element; of anything larger
+    the range is said, as long as finding it is cheap.
+    """
+    if array.size == 0:
+        return (("empty",),)
+    text = np.array2string(array, precision=4, max_line_width=10_000, threshold=10_000) if _is_small(array) else ""
+    if array.ndim == 2 and array.shape[0] > 1 and text:
+        return tuple(tuple(line.strip(" []").split()) for line in text.splitlines())
+    if text and len(text) <= LONGEST_LINE and "\n" not in text:
+        return ((text,),)
+    return _range_of(array)
+
+
+def _is_small(array: np.ndarray) -> bool:
+    if array.ndim == 2 and array.shape[0] > 1:
+        return array.shape[0] <= MOST_ROWS and array.shape[1] <= MOST_COLUMNS
+    return array.size <= MOST_IN_A_LINE
+
+
+def _range_of(array: np.ndarray) -> Rows:
+    if array.size > LARGEST_SEARCHED:
+        return ()
+    strange = int(array.size - np.count_nonzero(np.isfinite(array)))
+    if strange == array.size:
+        return ((f"{strange:,} nan or inf",),)
+    finite = array[np.isfinite(array)] if strange else array
+    low, high = number(finite.min()), number(finite.max())
+    words = f"all {low}" if low == high else f"{low} … {high}"
+    return ((words + (f", {strange:,} nan or inf" if strange else ""),),)
+
+
+def number(value) -> str:
+    """A number in at most four significant digits."""
+    return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def ordinal(index: int) -> str:
+    """1st for 0, 2nd for 1, and so on."""
+    n = index + 1
+    ending = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def elide(text: str, longest: int = 30) -> str:
+    """One line of printable characters; the middle of a long one is left out."""
+    text = "".join(c if c.isprintable() else " " for c in str(text))
+    text = " ".join(text.split())
+    if len(text) <= longest:
+        return text
+    head = (longest - 1) * 2 // 3
+    return text[:head] + "…" + text[head + 1 - longest :]
+
+
+def escape(text: str) -> str:
+    """`text` for an HTML-like label of DOT, where a backslash begins an escape as well."""
+    return html.escape(text).replace("\\", "&#92;")
+
+
+# Widths of Helvetica in thousandths of the font size, for the characters 32 to 126 (Adobe's font metrics).
+_REGULAR = (
+    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 "
+    "584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944 "
+    "667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 "
+    "278 556 500 722 500 500 500 334 260 334 584"
+)
+_BOLD = (
+    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 333 333 "
+    "584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 667 778 722 667 611 722 667 944 "
+    "667 667 611 333 278 333 584 556 333 556 611 556 611 556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 "
+    "333 611 556 778 556 556 500 389 280 389 584"
+)
+_WIDTHS = {bold: dict(enumerate(map(int, table.split()), 32)) for bold, table in ((False, _REGULAR), (True, _BOLD))}
+_OTHERS = {ord("×"): 584, ord("÷"): 584, ord("−"): 584, ord("…"): 1000, ord("Σ"): 618, 0xA0: 278}
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """How wide a line of text is, in the unit of `size`: exact for ASCII in Helvetica, an estimate for the rest."""
+    widths = _WIDTHS[bold]
+    return size / 1000 * sum(widths.get(ord(c)) or _OTHERS.get(ord(c)) or _estimate(c) for c in text)
+
+
+def _estimate(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 1000 if unicodedata.east_asian_width(character) in "WF" else 650

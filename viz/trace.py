@@ -1,0 +1,449 @@
+"""From live Tensors to plain data: what there is to draw, in a stable order, holding no Tensor.
+
+A `Graph` lists variables, each after its operands. It has one row for ordinary computation, and one more for each time
+reverse mode went over it: forward rows run left to right, gradient rows run back below them, so that a variable, its
+adjoint, and the adjoint of that stand in one column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextvars import Context
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
+from needle.backend_selection import to_numpy
+from needle.graph import find_topo_sort
+from needle.nn import Parameter
+
+from . import operators
+from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
+
+__all__ = ["LEFT_OUT", "Graph", "Operand", "Operator", "Variable", "trace", "trace_gradient"]
+
+LEFT_OUT = "more"  # the key of the node that stands for all that was left out
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One use of a variable by an operator."""
+
+    key: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What made a variable."""
+
+    symbol: str
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One Tensor, or one TensorTuple, as it is drawn.
+
+    Attributes
+    ----------
+    key : str
+        Unique in the graph, and the same each time.
+    name : str
+        Empty for a step on the way to an adjoint.
+    kind : str
+        A key of `style.KINDS`.
+    facts : str
+        Shape, and dtype where it is not float32.
+    note : str
+        What else there is to know, in a word or two.
+    value, gradient : rows of cells
+        See `text.rows_of`. Empty if unknown or too large.
+    computed : bool
+        False for a lazy node that nobody has asked for.
+    operator : Operator or None
+        None for a leaf.
+    row : int
+        See the module's first lines.
+    """
+
+    key: str
+    name: str
+    kind: str
+    facts: str = ""
+    note: str = ""
+    value: Rows = ()
+    gradient: Rows = ()
+    computed: bool = True
+    operator: Operator | None = None
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All there is to draw.
+
+    Attributes
+    ----------
+    variables : tuple of Variable
+        Each after its operands.
+    columns : tuple of tuples of str
+        Keys of variables to be drawn below one another: a variable, its adjoint, the adjoint of that.
+    left_out, limit : int
+        How many variables were too many, and how many were allowed.
+    forward_rows : int
+        How many rows were there before reverse mode: a value of theirs that a later row uses is a value used again.
+    """
+
+    variables: tuple[Variable, ...]
+    columns: tuple[tuple[str, ...], ...] = ()
+    left_out: int = 0
+    limit: int = 0
+    forward_rows: int = 1
+
+    @property
+    def rows(self) -> int:
+        return 1 + max(variable.row for variable in self.variables)
+
+
+def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> Graph:
+    """The graph that leads to `outputs`. Nothing is computed.
+
+    Parameters
+    ----------
+    outputs : sequence of Value
+    names : dict from Value to str
+        Nodes that are not in it are called n1, n2, … in topological order; a node that is the `grad` of another one is
+        called after that one, ``v1.grad``.
+    limit : int
+        At most so many variables, those nearest to the outputs. One more says how many were left out.
+    """
+    return _Forward(outputs, names, limit).graph()
+
+
+def trace_gradient(
+    output: Tensor, wrt: Sequence[Tensor] | None, names: dict[Value, str], *, limit: int, out_grad: Tensor | None = None
+) -> Graph:
+    """The graph that leads to `output`, and below it the graph of its adjoints, as reverse mode builds it.
+
+    Adjoints of an output that is not computed yet are not computed either. No `grad` is touched.
+
+    Raises
+    ------
+    ValueError
+        If `output` does not depend on a Tensor of `wrt`, or that one needs no gradient.
+    RuntimeError
+        If `output` needs no gradient.
+    """
+    # A context of its own: a no_grad() or lazy() around the call is about the caller's Tensors, not about the picture's.
+    return Context().run(_trace_gradient, output, wrt, names, limit, out_grad)
+
+
+def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
+    forward = _Forward([output], names, max(limit // 3, 1))
+    on_the_way = set(forward.order if wrt is None else _leading_from(wrt, forward))
+    backward = _Backward(forward)
+    with lazy(output.cached_data is None):
+        for adjoint in adjoints(output, out_grad):
+            if adjoint.node not in forward.keys:
+                backward.hide(adjoint)
+            elif adjoint.node in on_the_way:
+                backward.draw(adjoint)
+    return backward.graph(limit)
+
+
+def _leading_from(wrt: Sequence[Tensor], forward: _Forward) -> set[Value]:
+    """The nodes that depend on a Tensor of `wrt`, these included."""
+    known = set(forward.order)
+    for x in wrt:
+        if x not in known or not x.requires_grad:
+            why = "does not require a gradient" if x in known else "does not lead to the output"
+            raise ValueError(f"wrt: {forward.names.get(x, repr(x.shape))} {why}; name Tensors that do both")
+    reached: set[Value] = set(wrt)
+    for node in forward.order:
+        if any(x in reached for x in node.inputs):
+            reached.add(node)
+    return reached
+
+
+class _Forward:
+    """Nodes of a graph with their keys, names and rows."""
+
+    def __init__(self, outputs: Sequence[Value], names: dict[Value, str], limit: int):
+        self.outputs = list(dict.fromkeys(outputs))
+        self.limit = limit
+        self.order = find_topo_sort(self.outputs)
+        near = _nearest(self.outputs, limit)
+        self.drawn = [node for node in self.order if node in near]
+        self.grad_of = _owners_of_gradients([*names, *self.order])
+        numbered = {node: f"n{i}" for i, node in enumerate(self.order, 1)}
+        self.names = _names_of_all(numbered, names, self.grad_of)
+        self.keys = {node: numbered[node] for node in self.drawn}
+        self.rows = self._rows()
+
+    def _rows(self) -> dict[Value, int]:
+        """A gradient is one row below what it is the gradient of; a result is as low as its lowest operand."""
+        row: dict[Value, int] = {}
+        for node in self.drawn:
+            above = [row[x] for x in node.inputs if x in row]
+            if node in self.grad_of:
+                above.append(row.get(self.grad_of[node], 0) + 1)
+            row[node] = max(above, default=0)
+        if len(set(row.values())) > 1:  # a constant, such as the seed, stands where it is used
+            users: dict[Value, int] = {}
+            for node in self.drawn:
+                for x in node.inputs:
+                    users[x] = min(users.get(x, row[node]), row[node])
+            row.update((x, users.get(x, row[x])) for x in self.drawn if x.op is None and not x.requires_grad)
+        used = sorted(set(row.values()))
+        return {node: used.index(r) for node, r in row.items()}
+
+    @property
+    def number_of_rows(self) -> int:
+        return 1 + max(self.rows.values())
+
+    def columns(self) -> dict[str, list[str]]:
+        """For each key, the keys of its column: one and the same list for all of a column."""
+        column = {key: [key] for key in self.keys.values()}
+        for node in sorted(self.keys, key=lambda node: self.rows[node]):
+            owner = self.keys.get(self.grad_of[node]) if node in self.grad_of else None
+            if owner is not None and owner != self.keys[node]:
+                column[owner].append(self.keys[node])
+                column[self.keys[node]] = column[owner]
+        return column
+
+    @property
+    def left_out(self) -> int:
+        return len(self.order) - len(self.drawn)
+
+    def variables(self, *, show_gradients: bool) -> list[Variable]:
+        found = [self._variable(node, show_gradients) for node in self.drawn]
+        if self.left_out:
+            found.insert(0, Variable(LEFT_OUT, f"… {self.left_out:,} more nodes left out", "left out", note="raise limit="))
+        return found
+
+    def graph(self) -> Graph:
+        return Graph(
+            tuple(self.variables(show_gradients=True)),
+            columns=_distinct(self.columns()),
+            left_out=self.left_out,
+            limit=self.limit,
+            forward_rows=self.number_of_rows,
+        )
+
+    def _variable(self, node: Value, show_gradient: bool) -> Variable:
+        kind, note = self._kind(node)
+        gradient = getattr(node, "grad", None) if show_gradient else None
+        labels = [ordinal(i) for i in range(len(node.inputs))] if len(node.inputs) > 1 else [""] * len(node.inputs)
+        operands = [Operand(self.keys.get(x, LEFT_OUT), label) for x, label in zip(node.inputs, labels, strict=True)]
+        return Variable(
+            self.keys[node],
+            self.names[node],
+            kind,
+            note=note,
+            gradient=_value_of(gradient) if isinstance(gradient, Tensor) else (),
+            operator=_operator(node, operands),
+            row=self.rows[node],
+            **_description(node),
+        )
+
+    def _kind(self, node: Value) -> tuple[str, str]:
+        """The kind of a node, and what to write beside its name."""
+        is_gradient = node in self.grad_of
+        if node in self.outputs and node.op is not None:
+            return "output", "output"
+        if is_gradient:
+            return ("seed", "seed") if node.op is None else ("adjoint", "")
+        if node.op is not None:
+            return "intermediate", ""
+        kind = "parameter" if isinstance(node, Parameter) else "leaf" if node.requires_grad else "constant"
+        return kind, kind
+
+
+class _Use(NamedTuple):
+    """One partial adjoint: the consumer it came through, what it is, and the way in words."""
+
+    consumer: Value | None
+    partial: Value
+    words: str
+
+
+class _Backward:
+    """The adjoints of a forward graph as variables, each below what it is the adjoint of.
+
+    Every node has a box for its adjoint, also where the adjoint is the very Tensor that another box stands for already:
+    then an operator ``=`` says that it was passed on unchanged.
+    """
+
+    def __init__(self, forward: _Forward):
+        self.forward = forward
+        self.columns = forward.columns()
+        self.variables: list[Variable] = []
+        self.keys: dict[Value, str] = {node: forward.keys.get(node, LEFT_OUT) for node in forward.order}
+        self.totals: dict[Value | None, Value] = {}  # node -> its adjoint
+        self.boxes: dict[Value | None, str] = {}  # node -> the key of its adjoint's box
+
+    def hide(self, adjoint: Adjoint) -> None:
+        """Count an adjoint among what is left out."""
+        self.keys.setdefault(adjoint.total, LEFT_OUT)
+
+    def draw(self, adjoint: Adjoint) -> None:
+        """Add the box of an adjoint, after all that was computed for it."""
+        node, _, total = adjoint
+        uses = self._uses(adjoint)
+        box = self._box(adjoint)
+        if total in self.keys:
+            passed_on = Operator("=", (Operand(self._key(total, uses[0].consumer)),))
+            self.variables.append(replace(box, key=self._new_key(), operator=passed_on, **_description(total)))
+        elif len(uses) == 1:
+            self._add(self._not_drawn(total), box, uses[0].consumer)
+        else:
+            known = [use for use in uses if use.partial in self.keys]
+            needed = set(self._not_drawn(total))
+            for use in uses:
+                if use.partial in needed and use.partial not in self.keys:
+                    name = f"of {self.forward.names[node]} {use.words}"
+                    part = replace(box, name=name, kind="partial", note="partial")
+                    self._add(self._not_drawn(use.partial), part, use.consumer)
+            self._add(self._not_drawn(total), box, None, known)
+
+        self.totals[node] = total
+        self.boxes[node] = self.variables[-1].key
+        self.columns[self.forward.keys[node]].append(self.boxes[node])
+
+    def graph(self, limit: int) -> Graph:
+        forward = self.forward
+        return Graph(
+            (*forward.variables(show_gradients=False), *self.variables),
+            columns=_distinct(self.columns),
+            left_out=forward.left_out,
+            limit=limit,
+            forward_rows=forward.number_of_rows,
+        )
+
+    def _uses(self, adjoint: Adjoint) -> list[_Use]:
+        consumers = [consumer for consumer, _ in adjoint.partials]
+        uses = []
+        for i, (consumer, partial) in enumerate(adjoint.partials):
+            words = "" if consumer is None else f"via {self.forward.names[consumer]}"
+            if consumers.count(consumer) > 1:
+                words += f", {ordinal(consumers[:i].count(consumer))}"
+            uses.append(_Use(consumer, partial, words))
+        return uses
+
+    def _box(self, adjoint: Adjoint) -> Variable:
+        node, partials, _ = adjoint
+        name = self.forward.names[node]
+        is_seed = partials[0][0] is None
+        notes = ["seed"] if is_seed else ["sum"] if len(partials) > 1 else []
+        if node.is_leaf() and self.forward.number_of_rows == 1:
+            notes.append(f"= {name}.grad")
+        row = 2 * self.forward.number_of_rows - 1 - self.forward.rows[node]
+        return Variable("", f"adjoint of {name}", "seed" if is_seed else "adjoint", note=" ".join(notes), row=row)
+
+    def _not_drawn(self, target: Value) -> list[Value]:
+        """What leads to `target`, and itself at the end, as far as it is not drawn; each after its inputs."""
+        order: dict[Value, None] = {}
+        stack = [(target, False)]
+        while stack:
+            node, inputs_done = stack.pop()
+            if inputs_done:
+                order[node] = None
+            elif node not in order and node not in self.keys:
+                stack.append((node, True))
+                stack.extend((x, False) for x in reversed(node.inputs))
+        return list(order)
+
+    def _add(self, nodes: Sequence[Value], last: Variable, consumer: Value | None, known: Sequence[_Use] = ()) -> None:
+        """Add the steps that lead to a box, and the box itself.
+
+        Parameters
+        ----------
+        consumer : Value or None
+            Whose `gradient` made them: a step that takes the adjoint of the consumer takes it from that box.
+        known : sequence of _Use
+            Partial adjoints that were drawn before, for the sum that takes them.
+        """
+        unused = list(known)
+        for node in nodes:
+            operands = []
+            for i, x in enumerate(node.inputs):
+                use = next((use for use in unused if use.partial is x), None)
+                if use is not None:
+                    unused.remove(use)
+                    operands.append(Operand(self._key(x, use.consumer), use.words))
+                else:
+                    label = ordinal(i) if len(node.inputs) > 1 and operators.order_matters(node.op) else ""
+                    operands.append(Operand(self._key(x, consumer), label))
+            kind = "constant" if node.op is None else "partial"
+            variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
+            self.keys[node] = self._new_key()
+            operator = _operator(node, operands)
+            self.variables.append(replace(variable, key=self.keys[node], operator=operator, **_description(node)))
+
+    def _key(self, x: Value, consumer: Value | None) -> str:
+        """The box that `x` is taken from, by something that the gradient of `consumer` made."""
+        return self.boxes[consumer] if x is self.totals.get(consumer) else self.keys[x]
+
+    def _new_key(self) -> str:
+        return f"a{len(self.variables) + 1}"
+
+
+def _nearest(outputs: Sequence[Value], limit: int) -> set[Value]:
+    """The outputs, and the nodes that are fewest steps away from them, `limit` in all."""
+    near = set(outputs)
+    queue = deque(outputs)
+    while queue:
+        for x in queue.popleft().inputs:
+            if len(near) >= limit:
+                return near
+            if x not in near:
+                near.add(x)
+                queue.append(x)
+    return near
+
+
+def _owners_of_gradients(nodes: Iterable[Value]) -> dict[Value, Value]:
+    """For each Tensor that is the `grad` of one of `nodes`: which one's."""
+    owners: dict[Value, Value] = {}
+    for node in nodes:
+        gradient = getattr(node, "grad", None)
+        if gradient is not None and gradient is not node:
+            owners.setdefault(gradient, node)
+    return owners
+
+
+def _names_of_all(numbered: dict[Value, str], given: dict[Value, str], owners: dict[Value, Value]) -> dict[Value, str]:
+    """A name for every node: the given one, else that of the node it is the gradient of, else its number."""
+    taken = set(given.values())
+    names = {node: number + "′" if number in taken else number for node, number in numbered.items()} | given
+    for node in numbered:
+        if node not in given and owners.get(node) in names:
+            names[node] = f"{names[owners[node]]}.grad"
+    return names
+
+
+def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
+    """The columns of more than one box, once each."""
+    return tuple({tuple(column): None for column in columns.values() if len(column) > 1})
+
+
+def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
+    return None if node.op is None else Operator(operators.symbol(node.op), tuple(operands))
+
+
+def _description(node: Value) -> dict[str, Any]:
+    """What a Value is and holds, as fields of a Variable. Nothing is computed."""
+    computed = node.cached_data is not None
+    if isinstance(node, TensorTuple):
+        return {"facts": f"tuple of {len(node)}", "computed": computed}
+    assert isinstance(node, Tensor)
+    facts = f"{node.shape}" if node.dtype == "float32" else f"{node.shape} {node.dtype}"
+    return {"facts": facts, "value": _value_of(node), "computed": computed}
+
+
+def _value_of(tensor: Tensor) -> Rows:
+    array = tensor.cached_data
+    return () if array is None or math.prod(array.shape) > LARGEST_SEARCHED else rows_of(to_numpy(array))
