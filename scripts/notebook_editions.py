@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 TRIPLE = ["exercise", "check", "solution"]
-SOLUTION = re.compile(r"<details>((?!```).)*```python\n(?P<code>.*?)\n```((?!```).)*</details>", re.DOTALL)
+SOLUTION = re.compile(r"<details>[^`]*```python\n(?P<code>((?!```).)*)\n```((?!```).)*</details>", re.DOTALL)
 
 
 class Exercise(NamedTuple):

@@ -1,0 +1,91 @@
+"""The tool that makes the solved and the student edition."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from copy import deepcopy
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+
+def tagged(cell, *tags):
+    cell.metadata["tags"] = list(tags)
+    return cell
+
+
+@pytest.fixture
+def small():
+    code = "```python\ndef f():\n    return 1\n```"
+    solution = f"<details>\n<summary>Solution</summary>\n\n{code}\n\nOne is one.\n\n</details>"
+    return new_notebook(
+        cells=[
+            tagged(new_markdown_cell("badge"), "badge"),
+            new_markdown_cell("prose"),
+            tagged(new_code_cell("def f():\n    return ..."), "exercise"),
+            tagged(new_code_cell("check(f, case(expect=1))"), "check"),
+            tagged(new_markdown_cell(solution), "solution"),
+        ]
+    )
+
+
+def sources(notebook):
+    return [cell.source for cell in notebook.cells]
+
+
+def test_the_solved_edition_has_the_solution_in_the_place_of_the_stub(small, editions):
+    before = deepcopy(small)
+    assert sources(editions.solved(small)) == [
+        *sources(small)[:2],
+        "def f():\n    return 1",
+        *sources(small)[3:],
+    ]
+    assert small == before
+
+
+def test_the_student_edition_has_neither_solutions_nor_the_badge(small, editions):
+    assert sources(editions.student(small)) == sources(small)[1:4]
+
+
+@pytest.mark.parametrize("missing", [3, 4])
+def test_a_stub_without_its_check_or_solution_is_refused(small, editions, missing):
+    del small.cells[missing]
+    with pytest.raises(ValueError, match="must be tagged `check` and `solution`"):
+        editions.exercises(small)
+
+
+def test_a_solution_without_its_stub_is_refused(small, editions):
+    del small.cells[2]
+    with pytest.raises(ValueError, match="without its exercise"):
+        editions.student(small)
+
+
+@pytest.mark.parametrize("solution", ["return 1", "<details>return 1</details>", "```python\n1\n```"])
+def test_a_solution_that_is_not_one_collapsed_block_is_refused(small, editions, solution):
+    small.cells[4].source = solution
+    with pytest.raises(ValueError, match="its solution must be one"):
+        editions.solved(small)
+
+
+def test_a_solution_with_two_blocks_is_refused(small, editions):
+    block = "```python\n1\n```"
+    small.cells[4].source = f"<details><summary>Solution</summary>\n\n{block}\n\n{block}\n\n</details>"
+    with pytest.raises(ValueError, match="its solution must be one"):
+        editions.solved(small)
+
+
+def test_the_command_writes_both_editions_of_every_lecture(editions, tmp_path):
+    command = [sys.executable, editions.__file__, "--output", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(tmp_path / "solved"), str(tmp_path / "student")]
+    lectures = {path.name for path in (editions.ROOT / "notebooks").glob("*.ipynb")}
+    for edition in ("solved", "student"):
+        written = {path.name: nbformat.read(path, as_version=4) for path in (tmp_path / edition).iterdir()}
+        assert set(written) == lectures
+        for notebook in written.values():
+            nbformat.validate(notebook)
+            text = "\n".join(sources(notebook))
+            assert ("<details>" in text) == (edition == "solved")
+            assert ("return ..." in text) == (edition == "student")
