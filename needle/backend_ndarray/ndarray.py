@@ -171,6 +171,9 @@ class NDArray:
         """A compact copy with another data type."""
         return NDArray(self, dtype=dtype)
 
+    def _cast(self, dtype: np.dtype) -> NDArray:
+        return self if self._dtype == dtype else NDArray(self, dtype=dtype)
+
     def is_compact(self) -> bool:
         """Whether the elements fill the whole storage in row-major order."""
         return self._compact
@@ -257,45 +260,46 @@ class NDArray:
         """A slice of axis `dim` with start, stop and step written out, to be read as `range` reads them."""
         return slice(*sl.indices(self._shape[dim]))
 
-    def _ranges(self, idxs: Any) -> list[range]:
-        """The positions that an index picks along each axis."""
-        idxs = idxs if isinstance(idxs, tuple) else (idxs,)
-        ellipses = [i for i, idx in enumerate(idxs) if idx is Ellipsis]
-        if len(ellipses) > 1:
+    def __getitem__(self, idxs: Any) -> NDArray:
+        shape, strides, offset = [], [], self._offset
+        for dim, idx in enumerate(self._index_of_every_axis(idxs)):
+            start, stop, step = self._bounds(idx, dim)
+            length = len(range(start, stop, step))
+            shape.append(length)
+            strides.append(self._strides[dim] * step)
+            if length:
+                offset += self._strides[dim] * start
+        return self._view(tuple(shape), tuple(strides), offset)
+
+    def _index_of_every_axis(self, idxs: Any) -> list:
+        """An index with its `...` and its missing axes written out."""
+        full = list(idxs) if isinstance(idxs, tuple) else [idxs]
+        dots = [i for i, idx in enumerate(full) if idx is Ellipsis]
+        if len(dots) > 1:
             raise IndexError("index: only one ... is possible")
-        missing = self.ndim - (len(idxs) - len(ellipses))
+        missing = self.ndim - (len(full) - len(dots))
         if missing < 0:
             raise IndexError(
-                f"index: {len(idxs) - len(ellipses)} indices for the {self.ndim} axes of {self._shape}"
+                f"index: {len(full) - len(dots)} indices for the {self.ndim} axes of {self._shape}"
             )
-        where = ellipses[0] if ellipses else len(idxs)
-        full = (*idxs[:where], *[slice(None)] * missing, *idxs[where + 1 :])
-        return [self._range(idx, dim) for dim, idx in enumerate(full)]
+        where = slice(dots[0], dots[0] + 1) if dots else slice(len(full), None)
+        full[where] = [slice(None)] * missing
+        return full
 
-    def _range(self, idx: Any, dim: int) -> range:
+    def _bounds(self, idx: Any, dim: int) -> tuple[int, int, int]:
+        """Start, stop and step of the positions that an index picks along an axis."""
         length = self._shape[dim]
         if isinstance(idx, slice):
-            return range(*idx.indices(length))
+            return idx.indices(length)
         if not isinstance(idx, numbers.Integral) or isinstance(idx, bool):
             raise TypeError(
                 f"index: {type(idx).__name__} on axis {dim}; an NDArray takes integers, slices and ..., "
                 "anything else is for .numpy()[…]"
             )
-        position = operator.index(idx)
-        if not -length <= position < length:
-            raise IndexError(
-                f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})"
-            )
-        position %= length
-        return range(position, position + 1)
-
-    def __getitem__(self, idxs: Any) -> NDArray:
-        ranges = self._ranges(idxs)
-        return self._view(
-            tuple(len(r) for r in ranges),
-            tuple(stride * r.step for stride, r in zip(self._strides, ranges)),
-            self._offset + sum(stride * r.start for stride, r in zip(self._strides, ranges) if r),
-        )
+        if not -length <= idx < length:
+            raise IndexError(f"index: {idx} is outside axis {dim} of length {length} (shape {self._shape})")
+        start = int(idx) % length
+        return start, start + 1, 1
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         view = self[idxs]
@@ -433,13 +437,13 @@ def _assemble(
     return array
 
 
-def _new(handle: Any, shape: Shape, device: BackendDevice) -> NDArray:
-    """`_assemble` for a compact array, in less time: every result of a kernel comes this way."""
+def _result(handle: Any, shape: Shape, strides: Shape, device: BackendDevice) -> NDArray:
+    """`_assemble` for the compact array that a kernel has written, in half the time."""
     array = object.__new__(NDArray)
     array._handle = handle
     array._dtype = handle.dtype
     array._shape = shape
-    array._strides = compact_strides(shape)
+    array._strides = strides
     array._offset = 0
     array._device = device
     array._compact = True
@@ -477,6 +481,7 @@ def _broadcast_shape(shape_a: Shape, shape_b: Shape) -> Shape | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def _filled_shape(shape: Shape, new_shape: Shape) -> Shape:
     """`new_shape` with -1 replaced by the length that is left for it."""
     size, known = math.prod(shape), math.prod(n for n in new_shape if n != -1)
@@ -544,55 +549,35 @@ def _check_bounds(shape: Shape, strides: Shape, offset: int, size: int) -> None:
         )
 
 
-# Data types and operands
+# Data types
 
 
 @lru_cache(maxsize=256)
 def _supported(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
+    found = np.dtype(DTYPES[0] if dtype is None else dtype)
     if found not in DTYPES:
         raise TypeError(f"NDArray: dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
     return found
 
 
 @lru_cache(maxsize=4096)
-def _result_dtype(name: str, *kinds: np.dtype | type) -> np.dtype:
-    """The data type of a result, from those of the arrays and the Python types of the scalars among the operands.
+def _result_dtype(name: str, *operands: np.dtype | type) -> np.dtype:
+    """The data type of a result, from those of the arrays and the Python types of the numbers it is made of.
 
-    NumPy's rule, in which a Python scalar does not widen an array. Half precision, which NumPy takes for some
-    functions of the smallest integers, becomes float64; comparisons answer in the type that they compare in.
+    NumPy's rule, in which a Python number does not widen an array. Half precision, which NumPy takes for some
+    functions of small integers, becomes float64; comparisons answer in the type that they compare in.
     """
-    samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in kinds]
+    samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in operands]
     row = SCALAR_FUNCTIONS[name]
     try:
         dtype = np.result_type(*samples) if row.is_comparison else row.numpy(*samples).dtype
     except TypeError:
-        given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+        given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in operands)
         raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
-    return np.dtype("float64") if dtype == np.float16 else _supported(dtype)
+    return _supported("float64" if dtype == np.float16 else dtype)
 
 
-def _check_device(name: str, a: NDArray, b: NDArray) -> None:
-    if a._device != b._device:
-        raise ValueError(f"{name}: operands on {a._device} and {b._device}; bring one over with .to(device)")
-
-
-def _operand(value: Any, partner: NDArray) -> Any:
-    """`value` as an NDArray or a Python number; NotImplemented if it is neither.
-
-    A NumPy array goes to its partner's device, and takes its data type where that is a float.
-    """
-    if isinstance(value, (NDArray, bool)):
-        return value
-    if isinstance(value, np.ndarray):
-        dtype = partner._dtype if partner._dtype.kind == "f" else value.dtype
-        return NDArray(value, device=partner._device, dtype=dtype)
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, (int, float)) else NotImplemented
-
-
-# Calls of the backends' kernels
+# Calls of a backend's kernels
 
 
 def elementwise(name: str, *operands: Any) -> NDArray:
@@ -602,156 +587,171 @@ def elementwise(name: str, *operands: Any) -> NDArray:
     ----------
     name : str
         A key of `SCALAR_FUNCTIONS`.
-    *operands : NDArray, numpy.ndarray or scalar
-        At least one NDArray.
+    *operands : NDArray, numpy.ndarray or number
+        At least one NDArray. A NumPy array beside an array of floats takes its data type.
 
     Raises
     ------
     TypeError
-        For operands that are no numbers.
+        For other operands, and for data types that the function is not defined for.
     ValueError
-        For shapes that do not broadcast and for operands on different devices.
+        For shapes that do not broadcast, and for operands on different devices.
     """
-    result = NotImplemented
-    if any(isinstance(operand, NDArray) for operand in operands):
-        result = _map(name, *operands) if len(operands) == 1 else _zip(name, *operands)
+    result = _map(name, *operands) if len(operands) == 1 else _zip(name, *operands)
     if result is NotImplemented:
         kinds = ", ".join(type(operand).__name__ for operand in operands)
         raise TypeError(f"{name}: needs NDArrays (at least one) and numbers, got {kinds}")
     return result
 
 
+def _check_device(name: str, a: NDArray, b: NDArray) -> None:
+    if a._device != b._device:
+        raise ValueError(f"{name}: operands on {a._device} and {b._device}; bring one over with .to(device)")
+
+
 def _map(name: str, a: NDArray) -> NDArray:
-    dtype = a._dtype if a._dtype.kind == "f" else _result_dtype(name, a._dtype)
-    if dtype is not a._dtype:
-        a = a.astype(dtype)
+    if not isinstance(a, NDArray):
+        return NotImplemented
+    if a._dtype.kind != "f":
+        a = a._cast(_result_dtype(name, a._dtype))
     mod = a._device.mod
-    out = mod.Array(a.size, dtype)
     if a._compact:
+        out = mod.Array(a._handle.size, a._dtype)
         mod.MAPS[name](a._handle, out)
-    elif out.size:
+        return _result(out, a._shape, a._strides, a._device)
+    out = mod.Array(a.size, a._dtype)
+    if out.size:
         mod.MAPS[name](a._handle, out, (a._shape, a._strides, a._offset))
-    return _new(out, a._shape, a._device)
+    return _result(out, a._shape, compact_strides(a._shape), a._device)
 
 
-def _zip(name: str, a: Any, b: Any) -> Any:
-    if isinstance(a, NDArray) and isinstance(b, NDArray):
-        if a._device is not b._device:
-            _check_device(name, a, b)
-        if a._dtype is not b._dtype or a._dtype.kind != "f":
-            dtype = _result_dtype(name, a._dtype, b._dtype)
-            a, b = _cast(a, dtype), _cast(b, dtype)
-        mod = a._device.mod
-        if a._shape == b._shape and a._compact and b._compact:
-            out = mod.Array(a._handle.size, a._dtype)
-            mod.ZIPS[name](a._handle, b._handle, out)
-            return _new(out, a._shape, a._device)
-        shape = _broadcast_shape(a._shape, b._shape)
-        if shape is None:
-            raise ValueError(
-                f"{name}: shapes {a._shape} and {b._shape} do not broadcast: counted from the last axis, lengths "
-                "must be equal or one of them 1; reshape one of the operands"
-            )
-        out = mod.Array(math.prod(shape), a._dtype)
-        if out.size:
-            a_strides = _broadcast_strides(a._shape, a._strides, shape)
-            b_strides = _broadcast_strides(b._shape, b._strides, shape)
-            mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a._offset, b_strides, b._offset))
-        return _new(out, shape, a._device)
+def _zip(name: str, a: Any, b: Any) -> NDArray:
+    if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
+        return _zip_number(name, a, b)
+    if a._device is not b._device:
+        _check_device(name, a, b)
+    if a._dtype is not b._dtype or a._dtype.kind != "f":
+        dtype = _result_dtype(name, a._dtype, b._dtype)
+        a, b = a._cast(dtype), b._cast(dtype)
+    mod = a._device.mod
+    if a._compact and b._compact and a._shape == b._shape:
+        out = mod.Array(a._handle.size, a._dtype)
+        mod.ZIPS[name](a._handle, b._handle, out)
+        return _result(out, a._shape, a._strides, a._device)
+    plan = _zip_plan(a._shape, a._strides, b._shape, b._strides)
+    if plan is None:
+        raise ValueError(
+            f"{name}: shapes {a._shape} and {b._shape} do not broadcast: counted from the last axis, lengths "
+            "must be equal or one of them 1; reshape one of the operands"
+        )
+    shape, strides, size, a_strides, b_strides = plan
+    out = mod.Array(size, a._dtype)
+    if size:
+        mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a._offset, b_strides, b._offset))
+    return _result(out, shape, strides, a._device)
 
-    array, scalar = (a, b) if isinstance(a, NDArray) else (b, a)
-    if type(scalar) is not float and type(scalar) is not int:
-        scalar = _operand(scalar, array)
-        if scalar is NotImplemented:
-            return NotImplemented
-        if isinstance(scalar, NDArray):
-            return _zip(name, array, scalar) if array is a else _zip(name, scalar, array)
+
+def _zip_number(name: str, a: Any, b: Any) -> NDArray:
+    """`_zip` of an NDArray and a number, or a NumPy array; NotImplemented for anything else."""
+    array, other = (a, b) if isinstance(a, NDArray) else (b, a)
+    if not isinstance(array, NDArray):
+        return NotImplemented
+    if isinstance(other, np.ndarray):
+        dtype = array._dtype if array._dtype.kind == "f" else other.dtype
+        other = NDArray(other, device=array._device, dtype=dtype)
+        return _zip(name, a, other) if array is a else _zip(name, other, b)
+    if isinstance(other, np.generic):
+        other = other.item()
+    if not isinstance(other, (float, int)):
+        return NotImplemented
     if array._dtype.kind != "f":
-        array = _cast(array, _zip_scalar_dtype(name, array, scalar, a is array))
-    array_ = array.compact()
+        kinds = (array._dtype, type(other)) if array is a else (type(other), array._dtype)
+        array = array._cast(_result_dtype(name, *kinds))
+    array = array.compact()
     mod = array._device.mod
-    out = mod.Array(array_._handle.size, array._dtype)
+    out = mod.Array(array._handle.size, array._dtype)
     if isinstance(a, NDArray):
-        mod.ZIPS[name](array_._handle, scalar, out)
+        mod.ZIPS[name](array._handle, other, out)
     else:
-        mod.ZIPS[name](scalar, array_._handle, out)
-    return _new(out, array._shape, array._device)
-
-
-def _zip_scalar_dtype(name: str, array: NDArray, scalar: Any, array_first: bool) -> np.dtype:
-    kinds = (array._dtype, type(scalar)) if array_first else (type(scalar), array._dtype)
-    return _result_dtype(name, *kinds)
-
-
-def _cast(array: NDArray, dtype: np.dtype) -> NDArray:
-    return array if array._dtype == dtype else array.astype(dtype)
-
-
-@lru_cache(maxsize=4096)
-def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
-    """For a reduction: the result's shape, how many elements are folded into one, and the layout less its offset."""
-    axes = _normal_axes(name, axis, len(shape))
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    kept_shape = tuple(shape[i] for i in kept)
-    out_shape = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept_shape
-    folded_shape = tuple(shape[i] for i in axes)
-    layout = (kept_shape, tuple(strides[i] for i in kept), folded_shape, tuple(strides[i] for i in axes))
-    return out_shape, math.prod(folded_shape), layout
+        mod.ZIPS[name](other, array._handle, out)
+    return _result(out, array._shape, array._strides, array._device)
 
 
 def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:
     axis = tuple(axis) if isinstance(axis, list) else axis
-    shape, k, layout = _fold_plan(name, a._shape, a._strides, axis, keepdims)
+    shape, strides, size, k, layout = _fold_plan(name, a._shape, a._strides, axis, keepdims)
     mod = a._device.mod
-    out = mod.Array(math.prod(shape), a._dtype)
-    if k and out.size:
+    out = mod.Array(size, a._dtype)
+    if k and size:
         mod.REDUCES[row](a._handle, out, k, (*layout, a._offset))
-    elif out.size and row == "add":
+    elif size and row == "add":
         mod.fill(out, 0)
-    elif out.size:
+    elif size:
         raise ValueError(f"{name}: shape {a._shape} has no element along axis {axis} to take the {name} of")
-    return _new(out, shape, a._device)
-
-
-@lru_cache(maxsize=4096)
-def _matmul_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
-    """For a matrix product: the result's shape, m, n, p, and both operands' strides for the broadcast batch."""
-    if len(a_shape) < 2 or len(b_shape) < 2:
-        raise ValueError(f"matmul: {a_shape} @ {b_shape}: both need at least 2 axes; use .reshape to add one")
-    (m, n), (rows, p) = a_shape[-2:], b_shape[-2:]
-    if n != rows:
-        hint = ""
-        if b_shape[-1] == n:
-            hint = "; did you mean b.transpose()?"
-        elif a_shape[-2] == rows:
-            hint = "; did you mean a.transpose()?"
-        raise ValueError(f"matmul: {a_shape} @ {b_shape}: inner sizes {n} and {rows} differ{hint}")
-    batch = _broadcast_shape(a_shape[:-2], b_shape[:-2])
-    if batch is None:
-        raise ValueError(
-            f"matmul: {a_shape} @ {b_shape}: leading axes {a_shape[:-2]} and {b_shape[:-2]} do not broadcast"
-        )
-    a_strides = _broadcast_strides(a_shape, a_strides, (*batch, m, n))
-    b_strides = _broadcast_strides(b_shape, b_strides, (*batch, n, p))
-    return (*batch, m, p), m, n, p, batch, a_strides, b_strides
+    return _result(out, shape, strides, a._device)
 
 
 def _matmul(a: NDArray, b: NDArray) -> NDArray:
     if a._device is not b._device:
         _check_device("matmul", a, b)
     if a._dtype is not b._dtype:
-        dtype = np.result_type(a._dtype, b._dtype)
-        a, b = _cast(a, dtype), _cast(b, dtype)
-    shape, m, n, p, batch, a_strides, b_strides = _matmul_plan(a._shape, a._strides, b._shape, b._strides)
+        dtype = _supported(np.result_type(a._dtype, b._dtype))
+        a, b = a._cast(dtype), b._cast(dtype)
+    shape, strides, size, mnp, batch, a_strides, b_strides = _matmul_plan(
+        a._shape, a._strides, b._shape, b._strides
+    )
     mod = a._device.mod
-    out = mod.Array(math.prod(shape), a._dtype)
-    if not n:
+    out = mod.Array(size, a._dtype)
+    if not mnp[1]:
         mod.fill(out, 0)
     elif a._compact and b._compact and not batch:
-        mod.matmul(a._handle, b._handle, out, m, n, p)
-    elif out.size:
-        mod.matmul(a._handle, b._handle, out, m, n, p, (batch, a_strides, a._offset, b_strides, b._offset))
-    return _new(out, shape, a._device)
+        mod.matmul(a._handle, b._handle, out, *mnp)
+    elif size:
+        mod.matmul(a._handle, b._handle, out, *mnp, (batch, a_strides, a._offset, b_strides, b._offset))
+    return _result(out, shape, strides, a._device)
+
+
+# What those calls need to know besides data: all of it follows from shapes and strides, and is remembered.
+
+
+@lru_cache(maxsize=4096)
+def _zip_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple | None:
+    """Two operands' broadcast shape, its strides and size, and how both walk through it; None if there is none."""
+    shape = _broadcast_shape(a_shape, b_shape)
+    if shape is None:
+        return None
+    a_steps = _broadcast_strides(a_shape, a_strides, shape)
+    b_steps = _broadcast_strides(b_shape, b_strides, shape)
+    return shape, compact_strides(shape), math.prod(shape), a_steps, b_steps
+
+
+@lru_cache(maxsize=4096)
+def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
+    """A reduction's shape, strides and size, how many elements become one, and the layout."""
+    axes = _normal_axes(name, axis, len(shape))
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    layout = tuple(tuple(lengths[i] for i in some) for some in (kept, axes) for lengths in (shape, strides))
+    out_shape = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else layout[0]
+    return out_shape, compact_strides(out_shape), math.prod(out_shape), math.prod(layout[2]), layout
+
+
+@lru_cache(maxsize=4096)
+def _matmul_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
+    """A matrix product's shape, strides and size; (m, n, p); the batch axes, and how both walk through them."""
+    if len(a_shape) < 2 or len(b_shape) < 2:
+        raise ValueError(f"matmul: {a_shape} @ {b_shape}: both need at least 2 axes; .reshape can add one")
+    (m, n), (rows, p) = a_shape[-2:], b_shape[-2:]
+    if n != rows:
+        hint = "; did you mean b.transpose()?" if n == p else ""
+        hint = hint or ("; did you mean a.transpose()?" if m == rows else "")
+        raise ValueError(f"matmul: {a_shape} @ {b_shape}: inner sizes {n} and {rows} differ{hint}")
+    batch = _broadcast_shape(a_shape[:-2], b_shape[:-2])
+    if batch is None:
+        raise ValueError(f"matmul: {a_shape} @ {b_shape}: the axes before the last two do not broadcast")
+    shape = (*batch, m, p)
+    a_steps = _broadcast_strides(a_shape, a_strides, (*batch, m, n))
+    b_steps = _broadcast_strides(b_shape, b_strides, (*batch, n, p))
+    return shape, compact_strides(shape), math.prod(shape), (m, n, p), batch, a_steps, b_steps
 
 
 BackendDevice.array_type = NDArray

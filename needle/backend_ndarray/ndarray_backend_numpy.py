@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,12 @@ Shape = tuple[int, ...]
 class Array:
     """Flat storage for `size` numbers, not yet written."""
 
-    __slots__ = ("buffer", "dtype")
+    __slots__ = ("buffer", "dtype", "size")
 
     def __init__(self, size: int, dtype: Any = "float32"):
-        self.buffer = np.empty(size, dtype)
-        self.dtype = self.buffer.dtype
-
-    @property
-    def size(self) -> int:
-        return self.buffer.size
+        self.buffer = buffer = np.empty(size, dtype)
+        self.dtype = buffer.dtype
+        self.size = size
 
     def ptr(self) -> int:
         """Address of the first number: two arrays share memory when their storage's addresses are equal."""
@@ -66,7 +64,12 @@ quiet = _Quiet()
 def _view(array: Array, shape: Shape, strides: Shape, offset: int) -> np.ndarray:
     buffer = array.buffer
     size = buffer.itemsize
-    return np.ndarray(shape, buffer.dtype, buffer, offset * size, [stride * size for stride in strides])
+    return np.ndarray(shape, array.dtype, buffer, offset * size, _in_bytes(strides, size))
+
+
+@lru_cache(maxsize=4096)
+def _in_bytes(strides: Shape, itemsize: int) -> Shape:
+    return tuple(stride * itemsize for stride in strides)
 
 
 # Storage
@@ -127,8 +130,9 @@ def zip(row: ScalarFunction) -> Callable:
 
     def kernel(a: Array | float, b: Array | float, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
-            x = a.buffer if isinstance(a, Array) else a
-            y = b.buffer if isinstance(b, Array) else b
+            # An array of no axes is what NumPy would make of a number, in twice the time.
+            x = a.buffer if isinstance(a, Array) else np.array(a, out.dtype)
+            y = b.buffer if isinstance(b, Array) else np.array(b, out.dtype)
             quiet.run(function, x, y, out=out.buffer)
         else:
             shape, a_strides, a_offset, b_strides, b_offset = layout
@@ -153,7 +157,7 @@ def reduce(row: ScalarFunction) -> Callable:
         else:
             kept, kept_strides, folded, folded_strides, offset = layout
             x = _view(a, kept + folded, kept_strides + folded_strides, offset)
-            axes = tuple(range(len(kept), len(kept) + len(folded)))
+            axes = -1 if len(folded) == 1 else tuple(range(len(kept), x.ndim))
             quiet.run(function, x, axes, None, out.buffer.reshape(kept))
 
     return kernel
