@@ -1,0 +1,57 @@
+"""``python -m benchmarks [group …]`` times the groups (default: all) and prints one table."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+import numpy as np
+
+import needle as ndl
+
+from . import arrays, imports, training
+from .timing import ROUNDS, torch
+
+GROUPS = {"imports": imports, "arrays": arrays, "training": training}
+COLUMNS = ("needle", "NumPy", "of NumPy", "torch", "of torch")
+
+
+def main(names: list[str]) -> str | None:
+    """Print the table of the named groups line by line; return what is wrong with the names."""
+    if unknown := [name for name in names if name not in GROUPS]:
+        return f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}"
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}", end=", ")
+    print(f"torch {torch.__version__}" if torch else "no torch", f"{os.cpu_count()} CPUs", sep=", ")
+    print(
+        f"needle on {ndl.default_device()}; one thread each; medians of {ROUNDS} rounds; 2.0x: twice as long"
+    )
+    print(f"\n{'':48}", *(f"{column:>9}" for column in COLUMNS))
+    for name in names or GROUPS:
+        for case in GROUPS[name].cases():
+            case.run()
+            figures = [time(case.seconds("needle"))]
+            for other in ("NumPy", "torch"):
+                figures += [time(case.seconds(other)), ratio(case.ratio(other))]
+            print(f"{case.name:48}", *(f"{figure:>9}" for figure in figures), flush=True)
+    return None
+
+
+def time(seconds: float | None) -> str:
+    """A time as a person reads it: ``12.3 µs``."""
+    if seconds is None:
+        return "-"
+    unit, scale = next((pair for pair in UNITS if seconds >= 1 / pair[1]), UNITS[-1])
+    return f"{seconds * scale:.3g} {unit}"
+
+
+UNITS = (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
+
+
+def ratio(value: float | None) -> str:
+    """A ratio as a person reads it: ``2.0x``."""
+    return "-" if value is None else f"{value:.2g}x" if value < 100 else f"{value:.0f}x"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
