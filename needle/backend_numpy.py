@@ -1,6 +1,6 @@
 """NumPy itself as the array library: arrays are `numpy.ndarray`, and every device is the processor.
 
-With the environment variable ``NEEDLE_BACKEND=np`` needle uses this module instead of `needle.backend_ndarray`.
+With the environment variable ``NEEDLE_BACKEND=np`` needle uses this module in place of `backend_ndarray`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,17 @@ def elementwise(name: str, *operands: Any) -> np.ndarray:
     try:
         result = quiet.run(row.numpy, *operands)
     except ValueError:
-        shapes = " and ".join(str(np.shape(x)) for x in operands)
-        raise ValueError(f"{name}: shapes {shapes} do not broadcast; reshape one of the operands") from None
+        _check_broadcast(name, [np.shape(x) for x in operands])
+        raise
     return np.asarray(result, np.result_type(*operands) if row.is_comparison else None)
+
+
+def _check_broadcast(name: str, shapes: list[tuple[int, ...]]) -> None:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = " and ".join(map(str, shapes))
+        raise ValueError(f"{name}: shapes {given} do not broadcast; reshape one of the operands") from None
 
 
 def array_from_numpy(array: Any, dtype: Any = None, device: Device | None = None) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The array library that needle computes with, chosen by the environment variable ``NEEDLE_BACKEND``.
 
-``nd`` (the default) is `needle.backend_ndarray`, with its devices; ``np`` is NumPy itself. Everything above asks this
-module for arrays, devices and functions of arrays, which have the same names in both.
+``nd`` (the default) is `needle.backend_ndarray`, with its devices; ``np`` is NumPy itself. Everything above
+asks this module for arrays, devices and functions of arrays, which have the same names in both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """n-dimensional arrays on devices: the default array library of needle.
 
-`NDArray` holds shape, strides and a handle on flat storage (`ndarray.py`); a device's backend module works on that
-storage (`ndarray_backend_numpy.py` is the reference). The functions here mirror the array's methods.
+`NDArray` is shape, strides and a handle on flat storage (`ndarray.py`); a device's backend module works on
+that storage (`ndarray_backend_numpy.py` is the reference). The functions here mirror the array's methods.
 """
 
 from __future__ import annotations

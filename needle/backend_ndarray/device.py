@@ -20,8 +20,8 @@ class DeviceUnavailable(RuntimeError, AttributeError):
 class Device:
     """A place for arrays, and the arrays that can be made there from nothing.
 
-    A subclass says what an array is (`array`); all the rest follows. Two devices are equal when their type and
-    name are.
+    A subclass says what an array is (`array`); all the rest follows. Two devices are equal when their type
+    and name are.
 
     Parameters
     ----------

@@ -1,17 +1,18 @@
 """`NDArray`: shape, strides, offset, device and a handle on flat storage.
 
 The element at index ``(i, j, …)`` is number ``offset + i * strides[0] + j * strides[1] + …`` of the storage.
-Reshape, permute, broadcast_to, slices and flip only choose other shapes, strides and offsets: they return views, which
-share the storage of the array they look at. Every such rule is in this module; a backend sees flat buffers only.
+Reshape, permute, broadcast_to, slices and flip only choose other shapes, strides and offsets: they return
+views, which share the storage of the array that they look at. Every such rule is in this module; a backend
+sees flat buffers only.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,9 @@ class NDArray:
     other : NDArray, numpy.ndarray, scalar or nested lists
         What to copy.
     device : BackendDevice, optional
-        By default that of `other`, where it is an NDArray, else `default_device()`.
+        By default that of an NDArray, else `default_device()`.
     dtype : dtype or str, optional
-        By default that of `other`, where it is an NDArray, else float32. One of float32, float64, bool, uint8,
-        int32 and int64.
+        One of float32, float64, bool, uint8, int32, int64. By default that of an NDArray, else float32.
 
     Notes
     -----
@@ -52,18 +52,16 @@ class NDArray:
     def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None):
         if isinstance(other, NDArray):
             device = device or other._device
-            dtype = other._dtype if dtype is None else _supported(dtype)
-            source = other if other._device == device else other.numpy()
+            dtype = other._dtype if dtype is None else dtype
+        device = device or default_device()
+        dtype = _supported(dtype)
+        if isinstance(other, NDArray) and other._device == device:
+            shape, handle = other._shape, other._copy(dtype)._handle
         else:
-            device = device or default_device()
-            dtype = _supported(dtype or "float32")
-            source = np.asarray(other)
-        if isinstance(source, np.ndarray):
-            handle = device.mod.Array(source.size, dtype)
-            device.mod.from_numpy(source, handle)
-        else:
-            handle = source._copied_handle(dtype)
-        _assemble(self, handle, source.shape, compact_strides(source.shape), 0, device)
+            values = np.asarray(other)
+            shape, handle = values.shape, device.mod.Array(values.size, dtype)
+            device.mod.from_numpy(values, handle)
+        _assemble(self, handle, shape, compact_strides(shape), 0, device)
 
     @staticmethod
     def make(
@@ -81,7 +79,7 @@ class NDArray:
         ValueError
             If the view would reach beyond its storage.
         """
-        shape = tuple(operator.index(n) for n in shape)
+        shape = _lengths(shape)
         strides = compact_strides(shape) if strides is None else tuple(strides)
         device = device or default_device()
         if handle is None:
@@ -169,10 +167,7 @@ class NDArray:
 
     def astype(self, dtype: Any) -> NDArray:
         """A compact copy with another data type."""
-        return NDArray(self, dtype=dtype)
-
-    def _cast(self, dtype: np.dtype) -> NDArray:
-        return self if self._dtype == dtype else NDArray(self, dtype=dtype)
+        return self._copy(_supported(dtype))
 
     def is_compact(self) -> bool:
         """Whether the elements fill the whole storage in row-major order."""
@@ -180,20 +175,21 @@ class NDArray:
 
     def compact(self) -> NDArray:
         """This array if it is compact, else a compact copy."""
-        return self if self._compact else NDArray(self)
+        return self if self._compact else self._copy(self._dtype)
 
-    def _copied_handle(self, dtype: np.dtype) -> Any:
-        handle = self._device.mod.Array(self.size, dtype)
-        if self.size:
-            self._device.mod.compact(self._handle, handle, self._shape, self._strides, self._offset)
-        return handle
+    def _copy(self, dtype: np.dtype) -> NDArray:
+        mod = self._device.mod
+        out = mod.Array(self.size, dtype)
+        if out.size:
+            mod.compact(self._handle, out, self._shape, self._strides, self._offset)
+        return _result(out, self._shape, compact_strides(self._shape), self._device)
+
+    def _cast(self, dtype: np.dtype) -> NDArray:
+        return self if self._dtype == dtype else self._copy(dtype)
 
     def fill(self, value: float) -> None:
         """Write `value` everywhere."""
-        if self._compact:
-            self._device.mod.fill(self._handle, value)
-        else:
-            self[...] = value
+        self[...] = value
 
     # Views
 
@@ -204,13 +200,15 @@ class NDArray:
         """A view with other shape and strides, from the same first element on."""
         return NDArray.make(shape, strides, self._device, self._handle, self._offset)
 
-    def reshape(self, *shape: int | Shape) -> NDArray:
-        """The same elements in row-major order in another shape, where one length may be -1 ("the rest").
+    def reshape(self, *shape: Any) -> NDArray:
+        """The same elements, row by row, in another shape: a view where strides can express it, else a copy.
 
-        A view where strides can express it, else a copy.
+        Parameters
+        ----------
+        *shape : int, or one sequence of them
+            One length may be -1: what is left for it.
         """
-        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], numbers.Integral) else shape
-        new_shape = _filled_shape(self._shape, tuple(operator.index(n) for n in wanted))
+        new_shape = _filled_shape(self._shape, _lengths(shape[0] if len(shape) == 1 else shape))
         if self._compact:
             return self._view(new_shape, compact_strides(new_shape), 0)
         strides = _reshaped_strides(self._shape, self._strides, new_shape)
@@ -231,7 +229,7 @@ class NDArray:
 
     def broadcast_to(self, shape: Shape) -> NDArray:
         """Axes of length 1, and new leading axes, repeated to `shape` without a copy (stride 0)."""
-        shape = tuple(shape)
+        shape = _lengths(shape)
         strides = _broadcast_strides(self._shape, self._strides, shape)
         if strides is None:
             raise ValueError(
@@ -249,9 +247,9 @@ class NDArray:
         """Zeros around: ``axes[i]`` is (how many before, how many after) along axis `i`."""
         if len(axes) != self.ndim or any(before < 0 or after < 0 for before, after in axes):
             raise ValueError(f"pad: shape {self._shape} needs {self.ndim} pairs of lengths >= 0, got {axes}")
-        shape = tuple(n + before + after for n, (before, after) in zip(self._shape, axes))
+        shape = tuple(n + before + after for n, (before, after) in zip(self._shape, axes, strict=True))
         out = self._device.full(shape, 0, self._dtype)
-        out[tuple(slice(before, before + n) for n, (before, _) in zip(self._shape, axes))] = self
+        out[tuple(slice(before, before + n) for n, (before, _) in zip(self._shape, axes, strict=True))] = self
         return out
 
     # Indexing
@@ -291,7 +289,7 @@ class NDArray:
         length = self._shape[dim]
         if isinstance(idx, slice):
             return idx.indices(length)
-        if not isinstance(idx, numbers.Integral) or isinstance(idx, bool):
+        if not isinstance(idx, Integral) or isinstance(idx, bool):
             raise TypeError(
                 f"index: {type(idx).__name__} on axis {dim}; an NDArray takes integers, slices and ..., "
                 "anything else is for .numpy()[…]"
@@ -303,31 +301,27 @@ class NDArray:
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         view = self[idxs]
-        if any(stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides)):
+        if any(stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides, strict=True)):
             raise ValueError("setitem: a broadcast array repeats its elements; write to .compact() instead")
+        target = (view._handle, view._shape, view._strides, view._offset)
         mod = self._device.mod
-        if isinstance(other, numbers.Number):
+        if isinstance(other, Number):
             if view.size:
-                mod.scalar_setitem(view.size, other, view._handle, view._shape, view._strides, view._offset)
+                mod.scalar_setitem(view.size, other, *target)
             return
         if not isinstance(other, NDArray):
             other = NDArray(other, device=self._device, dtype=self._dtype)
         _check_device("setitem", self, other)
         if _without_ones(other._shape) == _without_ones(view._shape):
-            other = other.reshape(
-                view._shape
-            )  # an axis of length 1 more or less: integer indices keep theirs
-        strides = _broadcast_strides(other._shape, other._strides, view._shape)
-        if strides is None:
+            other = other.reshape(view._shape)  # a[0] = row: the axis that an integer index keeps
+        if _broadcast_strides(other._shape, other._strides, view._shape) is None:
             raise ValueError(
                 f"setitem: a value of shape {other._shape} does not fit into shape {view._shape}"
             )
-        other = other._view(view._shape, strides, other._offset)
-        if other._handle is view._handle or other._dtype != view._dtype:
-            other = other.astype(view._dtype)  # a copy: what is read must not be what was just written
+        if other._handle is self._handle:
+            other = other._copy(self._dtype)  # else what was just written might be read
         if view.size:
-            source = other.compact()._handle
-            mod.ewise_setitem(source, view._handle, view._shape, view._strides, view._offset)
+            mod.ewise_setitem(other._cast(self._dtype).broadcast_to(view._shape).compact()._handle, *target)
 
     # Arithmetic
 
@@ -410,12 +404,15 @@ class NDArray:
 
     # Products of matrices, and reductions
 
-    def __matmul__(self, other: NDArray) -> NDArray:
-        return _matmul(self, other) if isinstance(other, NDArray) else NotImplemented
+    def __matmul__(self, other: Any) -> NDArray:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> NDArray:
+        return _matmul(other, self)
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
         """Sum over one axis, several, or (None) all; of booleans and integers in int64."""
-        array = self if self._dtype.kind == "f" else self.astype("int64")
+        array = self if self._dtype.kind == "f" else self._cast(np.dtype("int64"))
         return _fold("sum", "add", array, axis, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
@@ -453,6 +450,11 @@ def _result(handle: Any, shape: Shape, strides: Shape, device: BackendDevice) ->
 # Shapes and strides. Networks ask about the same few shapes again and again: the answers are remembered.
 
 
+def _lengths(shape: Any) -> Shape:
+    """A shape as a tuple of Python integers."""
+    return (operator.index(shape),) if isinstance(shape, Integral) else tuple(map(operator.index, shape))
+
+
 @lru_cache(maxsize=4096)
 def compact_strides(shape: Shape) -> Shape:
     """The strides of a row-major array: each is the product of the lengths after it."""
@@ -466,9 +468,11 @@ def compact_strides(shape: Shape) -> Shape:
 def _broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
     """The strides with which an array reads as one of shape `target`; None if they do not exist."""
     new = len(target) - len(shape)
-    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, target[new:])):
+    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, target[new:], strict=True)):
         return None
-    kept = (stride if n == wanted else 0 for n, stride, wanted in zip(shape, strides, target[new:]))
+    kept = (
+        stride if n == wanted else 0 for n, stride, wanted in zip(shape, strides, target[new:], strict=True)
+    )
     return (0,) * new + tuple(kept)
 
 
@@ -495,11 +499,11 @@ def _filled_shape(shape: Shape, new_shape: Shape) -> Shape:
 
 @lru_cache(maxsize=4096)
 def _reshaped_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
-    """The strides with which an array reads as one of `new_shape` in row-major order; None if they do not exist."""
+    """The strides with which an array reads, row by row, as one of `new_shape`; None if they do not exist."""
     if 0 in shape:
         return compact_strides(new_shape)
     runs: list[tuple[int, int]] = []  # (length, stride) of axes that can be walked as one, last first
-    for n, stride in zip(reversed(shape), reversed(strides)):
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
         if runs and stride == runs[-1][0] * runs[-1][1]:
             runs[-1] = (runs[-1][0] * n, runs[-1][1])
         elif n != 1:
@@ -539,7 +543,7 @@ def _check_bounds(shape: Shape, strides: Shape, offset: int, size: int) -> None:
         raise ValueError(f"strides {strides} and shape {shape} differ in length")
     if 0 in shape:
         return
-    reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     lowest = offset + sum(step for step in reach if step < 0)
     highest = offset + sum(step for step in reach if step > 0)
     if min((*shape, lowest)) < 0 or highest >= size:
@@ -609,6 +613,11 @@ def _check_device(name: str, a: NDArray, b: NDArray) -> None:
         raise ValueError(f"{name}: operands on {a._device} and {b._device}; bring one over with .to(device)")
 
 
+def _beside(array: NDArray, values: np.ndarray) -> NDArray:
+    """A NumPy array as an operand for `array`: on its device, and with its data type if that is a float."""
+    return NDArray(values, array._device, array._dtype if array._dtype.kind == "f" else values.dtype)
+
+
 def _map(name: str, a: NDArray) -> NDArray:
     if not isinstance(a, NDArray):
         return NotImplemented
@@ -657,9 +666,7 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
     if not isinstance(array, NDArray):
         return NotImplemented
     if isinstance(other, np.ndarray):
-        dtype = array._dtype if array._dtype.kind == "f" else other.dtype
-        other = NDArray(other, device=array._device, dtype=dtype)
-        return _zip(name, a, other) if array is a else _zip(name, other, b)
+        return _zip(name, a, _beside(a, b)) if array is a else _zip(name, _beside(b, a), b)
     if isinstance(other, np.generic):
         other = other.item()
     if not isinstance(other, (float, int)):
@@ -691,7 +698,13 @@ def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArra
     return _result(out, shape, strides, a._device)
 
 
-def _matmul(a: NDArray, b: NDArray) -> NDArray:
+def _matmul(a: Any, b: Any) -> NDArray:
+    if isinstance(a, np.ndarray):
+        a = _beside(b, a)
+    elif isinstance(b, np.ndarray):
+        b = _beside(a, b)
+    if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
+        return NotImplemented
     if a._device is not b._device:
         _check_device("matmul", a, b)
     if a._dtype is not b._dtype:
@@ -716,7 +729,7 @@ def _matmul(a: NDArray, b: NDArray) -> NDArray:
 
 @lru_cache(maxsize=4096)
 def _zip_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple | None:
-    """Two operands' broadcast shape, its strides and size, and how both walk through it; None if there is none."""
+    """Two operands' broadcast shape, its strides and size, and how both walk through it; None without one."""
     shape = _broadcast_shape(a_shape, b_shape)
     if shape is None:
         return None
@@ -737,7 +750,7 @@ def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bo
 
 @lru_cache(maxsize=4096)
 def _matmul_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
-    """A matrix product's shape, strides and size; (m, n, p); the batch axes, and how both walk through them."""
+    """A matrix product's shape, strides, size; (m, n, p); the batch axes, how both walk through them."""
     if len(a_shape) < 2 or len(b_shape) < 2:
         raise ValueError(f"matmul: {a_shape} @ {b_shape}: both need at least 2 axes; .reshape can add one")
     (m, n), (rows, p) = a_shape[-2:], b_shape[-2:]

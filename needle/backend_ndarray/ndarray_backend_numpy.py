@@ -3,13 +3,15 @@
 A backend is one module with
 
 - storage: `Array`, `from_numpy`, `to_numpy`, `fill`, `compact`, `ewise_setitem`, `scalar_setitem`;
-- four builders: `map`, `zip` and `reduce`, which turn a row of the table of scalar functions into a kernel, and
-  `matmul`, which is one.
+- builders: `map`, `zip` and `reduce` turn a row of the table of scalar functions into a kernel; `MAPS`, `ZIPS`
+  and `REDUCES` hold the kernels by the names of their rows;
+- one more kernel, `matmul`.
 
-Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands are
-compact too, and a kernel is a loop over buffers. A `layout` says how to walk through operands that are not: their
-strides and offset, counted in elements, where a stride of 0 repeats an axis (broadcasting). All operands have the
-data type of `out`. Who calls a kernel (`ndarray.py`) has checked shapes, types and devices.
+Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
+are compact too, and a kernel is a loop over buffers. A `layout` says how to walk through operands that are
+not: their strides and offset, counted in elements, where a stride of 0 repeats an axis (broadcasting).
+Operands have the data type of `out`, and no length is 0: `ndarray.py`, which calls the kernels, sees to that
+and checks what users give.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class _Quiet(threading.local):
     """``quiet.run(f, …)`` calls `f` with NumPy's floating-point warnings off, in this call alone.
 
     NumPy keeps its error state in a context variable, so a context in which it is "ignore" does what
-    ``np.errstate`` does in a tenth of the time. A context can be entered once at a time: each thread has its own.
+    ``np.errstate`` does in a tenth of the time. Only one thread at a time can be in a context, so each has
+    its own.
     """
 
     def __init__(self):
@@ -87,7 +90,7 @@ def to_numpy(a: Array, shape: Shape, strides: Shape, offset: int) -> np.ndarray:
 
 def fill(out: Array, value: float) -> None:
     """Write `value` everywhere."""
-    out.buffer.fill(value)
+    quiet.run(out.buffer.fill, value)
 
 
 def compact(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
@@ -102,7 +105,7 @@ def ewise_setitem(a: Array, out: Array, shape: Shape, strides: Shape, offset: in
 
 def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write `value` everywhere in the view of `out`."""
-    _view(out, shape, strides, offset)[...] = value
+    quiet.run(np.copyto, _view(out, shape, strides, offset), value, "unsafe")
 
 
 # Builders
@@ -130,9 +133,8 @@ def zip(row: ScalarFunction) -> Callable:
 
     def kernel(a: Array | float, b: Array | float, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
-            # An array of no axes is what NumPy would make of a number, in twice the time.
-            x = a.buffer if isinstance(a, Array) else np.array(a, out.dtype)
-            y = b.buffer if isinstance(b, Array) else np.array(b, out.dtype)
+            x = a.buffer if isinstance(a, Array) else quiet.run(np.array, a, out.dtype)
+            y = b.buffer if isinstance(b, Array) else quiet.run(np.array, b, out.dtype)
             quiet.run(function, x, y, out=out.buffer)
         else:
             shape, a_strides, a_offset, b_strides, b_offset = layout
@@ -166,8 +168,8 @@ def reduce(row: ScalarFunction) -> Callable:
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
     """Matrix products: (m, n) times (n, p).
 
-    Layout: ``(batch_shape, a_strides, a_offset, b_strides, b_offset)``, where the strides are those of the batch
-    axes followed by rows and columns. Without one there is a single product.
+    Layout: ``(batch_shape, a_strides, a_offset, b_strides, b_offset)``, where the strides are those of the
+    batch axes, then of rows and columns. Without one there is a single product.
     """
     if layout is None:
         x, y, z = a.buffer.reshape(m, n), b.buffer.reshape(n, p), out.buffer.reshape(m, p)

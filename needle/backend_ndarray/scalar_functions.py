@@ -1,10 +1,10 @@
 """The one table of scalar functions from which every backend makes its elementwise and reduction kernels.
 
-A row gives one function twice: in plain Python on numbers, which is its definition and what a compiler such as
-Numba turns into machine code, and in NumPy on whole arrays. The two agree on every value, infinities and NaN
-included, with one difference that the language makes: where IEEE arithmetic answers with an infinity or NaN
-(``1 / 0``, ``log(-1)``, ``exp(1000)``) plain Python raises an exception (or, for ``(-8) ** 0.5``, answers with a
-complex number). Compiled code follows IEEE, as NumPy does.
+A row gives one function twice: in plain Python on numbers, which is its definition and what a compiler such
+as Numba turns into machine code, and in NumPy on whole arrays. Both give the same values, infinities and NaN
+included, but for one thing: where IEEE arithmetic answers with an infinity or NaN (``1 / 0``, ``log(-1)``,
+``exp(1000)``) plain Python raises an exception, or has a complex number for ``(-8) ** 0.5``. Compiled code
+follows IEEE, as NumPy does.
 """
 
 from __future__ import annotations
