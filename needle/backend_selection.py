@@ -30,10 +30,10 @@ if BACKEND == "nd":
         to_numpy,
     )
 elif BACKEND == "np":
-    import numpy as array_api
-    from numpy import ndarray as NDArray
+    import numpy as array_api  # type: ignore[no-redef]
+    from numpy import ndarray as NDArray  # type: ignore[assignment]
 
-    from .backend_numpy import (
+    from .backend_numpy import (  # type: ignore[assignment]
         Device,
         all_devices,
         array_from_numpy,

@@ -110,7 +110,7 @@ class BackendDevice(Device):
         For a device that is not enabled: why, in one sentence.
     """
 
-    array_type: type  # NDArray; ndarray.py, which is built upon this module, sets it
+    array_type: Any  # NDArray: ndarray.py, which is built upon this module, sets it
 
     def __init__(self, name: str, mod: ModuleType | str | None, reason: str = "It has no kernels."):
         super().__init__(name)

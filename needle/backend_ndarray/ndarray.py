@@ -46,6 +46,14 @@ class NDArray:
 
     __slots__ = ("__weakref__", "_compact", "_device", "_dtype", "_handle", "_offset", "_shape", "_strides")
 
+    _handle: Any  # the backend's Array
+    _dtype: np.dtype
+    _shape: Shape
+    _strides: Shape
+    _offset: int
+    _device: BackendDevice
+    _compact: bool
+
     __array_ufunc__ = None  # numpy.ndarray + NDArray is ours to answer
     __hash__ = object.__hash__
 

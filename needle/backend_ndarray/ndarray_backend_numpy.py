@@ -3,8 +3,8 @@
 A backend is one module with
 
 - storage: `Array`, `from_numpy`, `to_numpy`, `fill`, `compact`, `ewise_setitem`, `scalar_setitem`;
-- builders: `map`, `zip` and `reduce` turn a row of the table of scalar functions into a kernel; `MAPS`, `ZIPS`
-  and `REDUCES` hold the kernels by the names of their rows;
+- builders: `map`, `zip` and `reduce` turn a row of the table of scalar functions into a kernel; `MAPS`,
+  `ZIPS` and `REDUCES` hold the kernels by the names of their rows;
 - one more kernel, `matmul`.
 
 Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
@@ -131,7 +131,7 @@ def zip(row: ScalarFunction) -> Callable:
     """
     function = row.numpy
 
-    def kernel(a: Array | float, b: Array | float, out: Array, layout: tuple | None = None) -> None:
+    def kernel(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
             x = a.buffer if isinstance(a, Array) else quiet.run(np.array, a, out.dtype)
             y = b.buffer if isinstance(b, Array) else quiet.run(np.array, b, out.dtype)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class ScalarFunction:
 
     name: str
     python: Callable
-    numpy: Callable
+    numpy: Any
     vector: Callable | None = None
 
     @property
