@@ -1,12 +1,12 @@
-# Everything a person does with this repository. Only python3 (with venv and pip) and make are presumed;
-# `PYTHON=python3.12 make …` picks another Python for .venv.
+# Everything a person does with this repository. Only python3 (with venv and pip) and make are presumed.
+# PYTHON=python3.12 picks another Python for .venv; FLAGS goes on to the program that a target starts:
+# `make test FLAGS="-k viz"`, `make lab FLAGS=--allow-root`, `make app FLAGS=--server.port=8600`.
 .DEFAULT_GOAL := help
 export PYTHON ?= python3
 
 READY := .venv/.ready
 RUN := .venv/bin/python -m
-PYTEST_FLAGS ?=
-LAB_FLAGS ?=
+FLAGS ?=
 
 .PHONY: help app lab test test-slow check format bench pictures lock setup
 
@@ -14,16 +14,16 @@ help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 app: $(READY)  ## start the playground and print its address
-	$(RUN) streamlit run app.py
+	$(RUN) streamlit run app.py --server.address=localhost $(FLAGS)
 
 lab: $(READY)  ## open the lectures in JupyterLab
-	$(RUN) jupyterlab --notebook-dir=notebooks $(LAB_FLAGS)
+	$(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
 
 test: $(READY)  ## run all tests but the slow ones
-	$(RUN) pytest $(PYTEST_FLAGS)
+	$(RUN) pytest $(FLAGS)
 
 test-slow: $(READY)  ## run the slow tests
-	$(RUN) pytest -m slow $(PYTEST_FLAGS)
+	$(RUN) pytest -m slow $(FLAGS)
 
 check: $(READY)  ## check format, lint, types and that floors import only from below
 	$(RUN) ruff format --check
@@ -36,7 +36,7 @@ format: $(READY)  ## format the code and mend what the linter can
 	$(RUN) ruff check --fix
 
 bench: $(READY)  ## time needle against NumPy (and torch where installed)
-	$(RUN) benchmarks
+	$(RUN) benchmarks $(FLAGS)
 
 pictures: $(READY)  ## draw the README's pictures anew
 	.venv/bin/python scripts/make_pictures.py

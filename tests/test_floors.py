@@ -40,7 +40,16 @@ FLOORS = {
 
 # What a function may import: costly or optional packages that only some users of its module need, and
 # a device's kernels, which are looked up when the device is first used.
-HEAVY_OR_OPTIONAL = {"graphviz", "IPython", "matplotlib", "numba", "pygraphviz", "streamlit", "torch"}
+HEAVY_OR_OPTIONAL = {
+    "graphviz",
+    "IPython",
+    "matplotlib",
+    "numba",
+    "playwright",
+    "pygraphviz",
+    "streamlit",
+    "torch",
+}
 BACKENDS = "needle.backend_ndarray.ndarray_backend_"
 
 
