@@ -302,10 +302,10 @@ class NDArray:
                 f"index: {type(idx).__name__} on axis {dim}; an NDArray takes integers, slices and ..., "
                 "anything else is for .numpy()[…]"
             )
-        if not -length <= idx < length:
-            raise IndexError(f"index: {idx} is outside axis {dim} of length {length} (shape {self._shape})")
-        start = int(idx) % length
-        return start, start + 1, 1
+        position = operator.index(idx)
+        if not -length <= position < length:
+            raise IndexError(f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})")
+        return position % length, position % length + 1, 1
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         view = self[idxs]

@@ -88,7 +88,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("negate", lambda x: -x, np.negative),
         ScalarFunction("abs", lambda x: abs(x), np.abs),
         ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),
-        ScalarFunction("relu", lambda x: 0 * x if x < 0 else x, _relu),
+        ScalarFunction("relu", lambda x: 0 if x < 0 else x, _relu),
         ScalarFunction("exp", lambda x: math.exp(x), np.exp),
         ScalarFunction("log", lambda x: math.log(x), np.log),
         ScalarFunction("sqrt", lambda x: math.sqrt(x), np.sqrt),

@@ -1,0 +1,108 @@
+"""The table of scalar functions: its Python, NumPy and vector forms are the same functions."""
+
+import itertools
+import math
+import operator
+
+import numpy as np
+import pytest
+
+from needle.backend_ndarray import SCALAR_FUNCTIONS
+from needle.backend_ndarray.ndarray_backend_numpy import MAPS, REDUCES, ZIPS, quiet
+from needle.backend_ndarray.scalar_functions import COMPARISONS, REDUCTIONS
+
+VALUES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -7.25, 20.0, -20.0, 89.0, -89.0, 1e3, -1e3, 1e-3]
+VALUES += [1e-30, -1e-30, 1e30, -1e30, 1e300, -1e300, 5e-324, math.pi, math.inf, -math.inf, math.nan]
+
+rows = pytest.mark.parametrize("row", SCALAR_FUNCTIONS.values(), ids=operator.attrgetter("name"))
+
+
+def plain(function, *args):
+    """What plain Python answers, or None where it refuses what IEEE arithmetic answers with inf or NaN."""
+    try:
+        answer = function(*args)
+    except (ArithmeticError, ValueError):
+        return None
+    return None if isinstance(answer, complex) else float(answer)
+
+
+def agree(expected, got):
+    if expected is None:
+        return not math.isfinite(got)
+    return expected == pytest.approx(got, rel=1e-12, abs=0, nan_ok=True)
+
+
+def on_numpy(row, args):
+    return float(quiet.run(row.numpy, *(np.array([x]) for x in args))[0])
+
+
+def disagreements(row, form):
+    """Where a form of a row differs from its NumPy form: [(arguments, its answer, NumPy's answer), …]."""
+    answers = (
+        (args, plain(form, *args), on_numpy(row, args))
+        for args in itertools.product(VALUES, repeat=row.arity)
+    )
+    return [found for found in answers if not agree(*found[1:])]
+
+
+@rows
+def test_python_and_numpy_forms_agree(row):
+    assert disagreements(row, row.python) == []
+
+
+def test_vector_forms_agree_with_numpy():
+    """All but NaN's: in Python min(nan, 0) and min(0, nan) differ. Compiled they are the same (next test)."""
+    rows = [row for row in SCALAR_FUNCTIONS.values() if row.vector]
+    assert rows
+    for row in rows:
+        assert [found for found in disagreements(row, row.vector) if not math.isnan(found[2])] == []
+
+
+@rows
+def test_forms_compiled_with_numba_agree_with_numpy(row):
+    numba = pytest.importorskip("numba")
+    for form in filter(None, (row.python, row.vector)):
+        assert disagreements(row, numba.njit(error_model="numpy")(form)) == []
+
+
+@rows
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numpy_form_keeps_the_data_type_and_writes_into_out(row, dtype):
+    operands = [np.array([0.5, 2.0, 3.0], dtype), np.array([1.0, 2.0, 4.0], dtype)][: row.arity]
+    expected = row.numpy(*operands)
+    out = np.empty(3, dtype)
+    row.numpy(*operands, out=out)
+    np.testing.assert_array_equal(out, expected)
+    assert expected.dtype == ("bool" if row.is_comparison else dtype)
+
+
+def test_the_table_has_a_kernel_for_every_row():
+    assert set(MAPS) | set(ZIPS) == set(SCALAR_FUNCTIONS)
+    assert not set(MAPS) & set(ZIPS)
+    assert set(REDUCES) == set(REDUCTIONS)
+    assert set(ZIPS) >= COMPARISONS
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sigmoid_is_stable(dtype):
+    """Right at both ends, to the last digits, and silent: warnings are errors here."""
+    sigmoid = SCALAR_FUNCTIONS["sigmoid"]
+    x = np.array([-1e3, -80.0, -1.0, 0.0, 1.0, 80.0, 1e3], dtype)
+    got = sigmoid.numpy(x)
+    expected = [
+        0.0,
+        math.exp(-80) / (1 + math.exp(-80)),
+        1 / (1 + math.e),
+        0.5,
+        math.e / (1 + math.e),
+        1.0,
+        1.0,
+    ]
+    np.testing.assert_allclose(got, np.array(expected, dtype), rtol=1e-6)
+    assert [sigmoid.python(float(v)) for v in x] == pytest.approx(expected, rel=1e-6)
+
+
+def test_zero_has_sign_zero_and_relu_passes_nan():
+    assert SCALAR_FUNCTIONS["sign"].python(-0.0) == 0
+    assert math.isnan(SCALAR_FUNCTIONS["relu"].python(math.nan))
+    assert math.isnan(SCALAR_FUNCTIONS["sign"].python(math.nan))
