@@ -1,4 +1,4 @@
-"""Draw the pictures of the README anew, from live objects: ``make pictures``. Needs Chromium for the playground."""
+"""Draw the README's pictures anew, from live objects: ``make pictures``. The playground's needs Chromium."""
 
 from __future__ import annotations
 

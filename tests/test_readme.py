@@ -1,4 +1,4 @@
-"""The README's example runs and prints what it says; what it links to exists."""
+"""What README.md and CONTRIBUTING.md show runs and prints what they say; what they point to exists."""
 
 from __future__ import annotations
 
@@ -10,29 +10,37 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+TEXTS = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
 
 # A python block, and the text block with its output where one follows.
-EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n*```text\n(.*?)```)?", README, flags=re.DOTALL)
-LINKS = re.findall(r"(?:\]\(|src=\")([^)\"#]+)", README)
+EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", flags=re.DOTALL)
+LINK = re.compile(r"(?:\]\(|src=\")([^)\"#]+)")
+PATH = re.compile(r"`((?:needle|viz|playground|notebooks|tests|scripts|\.ci)/[\w./]+|\w+\.(?:toml|txt|yml))`")
 
 
-def test_the_example_prints_what_the_readme_says() -> None:
-    assert len(EXAMPLES) >= 2
-    namespace: dict[str, object] = {}  # one reader, top to bottom
-    for code, expected in EXAMPLES:
+@pytest.mark.parametrize("name", TEXTS)
+def test_examples_print_what_is_said(name: str) -> None:
+    examples = EXAMPLE.findall(TEXTS[name])
+    assert len(examples) == 2
+    namespace: dict[str, object] = {"__name__": name}  # one reader, top to bottom
+    for code, expected in examples:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "README.md", "exec"), namespace)
+            exec(compile(code, name, "exec"), namespace)
         assert printed.getvalue() == expected
 
 
-@pytest.mark.parametrize("link", [link for link in LINKS if "://" not in link])
-def test_a_link_into_the_repository_leads_somewhere(link: str) -> None:
-    assert (ROOT / link).exists()
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [(name, path) for name, text in TEXTS.items() for path in LINK.findall(text) + PATH.findall(text)],
+)
+def test_what_is_pointed_to_exists(name: str, path: str) -> None:
+    assert "://" in path or (ROOT / path).exists()
 
 
-def test_the_readme_names_only_commands_that_exist() -> None:
-    named = set(re.findall(r"^(?:\$ )?make ([a-z-]+)", README, flags=re.MULTILINE))
+@pytest.mark.parametrize("name", TEXTS)
+def test_commands_that_are_named_exist(name: str) -> None:
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", TEXTS[name], flags=re.MULTILINE))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert {"app", "test"} <= named <= targets
+    assert named
+    assert named <= targets
