@@ -1,8 +1,8 @@
 """Tensors, the graph they remember, and reverse-mode automatic differentiation.
 
-A Tensor knows the operator that made it and its inputs: together the Tensors of a computation are a graph. `adjoints`
-walks that graph from an output back to its inputs and is the one place where reverse mode is written down; `backward`
-and `gradients` are a few lines on top of it.
+A Tensor knows the operator that made it and its inputs: together the Tensors of a computation are a
+graph. `adjoints` walks that graph from an output back to its inputs and is the one place where reverse
+mode is written down; `backward` and `gradients` are a few lines on top of it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Value:
 
     @classmethod
     def make_const(cls, data, *, requires_grad: bool = False):
-        """A leaf that holds `data`: an array (for a TensorTuple: a tuple of arrays), not copied, or what a Value holds."""
+        """A leaf that holds `data`: an array (for a TensorTuple: a tuple of arrays), not copied, or what
+        a Value holds."""
         value = cls.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.inputs = []
@@ -117,7 +118,8 @@ class Value:
     def make_from_op(cls, op: Op, inputs: Sequence[Value]):
         """The node ``op(*inputs)``, computed at once or, in lazy mode, when it is asked for.
 
-        A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be freed.
+        A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be
+        freed.
         """
         global TENSOR_COUNTER
         TENSOR_COUNTER += 1
@@ -129,13 +131,13 @@ class Value:
         except AttributeError:
             raise _not_a_value(op, inputs) from None
 
-        mode = _mode.get()
-        if (LAZY_MODE if mode.lazy is None else mode.lazy) or op.deferred:
+        lazy, grad = _mode.get()
+        if (LAZY_MODE if lazy is None else lazy) or op.deferred:
             value._data = _deferred(op, value._operands, inputs)
         else:
             value.realize_cached_data()
 
-        if mode.grad:
+        if grad:
             for x in inputs:
                 if x.requires_grad:
                     value.requires_grad = op.differentiable
@@ -151,7 +153,11 @@ class Value:
         """The array of this node, computed now if it was not before."""
         data = self._data
         if data is None:
-            arrays = [x.realize() if type(x) is Cell else x for x in self._operands]
+            arrays = self._operands
+            for x in arrays:
+                if type(x) is Cell:
+                    arrays = [x.realize() if type(x) is Cell else x for x in arrays]
+                    break
             try:
                 data = self._data = self.op.compute(*arrays)
             except Exception as error:
@@ -180,32 +186,32 @@ class Value:
         return self.op is None
 
     def _as_built(self):
-        """This node; or, where it or an input was written to since it was built, a stand-in as it was then."""
-        operands = self._operands
-        written = [_replaced(x, operand) for x, operand in zip(self.inputs, operands, strict=True)]
-        if self._overwritten is None and not any(written):
-            return self
-        node = object.__new__(type(self))
-        global TENSOR_COUNTER
-        TENSOR_COUNTER += 1
-        node.op, node._operands, node.requires_grad = self.op, operands, self.requires_grad
-        node._data = self._data if self._overwritten is None else self._overwritten
+        """This node; where it or an input was written to since it was built: a stand-in as it was then."""
+        for x, operand in zip(self.inputs, self._operands, strict=True):
+            if _written(x, operand):
+                break
+        else:
+            if self._overwritten is None:
+                return self
+        node = type(self).make_const(self._data if self._overwritten is None else self._overwritten)
+        node.op, node._operands, node.requires_grad = self.op, self._operands, self.requires_grad
         node.inputs = [
-            _before_write(x, operand) if changed else x
-            for x, operand, changed in zip(self.inputs, operands, written, strict=True)
+            _before_write(x, operand) if _written(x, operand) else x
+            for x, operand in zip(self.inputs, self._operands, strict=True)
         ]
         return node
 
 
-def _replaced(value: Value, operand) -> bool:
+def _written(value: Value, operand) -> bool:
+    """Whether `value` stands for something else now than for `operand`."""
     data = value._data
     return data is not operand and not (type(operand) is Cell and operand.data is data)
 
 
-def _before_write(value: Value, operand):
-    """What `value` was before it was written to, differentiable with respect to `value`."""
+def _before_write(value: Value, operand) -> Value:
+    """What `value` was when it stood for `operand`, with derivative 1 with respect to `value`."""
     earlier = type(value).make_const(operand, requires_grad=value.requires_grad)
-    earlier.op, earlier.inputs, earlier._operands = ops.Identity(), [value], [operand]
+    earlier.op, earlier.inputs, earlier._operands = ops.Identity(), [value], [value._data]
     return earlier
 
 
@@ -222,7 +228,8 @@ def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
 
 
 def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:
-    """What to raise where `op` failed: what `infer` says of the operands, else `error`. It carries `op` and `inputs`."""
+    """What to raise where `op` failed: what `infer` says of the operands, else `error`. It carries `op`
+    and `inputs`."""
     try:
         op.infer(*arrays)
     except Exception as clearer:
@@ -344,7 +351,8 @@ class Tensor(Value):
 
     @property
     def data(self) -> Tensor:
-        """The value as a constant, without history; assigning to it replaces the value and leaves the graph as it is.
+        """The value as a constant, without history; assigning to it replaces the value and leaves the
+        graph as it is.
 
         What was computed before the assignment, and gradients of it, keep the value from before.
         """
@@ -373,7 +381,8 @@ class Tensor(Value):
         return self if dtype == self.dtype else ops.cast(self, dtype)
 
     def backward(self, out_grad: Tensor | None = None, create_graph: bool = True) -> None:
-        """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor by that node.
+        """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor
+        by that node.
 
         Gradients of an earlier call are replaced, not added to.
 
@@ -484,7 +493,8 @@ def _as_numpy(array) -> np.ndarray:
 
 
 def _operand(other, tensor: Tensor) -> Tensor | None:
-    """`other` as an operand beside `tensor`: numbers and arrays become constants there; None if it is neither."""
+    """`other` as an operand beside `tensor`: numbers and arrays become constants there; None if it is
+    neither."""
     if isinstance(other, Tensor):
         return other
     if isinstance(other, (Real, list, np.ndarray, NDArray)):
@@ -500,7 +510,8 @@ class Adjoint(NamedTuple):
     ----------
     node : Value
     partials : list of (Value or None, Value)
-        One partial adjoint per use of the node, with the consumer it came through (None: it is the output's seed).
+        One partial adjoint per use of the node, with the consumer it came through (None: it is the
+        output's seed).
     total : Value
         Their sum: the derivative of the output with respect to `node`.
     """
@@ -513,15 +524,16 @@ class Adjoint(NamedTuple):
 def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint]:
     """Reverse-mode automatic differentiation, node by node.
 
-    Every node that leads to `output` and requires a gradient is visited in reverse topological order: when it is its
-    turn, all its consumers have been, so that all its partial adjoints are there to be summed. Then its operator's
-    `gradient` turns the sum into one partial adjoint for each of its inputs.
+    Every node that leads to `output` and requires a gradient is visited in reverse topological order:
+    when it is its turn, all its consumers have been, so that all its partial adjoints are there to be
+    summed. Then its operator's `gradient` turns the sum into one partial adjoint for each of its inputs.
 
     Parameters
     ----------
     output : Tensor
     out_grad : Tensor of the shape of `output`, optional
-        The adjoint to begin with. Default: ones, for which the totals are the derivatives of ``output.sum()``.
+        The adjoint to begin with. Default: ones, for which the totals are the derivatives of
+        ``output.sum()``.
 
     Yields
     ------
@@ -591,8 +603,8 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
     Returns
     -------
     list of Tensor
-        One per input, of its shape, connected to the graph (constants under `no_grad`). Zeros where `output` does not
-        depend on the input.
+        One per input, of its shape, connected to the graph (constants under `no_grad`). Zeros where
+        `output` does not depend on the input.
     """
     wanted = dict.fromkeys(inputs)
     for node, _, total in adjoints(output, out_grad):

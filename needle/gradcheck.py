@@ -15,8 +15,8 @@ def gradcheck(
     """Compare the gradients of `f` with central differences, in float64.
 
     The derivative of a random weighted sum of ``f(*tensors)`` by each element x is compared with
-    (f(x + eps) - f(x - eps)) / (2 eps), whose error is of order eps², plus rounding of order 1e-16 / eps. For order 2 the
-    same is then done for the gradients themselves.
+    (f(x + eps) - f(x - eps)) / (2 eps), whose error is of order eps², plus rounding of order 1e-16 / eps.
+    For order 2 the same is then done for the gradients themselves.
 
     Parameters
     ----------
@@ -29,7 +29,8 @@ def gradcheck(
     eps : float
         The step of the differences.
     tol : float
-        The allowed difference where derivatives are below 1, the allowed relative difference where they are above.
+        The allowed difference where derivatives are below 1, the allowed relative difference where they
+        are above.
 
     Returns
     -------
@@ -75,7 +76,8 @@ def _gradients(output: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _compare(f, values, leaves, eps, tol):
-    """Raise AssertionError where the gradients of the scalar function `f` at `values` differ from central differences."""
+    """Raise AssertionError where the gradients of the scalar function `f` at `values` differ from central
+    differences."""
     arguments = leaves(values)
     found = [g.numpy() for g in _gradients(f(*arguments), arguments)]
     for number, value in enumerate(values):

@@ -20,8 +20,8 @@ class Spec(NamedTuple):
 class Op:
     """An operator: what comes out (`infer`), how to compute it (`compute`), and its derivative (`gradient`).
 
-    An operator is a small object that keeps its attributes (a scalar, axes, a shape) on the instance. Calling it
-    with Values builds a node of the computational graph.
+    An operator is a small object that keeps its attributes (a scalar, axes, a shape) on the instance.
+    Calling it with Values builds a node of the computational graph.
     """
 
     differentiable = True  # False: the result depends on its inputs in steps, as a comparison does
@@ -58,8 +58,8 @@ class Op:
     def gradient(self, out_grad, node):
         """The partial adjoint of each input, as Tensors.
 
-        Written in Tensor operations only, so that the gradient is itself a graph: it can be drawn, kept lazy and
-        differentiated again.
+        Written in Tensor operations only, so that the gradient is itself a graph: it can be drawn, kept
+        lazy and differentiated again.
 
         Parameters
         ----------
@@ -104,8 +104,8 @@ class TensorTupleOp(Op):
 class Cell:
     """A value to be computed when it is first asked for, shared by all nodes that stand for it.
 
-    It holds the operator and its operands (arrays, or other cells) until it is computed, and only the data after:
-    a computed cell lets go of what it was computed from.
+    It holds the operator and its operands (arrays, or other cells) until it is computed, and only the
+    data after: a computed cell lets go of what it was computed from.
     """
 
     __slots__ = ("data", "op", "operands", "spec")
@@ -151,8 +151,8 @@ class Cell:
 def find_topo_sort(node_list: Iterable) -> list:
     """All nodes that lead to the given ones, each after its inputs.
 
-    The order is depth-first post-order with inputs taken left to right. It is found without recursion, so the depth of a
-    graph is not limited.
+    The order is depth-first post-order with inputs taken left to right. It is found without recursion, so
+    the depth of a graph is not limited.
 
     Parameters
     ----------

@@ -67,4 +67,4 @@ class SGD(Optimizer):
                     if p in self.u:
                         update = update + self.u[p] * self.momentum
                     self.u[p] = update = update.detach()
-                p.data = p - update * self.lr
+                p.data = p + update * -self.lr

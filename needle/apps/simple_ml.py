@@ -82,7 +82,8 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
 def nn_epoch(
     X: np.ndarray, y: np.ndarray, W1: ndl.Tensor, W2: ndl.Tensor, lr: float = 0.1, batch: int = 100
 ) -> tuple[ndl.Tensor, ndl.Tensor]:
-    """One epoch of stochastic gradient descent for the network relu(X @ W1) @ W2, in the order of the examples.
+    """One epoch of stochastic gradient descent for the network relu(X @ W1) @ W2, in the order of the
+    examples.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """Initial weights that keep the size of activations or gradients the same from layer to layer.
 
-`fan_in` and `fan_out` are the number of inputs and outputs of a layer; `shape` gives weights another shape than
-(fan_in, fan_out); the other keywords are those of `rand` and `randn`.
+`fan_in` and `fan_out` are the number of inputs and outputs of a layer; `shape` gives weights another
+shape than (fan_in, fan_out); the other keywords are those of `rand` and `randn`.
 
 References
 ----------
-Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks", equation 16.
-He et al. (2015), "Delving deep into rectifiers", equation 10.
+Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks",
+equation 16. He et al. (2015), "Delving deep into rectifiers", equation 10.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Modules: the parts that networks are put together from.
 
-A module holds parameters and other modules as attributes, lists, tuples or dictionaries of its own. That tree is walked
-in the order in which the attributes were set, so that parameters always come in the same order.
+A module holds parameters and other modules as attributes, lists, tuples or dictionaries of its own. That
+tree is walked in the order in which the attributes were set, so that parameters always come in the same
+order.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Module:
     Attributes
     ----------
     training : bool
-        True while the network learns, False when it is used; some modules behave differently (see `train`, `eval`).
+        True while the network learns, False when it is used; some modules behave differently (see
+        `train`, `eval`).
     """
 
     training = True
@@ -36,7 +38,8 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters of this module and its parts, each once, with the path that leads to it: "modules.0.weight"."""
+        """All parameters of this module and its parts, each once, with the path that leads to it:
+        "modules.0.weight"."""
         seen = set()
         for name, value in _walk(self):
             if isinstance(value, Parameter) and value not in seen:
@@ -65,7 +68,8 @@ class Module:
 
 
 def _walk(root: Module) -> Iterator[tuple[str, Any]]:
-    """Every parameter and module below `root`, depth first, with its path; shared ones as often as they are found."""
+    """Every parameter and module below `root`, depth first, with its path; shared ones as often as they
+    are found."""
     stack: list[tuple[str, Any, tuple]] = [("", root, ())]
     while stack:
         path, value, above = stack.pop()
@@ -174,7 +178,8 @@ class Sequential(Module):
 
 
 class SoftmaxLoss(Module):
-    """The mean cross entropy of softmax(logits): log(sum(exp(logits))) - logits[label], averaged over the batch."""
+    """The mean cross entropy of softmax(logits): log(sum(exp(logits))) - logits[label], averaged over the
+    batch."""
 
     def forward(self, logits: Tensor, y: Tensor) -> Tensor:
         """

@@ -1,4 +1,5 @@
-"""Operators: each class says what comes out, how to compute it and its derivative; each function applies one."""
+"""Operators: each class says what comes out, how to compute it and its derivative; each function applies
+one."""
 
 from .families import Elementwise, ElementwiseScalar, Movement, Reduction
 from .ops_logarithmic import LogSoftmax, LogSumExp, Softmax, logsoftmax, logsumexp, softmax

@@ -1,11 +1,12 @@
 """The four families of operators. A family gives `infer` and `compute` once; an operator adds its gradient.
 
-==============  =======================================================  ==========================================
-elementwise     one scalar function at every position                    add, exp, relu, ...
-movement        the same numbers seen through another shape              reshape, permute, broadcast_to, ...
-reduction       one number out of many, along axes                       summation, max
-contraction     sums of products                                         matmul
-==============  =======================================================  ==========================================
+==============  =======================================================
+========================================== elementwise     one scalar function at every position
+add, exp, relu, ... movement        the same numbers seen through another shape              reshape,
+permute, broadcast_to, ... reduction       one number out of many, along axes
+summation, max contraction     sums of products                                         matmul
+==============  =======================================================
+==========================================
 """
 
 from __future__ import annotations
@@ -36,10 +37,6 @@ def _result_dtype(function: str, types: tuple) -> np.dtype:
         if function in COMPARISONS
         else SCALAR_FUNCTIONS[function].numpy(*samples).dtype
     )
-
-
-def shapes_of(inputs) -> str:
-    return " and ".join(str(x.shape) for x in inputs)
 
 
 def common_device(name: str, inputs):
@@ -86,7 +83,8 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def sum_to(a, shape: tuple[int, ...]):
-    """The transpose of broadcasting `shape` to ``a.shape``: `a`, summed over the axes that broadcasting repeated."""
+    """The transpose of broadcasting `shape` to ``a.shape``: `a`, summed over the axes that broadcasting
+    repeated."""
     if a.shape == shape:
         return a
     lead = len(a.shape) - len(shape)

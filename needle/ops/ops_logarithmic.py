@@ -1,4 +1,5 @@
-"""Softmax and its kin. The maximum is subtracted before `exp`, so that nothing overflows; the result is the same."""
+"""Softmax and its kin. The maximum is subtracted before `exp`, so that nothing overflows; the result is
+the same."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ def shifted(a, axes):
 
 
 class LogSumExp(Reduction):
+    """y = log(sum(exp(a))): dy = sum(softmax(a) * da)."""
+
     def infer(self, a):
         shape = self.kept_shape(a.shape, keep=False)
         return Spec(shape, result_dtype("exp", a), common_device("logsumexp", [a]))
@@ -43,6 +46,8 @@ def logsumexp(a, axes=None):
 
 
 class Softmax(TensorOp):
+    """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
+
     def __init__(self, axes: int | tuple[int, ...] | None = -1):
         self.axes = axes
 

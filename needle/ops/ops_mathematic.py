@@ -1,7 +1,8 @@
 """Arithmetic, matrix multiplication, shapes and sums: each operator is its attributes and its gradient.
 
-The gradient of an operator y = f(x) is written as the product of `out_grad`, the derivative of the output by y, with the
-derivative of f. With respect to an array it is the vector-Jacobian product.
+An operator's first line gives its differential dy. `gradient` turns it round: it is told `out_grad`, the
+derivative of the output by y, and answers with the derivative by each operand (the vector-Jacobian
+product).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from .families import (
 
 
 class EWiseAdd(Elementwise):
+    """y = a + b: dy = da + db."""
+
     function = "add"
 
     def gradient(self, out_grad, node):
@@ -41,6 +44,8 @@ def add(a, b):
 
 
 class AddScalar(ElementwiseScalar):
+    """y = a + scalar: dy = da."""
+
     function = "add"
 
     def gradient(self, out_grad, node):
@@ -53,6 +58,8 @@ def add_scalar(a, scalar):
 
 
 class EWiseMul(Elementwise):
+    """y = a * b: dy = b * da + a * db."""
+
     function = "multiply"
 
     def gradient(self, out_grad, node):
@@ -66,6 +73,8 @@ def multiply(a, b):
 
 
 class MulScalar(ElementwiseScalar):
+    """y = a * scalar: dy = scalar * da."""
+
     function = "multiply"
 
     def gradient(self, out_grad, node):
@@ -78,10 +87,12 @@ def mul_scalar(a, scalar):
 
 
 class EWiseDiv(Elementwise):
+    """y = a / b: dy = da / b - (y / b) * db."""
+
     function = "divide"
 
     def gradient(self, out_grad, node):
-        a, b = node.inputs
+        b = node.inputs[1]
         return out_grad / b, -(out_grad * node) / b
 
 
@@ -91,6 +102,8 @@ def divide(a, b):
 
 
 class DivScalar(ElementwiseScalar):
+    """y = a / scalar: dy = da / scalar."""
+
     function = "divide"
 
     def gradient(self, out_grad, node):
@@ -103,6 +116,8 @@ def divide_scalar(a, scalar):
 
 
 class EWisePow(Elementwise):
+    """y = a ** b: dy = b * a ** (b - 1) * da + y * log(a) * db."""
+
     function = "power"
 
     def gradient(self, out_grad, node):
@@ -120,6 +135,8 @@ def power(a, b):
 
 
 class PowerScalar(ElementwiseScalar):
+    """y = a ** scalar: dy = scalar * a ** (scalar - 1) * da."""
+
     function = "power"
 
     def gradient(self, out_grad, node):
@@ -135,6 +152,8 @@ def power_scalar(a, scalar):
 
 
 class Maximum(Elementwise):
+    """y = max(a, b): dy is da where a is the larger, db where b is."""
+
     function = "maximum"
 
     def gradient(self, out_grad, node):
@@ -179,6 +198,8 @@ def compare(a, relation: str, b):
 
 
 class Negate(Elementwise):
+    """y = -a: dy = -da."""
+
     function = "negate"
 
     def gradient(self, out_grad, node):
@@ -191,6 +212,8 @@ def negate(a):
 
 
 class Log(Elementwise):
+    """y = log(a): dy = da / a."""
+
     function = "log"
 
     def gradient(self, out_grad, node):
@@ -203,6 +226,8 @@ def log(a):
 
 
 class Exp(Elementwise):
+    """y = exp(a): dy = y * da."""
+
     function = "exp"
 
     def gradient(self, out_grad, node):
@@ -215,6 +240,8 @@ def exp(a):
 
 
 class ReLU(Elementwise):
+    """y = max(a, 0): dy = da where a > 0, else 0."""
+
     function = "relu"
 
     def gradient(self, out_grad, node):
@@ -227,6 +254,8 @@ def relu(a):
 
 
 class Tanh(Elementwise):
+    """y = tanh(a): dy = (1 - y ** 2) * da."""
+
     function = "tanh"
 
     def gradient(self, out_grad, node):
@@ -239,6 +268,8 @@ def tanh(a):
 
 
 class Sigmoid(Elementwise):
+    """y = 1 / (1 + exp(-a)): dy = y * (1 - y) * da."""
+
     function = "sigmoid"
 
     def gradient(self, out_grad, node):
@@ -264,6 +295,8 @@ class Identity(Movement):
 
 
 class Permute(Movement):
+    """The axes in another order; the gradient puts them back."""
+
     def __init__(self, axes):
         self.axes = tuple(axes)
 
@@ -290,6 +323,8 @@ def permute(a, axes):
 
 
 class Transpose(Movement):
+    """Two axes swapped; the gradient swaps them back."""
+
     def __init__(self, axes: tuple[int, int] | None = None):
         self.axes = axes
 
@@ -320,6 +355,8 @@ def transpose(a, axes=None):
 
 
 class Reshape(Movement):
+    """Another shape for the same elements; the gradient gets the old one."""
+
     def __init__(self, shape):
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
 
@@ -347,6 +384,8 @@ def reshape(a, shape):
 
 
 class BroadcastTo(Movement):
+    """Copies along some axes; the gradient sums over the copies."""
+
     def __init__(self, shape):
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
 
@@ -371,6 +410,8 @@ def broadcast_to(a, shape):
 
 
 class Summation(Reduction):
+    """A sum along axes; the gradient is copied along them."""
+
     def compute(self, a):
         return a.sum(axis=self.axes)
 
@@ -390,6 +431,8 @@ def mean(a, axes=None):
 
 
 class Max(Reduction):
+    """A maximum along axes; the gradient goes to the elements that are the maximum."""
+
     def compute(self, a):
         return a.max(axis=self.axes)
 
@@ -406,6 +449,8 @@ def max(a, axes=None):
 
 
 class MatMul(TensorOp):
+    """y = a @ b: dy = da @ b + a @ db, so that the adjoints are out_grad @ b.T and a.T @ out_grad."""
+
     def infer(self, a, b):
         if len(a.shape) < 2 or len(b.shape) < 2:
             raise ValueError(f"matmul: {a.shape} @ {b.shape}: both operands need two axes or more")
@@ -442,7 +487,8 @@ class MatMul(TensorOp):
 
 
 def matmul(a, b):
-    """The matrix product over the last two axes; axes in front are a batch and broadcast. A vector counts as a row on
+    """The matrix product over the last two axes; axes in front are a batch and broadcast. A vector counts
+    as a row on
     the left and as a column on the right, and its axis is dropped from the result, as in NumPy."""
     if a.ndim > 1 and b.ndim > 1:
         return MatMul()(a, b)
@@ -456,6 +502,8 @@ def matmul(a, b):
 
 
 class ToDevice(TensorOp):
+    """The same numbers on another device; the gradient comes back."""
+
     def __init__(self, device):
         self.device = device
 
@@ -475,6 +523,8 @@ def to_device(a, device):
 
 
 class Cast(TensorOp):
+    """The same numbers in another dtype; the gradient comes back in the old one."""
+
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
 

@@ -18,6 +18,8 @@ def zeros_like_spec(x):
 
 
 class MakeTensorTuple(TensorTupleOp):
+    """Tensors as one TensorTuple; the gradient takes it apart."""
+
     def infer(self, *inputs):
         return tuple(map(spec_of, inputs))
 
@@ -34,6 +36,8 @@ def make_tuple(*a):
 
 
 class TupleGetItem(TensorOp):
+    """One Tensor out of a TensorTuple; the gradient is zeros but for that one."""
+
     def __init__(self, index: int):
         self.index = index
 
@@ -61,8 +65,8 @@ def tuple_get_item(value, index: int):
 class ZerosButOne(TensorTupleOp):
     """A tuple of zeros with the operand at one index: the adjoint of a tuple that one item was taken from.
 
-    It is never computed when all items of a long tuple are taken one by one: `sum_tuples` reads its operand instead, and
-    the whole gradient stays linear in the length.
+    It is never computed when all items of a long tuple are taken one by one: `sum_tuples` reads its
+    operand instead, and the whole gradient stays linear in the length.
     """
 
     deferred = True
@@ -100,6 +104,8 @@ def sum_tuples(tuples):
 
 
 class FusedAddScalars(TensorTupleOp):
+    """y = (a + c0, a + c1): dy = (da, da)."""
+
     def __init__(self, c0, c1):
         self.c0 = c0
         self.c1 = c1
