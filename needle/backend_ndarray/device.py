@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -98,7 +97,7 @@ class Device:
 class BackendDevice(Device):
     """A device whose kernels are in a backend module.
 
-    Besides the methods below it has every function of its module as an attribute (``device.ewise_add``).
+    The module is ``device.mod``; its functions are attributes of the device too (``device.ewise_add``).
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ class BackendDevice(Device):
         The backend module, or its dotted name: then it is imported when the device is first used.
         None makes a device that is not enabled.
     reason : str
-        For a device that is not enabled: why, in one sentence.
+        For a device that is not enabled: why, in one sentence. Its use raises `DeviceUnavailable`.
     """
 
     array_type: Any  # NDArray: ndarray.py, which is built upon this module, sets it
@@ -117,21 +116,14 @@ class BackendDevice(Device):
         self._mod = mod
         self._reason = reason
 
-    @cached_property
-    def mod(self) -> ModuleType:
-        """The backend module.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If the device is not enabled.
-        """
+    def __getattr__(self, name: str) -> Any:
+        # Called for what the device itself does not have: its module's functions, and at first its module.
+        if name != "mod":
+            return getattr(self.mod, name)
         if self._mod is None:
             raise DeviceUnavailable(f"{self} is not available here: {self.why()} Use needle.cpu() instead.")
-        return import_module(self._mod) if isinstance(self._mod, str) else self._mod
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.mod, name)
+        self.mod = import_module(self._mod) if isinstance(self._mod, str) else self._mod
+        return self.mod
 
     def __reduce__(self):
         module = self._mod.__name__ if isinstance(self._mod, ModuleType) else self._mod
