@@ -9,14 +9,16 @@ from .style import INK, Box
 from .text import Rows, elide, escape, text_width
 from .trace import LEFT_OUT, Graph, Operand, Variable
 
-__all__ = ["to_dot"]
+__all__ = ["BETWEEN_ROWS", "to_dot"]
 
 CIRCLE = 30  # points across: an operator with more to say than fits inside is drawn as a wider, round-ended box
 MANY = 300  # variables: from here on lines are straight, and the search for a layout ends earlier
 LEGEND_COLUMNS = 3
+LONGEST_HEADER = 20  # characters: name and shape are put on two lines where they have more in all
+BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
 
 
-def to_dot(graph: Graph, *, legend: bool = True) -> str:
+def to_dot(graph: Graph, *, legend: bool = True, rankdir: str = "LR") -> str:
     """The DOT text of a graph.
 
     Parameters
@@ -24,18 +26,21 @@ def to_dot(graph: Graph, *, legend: bool = True) -> str:
     graph : Graph
     legend : bool
         Whether to say, below the graph, what the colours and lines mean.
+    rankdir : "LR" or "TB"
+        From left to right, gradients below; or from top to bottom, gradients to the right.
     """
-    lines = [*_header(graph, legend)]
+    lines = [*_header(graph, legend, rankdir)]
     for row in range(graph.rows):
-        body = _row(graph, row)
-        lines += _cluster(graph, row, body) if graph.rows > 1 else body
-    lines += _edges_between_rows(graph)
-    lines += _columns(graph)
+        body = _row(graph, row, upwards=graph.rows > 1 and rankdir == "LR")
+        lines += _cluster(row, body, rankdir) if graph.rows > 1 else body
+    if graph.rows > 1:
+        lines += [*_edges_between_rows(graph), *_columns(graph), *_spine(graph)]
     return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
 
-def _header(graph: Graph, legend: bool) -> Iterator[str]:
-    layout = {"rankdir": "LR", "newrank": "true", "nodesep": 0.28, "ranksep": 0.36, "pad": 0.2}
+def _header(graph: Graph, legend: bool, rankdir: str) -> Iterator[str]:
+    layout = {"rankdir": rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
+    layout |= {"splines": "true", "esep": "+5"}
     if len(graph.variables) > MANY:
         layout |= {"splines": "line", "nslimit": 2, "nslimit1": 2, "mclimit": 0.5}
     look = {"bgcolor": INK.background, "fontname": style.FONT, "fontsize": style.SMALL_SIZE}
@@ -49,26 +54,34 @@ def _header(graph: Graph, legend: bool) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _cluster(graph: Graph, row: int, body: Iterable[str]) -> list[str]:
-    ground = style.ROWS[row % 2]
+def _cluster(row: int, body: Iterable[str], rankdir: str) -> list[str]:
+    ground = _ground(row)
     look = _statement(
         "graph",
-        label=_row_title(graph, row), labelloc="t", labeljust="l", style="rounded,filled", margin=10,
+        label=_row_title(row, rankdir), labelloc="t", labeljust="l", style="rounded,filled", margin=12,
         fillcolor=ground.fill, color=ground.line, fontcolor=ground.title, fontsize=style.TEXT_SIZE,
     )  # fmt: skip
     return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
 
 
-def _row_title(graph: Graph, row: int) -> str:
-    order = row.bit_length()  # rows 0 | 1 | 2, 3 | 4 to 7: each time reverse mode is run there are as many rows again
-    of = ["", "gradient", "second-order gradient", "third-order gradient"][order] if order < 4 else f"order {order} gradient"
-    return "forward →" if row == 0 else f"{of} {'←' if row % 2 else '→'}"
+def _ground(row: int) -> style.Row:
+    return style.GRADIENT_ROW if row else style.FORWARD_ROW
 
 
-def _row(graph: Graph, row: int) -> Iterator[str]:
-    """The variables and operators of a row, and the edges between them."""
+def _row_title(row: int, rankdir: str) -> str:
+    order = row.bit_length()  # row 0, row 1, rows 2 and 3, rows 4 to 7: each reverse mode adds as many as there were
+    titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
+    title = titles[order] if order < len(titles) else f"gradient of order {order}"
+    return f"{title} {('→←' if rankdir == 'LR' else '↓↑')[row % 2]}"
+
+
+def _row(graph: Graph, row: int, *, upwards: bool) -> Iterator[str]:
+    """The variables and operators of a row, and the edges between them.
+
+    Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
+    """
     rows = {variable.key: variable.row for variable in graph.variables}
-    for variable in graph.variables:
+    for variable in reversed(graph.variables) if upwards else graph.variables:
         if variable.row != row:
             continue
         yield _variable(variable)
@@ -83,10 +96,12 @@ def _row(graph: Graph, row: int) -> Iterator[str]:
 
 
 def _edge(tail: str, head: str, row: int, **attributes) -> str:
-    """An edge along its row. In a gradient row it is written the other way round, so that it runs from right to left."""
+    """An edge along its row: a gradient row that runs from right to left is written the other way round."""
+    if row:
+        attributes["color"] = style.GRADIENT_ROW.operator
     if row % 2 == 0:
         return _statement(f"{tail} -> {head}", **attributes)
-    return _statement(f"{head} -> {tail}", dir="back", color=style.ROWS[1].operator, **attributes)
+    return _statement(f"{head} -> {tail}", dir="back", **attributes)
 
 
 def _edges_between_rows(graph: Graph) -> Iterator[str]:
@@ -97,17 +112,29 @@ def _edges_between_rows(graph: Graph) -> Iterator[str]:
             if row == variable.row:
                 continue
             is_reuse = row < graph.forward_rows
-            look = {"style": "dashed", "color": style.REUSE} if is_reuse else {"color": style.ROWS[1].operator}
+            look = {"style": "dashed", "color": style.REUSE} if is_reuse else {"color": style.GRADIENT_ROW.operator}
             look |= _label(operand) | _left_out(operand)
-            yield _statement(f"{operand.key} -> {variable.key}_op", constraint="false", **look)
+            yield _statement(f"{operand.key} -> {variable.key}_op", constraint="false", **look, **{"class": BETWEEN_ROWS})
 
 
 def _columns(graph: Graph) -> Iterator[str]:
-    """What belongs together stands in one column, upper rows above lower ones."""
-    rows = {variable.key: variable.row for variable in graph.variables}
+    """What belongs together stands in one column."""
     for column in graph.columns:
-        keys = sorted(column, key=rows.__getitem__)
-        yield f"{{ rank=same; {' -> '.join(keys)} [style=invis]; }}"
+        yield f"{{ rank=same; {'; '.join(column)}; }}"
+
+
+def _spine(graph: Graph) -> Iterator[str]:
+    """Upper rows above lower ones.
+
+    Graphviz is free in the order of clusters, and takes the one that has the fewest crossings of edges. So a column of
+    unseen points is put where all rows begin, with an edge from each to its row: any other order has more crossings.
+    """
+    points = [f"spine{row}" for row in range(graph.rows)]
+    for row, point in enumerate(points):
+        keys = [variable.key for variable in graph.variables if variable.row == row]
+        yield _statement(point, shape="point", style="invis", width=0.01, label="")
+        yield _statement(f"{point} -> {keys[-1] if row % 2 else keys[0]}", style="invis")
+    yield f"{{ rank=same; {' -> '.join(points)} [style=invis]; }}"
 
 
 def _label(operand: Operand) -> dict[str, str]:
@@ -119,7 +146,7 @@ def _left_out(operand: Operand) -> dict[str, str]:
 
 
 def _operator(key: str, symbol: str, row: int) -> str:
-    color = style.ROWS[row % 2].operator
+    color = _ground(row).operator
     look = {"label": symbol, "fillcolor": INK.background, "color": color, "fontcolor": color}
     if text_width(symbol, style.TEXT_SIZE) <= CIRCLE - 7:
         return _statement(key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look)
@@ -145,29 +172,46 @@ def _variable(variable: Variable) -> str:
 
 
 def _table(variable: Variable) -> str:
-    facts = " ".join(filter(None, [variable.facts, variable.note]))
-    name = f"<b>{escape(elide(variable.name))}</b>" if variable.name else ""
-    name = _font(name, size=style.NAME_SIZE) if name else ""
-    facts = _font(escape(facts), color=INK.quiet, size=style.SMALL_SIZE) if facts else ""
-    lines = [f'<td align="left">{"&#160;&#160;".join(filter(None, [name, facts]))}</td>']
-    lines += _value_lines(variable.value, INK.text, "")
-    lines += _value_lines(variable.gradient, INK.gradient, "grad ")
-    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    lines = [*_head(variable), *_value_lines(variable.value, INK.text, "")]
+    lines += _value_lines(variable.gradient, INK.gradient, "grad")
+    rows = "".join(f'<tr><td align="left">{line}</td></tr>' for line in lines)
     return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>>'
 
 
+def _head(variable: Variable) -> list[str]:
+    """Name and facts, on one line if they are short."""
+    name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
+    parts = [
+        _font(f"<b>{escape(name)}</b>", size=style.NAME_SIZE) if name else "",
+        _font(escape(facts), color=INK.quiet, size=style.SMALL_SIZE) if facts else "",
+    ]
+    parts = list(filter(None, parts))
+    return ["&#160;&#160;".join(parts)] if len(name + facts) <= LONGEST_HEADER else parts
+
+
 def _value_lines(value: Rows, color: str, word: str) -> list[str]:
-    """A line of text, or a matrix between two bars."""
-    if not value:
-        return []
-    if len(value) == 1:
-        return [f'<td align="left">{_font(escape(word + " ".join(value[0])), color=color)}</td>']
-    cells = "".join(
-        "<tr>" + "".join(f'<td align="right">{_font(escape(x), color=color)}</td>' for x in row) + "</tr>" for row in value
+    """A line of text; or a matrix between two bars, below its word."""
+    if len(value) < 2:
+        return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
+    return ([_font(word, color=color)] if word else []) + [_matrix(value, color)]
+
+
+def _matrix(value: Rows, color: str) -> str:
+    # The size is fixed, for otherwise Graphviz stretches the matrix to the width of the box.
+    widths = [1.15 * max(text_width(x, style.TEXT_SIZE) for x in column) + 8 for column in zip(*value, strict=True)]
+    height = style.TEXT_SIZE + 5
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td align="right" width="{width:.0f}" height="{height}">{_font(escape(x), color=color)}</td>'
+            for x, width in zip(row, widths, strict=True)
+        )
+        + "</tr>"
+        for row in value
     )
-    bars = f'border="1" sides="LR" color="{INK.bracket}" cellborder="0" cellspacing="2" cellpadding="1"'
-    matrix = f'<td align="left"><table {bars}>{cells}</table></td>'
-    return ([f'<td align="left">{_font(word.strip(), color=color)}</td>'] if word else []) + [matrix]
+    size = f'fixedsize="true" width="{sum(widths) + 8:.0f}" height="{len(value) * height + 2}"'
+    bars = f'border="1" sides="LR" color="{INK.bracket}" cellborder="0" cellspacing="0" cellpadding="1"'
+    return f"<table {bars} {size}>{rows}</table>"
 
 
 def _legend(graph: Graph) -> str:
@@ -193,7 +237,7 @@ def _swatch(box: Box) -> str:
     return f'<table {look} fixedsize="true" width="16" height="11"><tr><td></td></tr></table>'
 
 
-def _sign(text: str, color: str = style.ROWS[1].operator) -> str:
+def _sign(text: str, color: str = style.GRADIENT_ROW.operator) -> str:
     return _font(escape(text), color=color)
 
 

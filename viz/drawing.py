@@ -35,10 +35,12 @@ class Drawing:
         The picture as DOT text. The same graph gives the same text.
     """
 
-    def __init__(self, graph: Graph, title: str, *, legend: bool = True):
+    def __init__(self, graph: Graph, title: str, *, legend: bool = True, rankdir: str = "LR"):
+        if rankdir not in ("LR", "TB"):
+            raise ValueError(f"rankdir: needs 'LR' (left to right) or 'TB' (top to bottom), got {rankdir!r}")
         self.graph = graph
         self.title = title
-        self.source = to_dot(graph, legend=legend)
+        self.source = to_dot(graph, legend=legend, rankdir=rankdir)
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element.
@@ -95,6 +97,7 @@ def draw(
     *,
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
+    rankdir: str = "LR",
     limit: int = LIMIT,
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
@@ -111,6 +114,8 @@ def draw(
         called n1, n2, … in topological order.
     legend : bool
         Whether to say what the colours mean.
+    rankdir : "LR" or "TB"
+        From left to right or from top to bottom.
     limit : int
         At most so many variables are drawn, those nearest to `tensors`; a box tells how many were left out.
 
@@ -129,7 +134,7 @@ def draw(
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
     graph = trace(outputs, known, limit=limit)
-    return Drawing(graph, _title("computational graph", outputs, known, graph), legend=legend)
+    return Drawing(graph, _title("computational graph", outputs, known, graph), legend=legend, rankdir=rankdir)
 
 
 def draw_gradient(
@@ -139,6 +144,7 @@ def draw_gradient(
     out_grad: Tensor | None = None,
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
+    rankdir: str = "LR",
     limit: int = LIMIT,
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
@@ -157,7 +163,7 @@ def draw_gradient(
         Only adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, limit
+    names, legend, rankdir, limit
         As for `draw`.
 
     Returns
@@ -176,7 +182,7 @@ def draw_gradient(
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
     graph = trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad)
-    return Drawing(graph, _title("gradient graph", [output], known, graph), legend=legend)
+    return Drawing(graph, _title("gradient graph", [output], known, graph), legend=legend, rankdir=rankdir)
 
 
 def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:

@@ -34,14 +34,16 @@ def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
 def caller_names(frame: FrameType) -> dict[Value, str]:
     """What a function's local and global variables call Values.
 
-    A variable counts before a module's parameter (``model.0.weight``), and that before an item of a list (``xs[0]``).
+    A variable counts before a parameter of a module (``0.weight``; ``model.0.weight`` where there are several modules),
+    and that before an item of a list (``xs[0]``).
     Names with a leading underscore are not meant to be read, and IPython's ``_``, ``_12`` are among them.
     """
     scope = _variables(frame)
+    modules = sum(isinstance(thing, Module) for thing in scope.values())
     found: dict[Value, str] = {}
     for kind in (_variable, _parameters, _items):
         for name, thing in scope.items():
-            for value, full_name in kind(name, thing):
+            for value, full_name in kind("" if kind is _parameters and modules == 1 else name, thing):
                 found.setdefault(value, full_name)
     return found
 
@@ -64,7 +66,7 @@ def _variable(name: str, thing: object) -> Iterator[tuple[Value, str]]:
 def _parameters(name: str, thing: object) -> Iterator[tuple[Value, str]]:
     if isinstance(thing, Module):
         for path, parameter in thing.named_parameters():
-            yield parameter, f"{name}.{path}"
+            yield parameter, f"{name}.{path}".removeprefix(".")
 
 
 def _items(name: str, thing: object) -> Iterator[tuple[Value, str]]:

@@ -11,6 +11,7 @@ import sys
 
 import graphviz
 
+from .dot import BETWEEN_ROWS
 from .style import INK
 from .text import text_width
 
@@ -25,10 +26,10 @@ NO_RENDERER = (
 # and holds up the whole interpreter while it searches for a layout.
 _WORKER = """
 import sys
-sys.path[:] = sys.argv[2:]
+engine, kind, *sys.path = sys.argv[1:]
 from pygraphviz import AGraph
 with AGraph(string=sys.stdin.buffer.read().decode()) as graph:
-    sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
+    sys.stdout.buffer.write(graph.draw(format=kind, prog=engine))
 """
 
 
@@ -38,6 +39,9 @@ class CannotRender(RuntimeError):
 
 def render(source: str, kind: str) -> bytes:
     """A picture of DOT text.
+
+    Rows of a drawing are laid out first; then edges between rows are led around the boxes, on the shortest way. Graphviz
+    can do both at once, and does if it is given the text by itself, but its edges then go a long way round.
 
     Parameters
     ----------
@@ -49,22 +53,34 @@ def render(source: str, kind: str) -> bytes:
     CannotRender
         If there is no Graphviz, or it fails.
     """
+    lines = source.splitlines()
+    between = [line for line in lines if BETWEEN_ROWS in line]
+    if not between:
+        return _run("dot", kind, source)
+    within = "\n".join(line for line in lines if BETWEEN_ROWS not in line)
+    laid_out = _run("dot", "dot", within).decode().rstrip().removesuffix("}")
+    return _run("nop2", kind, "\n".join([laid_out, *between, "}"]))
+
+
+def _run(engine: str, kind: str, source: str) -> bytes:
+    """One run of Graphviz. The engine "nop2" keeps positions that are there, and leads edges that have none."""
     if shutil.which("dot"):
-        return _render_with_dot(source, kind)
+        return _run_dot(engine, kind, source)
     if importlib.util.find_spec("pygraphviz"):
-        return _render_with_pygraphviz(source, kind)
+        return _run_pygraphviz(engine, kind, source)
     raise CannotRender(NO_RENDERER)
 
 
-def _render_with_dot(source: str, kind: str) -> bytes:
+def _run_dot(engine: str, kind: str, source: str) -> bytes:
+    keep = {"engine": "neato", "neato_no_op": 2} if engine == "nop2" else {"engine": engine}
     try:
-        return graphviz.pipe("dot", kind, source.encode(), quiet=True)
-    except (graphviz.ExecutableNotFound, subprocess.CalledProcessError) as error:
-        raise _failure("dot", getattr(error, "stderr", b"") or str(error).encode()) from error
+        return graphviz.pipe(format=kind, data=source.encode(), quiet=True, **keep)
+    except graphviz.CalledProcessError as error:
+        raise _failure("dot", error.stderr) from error
 
 
-def _render_with_pygraphviz(source: str, kind: str) -> bytes:
-    command = [sys.executable, "-I", "-S", "-c", _WORKER, kind, *sys.path]
+def _run_pygraphviz(engine: str, kind: str, source: str) -> bytes:
+    command = [sys.executable, "-I", "-S", "-c", _WORKER, engine, kind, *sys.path]
     done = subprocess.run(command, input=source.encode(), capture_output=True)
     if done.returncode or not done.stdout:
         raise _failure("pygraphviz", done.stderr)

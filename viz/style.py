@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EDGE", "FONT", "INK", "KINDS", "LEGEND_ORDER", "ROWS", "Box", "Ink"]
+__all__ = ["EDGE", "FONT", "FORWARD_ROW", "GRADIENT_ROW", "INK", "KINDS", "LEGEND_ORDER", "Box", "Ink", "Row"]
 
 # Helvetica and its metric twins: whichever of them a browser has, the text is as wide as it was laid out.
 FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
@@ -69,8 +69,5 @@ NOT_COMPUTED = "not computed yet (lazy)"
 REUSED = "value used again by a gradient"
 PASSED_ON = "= passed on unchanged"
 
-# Forward rows run left to right, gradient rows right to left; they alternate.
-ROWS = (
-    Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467"),
-    Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309"),
-)
+FORWARD_ROW = Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467")
+GRADIENT_ROW = Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 
 import numpy as np
@@ -28,6 +29,7 @@ def rows_of(array: np.ndarray) -> Rows:
     text = np.array2string(array, precision=4, max_line_width=10_000, threshold=10_000) if _is_small(array) else ""
     if array.ndim == 2 and array.shape[0] > 1 and text:
         return tuple(tuple(line.strip(" []").split()) for line in text.splitlines())
+    text = re.sub(r"(?<=\[) +", "", re.sub(" +", " ", text))
     if text and len(text) <= LONGEST_LINE and "\n" not in text:
         return ((text,),)
     return _range_of(array)
@@ -53,7 +55,7 @@ def _range_of(array: np.ndarray) -> Rows:
 
 def number(value) -> str:
     """A number in at most four significant digits."""
-    return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{float(value) + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)  # + 0.0: no "-0"
 
 
 def ordinal(index: int) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
-from needle.backend_selection import to_numpy
+from needle.backend_selection import full, to_numpy
 from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
@@ -146,7 +146,13 @@ def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
     on_the_way = set(forward.order if wrt is None else _leading_from(wrt, forward))
     backward = _Backward(forward)
     with lazy(output.cached_data is None):
-        for adjoint in adjoints(output, out_grad):
+        # A seed that requires a gradient, for what is computed from constants alone remembers no operator.
+        if out_grad is None:
+            ones = full(output.shape, 1, dtype=output.dtype, device=output.device)
+            seed = Tensor.make_const(ones, requires_grad=True)
+        else:
+            seed = Tensor.make_const(out_grad, requires_grad=True)
+        for adjoint in adjoints(output, seed):
             if adjoint.node not in forward.keys:
                 backward.hide(adjoint)
             elif adjoint.node in on_the_way:
@@ -236,8 +242,7 @@ class _Forward:
     def _variable(self, node: Value, show_gradient: bool) -> Variable:
         kind, note = self._kind(node)
         gradient = getattr(node, "grad", None) if show_gradient else None
-        labels = [ordinal(i) for i in range(len(node.inputs))] if len(node.inputs) > 1 else [""] * len(node.inputs)
-        operands = [Operand(self.keys.get(x, LEFT_OUT), label) for x, label in zip(node.inputs, labels, strict=True)]
+        operands = [Operand(self.keys.get(x, LEFT_OUT), _place(node, i)) for i, x in enumerate(node.inputs)]
         return Variable(
             self.keys[node],
             self.names[node],
@@ -257,7 +262,7 @@ class _Forward:
         if is_gradient:
             return ("seed", "seed") if node.op is None else ("adjoint", "")
         if node.op is not None:
-            return "intermediate", ""
+            return ("partial" if self.rows[node] else "intermediate"), ""
         kind = "parameter" if isinstance(node, Parameter) else "leaf" if node.requires_grad else "constant"
         return kind, kind
 
@@ -375,8 +380,7 @@ class _Backward:
                     unused.remove(use)
                     operands.append(Operand(self._key(x, use.consumer), use.words))
                 else:
-                    label = ordinal(i) if len(node.inputs) > 1 and operators.order_matters(node.op) else ""
-                    operands.append(Operand(self._key(x, consumer), label))
+                    operands.append(Operand(self._key(x, consumer), _place(node, i)))
             kind = "constant" if node.op is None else "partial"
             variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
             self.keys[node] = self._new_key()
@@ -432,6 +436,11 @@ def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
 
 def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
     return None if node.op is None else Operator(operators.symbol(node.op), tuple(operands))
+
+
+def _place(node: Value, index: int) -> str:
+    """The place of an operand in words, where it matters."""
+    return ordinal(index) if len(node.inputs) > 1 and operators.order_matters(node.op) else ""
 
 
 def _description(node: Value) -> dict[str, Any]:
