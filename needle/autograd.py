@@ -30,9 +30,9 @@ from .backend_selection import (
 from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
 
 __all__ = [
-    "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple", "TensorTupleOp",
-    "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients", "lazy", "no_grad",
-    "sum_node_list",
+    "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
+    "TensorTupleOp", "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients", "lazy",
+    "no_grad", "sum_node_list",
 ]  # fmt: skip
 
 LAZY_MODE = False  # what holds outside `with lazy():`
@@ -88,7 +88,7 @@ class Value:
     num_outputs = 1
     requires_grad = False
 
-    # What this node stands for: an array (in a TensorTuple: a tuple of arrays), or the Cell that will compute it.
+    # What this node stands for: an array (of a TensorTuple: a tuple of arrays), or the Cell that computes it.
     _data = None
     # What the inputs stood for when this node was built. A later write to an input does not change it.
     _operands: Sequence = ()
@@ -241,7 +241,8 @@ def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequen
 def _not_a_value(op: Op, inputs: Sequence) -> TypeError:
     index, odd = next((i, x) for i, x in enumerate(inputs) if not isinstance(x, Value))
     return TypeError(
-        f"{type(op).__name__}: operand {index} is a {type(odd).__name__}, not a Tensor; wrap it: needle.Tensor(...)"
+        f"{type(op).__name__}: operand {index} is a {type(odd).__name__}, not a Tensor; "
+        "wrap it: needle.Tensor(...)"
     )
 
 
@@ -363,8 +364,8 @@ class Tensor(Value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         if value.dtype != self.dtype or value.shape != self.shape:
             raise ValueError(
-                f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value {value.dtype} of shape "
-                f"{value.shape}; convert the value, or make a new Tensor"
+                f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value {value.dtype} of "
+                f"shape {value.shape}; convert the value, or make a new Tensor"
             )
         self._write(value._data)
 
@@ -548,8 +549,8 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     """
     if not output.requires_grad:
         raise RuntimeError(
-            "backward: this Tensor does not require a gradient; it is a constant, detached or made under no_grad(), "
-            "or none of the Tensors it was computed from has requires_grad=True"
+            "backward: this Tensor does not require a gradient: it is a constant, detached or made under "
+            "no_grad(), or none of the Tensors it was computed from has requires_grad=True"
         )
     if out_grad is None:
         out_grad = Tensor.make_const(full(output.shape, 1, dtype=output.dtype, device=output.device))

@@ -96,6 +96,6 @@ def _compare(f, values, leaves, eps, tol):
             rounding = 1e-15 * max(map(abs, results)) / eps
             if not abs(got - expected) <= tol * max(1.0, abs(expected)) + rounding:
                 raise AssertionError(
-                    f"argument {number}, index {index}: expected {expected:.10g} (central difference), got {got:.10g} "
-                    "(backward)"
+                    f"argument {number}, index {index}: expected {expected:.10g} (central difference), "
+                    f"got {got:.10g} (backward)"
                 )

@@ -18,10 +18,21 @@ from typing import Any
 import numpy as np
 
 from .device import BackendDevice, default_device
-from .scalar_functions import SCALAR_FUNCTIONS
-
-Shape = tuple[int, ...]
-Axes = int | Sequence[int] | None
+from .shapes import (
+    Axes,
+    Shape,
+    as_shape,
+    broadcast_shape,
+    check_broadcast,
+    compact_strides,
+    filled_shape,
+    hashable_axes,
+    normal_axes,
+    permuted_order,
+    product_shape,
+    reduced_shape,
+    result_dtype,
+)
 
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "bool", "uint8", "int32", "int64"))
 
@@ -87,7 +98,7 @@ class NDArray:
         ValueError
             If the view would reach beyond its storage.
         """
-        shape = _lengths(shape)
+        shape = as_shape(shape)
         strides = compact_strides(shape) if strides is None else tuple(strides)
         device = device or default_device()
         if handle is None:
@@ -197,7 +208,10 @@ class NDArray:
 
     def fill(self, value: float) -> None:
         """Write `value` everywhere."""
-        self[...] = value
+        if self._compact:
+            self._device.mod.fill(self._handle, value)
+        else:
+            self[...] = value
 
     # Views
 
@@ -216,7 +230,7 @@ class NDArray:
         *shape : int, or one sequence of them
             One length may be -1: what is left for it.
         """
-        new_shape = _filled_shape(self._shape, _lengths(shape[0] if len(shape) == 1 else shape))
+        new_shape = filled_shape(self._shape, as_shape(shape[0] if len(shape) == 1 else shape))
         if self._compact:
             return self._view(new_shape, compact_strides(new_shape), 0)
         strides = _reshaped_strides(self._shape, self._strides, new_shape)
@@ -226,29 +240,19 @@ class NDArray:
 
     def permute(self, axes: Sequence[int]) -> NDArray:
         """The axes in another order: axis `i` of the result is axis ``axes[i]`` of this array."""
-        order = _normal_axes("permute", tuple(axes), len(self._shape))
-        if len(order) != len(self._shape):
-            raise ValueError(
-                f"permute: shape {self._shape} has {self.ndim} axes; axes {tuple(axes)} must name each once"
-            )
+        order = permuted_order("permute", tuple(axes), self._shape)
         return self._view(
             tuple(self._shape[i] for i in order), tuple(self._strides[i] for i in order), self._offset
         )
 
     def broadcast_to(self, shape: Shape) -> NDArray:
         """Axes of length 1, and new leading axes, repeated to `shape` without a copy (stride 0)."""
-        shape = _lengths(shape)
-        strides = _broadcast_strides(self._shape, self._strides, shape)
-        if strides is None:
-            raise ValueError(
-                f"broadcast_to: shape {self._shape} cannot become {shape}: counted from the last axis, "
-                "each length must be equal or 1"
-            )
-        return self._view(shape, strides, self._offset)
+        shape = as_shape(shape)
+        return self._view(shape, _broadcast_strides(self._shape, self._strides, shape), self._offset)
 
     def flip(self, axes: Axes = None) -> NDArray:
         """The given axes (None: all) backwards."""
-        order = _normal_axes("flip", axes, len(self._shape))
+        order = normal_axes("flip", hashable_axes(axes), len(self._shape))
         return self[tuple(slice(None, None, -1) if i in order else slice(None) for i in range(self.ndim))]
 
     def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
@@ -304,12 +308,16 @@ class NDArray:
             )
         position = operator.index(idx)
         if not -length <= position < length:
-            raise IndexError(f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})")
+            raise IndexError(
+                f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})"
+            )
         return position % length, position % length + 1, 1
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         view = self[idxs]
-        if any(stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides, strict=True)):
+        if view.size and any(
+            stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides, strict=True)
+        ):
             raise ValueError("setitem: a broadcast array repeats its elements; write to .compact() instead")
         target = (view._handle, view._shape, view._strides, view._offset)
         mod = self._device.mod
@@ -322,14 +330,11 @@ class NDArray:
         _check_device("setitem", self, other)
         if _without_ones(other._shape) == _without_ones(view._shape):
             other = other.reshape(view._shape)  # a[0] = row: the axis that an integer index keeps
-        if _broadcast_strides(other._shape, other._strides, view._shape) is None:
-            raise ValueError(
-                f"setitem: a value of shape {other._shape} does not fit into shape {view._shape}"
-            )
+        other = other.broadcast_to(view._shape)
         if other._handle is self._handle:
             other = other._copy(self._dtype)  # else what was just written might be read
         if view.size:
-            mod.ewise_setitem(other._cast(self._dtype).broadcast_to(view._shape).compact()._handle, *target)
+            mod.ewise_setitem(other._cast(self._dtype).compact()._handle, *target)
 
     # Arithmetic
 
@@ -455,54 +460,18 @@ def _result(handle: Any, shape: Shape, strides: Shape, device: BackendDevice) ->
     return array
 
 
-# Shapes and strides. Networks ask about the same few shapes again and again: the answers are remembered.
-
-
-def _lengths(shape: Any) -> Shape:
-    """A shape as a tuple of Python integers."""
-    return (operator.index(shape),) if isinstance(shape, Integral) else tuple(map(operator.index, shape))
+# Strides: what follows from shapes and strides alone is remembered.
 
 
 @lru_cache(maxsize=4096)
-def compact_strides(shape: Shape) -> Shape:
-    """The strides of a row-major array: each is the product of the lengths after it."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, 0, -1):
-        strides[i - 1] = strides[i] * shape[i]
-    return tuple(strides)
-
-
-@lru_cache(maxsize=4096)
-def _broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
-    """The strides with which an array reads as one of shape `target`; None if they do not exist."""
+def _broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
+    """The strides with which an array reads as one of shape `target`."""
+    check_broadcast(shape, target)
     new = len(target) - len(shape)
-    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, target[new:], strict=True)):
-        return None
     kept = (
         stride if n == wanted else 0 for n, stride, wanted in zip(shape, strides, target[new:], strict=True)
     )
     return (0,) * new + tuple(kept)
-
-
-@lru_cache(maxsize=4096)
-def _broadcast_shape(shape_a: Shape, shape_b: Shape) -> Shape | None:
-    """The shape that two shapes broadcast to; None if they do not."""
-    try:
-        return np.broadcast_shapes(shape_a, shape_b)
-    except ValueError:
-        return None
-
-
-@lru_cache(maxsize=4096)
-def _filled_shape(shape: Shape, new_shape: Shape) -> Shape:
-    """`new_shape` with -1 replaced by the length that is left for it."""
-    size, known = math.prod(shape), math.prod(n for n in new_shape if n != -1)
-    filled = new_shape
-    if new_shape.count(-1) == 1 and known:
-        filled = tuple(size // known if n == -1 else n for n in new_shape)
-    if any(n < 0 for n in filled) or math.prod(filled) != size:
-        raise ValueError(f"reshape: the {size} elements of shape {shape} do not fit into shape {new_shape}")
-    return filled
 
 
 @lru_cache(maxsize=4096)
@@ -532,20 +501,6 @@ def _without_ones(shape: Shape) -> Shape:
     return tuple(n for n in shape if n != 1)
 
 
-@lru_cache(maxsize=4096)
-def _normal_axes(name: str, axes: Axes, ndim: int) -> Shape:
-    """Axes as a tuple of numbers in 0 .. ndim - 1; None means all."""
-    if axes is None:
-        return tuple(range(ndim))
-    wanted = tuple(axes) if isinstance(axes, Sequence) else (operator.index(axes),)
-    if any(not -ndim <= axis < ndim for axis in wanted):
-        raise ValueError(f"{name}: axes {axes} with {ndim} axes: each must lie in {-ndim}..{ndim - 1}")
-    normal = tuple(axis % ndim for axis in wanted)
-    if len(set(normal)) != len(normal):
-        raise ValueError(f"{name}: axes {axes} name an axis twice")
-    return normal
-
-
 def _check_bounds(shape: Shape, strides: Shape, offset: int, size: int) -> None:
     if len(shape) != len(strides):
         raise ValueError(f"strides {strides} and shape {shape} differ in length")
@@ -570,23 +525,6 @@ def _supported(dtype: Any) -> np.dtype:
     if found not in DTYPES:
         raise TypeError(f"NDArray: dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
     return found
-
-
-@lru_cache(maxsize=4096)
-def _result_dtype(name: str, *operands: np.dtype | type) -> np.dtype:
-    """The data type of a result, from those of the arrays and the Python types of the numbers it is made of.
-
-    NumPy's rule, in which a Python number does not widen an array. Half precision, which NumPy takes for some
-    functions of small integers, becomes float64; comparisons answer in the type that they compare in.
-    """
-    samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in operands]
-    row = SCALAR_FUNCTIONS[name]
-    try:
-        dtype = np.result_type(*samples) if row.is_comparison else row.numpy(*samples).dtype
-    except TypeError:
-        given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in operands)
-        raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
-    return _supported("float64" if dtype == np.float16 else dtype)
 
 
 # Calls of a backend's kernels
@@ -630,7 +568,7 @@ def _map(name: str, a: NDArray) -> NDArray:
     if not isinstance(a, NDArray):
         return NotImplemented
     if a._dtype.kind != "f":
-        a = a._cast(_result_dtype(name, a._dtype))
+        a = a._cast(result_dtype(name, a))
     mod = a._device.mod
     if a._compact:
         out = mod.Array(a._handle.size, a._dtype)
@@ -648,20 +586,14 @@ def _zip(name: str, a: Any, b: Any) -> NDArray:
     if a._device is not b._device:
         _check_device(name, a, b)
     if a._dtype is not b._dtype or a._dtype.kind != "f":
-        dtype = _result_dtype(name, a._dtype, b._dtype)
+        dtype = result_dtype(name, a, b)
         a, b = a._cast(dtype), b._cast(dtype)
     mod = a._device.mod
     if a._compact and b._compact and a._shape == b._shape:
         out = mod.Array(a._handle.size, a._dtype)
         mod.ZIPS[name](a._handle, b._handle, out)
         return _result(out, a._shape, a._strides, a._device)
-    plan = _zip_plan(a._shape, a._strides, b._shape, b._strides)
-    if plan is None:
-        raise ValueError(
-            f"{name}: shapes {a._shape} and {b._shape} do not broadcast: counted from the last axis, lengths "
-            "must be equal or one of them 1; reshape one of the operands"
-        )
-    shape, strides, size, a_strides, b_strides = plan
+    shape, strides, size, a_strides, b_strides = _zip_plan(name, a._shape, a._strides, b._shape, b._strides)
     out = mod.Array(size, a._dtype)
     if size:
         mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a._offset, b_strides, b._offset))
@@ -680,8 +612,7 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
     if not isinstance(other, (float, int)):
         return NotImplemented
     if array._dtype.kind != "f":
-        kinds = (array._dtype, type(other)) if array is a else (type(other), array._dtype)
-        array = array._cast(_result_dtype(name, *kinds))
+        array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
     array = array.compact()
     mod = array._device.mod
     out = mod.Array(array._handle.size, array._dtype)
@@ -693,8 +624,7 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
 
 
 def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:
-    axis = tuple(axis) if isinstance(axis, list) else axis
-    shape, strides, size, k, layout = _fold_plan(name, a._shape, a._strides, axis, keepdims)
+    shape, strides, size, k, layout = _fold_plan(name, a._shape, a._strides, hashable_axes(axis), keepdims)
     mod = a._device.mod
     out = mod.Array(size, a._dtype)
     if k and size:
@@ -736,11 +666,9 @@ def _matmul(a: Any, b: Any) -> NDArray:
 
 
 @lru_cache(maxsize=4096)
-def _zip_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple | None:
-    """Two operands' broadcast shape, its strides and size, and how both walk through it; None without one."""
-    shape = _broadcast_shape(a_shape, b_shape)
-    if shape is None:
-        return None
+def _zip_plan(name: str, a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
+    """Two operands' broadcast shape, its strides and size, and how both walk through it."""
+    shape = broadcast_shape(name, a_shape, b_shape)
     a_steps = _broadcast_strides(a_shape, a_strides, shape)
     b_steps = _broadcast_strides(b_shape, b_strides, shape)
     return shape, compact_strides(shape), math.prod(shape), a_steps, b_steps
@@ -749,27 +677,18 @@ def _zip_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape
 @lru_cache(maxsize=4096)
 def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
     """A reduction's shape, strides and size, how many elements become one, and the layout."""
-    axes = _normal_axes(name, axis, len(shape))
+    axes = normal_axes(name, axis, len(shape))
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     layout = tuple(tuple(lengths[i] for i in some) for some in (kept, axes) for lengths in (shape, strides))
-    out_shape = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else layout[0]
+    out_shape = reduced_shape(name, shape, axis, keepdims)
     return out_shape, compact_strides(out_shape), math.prod(out_shape), math.prod(layout[2]), layout
 
 
 @lru_cache(maxsize=4096)
 def _matmul_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape) -> tuple:
     """A matrix product's shape, strides, size; (m, n, p); the batch axes, how both walk through them."""
-    if len(a_shape) < 2 or len(b_shape) < 2:
-        raise ValueError(f"matmul: {a_shape} @ {b_shape}: both need at least 2 axes; .reshape can add one")
-    (m, n), (rows, p) = a_shape[-2:], b_shape[-2:]
-    if n != rows:
-        hint = "; did you mean b.transpose()?" if n == p else ""
-        hint = hint or ("; did you mean a.transpose()?" if m == rows else "")
-        raise ValueError(f"matmul: {a_shape} @ {b_shape}: inner sizes {n} and {rows} differ{hint}")
-    batch = _broadcast_shape(a_shape[:-2], b_shape[:-2])
-    if batch is None:
-        raise ValueError(f"matmul: {a_shape} @ {b_shape}: the axes before the last two do not broadcast")
-    shape = (*batch, m, p)
+    shape = product_shape(a_shape, b_shape)
+    (m, n), p, batch = a_shape[-2:], b_shape[-1], shape[:-2]
     a_steps = _broadcast_strides(a_shape, a_strides, (*batch, m, n))
     b_steps = _broadcast_strides(b_shape, b_strides, (*batch, n, p))
     return shape, compact_strides(shape), math.prod(shape), (m, n, p), batch, a_steps, b_steps

@@ -62,8 +62,8 @@ def _relu(x, out=None):
 
 
 def _sigmoid(x, out=None):
-    # exp never sees a positive number, so it cannot overflow.
-    return np.divide(np.exp(np.minimum(x, 0)), 1 + np.exp(-np.abs(x)), out=out)
+    # exp sees min(x, 0) and -|x| (of integers too), so it cannot overflow.
+    return np.divide(np.exp(np.minimum(x, 0)), 1 + np.exp(np.copysign(x, -1)), out=out)
 
 
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})

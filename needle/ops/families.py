@@ -11,32 +11,11 @@ summation, max contraction     sums of products                                 
 
 from __future__ import annotations
 
-from functools import cache
-from numbers import Real
-
 import numpy as np
 
-from ..backend_ndarray.scalar_functions import COMPARISONS, SCALAR_FUNCTIONS
+from ..backend_ndarray.shapes import broadcast_shape, hashable_axes, reduced_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
-
-
-def result_dtype(function: str, *operands) -> np.dtype:
-    """The dtype of a scalar function's result: what its NumPy form makes of an empty array of each dtype."""
-    return _result_dtype(function, tuple([type(x) if isinstance(x, Real) else x.dtype for x in operands]))
-
-
-@cache
-def _result_dtype(function: str, types: tuple) -> np.dtype:
-    samples = [
-        np.empty(0, t) if isinstance(t, np.dtype) else (1.5 if issubclass(t, np.floating) else t(1))
-        for t in types
-    ]
-    return (
-        np.result_type(*samples)
-        if function in COMPARISONS
-        else SCALAR_FUNCTIONS[function].numpy(*samples).dtype
-    )
 
 
 def common_device(name: str, inputs):
@@ -48,38 +27,6 @@ def common_device(name: str, inputs):
                 f"{name}: operands are on {device} and {x.device}; move one of them: tensor.to({device})"
             )
     return device
-
-
-def normalize_axes(name: str, axes, ndim: int) -> tuple[int, ...]:
-    """Axes as a tuple of non-negative numbers: None means all, an int means that one, -1 the last."""
-    if axes is None:
-        return tuple(range(ndim))
-    given = (axes,) if isinstance(axes, int) else tuple(axes)
-    for axis in given:
-        if not -ndim <= axis < ndim:
-            raise ValueError(
-                f"{name}: axis {axis} is out of range for {ndim} dimension(s): use {-ndim} to {ndim - 1}"
-            )
-    normal = tuple(axis % ndim for axis in given)
-    if len(set(normal)) < len(normal):
-        raise ValueError(f"{name}: axes {given} name an axis twice")
-    return normal
-
-
-def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all broadcast to: aligned at the right, sizes are equal or 1."""
-    ndim = max(map(len, shapes))
-    out = []
-    for axis in range(-ndim, 0):
-        sizes = {shape[axis] for shape in shapes if -axis <= len(shape)}
-        wide = sizes - {1}
-        if len(wide) > 1:
-            raise ValueError(
-                f"{name}: shapes {' and '.join(map(str, shapes))} do not broadcast: along axis {axis} the sizes are "
-                f"{' and '.join(map(str, sorted(wide)))}; they must be equal, or one of them 1 (see reshape)"
-            )
-        out.append(wide.pop() if wide else 1)
-    return tuple(out)
 
 
 def sum_to(a, shape: tuple[int, ...]):
@@ -108,11 +55,10 @@ class Elementwise(TensorOp):
     function: str  # a row of the table in backend_ndarray/scalar_functions.py
 
     def infer(self, *inputs):
-        name = type(self).__name__
         return Spec(
-            broadcast_shapes(name, *[x.shape for x in inputs]),
+            broadcast_shape(self.function, *[x.shape for x in inputs]),
             result_dtype(self.function, *self.operands(*inputs)),
-            common_device(name, inputs),
+            common_device(self.function, inputs),
         )
 
     def operands(self, *inputs) -> tuple:
@@ -136,6 +82,7 @@ class ElementwiseScalar(Elementwise):
     """A scalar function of an array and one number, ``op.scalar``."""
 
     def __init__(self, scalar):
+        # A Python number: unlike one of NumPy's it never widens the dtype of the array.
         self.scalar = scalar.item() if isinstance(scalar, np.generic) else scalar
 
     def operands(self, a):
@@ -157,18 +104,19 @@ class Reduction(TensorOp):
     """One number out of many, along `axes`: None (all), an int or a tuple; they vanish from the shape."""
 
     def __init__(self, axes: int | tuple[int, ...] | None = None):
-        self.axes = axes
+        self.axes = hashable_axes(axes)
 
     def infer(self, a):
-        return Spec(self.kept_shape(a.shape, keep=False), a.dtype, a.device)
+        return Spec(self.out_shape(a.shape), self.out_dtype(a), a.device)
 
-    def kept_shape(self, shape: tuple[int, ...], keep: bool = True) -> tuple[int, ...]:
-        """`shape` with the reduced axes of size 1, or (``keep=False``) without them."""
-        axes = normalize_axes(type(self).__name__, self.axes, len(shape))
-        if keep:
-            return tuple(1 if i in axes else n for i, n in enumerate(shape))
-        return tuple(n for i, n in enumerate(shape) if i not in axes)
+    def out_shape(self, shape: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
+        """`shape` without the reduced axes, or with length 1 there."""
+        return reduced_shape(type(self).__name__.lower(), shape, self.axes, keepdims)
+
+    def out_dtype(self, a):
+        """The dtype of the result."""
+        return a.dtype
 
     def spread(self, reduced, shape: tuple[int, ...]):
         """A Tensor of the reduced shape, repeated along the reduced axes to `shape`."""
-        return reduced.reshape(self.kept_shape(shape)).broadcast_to(shape)
+        return reduced.reshape(self.out_shape(shape, keepdims=True)).broadcast_to(shape)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend_ndarray.shapes import hashable_axes, normal_axes, reduced_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
-from .families import Reduction, common_device, normalize_axes, result_dtype
+from .families import Reduction
 from .ops_mathematic import exp
 
 
@@ -23,17 +24,13 @@ def shifted(a, axes):
 class LogSumExp(Reduction):
     """y = log(sum(exp(a))): dy = sum(softmax(a) * da)."""
 
-    def infer(self, a):
-        shape = self.kept_shape(a.shape, keep=False)
-        return Spec(shape, result_dtype("exp", a), common_device("logsumexp", [a]))
+    def out_dtype(self, a):
+        return result_dtype("exp", a)
 
     def compute(self, a):
-        axes = normalize_axes("logsumexp", self.axes, len(a.shape))
-        below, top = shifted(a, axes)
-        total = elementwise("exp", below).sum(axis=axes, keepdims=True)
-        return elementwise("add", elementwise("log", total), top).reshape(
-            self.kept_shape(a.shape, keep=False)
-        )
+        below, top = shifted(a, self.axes)
+        total = elementwise("exp", below).sum(axis=self.axes, keepdims=True)
+        return elementwise("add", elementwise("log", total), top).reshape(self.out_shape(a.shape))
 
     def gradient(self, out_grad, node):
         (a,) = node.inputs
@@ -49,16 +46,15 @@ class Softmax(TensorOp):
     """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
 
     def __init__(self, axes: int | tuple[int, ...] | None = -1):
-        self.axes = axes
+        self.axes = hashable_axes(axes)
 
     def infer(self, a):
-        normalize_axes("softmax", self.axes, len(a.shape))
+        normal_axes("softmax", self.axes, len(a.shape))
         return Spec(a.shape, result_dtype("exp", a), a.device)
 
     def compute(self, a):
-        axes = normalize_axes("softmax", self.axes, len(a.shape))
-        powers = elementwise("exp", shifted(a, axes)[0])
-        return elementwise("divide", powers, powers.sum(axis=axes, keepdims=True))
+        powers = elementwise("exp", shifted(a, self.axes)[0])
+        return elementwise("divide", powers, powers.sum(axis=self.axes, keepdims=True))
 
     def gradient(self, out_grad, node):
         weighted = out_grad * node
@@ -74,12 +70,12 @@ class LogSoftmax(TensorOp):
     """log(softmax(a)) over the last axis."""
 
     def infer(self, a):
-        normalize_axes("logsoftmax", -1, len(a.shape))
+        normal_axes("logsoftmax", -1, len(a.shape))
         return Spec(a.shape, result_dtype("exp", a), a.device)
 
     def compute(self, a):
-        below, _ = shifted(a, (-1,))
-        total = elementwise("exp", below).sum(axis=(-1,), keepdims=True)
+        below, _ = shifted(a, -1)
+        total = elementwise("exp", below).sum(axis=-1, keepdims=True)
         return elementwise("subtract", below, elementwise("log", total))
 
     def gradient(self, out_grad, node):
@@ -92,7 +88,5 @@ def logsoftmax(a):
 
 
 def sum_kept(a, axes):
-    """The sum over `axes`, which stay as axes of size 1."""
-    total = a.sum(axes)
-    axes = normalize_axes("sum", axes, len(a.shape))
-    return total.reshape(tuple(1 if i in axes else n for i, n in enumerate(a.shape)))
+    """The sum over `axes`, which stay as axes of length 1."""
+    return a.sum(axes).reshape(reduced_shape("sum", a.shape, axes, keepdims=True))

@@ -12,6 +12,14 @@ from numbers import Real
 
 import numpy as np
 
+from ..backend_ndarray.shapes import (
+    as_shape,
+    check_broadcast,
+    filled_shape,
+    normal_axes,
+    permuted_order,
+    product_shape,
+)
 from ..backend_selection import array_from_numpy, to_numpy
 from ..backend_selection import broadcast_to as array_broadcast_to
 from ..backend_selection import permute as array_permute
@@ -21,10 +29,8 @@ from .families import (
     ElementwiseScalar,
     Movement,
     Reduction,
-    broadcast_shapes,
     common_device,
     conform,
-    normalize_axes,
     sum_to,
 )
 
@@ -122,7 +128,7 @@ class EWisePow(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0, so the exponent stays 0 there.
+        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0; so the exponent stays 0.
         # Its slope in b is a**b * log(a), with the limit 0 at a = 0: log(1) stands in for log(0).
         slope_a = b * a ** (b - compare(b, "ne", 0))
         slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
@@ -298,23 +304,17 @@ class Permute(Movement):
     """The axes in another order; the gradient puts them back."""
 
     def __init__(self, axes):
-        self.axes = tuple(axes)
+        self.axes = as_shape(axes)
 
     def out_shape(self, shape):
-        axes = normalize_axes("permute", self.axes, len(shape))
-        if len(axes) != len(shape):
-            raise ValueError(
-                f"permute: shape {shape} has {len(shape)} axes, {self.axes} names {len(axes)} of them"
-            )
-        return tuple(shape[i] for i in axes)
+        return tuple([shape[i] for i in permuted_order("permute", self.axes, shape)])
 
     def compute(self, a):
-        self.out_shape(a.shape)
         return array_permute(a, self.axes)
 
     def gradient(self, out_grad, node):
-        axes = normalize_axes("permute", self.axes, len(self.axes))
-        return out_grad.permute(sorted(range(len(axes)), key=axes.__getitem__))  # the inverse permutation
+        order = permuted_order("permute", self.axes, out_grad.shape)
+        return out_grad.permute(sorted(range(len(order)), key=order.__getitem__))
 
 
 def permute(a, axes):
@@ -326,15 +326,15 @@ class Transpose(Movement):
     """Two axes swapped; the gradient swaps them back."""
 
     def __init__(self, axes: tuple[int, int] | None = None):
-        self.axes = axes
+        self.axes = None if axes is None else as_shape(axes)
 
     def order(self, ndim: int) -> list[int]:
         """All axes, with the two of this transpose swapped."""
         if self.axes is None and ndim < 2:
             raise ValueError(f"transpose: needs 2 axes to swap, the operand has {ndim}")
-        axes = normalize_axes("transpose", (-2, -1) if self.axes is None else self.axes, ndim)
+        axes = normal_axes("transpose", (-2, -1) if self.axes is None else self.axes, ndim)
         if len(axes) != 2:
-            raise ValueError(f"transpose: swaps two axes, got {self.axes}; for any order of axes use permute")
+            raise ValueError(f"transpose: swaps two axes, got {self.axes}; permute takes any order of axes")
         order = list(range(ndim))
         order[axes[0]], order[axes[1]] = axes[1], axes[0]
         return order
@@ -358,18 +358,10 @@ class Reshape(Movement):
     """Another shape for the same elements; the gradient gets the old one."""
 
     def __init__(self, shape):
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = as_shape(shape)
 
     def out_shape(self, shape):
-        size, known = math.prod(shape), math.prod(n for n in self.shape if n != -1)
-        unknown = self.shape.count(-1)
-        fits = size % known == 0 if unknown == 1 and known > 0 else unknown == 0 and size == known
-        if not fits or min(self.shape, default=0) < -1:
-            raise ValueError(
-                f"reshape: {shape} has {size} elements, {self.shape} does not; the sizes must multiply to {size} "
-                "(one of them may be -1)"
-            )
-        return tuple(size // known if n == -1 else n for n in self.shape)
+        return filled_shape(shape, self.shape)
 
     def compute(self, a):
         return a.reshape(self.shape)
@@ -387,14 +379,10 @@ class BroadcastTo(Movement):
     """Copies along some axes; the gradient sums over the copies."""
 
     def __init__(self, shape):
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = as_shape(shape)
 
     def out_shape(self, shape):
-        if len(shape) > len(self.shape) or broadcast_shapes("broadcast_to", shape, self.shape) != self.shape:
-            raise ValueError(
-                f"broadcast_to: {shape} does not broadcast to {self.shape}: aligned at the right, each size must be "
-                "equal or 1 (see reshape)"
-            )
+        check_broadcast(shape, self.shape)
         return self.shape
 
     def compute(self, a):
@@ -411,6 +399,9 @@ def broadcast_to(a, shape):
 
 class Summation(Reduction):
     """A sum along axes; the gradient is copied along them."""
+
+    def out_dtype(self, a):
+        return np.empty(0, a.dtype).sum().dtype
 
     def compute(self, a):
         return a.sum(axis=self.axes)
@@ -452,27 +443,8 @@ class MatMul(TensorOp):
     """y = a @ b: dy = da @ b + a @ db, so that the adjoints are out_grad @ b.T and a.T @ out_grad."""
 
     def infer(self, a, b):
-        if len(a.shape) < 2 or len(b.shape) < 2:
-            raise ValueError(f"matmul: {a.shape} @ {b.shape}: both operands need two axes or more")
-        if a.shape[-1] != b.shape[-2]:
-            hint = ""
-            if a.shape[-1] == b.shape[-1]:
-                hint = "; did you mean b.transpose()?"
-            elif a.shape[-2] == b.shape[-2]:
-                hint = "; did you mean a.transpose()?"
-            raise ValueError(
-                f"matmul: {a.shape} @ {b.shape}: inner sizes {a.shape[-1]} and {b.shape[-2]} differ{hint}"
-            )
-        batch = (
-            broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
-            if a.shape[:-2] != b.shape[:-2]
-            else a.shape[:-2]
-        )
-        return Spec(
-            (*batch, a.shape[-2], b.shape[-1]),
-            np.result_type(a.dtype, b.dtype),
-            common_device("matmul", (a, b)),
-        )
+        dtype = np.result_type(a.dtype, b.dtype)
+        return Spec(product_shape(a.shape, b.shape), dtype, common_device("matmul", (a, b)))
 
     def compute(self, a, b):
         return a @ b

@@ -10,10 +10,12 @@ from ..graph import Spec, TensorOp, TensorTupleOp
 
 
 def spec_of(x) -> Spec:
+    """What is known of an array, or of a value not computed yet."""
     return Spec(x.shape, x.dtype, x.device)
 
 
 def zeros_like_spec(x):
+    """An array of zeros like `x`, of which only shape, dtype and device are read."""
     return full(x.shape, 0, dtype=x.dtype, device=device_of(x))
 
 

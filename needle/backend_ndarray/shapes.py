@@ -1,0 +1,186 @@
+"""Rules of shapes and data types: what comes out of an operation, and the error where operands do not fit.
+
+Arrays (`ndarray.py`) follow them when they compute, operators when they infer a result before that. Networks
+ask about the same few shapes again and again, so the answers are remembered.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .scalar_functions import SCALAR_FUNCTIONS
+
+Shape = tuple[int, ...]
+Axes = int | Sequence[int] | None
+
+
+def as_shape(shape: Any) -> Shape:
+    """A shape, or the length of one axis, as a tuple of Python integers."""
+    return (operator.index(shape),) if isinstance(shape, Integral) else tuple(map(operator.index, shape))
+
+
+def hashable_axes(axes: Axes) -> int | tuple[int, ...] | None:
+    """Axes as they were given, a list turned into a tuple."""
+    return axes if axes is None or isinstance(axes, (int, tuple)) else as_shape(axes)
+
+
+@lru_cache(maxsize=4096)
+def compact_strides(shape: Shape) -> Shape:
+    """The strides of a row-major array: each is the product of the lengths after it."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1):
+        strides[i - 1] = strides[i] * shape[i]
+    return tuple(strides)
+
+
+@lru_cache(maxsize=4096)
+def normal_axes(name: str, axes: int | tuple[int, ...] | None, ndim: int) -> Shape:
+    """Axes as a tuple of numbers in 0 .. ndim - 1; None means all.
+
+    Raises
+    ------
+    ValueError
+        For an axis out of range, or named twice.
+    """
+    if axes is None:
+        return tuple(range(ndim))
+    wanted = as_shape(axes)
+    if any(not -ndim <= axis < ndim for axis in wanted):
+        allowed = f"each must lie in {-ndim}..{ndim - 1}" if ndim else "there is none to name"
+        raise ValueError(f"{name}: axes {axes} of an array with {ndim} axes: {allowed}")
+    normal = tuple(axis % ndim for axis in wanted)
+    if len(set(normal)) != len(normal):
+        raise ValueError(f"{name}: axes {axes} name an axis twice")
+    return normal
+
+
+@lru_cache(maxsize=4096)
+def broadcast_shape(name: str, *shapes: Shape) -> Shape:
+    """The shape that all broadcast to.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"{name}: shapes {' and '.join(map(str, shapes))} do not broadcast: counted from the last axis, "
+            "lengths must be equal or one of them 1; reshape one of the operands"
+        ) from None
+
+
+@lru_cache(maxsize=4096)
+def reduced_shape(name: str, shape: Shape, axes: int | tuple[int, ...] | None, keepdims: bool) -> Shape:
+    """`shape` without the given axes or, with `keepdims`, with length 1 there."""
+    gone = normal_axes(name, axes, len(shape))
+    if keepdims:
+        return tuple(1 if i in gone else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+@lru_cache(maxsize=4096)
+def permuted_order(name: str, axes: tuple[int, ...], shape: Shape) -> Shape:
+    """The axes of a permutation as numbers in 0 .. ndim - 1.
+
+    Raises
+    ------
+    ValueError
+        If they do not name every axis of `shape` once.
+    """
+    order = normal_axes(name, axes, len(shape))
+    if len(order) != len(shape):
+        raise ValueError(f"{name}: axes {axes} must name each of the {len(shape)} axes of shape {shape} once")
+    return order
+
+
+@lru_cache(maxsize=4096)
+def filled_shape(shape: Shape, new_shape: Shape) -> Shape:
+    """`new_shape` with -1 replaced by the length that is left for it.
+
+    Raises
+    ------
+    ValueError
+        If an array of `shape` has more or fewer elements.
+    """
+    size, known = math.prod(shape), math.prod(n for n in new_shape if n != -1)
+    filled = new_shape
+    if new_shape.count(-1) == 1 and known:
+        filled = tuple(size // known if n == -1 else n for n in new_shape)
+    if any(n < 0 for n in filled) or math.prod(filled) != size:
+        raise ValueError(
+            f"reshape: the {size} elements of shape {shape} do not fit into shape {new_shape}; its lengths "
+            f"must multiply to {size}, and one of them may be -1"
+        )
+    return filled
+
+
+@lru_cache(maxsize=4096)
+def check_broadcast(shape: Shape, new_shape: Shape) -> None:
+    """Raise ValueError if `shape` does not broadcast to `new_shape`."""
+    new = len(new_shape) - len(shape)
+    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, new_shape[new:], strict=True)):
+        raise ValueError(
+            f"broadcast_to: shape {shape} cannot become {new_shape}: counted from the last axis, each length "
+            "must be equal or 1; reshape it first"
+        )
+
+
+@lru_cache(maxsize=4096)
+def product_shape(a: Shape, b: Shape) -> Shape:
+    """The shape of a matrix product.
+
+    Raises
+    ------
+    ValueError
+        If the matrices do not fit, or the batch axes before them do not broadcast.
+    """
+    if len(a) < 2 or len(b) < 2:
+        raise ValueError(f"matmul: {a} @ {b}: both need at least 2 axes; .reshape can add one")
+    (m, n), (rows, p) = a[-2:], b[-2:]
+    if n != rows:
+        hint = "; did you mean b.transpose()?" if n == p else ""
+        hint = hint or ("; did you mean a.transpose()?" if m == rows else "")
+        raise ValueError(f"matmul: {a} @ {b}: inner sizes {n} and {rows} differ{hint}")
+    return (*broadcast_shape("matmul", a[:-2], b[:-2]), m, p)
+
+
+def result_dtype(name: str, *operands: Any) -> np.dtype:
+    """The data type of a scalar function's result.
+
+    NumPy's rule, in which a Python number does not widen an array. Half precision, which NumPy takes for some
+    functions of small integers, becomes float64; comparisons answer in the type that they compare in.
+
+    Parameters
+    ----------
+    name : str
+        A key of `SCALAR_FUNCTIONS`.
+    *operands : number, or anything with a `dtype`
+
+    Raises
+    ------
+    TypeError
+        If the function is not defined for these types.
+    """
+    return _result_dtype(name, *[getattr(x, "dtype", None) or type(x) for x in operands])
+
+
+@lru_cache(maxsize=4096)
+def _result_dtype(name: str, *types: np.dtype | type) -> np.dtype:
+    samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in types]
+    row = SCALAR_FUNCTIONS[name]
+    try:
+        dtype = np.result_type(*samples) if row.is_comparison else row.numpy(*samples).dtype
+    except TypeError:
+        given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in types)
+        raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
+    return np.dtype("float64") if dtype == np.float16 else dtype
