@@ -233,7 +233,7 @@ def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequen
     try:
         op.infer(*arrays)
     except Exception as clearer:
-        error = clearer
+        error = clearer.with_traceback(None)  # which would lead back here, and so keep all that is named here
     error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
     return error
 
@@ -424,7 +424,8 @@ class Tensor(Value):
 
     def __sub__(self, other):
         if isinstance(other, Real):
-            return ops.add_scalar(self, -other)
+            # As a Python number: the negative of one of NumPy's unsigned ones is another number.
+            return ops.add_scalar(self, -(other.item() if isinstance(other, np.generic) else other))
         return (
             NotImplemented if (other := _operand(other, self)) is None else ops.add(self, ops.negate(other))
         )
@@ -555,13 +556,17 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     if out_grad is None:
         out_grad = Tensor.make_const(full(output.shape, 1, dtype=output.dtype, device=output.device))
     else:
-        out_grad = _operand(out_grad, output)
-        if not _mode.get().grad:
-            out_grad = out_grad.detach()
+        given, out_grad = out_grad, _operand(out_grad, output)
+        if out_grad is None:
+            raise TypeError(f"backward: out_grad is a {type(given).__name__}, not a Tensor")
         if out_grad.shape != output.shape:
             raise ValueError(
                 f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
             )
+        if output.dtype.kind == "f":
+            out_grad = out_grad.astype(output.dtype)
+        if not _mode.get().grad:
+            out_grad = out_grad.detach()
 
     partials_of: dict[Value, list[tuple[Value | None, Value]]] = {output: [(None, out_grad)]}
     for node in reversed(find_topo_sort([output])):
