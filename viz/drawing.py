@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -85,11 +87,14 @@ class Drawing:
         return f"<{self.title}>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        # An SVG image is what JupyterLab, Colab, VS Code and nbconvert all show, and keep in the saved notebook.
+        # JupyterLab shows a bare SVG at its full width, with a scroll bar; an image in HTML shrinks with the page.
         try:
-            return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+            svg = self.svg()
         except CannotRender as error:
             return {"text/plain": f"{error}\n\n{self.source}"}
+        data = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+        image = f'<img alt="{html.escape(self.title)}" style="max-width:100%" src="{data}">'
+        return {"text/html": image, "image/svg+xml": svg, "text/plain": repr(self)}
 
 
 def draw(
@@ -134,7 +139,9 @@ def draw(
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
     graph = trace(outputs, known, limit=limit)
-    return Drawing(graph, _title("computational graph", outputs, known, graph), legend=legend, rankdir=rankdir)
+    return Drawing(
+        graph, _title("computational graph", outputs, known, graph), legend=legend, rankdir=rankdir
+    )
 
 
 def draw_gradient(
@@ -186,7 +193,9 @@ def draw_gradient(
 
 
 def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:
-    values = [given] if isinstance(given, Value) else list(given) if isinstance(given, (list, tuple)) else [given]
+    values = (
+        [given] if isinstance(given, Value) else list(given) if isinstance(given, (list, tuple)) else [given]
+    )
     for value in values:
         if not isinstance(value, Value):
             raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
