@@ -75,7 +75,7 @@ def check(exercise: Callable[..., Any], *cases: Case, tolerance: float = 1e-4) -
     WrongAnswer
         If an answer differs from the expected one.
     Exception
-        Whatever `exercise` raises passes through, with a note that says for which input.
+        Whatever `exercise` raises passes through, after a message that says for which input.
     """
     name = getattr(exercise, "__qualname__", repr(exercise)).rpartition("<locals>.")[2]
     names = _names_of_tensors(getattr(exercise, "__globals__", {}))
@@ -85,8 +85,8 @@ def check(exercise: Callable[..., Any], *cases: Case, tolerance: float = 1e-4) -
         hint = [_line("hint", asked.hint)] if asked.hint else []
         try:
             got = exercise(*asked.inputs)
-        except Exception as error:
-            error.add_note("\n".join([f"This happened in the check of {call}.", *report, *hint]))
+        except Exception:
+            print("\n".join([f"{call} raised an exception (case {number} of {len(cases)}).", *report, *hint]))
             raise
         if _untried(got):
             print(f"{name}: not tried yet. Replace the ... in the cell above, then run both cells.")
