@@ -1,0 +1,15 @@
+"""The app's entry: its pages. Start it with ``make app`` or ``streamlit run app.py``."""
+
+from pathlib import Path
+
+import streamlit as st
+
+import playground
+from playground.pages import train
+
+ICON = Path(playground.__file__).parent / "components" / "icon.svg"
+
+st.set_page_config(page_title="needle playground", page_icon=str(ICON), layout="wide")
+st.navigation(
+    [st.Page(train.page, title="Playground", icon=":material/hub:", url_path="train", default=True)]
+).run()

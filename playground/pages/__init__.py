@@ -1,0 +1,1 @@
+"""The app's pages: each module has a `page` function."""

@@ -1,0 +1,299 @@
+"""Trains a small network on a toy dataset, in pieces small enough to watch.
+
+It knows nothing of the app, so it works in a notebook too::
+
+    trainer = Trainer(Settings(dataset="spiral", hidden=(16, 16)))
+    while trainer.epochs < 400:
+        trainer.epoch()
+    trainer.figures.test_error
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from needle import Tensor, cpu, init, nn, no_grad
+from needle.data import toy
+
+from .settings import ACTIVATIONS, OPTIMISERS, Settings
+
+__all__ = ["Figures", "History", "Trainer", "grid"]
+
+#: Settings that may change while a network learns; any other change needs a new `Trainer`.
+LIVE_SETTINGS = {"learning_rate", "batch_size"}
+
+
+class Figures(NamedTuple):
+    """How good the network is: the mean of ½ (output - label)², and the share of points on the wrong side."""
+
+    train_loss: float
+    test_loss: float
+    train_error: float
+    test_error: float
+
+
+class History:
+    """The losses over the epochs, kept short: once there are `capacity` entries, every second one goes.
+
+    Parameters
+    ----------
+    capacity : int
+        The most entries to keep besides the newest, which is always there.
+    """
+
+    def __init__(self, capacity: int = 400) -> None:
+        self.capacity = capacity
+        self._stride = 1
+        self._kept: list[tuple[float, float, float]] = []
+        self._newest: tuple[float, float, float] | None = None
+
+    def add(self, epoch: int, train_loss: float, test_loss: float) -> None:
+        """Note the losses after an epoch; epochs come in order."""
+        self._newest = (epoch, train_loss, test_loss)
+        if epoch % self._stride:
+            return
+        self._kept.append(self._newest)
+        if len(self._kept) > self.capacity:
+            self._stride *= 2
+            self._kept = [entry for entry in self._kept if entry[0] % self._stride == 0]
+
+    def rows(self) -> np.ndarray:
+        """Epochs, train losses, test losses: an array of shape (3, entries), float32."""
+        entries = (
+            self._kept if not self._kept or self._kept[-1] == self._newest else [*self._kept, self._newest]
+        )
+        return np.array(entries, dtype=np.float32).reshape(-1, 3).T
+
+
+class Trainer:
+    """A network, its data and its optimiser.
+
+    The network is a `needle.nn.Sequential` of layers, each a `Sequential` of a `Linear` and its activation.
+    All randomness comes from the settings' seed, in three independent streams: the data, the first weights
+    and the order of the batches.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to learn, with which network and how.
+
+    Attributes
+    ----------
+    model : needle.nn.Sequential
+        Maps points of shape (n, 2) to outputs of shape (n, 1) in (-1, 1); the sign is the predicted class.
+    train, test : tuple of numpy.ndarray
+        Points of shape (n, 2) and labels of shape (n,).
+    steps, epochs : int
+        Training steps and complete epochs so far.
+    figures : Figures
+        As they were after the last complete epoch.
+    history : History
+        The losses after every epoch so far, thinned.
+    trouble : str or None
+        Why the training cannot go on and stands still, in words: it has diverged, or all gradients are 0.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings = settings or Settings()
+        data_rng, weight_rng, self._order_rng = (
+            np.random.default_rng([settings.seed, stream]) for stream in range(3)
+        )
+        points, labels = toy.DATASETS[settings.dataset](settings.points, settings.noise, data_rng)
+        self.train, self.test = toy.train_test_split(points, labels, settings.train_share, data_rng)
+        self._all_points = _constant(np.concatenate([self.train[0], self.test[0]]))
+        self._order = np.arange(len(self.train[0]))
+        self._position = len(self._order)  # where the next batch begins in `_order`
+
+        self.model = _network(settings, weight_rng)
+        self.optimizer = OPTIMISERS[settings.optimiser](self.model.parameters(), lr=settings.learning_rate)
+
+        self.steps = self.epochs = 0
+        self.history = History()
+        self.trouble: str | None = None
+        self._measure()
+
+    def retune(self, settings: Settings) -> bool:
+        """Go on with other settings, if only such have changed that a running training can take over.
+
+        Returns
+        -------
+        bool
+            False if these settings need a new `Trainer`; then nothing has changed.
+        """
+        changed = {
+            field.name
+            for field in dataclasses.fields(settings)
+            if getattr(settings, field.name) != getattr(self.settings, field.name)
+        }
+        if not changed <= LIVE_SETTINGS:
+            return False
+        self.settings = settings
+        self.optimizer.lr = settings.learning_rate
+        return True
+
+    def loss(self, points: Tensor, labels: Tensor) -> Tensor:
+        """The mean of ½ (output - label)², as a graph.
+
+        Parameters
+        ----------
+        points : Tensor
+            Shape (n, 2).
+        labels : Tensor
+            Shape (n, 1).
+        """
+        return _half_squares(self.model(points), labels)
+
+    def graph(self, size: int = 2) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the first few points to learn from, and names for the tensors on the way: to be drawn.
+
+        Parameters
+        ----------
+        size : int
+            How many points.
+
+        Returns
+        -------
+        tuple
+            The loss, and a dict of ``x`` and ``y`` (points and labels), ``W1``, ``b1``, ``h1`` (the first
+            layer's weights, bias and result) and so on, ``output`` and ``loss``.
+        """
+        points, labels = self.train
+        value = _constant(points[:size])
+        names = {"x": value, "y": _constant(labels[:size, None])}
+        for number, layer in enumerate(self.model.modules, start=1):
+            linear = layer.modules[0]
+            value = layer(value)
+            names |= {f"W{number}": linear.weight, f"b{number}": linear.bias, f"h{number}": value}
+        names["output"] = names.pop(f"h{len(self.model.modules)}")
+        names["loss"] = _half_squares(value, names["y"])
+        return names["loss"], names
+
+    def step(self) -> None:
+        """Learn from the next batch. After the last batch of an epoch the figures are taken."""
+        if self.trouble:
+            return
+        if self._position >= len(self._order):
+            self._order = self._order_rng.permutation(len(self._order))
+            self._position = 0
+        chosen = self._order[self._position : self._position + self.settings.batch_size]
+        points, labels = self.train
+        with np.errstate(all="ignore"):  # numbers that overflow are reported by `trouble`, in words
+            loss = self.loss(_constant(points[chosen]), _constant(labels[chosen, None]))
+            loss.backward(create_graph=False)
+            self.optimizer.step()
+        self.steps += 1
+        self._position += len(chosen)
+        if self._position >= len(self._order):
+            self.epochs += 1
+            self._measure()
+
+    def epoch(self, at_most: float = math.inf) -> Figures:
+        """Learn from every batch that the current epoch still has, but for no more than `at_most` seconds."""
+        target = self.epochs + 1
+        deadline = time.perf_counter() + at_most
+        while self.epochs < target and not self.trouble:
+            self.step()
+            if time.perf_counter() >= deadline:
+                break
+        return self.figures
+
+    def run_for(self, seconds: float) -> int:
+        """Learn for about so long, at least one step; says how many steps were made."""
+        deadline = time.perf_counter() + seconds
+        before = self.steps
+        while not self.trouble:
+            self.step()
+            if time.perf_counter() >= deadline:
+                break
+        return self.steps - before
+
+    def activations(self, points: np.ndarray | Tensor) -> list[np.ndarray]:
+        """What every layer makes of some points.
+
+        Parameters
+        ----------
+        points : array or Tensor
+            Shape (n, 2).
+
+        Returns
+        -------
+        list of numpy.ndarray
+            One array of shape (n, neurons) for each layer; the last one is the network's output, (n, 1).
+        """
+        value = points if isinstance(points, Tensor) else _constant(points)
+        results = []
+        with no_grad(), np.errstate(all="ignore"):
+            for layer in self.model.modules:
+                value = layer(value)
+                results.append(value.numpy())
+        return results
+
+    def predict(self, points: np.ndarray | Tensor) -> np.ndarray:
+        """The network's output at points of shape (n, 2): shape (n,), in (-1, 1)."""
+        value = points if isinstance(points, Tensor) else _constant(points)
+        with no_grad(), np.errstate(all="ignore"):
+            return self.model(value).numpy()[:, 0]
+
+    def _measure(self) -> None:
+        outputs = self.predict(self._all_points)
+        split = len(self._order)
+        train_loss, train_error = _quality(outputs[:split], self.train[1])
+        test_loss, test_error = _quality(outputs[split:], self.test[1])
+        self.figures = Figures(train_loss, test_loss, train_error, test_error)
+        way_out = f"Choose a learning rate below {self.settings.learning_rate:g} and reset."
+        if not (math.isfinite(train_loss) and math.isfinite(test_loss)):
+            self.trouble = (
+                f"Training diverged in epoch {self.epochs}: the loss is not a finite number. {way_out}"
+            )
+            return
+        self.history.add(self.epochs, train_loss, test_loss)
+        if train_error and np.all(np.abs(outputs[:split]) == 1):
+            self.trouble = (
+                f"Training is stuck since epoch {self.epochs}: the output is exactly −1 or +1 at every point, "
+                f"so all gradients are 0. {way_out}"
+            )
+
+
+def grid(resolution: int) -> Tensor:
+    """The centres of resolution x resolution cells of the plane, row by row from the upper left corner.
+
+    Returns
+    -------
+    Tensor
+        Shape (resolution², 2).
+    """
+    low, high = toy.DOMAIN
+    centres = low + (high - low) * (np.arange(resolution) + 0.5) / resolution
+    x1, x2 = np.meshgrid(centres, centres[::-1])
+    return _constant(np.stack([x1.ravel(), x2.ravel()], axis=1))
+
+
+def _network(settings: Settings, rng: np.random.Generator) -> nn.Sequential:
+    """Layers that begin with Glorot's weights and no bias: from there small tanh networks learn reliably."""
+    sizes = [2, *settings.hidden, 1]
+    activations = [ACTIVATIONS[settings.activation]] * len(settings.hidden) + [nn.Tanh]
+    layers = []
+    for fan_in, fan_out, activation in zip(sizes, sizes[1:], activations, strict=False):
+        linear = nn.Linear(fan_in, fan_out, device=cpu(), rng=rng)
+        linear.weight.data = init.xavier_uniform(fan_in, fan_out, device=cpu(), rng=rng)
+        linear.bias.data = init.zeros(1, fan_out, device=cpu())
+        layers.append(nn.Sequential(linear, activation()))
+    return nn.Sequential(*layers)
+
+
+def _half_squares(outputs: Tensor, labels: Tensor) -> Tensor:
+    return ((outputs - labels) ** 2).sum() * (0.5 / labels.shape[0])
+
+
+def _quality(outputs: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    loss = float(np.mean(0.5 * (outputs - labels) ** 2))
+    return loss, float(np.mean((outputs > 0) != (labels > 0)))
+
+
+def _constant(array: np.ndarray) -> Tensor:
+    return Tensor(array, device=cpu(), dtype="float32", requires_grad=False)
