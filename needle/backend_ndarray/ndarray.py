@@ -330,6 +330,7 @@ class NDArray:
         _check_device("setitem", self, other)
         if _without_ones(other._shape) == _without_ones(view._shape):
             other = other.reshape(view._shape)  # a[0] = row: the axis that an integer index keeps
+        check_broadcast(other._shape, view._shape, "setitem")
         other = other.broadcast_to(view._shape)
         if other._handle is self._handle:
             other = other._copy(self._dtype)  # else what was just written might be read

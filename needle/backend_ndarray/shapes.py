@@ -125,12 +125,12 @@ def filled_shape(shape: Shape, new_shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
-def check_broadcast(shape: Shape, new_shape: Shape) -> None:
+def check_broadcast(shape: Shape, new_shape: Shape, name: str = "broadcast_to") -> None:
     """Raise ValueError if `shape` does not broadcast to `new_shape`."""
     new = len(new_shape) - len(shape)
     if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, new_shape[new:], strict=True)):
         raise ValueError(
-            f"broadcast_to: shape {shape} cannot become {new_shape}: counted from the last axis, each length "
+            f"{name}: shape {shape} cannot become {new_shape}: counted from the last axis, each length "
             "must be equal or 1; reshape it first"
         )
 
