@@ -12,6 +12,7 @@ import numpy as np
 from .backend_ndarray.device import Device, DeviceUnavailable
 from .backend_ndarray.ndarray_backend_numpy import quiet
 from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
+from .backend_ndarray.shapes import broadcast_shape
 
 
 class CPUDevice(Device):
@@ -75,17 +76,9 @@ def elementwise(name: str, *operands: Any) -> np.ndarray:
     try:
         result = quiet.run(row.numpy, *operands)
     except ValueError:
-        _check_broadcast(name, [np.shape(x) for x in operands])
+        broadcast_shape(name, *map(np.shape, operands))  # if it was that, it says so
         raise
     return np.asarray(result, np.result_type(*operands) if row.is_comparison else None)
-
-
-def _check_broadcast(name: str, shapes: list[tuple[int, ...]]) -> None:
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        given = " and ".join(map(str, shapes))
-        raise ValueError(f"{name}: shapes {given} do not broadcast; reshape one of the operands") from None
 
 
 def array_from_numpy(array: Any, dtype: Any = None, device: Device | None = None) -> np.ndarray:
