@@ -26,6 +26,6 @@ from .ops import __all__ as _ops
 
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
-    "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "gradcheck", "gradients", "init",
-    "lazy", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like", *_ops,
+    "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "gradcheck", "gradients",
+    "init", "lazy", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like", *_ops,
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
-from numbers import Real
 from operator import add
 from typing import NamedTuple
 
@@ -31,9 +30,11 @@ from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
 
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
-    "TensorTupleOp", "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients", "lazy",
-    "no_grad", "sum_node_list",
+    "TensorTupleOp", "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients",
+    "lazy", "no_grad", "sum_node_list",
 ]  # fmt: skip
+
+NUMBERS = (int, float, np.generic)  # what counts as a scalar operand
 
 LAZY_MODE = False  # what holds outside `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -188,7 +189,7 @@ class Value:
     def _as_built(self):
         """This node; where it or an input was written to since it was built: a stand-in as it was then."""
         for x, operand in zip(self.inputs, self._operands, strict=True):
-            if _written(x, operand):
+            if x._data is not operand and _written(x, operand):
                 break
         else:
             if self._overwritten is None:
@@ -364,8 +365,8 @@ class Tensor(Value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         if value.dtype != self.dtype or value.shape != self.shape:
             raise ValueError(
-                f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value {value.dtype} of "
-                f"shape {value.shape}; convert the value, or make a new Tensor"
+                f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value "
+                f"{value.dtype} of shape {value.shape}; convert the value, or make a new Tensor"
             )
         self._write(value._data)
 
@@ -407,7 +408,7 @@ class Tensor(Value):
     def __add__(self, other):
         if isinstance(other, Tensor):
             return ops.add(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, NUMBERS):
             return ops.add_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.add(self, other)
 
@@ -416,14 +417,14 @@ class Tensor(Value):
     def __mul__(self, other):
         if isinstance(other, Tensor):
             return ops.multiply(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, NUMBERS):
             return ops.mul_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(self, other)
 
     __rmul__ = __mul__
 
     def __sub__(self, other):
-        if isinstance(other, Real):
+        if isinstance(other, NUMBERS):
             # As a Python number: the negative of one of NumPy's unsigned ones is another number.
             return ops.add_scalar(self, -(other.item() if isinstance(other, np.generic) else other))
         return (
@@ -434,7 +435,7 @@ class Tensor(Value):
         return ops.negate(self) + other
 
     def __truediv__(self, other):
-        if isinstance(other, Real):
+        if isinstance(other, NUMBERS):
             return ops.divide_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.divide(self, other)
 
@@ -442,7 +443,7 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.divide(other, self)
 
     def __pow__(self, other):
-        if isinstance(other, Real):
+        if isinstance(other, NUMBERS):
             return ops.power_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.power(self, other)
 
@@ -499,7 +500,7 @@ def _operand(other, tensor: Tensor) -> Tensor | None:
     neither."""
     if isinstance(other, Tensor):
         return other
-    if isinstance(other, (Real, list, np.ndarray, NDArray)):
+    if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray)):
         dtype = tensor.dtype if tensor.dtype.kind == "f" else None
         return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
     return None
@@ -584,6 +585,8 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
 
 def sum_node_list(node_list: Sequence[Value]) -> Value:
     """The sum of Values, as a graph; of a single one, that one itself."""
+    if len(node_list) == 1:
+        return node_list[0]
     if isinstance(node_list[0], TensorTuple):
         return ops.sum_tuples(node_list)
     return reduce(add, node_list)

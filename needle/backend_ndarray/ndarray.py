@@ -49,33 +49,43 @@ class NDArray:
     dtype : dtype or str, optional
         One of float32, float64, bool, uint8, int32, int64. By default that of an NDArray, else float32.
 
+    Attributes
+    ----------
+    shape : tuple of int
+    strides : tuple of int
+        Steps between neighbours along each axis, in elements.
+    offset : int
+        Where in the storage the first element is.
+    dtype : numpy.dtype
+    device : BackendDevice
+
     Notes
     -----
     An integer index keeps its axis with length 1: ``a[0]`` of shape (3, 4) has shape (1, 4).
     ``==`` compares element by element; arrays are hashed by identity.
     """
 
-    __slots__ = ("__weakref__", "_compact", "_device", "_dtype", "_handle", "_offset", "_shape", "_strides")
+    __slots__ = ("__weakref__", "_compact", "_handle", "device", "dtype", "offset", "shape", "strides")
 
     _handle: Any  # the backend's Array
-    _dtype: np.dtype
-    _shape: Shape
-    _strides: Shape
-    _offset: int
-    _device: BackendDevice
     _compact: bool
+    dtype: np.dtype
+    shape: Shape
+    strides: Shape
+    offset: int
+    device: BackendDevice
 
     __array_ufunc__ = None  # numpy.ndarray + NDArray is ours to answer
     __hash__ = object.__hash__
 
     def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None):
         if isinstance(other, NDArray):
-            device = device or other._device
-            dtype = other._dtype if dtype is None else dtype
+            device = device or other.device
+            dtype = other.dtype if dtype is None else dtype
         device = device or default_device()
         dtype = _supported(dtype)
-        if isinstance(other, NDArray) and other._device == device:
-            shape, handle = other._shape, other._copy(dtype)._handle
+        if isinstance(other, NDArray) and other.device == device:
+            shape, handle = other.shape, other._copy(dtype)._handle
         else:
             values = np.asarray(other)
             shape, handle = values.shape, device.mod.Array(values.size, dtype)
@@ -114,35 +124,13 @@ class NDArray:
     # What an array is
 
     @property
-    def shape(self) -> Shape:
-        return self._shape
-
-    @property
-    def strides(self) -> Shape:
-        """Steps between neighbours along each axis, in elements."""
-        return self._strides
-
-    @property
-    def offset(self) -> int:
-        """Where in the storage the first element is."""
-        return self._offset
-
-    @property
-    def device(self) -> BackendDevice:
-        return self._device
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self._dtype
-
-    @property
     def ndim(self) -> int:
-        return len(self._shape)
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return math.prod(self._shape)
+        return math.prod(self.shape)
 
     @property
     def flat(self) -> NDArray:
@@ -150,20 +138,20 @@ class NDArray:
         return self.reshape((self.size,))
 
     def __repr__(self) -> str:
-        return f"NDArray({self.numpy()}, device={self._device})"
+        return f"NDArray({self.numpy()}, device={self.device})"
 
     def __str__(self) -> str:
         return str(self.numpy())
 
     def __len__(self) -> int:
-        if not self._shape:
+        if not self.shape:
             raise TypeError("len: an array of shape () has no axis")
-        return self._shape[0]
+        return self.shape[0]
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(
-                f"bool: the truth of an array of shape {self._shape} is not defined; use .numpy().all()"
+                f"bool: the truth of an array of shape {self.shape} is not defined; use .numpy().all()"
             )
         return bool(self.numpy().item())
 
@@ -172,8 +160,8 @@ class NDArray:
     def numpy(self) -> np.ndarray:
         """A NumPy copy."""
         if not self.size:
-            return np.empty(self._shape, self._dtype)
-        return self._device.mod.to_numpy(self._handle, self._shape, self._strides, self._offset)
+            return np.empty(self.shape, self.dtype)
+        return self.device.mod.to_numpy(self._handle, self.shape, self.strides, self.offset)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -182,7 +170,7 @@ class NDArray:
 
     def to(self, device: BackendDevice) -> NDArray:
         """This array on `device`: itself if it is there already, else a copy."""
-        return self if device == self._device else NDArray(self, device=device)
+        return self if device == self.device else NDArray(self, device=device)
 
     def astype(self, dtype: Any) -> NDArray:
         """A compact copy with another data type."""
@@ -194,33 +182,33 @@ class NDArray:
 
     def compact(self) -> NDArray:
         """This array if it is compact, else a compact copy."""
-        return self if self._compact else self._copy(self._dtype)
+        return self if self._compact else self._copy(self.dtype)
 
     def _copy(self, dtype: np.dtype) -> NDArray:
-        mod = self._device.mod
+        mod = self.device.mod
         out = mod.Array(self.size, dtype)
         if out.size:
-            mod.compact(self._handle, out, self._shape, self._strides, self._offset)
-        return _result(out, self._shape, compact_strides(self._shape), self._device)
+            mod.compact(self._handle, out, self.shape, self.strides, self.offset)
+        return _result(out, self.shape, compact_strides(self.shape), self.device)
 
     def _cast(self, dtype: np.dtype) -> NDArray:
-        return self if self._dtype == dtype else self._copy(dtype)
+        return self if self.dtype == dtype else self._copy(dtype)
 
     def fill(self, value: float) -> None:
         """Write `value` everywhere."""
         if self._compact:
-            self._device.mod.fill(self._handle, value)
+            self.device.mod.fill(self._handle, value)
         else:
             self[...] = value
 
     # Views
 
     def _view(self, shape: Shape, strides: Shape, offset: int) -> NDArray:
-        return _assemble(object.__new__(NDArray), self._handle, shape, strides, offset, self._device)
+        return _assemble(object.__new__(NDArray), self._handle, shape, strides, offset, self.device)
 
     def as_strided(self, shape: Shape, strides: Shape) -> NDArray:
         """A view with other shape and strides, from the same first element on."""
-        return NDArray.make(shape, strides, self._device, self._handle, self._offset)
+        return NDArray.make(shape, strides, self.device, self._handle, self.offset)
 
     def reshape(self, *shape: Any) -> NDArray:
         """The same elements, row by row, in another shape: a view where strides can express it, else a copy.
@@ -230,55 +218,55 @@ class NDArray:
         *shape : int, or one sequence of them
             One length may be -1: what is left for it.
         """
-        new_shape = filled_shape(self._shape, as_shape(shape[0] if len(shape) == 1 else shape))
+        new_shape = filled_shape(self.shape, as_shape(shape[0] if len(shape) == 1 else shape))
         if self._compact:
             return self._view(new_shape, compact_strides(new_shape), 0)
-        strides = _reshaped_strides(self._shape, self._strides, new_shape)
+        strides = _reshaped_strides(self.shape, self.strides, new_shape)
         if strides is None:
             return self.compact().reshape(new_shape)
-        return self._view(new_shape, strides, self._offset)
+        return self._view(new_shape, strides, self.offset)
 
     def permute(self, axes: Sequence[int]) -> NDArray:
         """The axes in another order: axis `i` of the result is axis ``axes[i]`` of this array."""
-        order = permuted_order("permute", tuple(axes), self._shape)
+        order = permuted_order("permute", tuple(axes), self.shape)
         return self._view(
-            tuple(self._shape[i] for i in order), tuple(self._strides[i] for i in order), self._offset
+            tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.offset
         )
 
     def broadcast_to(self, shape: Shape) -> NDArray:
         """Axes of length 1, and new leading axes, repeated to `shape` without a copy (stride 0)."""
         shape = as_shape(shape)
-        return self._view(shape, _broadcast_strides(self._shape, self._strides, shape), self._offset)
+        return self._view(shape, _broadcast_strides(self.shape, self.strides, shape), self.offset)
 
     def flip(self, axes: Axes = None) -> NDArray:
         """The given axes (None: all) backwards."""
-        order = normal_axes("flip", hashable_axes(axes), len(self._shape))
+        order = normal_axes("flip", hashable_axes(axes), len(self.shape))
         return self[tuple(slice(None, None, -1) if i in order else slice(None) for i in range(self.ndim))]
 
     def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
         """Zeros around: ``axes[i]`` is (how many before, how many after) along axis `i`."""
         if len(axes) != self.ndim or any(before < 0 or after < 0 for before, after in axes):
-            raise ValueError(f"pad: shape {self._shape} needs {self.ndim} pairs of lengths >= 0, got {axes}")
-        shape = tuple(n + before + after for n, (before, after) in zip(self._shape, axes, strict=True))
-        out = self._device.full(shape, 0, self._dtype)
-        out[tuple(slice(before, before + n) for n, (before, _) in zip(self._shape, axes, strict=True))] = self
+            raise ValueError(f"pad: shape {self.shape} needs {self.ndim} pairs of lengths >= 0, got {axes}")
+        shape = tuple(n + before + after for n, (before, after) in zip(self.shape, axes, strict=True))
+        out = self.device.full(shape, 0, self.dtype)
+        out[tuple(slice(before, before + n) for n, (before, _) in zip(self.shape, axes, strict=True))] = self
         return out
 
     # Indexing
 
     def process_slice(self, sl: slice, dim: int) -> slice:
         """A slice of axis `dim` with start, stop and step written out, to be read as `range` reads them."""
-        return slice(*sl.indices(self._shape[dim]))
+        return slice(*sl.indices(self.shape[dim]))
 
     def __getitem__(self, idxs: Any) -> NDArray:
-        shape, strides, offset = [], [], self._offset
+        shape, strides, offset = [], [], self.offset
         for dim, idx in enumerate(self._index_of_every_axis(idxs)):
             start, stop, step = self._bounds(idx, dim)
             length = len(range(start, stop, step))
             shape.append(length)
-            strides.append(self._strides[dim] * step)
+            strides.append(self.strides[dim] * step)
             if length:
-                offset += self._strides[dim] * start
+                offset += self.strides[dim] * start
         return self._view(tuple(shape), tuple(strides), offset)
 
     def _index_of_every_axis(self, idxs: Any) -> list:
@@ -290,7 +278,7 @@ class NDArray:
         missing = self.ndim - (len(full) - len(dots))
         if missing < 0:
             raise IndexError(
-                f"index: {len(full) - len(dots)} indices for the {self.ndim} axes of {self._shape}"
+                f"index: {len(full) - len(dots)} indices for the {self.ndim} axes of {self.shape}"
             )
         where = slice(dots[0], dots[0] + 1) if dots else slice(len(full), None)
         full[where] = [slice(None)] * missing
@@ -298,7 +286,7 @@ class NDArray:
 
     def _bounds(self, idx: Any, dim: int) -> tuple[int, int, int]:
         """Start, stop and step of the positions that an index picks along an axis."""
-        length = self._shape[dim]
+        length = self.shape[dim]
         if isinstance(idx, slice):
             return idx.indices(length)
         if not isinstance(idx, Integral) or isinstance(idx, bool):
@@ -309,42 +297,42 @@ class NDArray:
         position = operator.index(idx)
         if not -length <= position < length:
             raise IndexError(
-                f"index: {position} is outside axis {dim} of length {length} (shape {self._shape})"
+                f"index: {position} is outside axis {dim} of length {length} (shape {self.shape})"
             )
         return position % length, position % length + 1, 1
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         view = self[idxs]
         if view.size and any(
-            stride == 0 and n > 1 for n, stride in zip(view._shape, view._strides, strict=True)
+            stride == 0 and n > 1 for n, stride in zip(view.shape, view.strides, strict=True)
         ):
             raise ValueError("setitem: a broadcast array repeats its elements; write to .compact() instead")
-        target = (view._handle, view._shape, view._strides, view._offset)
-        mod = self._device.mod
+        target = (view._handle, view.shape, view.strides, view.offset)
+        mod = self.device.mod
         if isinstance(other, Number):
             if view.size:
                 mod.scalar_setitem(view.size, other, *target)
             return
         if not isinstance(other, NDArray):
-            other = NDArray(other, device=self._device, dtype=self._dtype)
+            other = NDArray(other, device=self.device, dtype=self.dtype)
         _check_device("setitem", self, other)
-        if _without_ones(other._shape) == _without_ones(view._shape):
-            other = other.reshape(view._shape)  # a[0] = row: the axis that an integer index keeps
-        check_broadcast(other._shape, view._shape, "setitem")
-        other = other.broadcast_to(view._shape)
+        if _without_ones(other.shape) == _without_ones(view.shape):
+            other = other.reshape(view.shape)  # a[0] = row: the axis that an integer index keeps
+        check_broadcast(other.shape, view.shape, "setitem")
+        other = other.broadcast_to(view.shape)
         if other._handle is self._handle:
-            other = other._copy(self._dtype)  # else what was just written might be read
+            other = other._copy(self.dtype)  # else what was just written might be read
         if view.size:
-            mod.ewise_setitem(other._cast(self._dtype).compact()._handle, *target)
+            mod.ewise_setitem(other._cast(self.dtype).compact()._handle, *target)
 
     # Arithmetic
 
     def ewise_or_scalar(self, other: Any, ewise_func: Any, scalar_func: Any) -> NDArray:
         """The result of a backend's kernels: ``ewise_func(a, b, out)`` or ``scalar_func(a, number, out)``."""
-        out = NDArray.make(self._shape, device=self._device, dtype=self._dtype)
+        out = NDArray.make(self.shape, device=self.device, dtype=self.dtype)
         if isinstance(other, NDArray):
             _check_device("ewise_or_scalar", self, other)
-            ewise_func(self.compact()._handle, other.broadcast_to(self._shape).compact()._handle, out._handle)
+            ewise_func(self.compact()._handle, other.broadcast_to(self.shape).compact()._handle, out._handle)
         else:
             scalar_func(self.compact()._handle, other, out._handle)
         return out
@@ -426,7 +414,7 @@ class NDArray:
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
         """Sum over one axis, several, or (None) all; of booleans and integers in int64."""
-        array = self if self._dtype.kind == "f" else self._cast(np.dtype("int64"))
+        array = self if self.dtype.kind == "f" else self._cast(np.dtype("int64"))
         return _fold("sum", "add", array, axis, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
@@ -439,11 +427,11 @@ def _assemble(
 ) -> NDArray:
     """Set what an array is made of."""
     array._handle = handle
-    array._dtype = handle.dtype
-    array._shape = shape
-    array._strides = strides
-    array._offset = offset
-    array._device = device
+    array.dtype = handle.dtype
+    array.shape = shape
+    array.strides = strides
+    array.offset = offset
+    array.device = device
     array._compact = offset == 0 and strides == compact_strides(shape) and handle.size == math.prod(shape)
     return array
 
@@ -452,11 +440,11 @@ def _result(handle: Any, shape: Shape, strides: Shape, device: BackendDevice) ->
     """`_assemble` for the compact array that a kernel has written, in half the time."""
     array = object.__new__(NDArray)
     array._handle = handle
-    array._dtype = handle.dtype
-    array._shape = shape
-    array._strides = strides
-    array._offset = 0
-    array._device = device
+    array.dtype = handle.dtype
+    array.shape = shape
+    array.strides = strides
+    array.offset = 0
+    array.device = device
     array._compact = True
     return array
 
@@ -556,49 +544,49 @@ def elementwise(name: str, *operands: Any) -> NDArray:
 
 
 def _check_device(name: str, a: NDArray, b: NDArray) -> None:
-    if a._device != b._device:
-        raise ValueError(f"{name}: operands on {a._device} and {b._device}; bring one over with .to(device)")
+    if a.device != b.device:
+        raise ValueError(f"{name}: operands on {a.device} and {b.device}; bring one over with .to(device)")
 
 
 def _beside(array: NDArray, values: np.ndarray) -> NDArray:
     """A NumPy array as an operand for `array`: on its device, and with its data type if that is a float."""
-    return NDArray(values, array._device, array._dtype if array._dtype.kind == "f" else values.dtype)
+    return NDArray(values, array.device, array.dtype if array.dtype.kind == "f" else values.dtype)
 
 
 def _map(name: str, a: NDArray) -> NDArray:
     if not isinstance(a, NDArray):
         return NotImplemented
-    if a._dtype.kind != "f":
+    if a.dtype.kind != "f":
         a = a._cast(result_dtype(name, a))
-    mod = a._device.mod
+    mod = a.device.mod
     if a._compact:
-        out = mod.Array(a._handle.size, a._dtype)
+        out = mod.Array(a._handle.size, a.dtype)
         mod.MAPS[name](a._handle, out)
-        return _result(out, a._shape, a._strides, a._device)
-    out = mod.Array(a.size, a._dtype)
+        return _result(out, a.shape, a.strides, a.device)
+    out = mod.Array(a.size, a.dtype)
     if out.size:
-        mod.MAPS[name](a._handle, out, (a._shape, a._strides, a._offset))
-    return _result(out, a._shape, compact_strides(a._shape), a._device)
+        mod.MAPS[name](a._handle, out, (a.shape, a.strides, a.offset))
+    return _result(out, a.shape, compact_strides(a.shape), a.device)
 
 
 def _zip(name: str, a: Any, b: Any) -> NDArray:
     if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
         return _zip_number(name, a, b)
-    if a._device is not b._device:
+    if a.device is not b.device:
         _check_device(name, a, b)
-    if a._dtype is not b._dtype or a._dtype.kind != "f":
+    if a.dtype is not b.dtype or a.dtype.kind != "f":
         dtype = result_dtype(name, a, b)
         a, b = a._cast(dtype), b._cast(dtype)
-    mod = a._device.mod
-    if a._compact and b._compact and a._shape == b._shape:
-        out = mod.Array(a._handle.size, a._dtype)
+    mod = a.device.mod
+    if a._compact and b._compact and a.shape == b.shape:
+        out = mod.Array(a._handle.size, a.dtype)
         mod.ZIPS[name](a._handle, b._handle, out)
-        return _result(out, a._shape, a._strides, a._device)
-    shape, strides, size, a_strides, b_strides = _zip_plan(name, a._shape, a._strides, b._shape, b._strides)
-    out = mod.Array(size, a._dtype)
+        return _result(out, a.shape, a.strides, a.device)
+    shape, strides, size, a_strides, b_strides = _zip_plan(name, a.shape, a.strides, b.shape, b.strides)
+    out = mod.Array(size, a.dtype)
     if size:
-        mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a._offset, b_strides, b._offset))
-    return _result(out, shape, strides, a._device)
+        mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a.offset, b_strides, b.offset))
+    return _result(out, shape, strides, a.device)
 
 
 def _zip_number(name: str, a: Any, b: Any) -> NDArray:
@@ -612,29 +600,29 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
         other = other.item()
     if not isinstance(other, (float, int)):
         return NotImplemented
-    if array._dtype.kind != "f":
+    if array.dtype.kind != "f":
         array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
     array = array.compact()
-    mod = array._device.mod
-    out = mod.Array(array._handle.size, array._dtype)
+    mod = array.device.mod
+    out = mod.Array(array._handle.size, array.dtype)
     if isinstance(a, NDArray):
         mod.ZIPS[name](array._handle, other, out)
     else:
         mod.ZIPS[name](other, array._handle, out)
-    return _result(out, array._shape, array._strides, array._device)
+    return _result(out, array.shape, array.strides, array.device)
 
 
 def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:
-    shape, strides, size, k, layout = _fold_plan(name, a._shape, a._strides, hashable_axes(axis), keepdims)
-    mod = a._device.mod
-    out = mod.Array(size, a._dtype)
+    shape, strides, size, k, layout = _fold_plan(name, a.shape, a.strides, hashable_axes(axis), keepdims)
+    mod = a.device.mod
+    out = mod.Array(size, a.dtype)
     if k and size:
-        mod.REDUCES[row](a._handle, out, k, (*layout, a._offset))
+        mod.REDUCES[row](a._handle, out, k, (*layout, a.offset))
     elif size and row == "add":
         mod.fill(out, 0)
     elif size:
-        raise ValueError(f"{name}: shape {a._shape} has no element along axis {axis} to take the {name} of")
-    return _result(out, shape, strides, a._device)
+        raise ValueError(f"{name}: shape {a.shape} has no element along axis {axis} to take the {name} of")
+    return _result(out, shape, strides, a.device)
 
 
 def _matmul(a: Any, b: Any) -> NDArray:
@@ -644,23 +632,23 @@ def _matmul(a: Any, b: Any) -> NDArray:
         b = _beside(a, b)
     if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
         return NotImplemented
-    if a._device is not b._device:
+    if a.device is not b.device:
         _check_device("matmul", a, b)
-    if a._dtype is not b._dtype:
-        dtype = _supported(np.result_type(a._dtype, b._dtype))
+    if a.dtype is not b.dtype:
+        dtype = _supported(np.result_type(a.dtype, b.dtype))
         a, b = a._cast(dtype), b._cast(dtype)
     shape, strides, size, mnp, batch, a_strides, b_strides = _matmul_plan(
-        a._shape, a._strides, b._shape, b._strides
+        a.shape, a.strides, b.shape, b.strides
     )
-    mod = a._device.mod
-    out = mod.Array(size, a._dtype)
+    mod = a.device.mod
+    out = mod.Array(size, a.dtype)
     if not mnp[1]:
         mod.fill(out, 0)
     elif a._compact and b._compact and not batch:
         mod.matmul(a._handle, b._handle, out, *mnp)
     elif size:
-        mod.matmul(a._handle, b._handle, out, *mnp, (batch, a_strides, a._offset, b_strides, b._offset))
-    return _result(out, shape, strides, a._device)
+        mod.matmul(a._handle, b._handle, out, *mnp, (batch, a_strides, a.offset, b_strides, b.offset))
+    return _result(out, shape, strides, a.device)
 
 
 # What those calls need to know besides data: all of it follows from shapes and strides, and is remembered.

@@ -10,6 +10,7 @@ follows IEEE, as NumPy does.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,12 +50,17 @@ class ScalarFunction:
         return self.name in COMPARISONS
 
 
-def _power(x, y, out=None):
-    # `x ** y` rather than np.power: only the operator has short cuts for the exponents 2, 1/2 and -1.
-    if out is None:
-        return x**y
-    out[...] = x**y
-    return out
+def _copied(function: Callable) -> Callable:
+    """A function of two arrays with the keyword `out`, into which its result is copied."""
+
+    def form(x, y, out=None):
+        result = function(x, y)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    return form
 
 
 def _relu(x, out=None):
@@ -75,16 +81,18 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("subtract", lambda x, y: x - y, np.subtract),
         ScalarFunction("multiply", lambda x, y: x * y, np.multiply),
         ScalarFunction("divide", lambda x, y: x / y, np.divide),
-        ScalarFunction("power", lambda x, y: x**y, _power),
+        # Only the operator has short cuts for the exponents 2, 1/2 and -1; np.power has none.
+        ScalarFunction("power", lambda x, y: x**y, _copied(operator.pow)),
         # The test `x != x` is true of NaN alone, and NaN wins.
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
         ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
-        ScalarFunction("eq", lambda x, y: x == y, np.equal),
-        ScalarFunction("ne", lambda x, y: x != y, np.not_equal),
-        ScalarFunction("lt", lambda x, y: x < y, np.less),
-        ScalarFunction("le", lambda x, y: x <= y, np.less_equal),
-        ScalarFunction("gt", lambda x, y: x > y, np.greater),
-        ScalarFunction("ge", lambda x, y: x >= y, np.greater_equal),
+        # NumPy compares to booleans, and is slow where it must write them into floats itself.
+        ScalarFunction("eq", lambda x, y: x == y, _copied(np.equal)),
+        ScalarFunction("ne", lambda x, y: x != y, _copied(np.not_equal)),
+        ScalarFunction("lt", lambda x, y: x < y, _copied(np.less)),
+        ScalarFunction("le", lambda x, y: x <= y, _copied(np.less_equal)),
+        ScalarFunction("gt", lambda x, y: x > y, _copied(np.greater)),
+        ScalarFunction("ge", lambda x, y: x >= y, _copied(np.greater_equal)),
         ScalarFunction("negate", lambda x: -x, np.negative),
         ScalarFunction("abs", lambda x: abs(x), np.abs),
         ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),

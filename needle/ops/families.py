@@ -41,6 +41,8 @@ def sum_to(a, shape: tuple[int, ...]):
 
 def conform(partial, x):
     """A partial adjoint in the shape and dtype of its operand `x`: broadcasting and type promotion undone."""
+    if partial is None:
+        return None
     if partial.shape != x.shape:
         partial = sum_to(partial, x.shape)
     return partial if partial.dtype == x.dtype or x.dtype.kind != "f" else partial.astype(x.dtype)
@@ -70,12 +72,9 @@ class Elementwise(TensorOp):
 
     def gradient_as_tuple(self, out_grad, node) -> tuple:
         partials = super().gradient_as_tuple(out_grad, node)
-        return tuple(
-            [
-                partial if partial is None else conform(partial, x)
-                for x, partial in zip(node.inputs, partials, strict=True)
-            ]
-        )
+        if len(partials) == 1:  # a single operand is neither broadcast nor promoted
+            return partials
+        return tuple([conform(p, x) for p, x in zip(partials, node.inputs, strict=True)])
 
 
 class ElementwiseScalar(Elementwise):

@@ -8,7 +8,6 @@ product).
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 
@@ -200,7 +199,7 @@ def compare(a, relation: str, b):
     relation : "eq", "ne", "lt", "le", "gt" or "ge"
         =, ≠, <, ≤, > or ≥.
     """
-    return CompareScalar(relation, b)(a) if isinstance(b, Real) else Compare(relation)(a, b)
+    return Compare(relation)(a, b) if isinstance(b, TensorOp.out) else CompareScalar(relation, b)(a)
 
 
 class Negate(Elementwise):

@@ -89,8 +89,6 @@ class ZerosButOne(TensorTupleOp):
 
 def sum_tuples(tuples):
     """The sum of TensorTuples of one length, item by item."""
-    if len(tuples) == 1:
-        return tuples[0]
     specs = tuples[0].specs
     items: list[list] = [[] for _ in specs]
     for value in tuples:
