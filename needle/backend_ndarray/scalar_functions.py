@@ -81,7 +81,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("subtract", lambda x, y: x - y, np.subtract),
         ScalarFunction("multiply", lambda x, y: x * y, np.multiply),
         ScalarFunction("divide", lambda x, y: x / y, np.divide),
-        # Only the operator has short cuts for the exponents 2, 1/2 and -1; np.power has none.
+        # The operator has short cuts for the exponents 2, 1/2 and -1 that np.power lacks.
         ScalarFunction("power", lambda x, y: x**y, _copied(operator.pow)),
         # The test `x != x` is true of NaN alone, and NaN wins.
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
@@ -113,6 +113,10 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 }
 
 
+#: The functions that a reduction may fold with, associative and commutative ones, and what it is called then.
+REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+
+
 def kernel_names(maps: dict, zips: dict, reductions: dict) -> dict[str, Callable]:
     """The names under which a backend module offers its kernels, as in the CMU 10-414/714 course.
 
@@ -124,18 +128,10 @@ def kernel_names(maps: dict, zips: dict, reductions: dict) -> dict[str, Callable
     Returns
     -------
     dict
-        ``ewise_exp``, ``ewise_add``, ``scalar_add`` …, and ``reduce_sum``, ``reduce_max`` …
+        ``ewise_exp``, ``ewise_add``, ``scalar_add``, ``scalar_mul``, ``reduce_sum`` and so on.
     """
     short = {"multiply": "mul", "divide": "div"}
-    folded = {"add": "sum", "maximum": "max", "multiply": "prod", "minimum": "min"}
-    names = {f"ewise_{name}": kernel for name, kernel in (maps | zips).items()}
-    names |= {f"scalar_{name}": kernel for name, kernel in zips.items()}
-    names |= {
-        f"{kind}_{short[name]}": names[f"{kind}_{name}"] for name in short for kind in ("ewise", "scalar")
-    }
-    names |= {f"reduce_{folded[name]}": kernel for name, kernel in reductions.items()}
+    names = {f"ewise_{short.get(name, name)}": kernel for name, kernel in (maps | zips).items()}
+    names |= {f"scalar_{short.get(name, name)}": kernel for name, kernel in zips.items()}
+    names |= {f"reduce_{REDUCTIONS[name]}": kernel for name, kernel in reductions.items()}
     return names
-
-
-#: The functions that a reduction may fold with: associative and commutative ones.
-REDUCTIONS = ("add", "multiply", "maximum", "minimum")
