@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,19 +82,22 @@ class Value:
         The operands of `op`; empty for a leaf.
     requires_grad : bool
         Whether gradients flow to it.
+    grad : Value or None
+        Set by `backward`: the derivative of the output with respect to this node; None before.
     """
 
     op: Op | None = None
     inputs: Sequence[Value] = ()
     num_outputs = 1
     requires_grad = False
+    grad: Any = None
 
     # What this node stands for: an array (of a TensorTuple: a tuple of arrays), or the Cell that computes it.
-    _data = None
+    _data: Any = None
     # What the inputs stood for when this node was built. A later write to an input does not change it.
     _operands: Sequence = ()
     # What `op` had computed, where a write to this node has taken its place.
-    _overwritten = None
+    _overwritten: Any = None
 
     def __new__(cls, *args, **kwargs):
         global TENSOR_COUNTER
@@ -159,10 +162,11 @@ class Value:
                 if type(x) is Cell:
                     arrays = [x.realize() if type(x) is Cell else x for x in arrays]
                     break
+            op: Any = self.op
             try:
-                data = self._data = self.op.compute(*arrays)
+                data = self._data = op.compute(*arrays)
             except Exception as error:
-                raise _explained(error, self.op, self.inputs, arrays) from None
+                raise _explained(error, op, self.inputs, arrays) from None
         elif type(data) is Cell:
             data = self._data = data.realize()
         return data
@@ -229,8 +233,7 @@ def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
 
 
 def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:
-    """What to raise where `op` failed: what `infer` says of the operands, else `error`. It carries `op`
-    and `inputs`."""
+    """What to raise where `op` failed: `error`, or what `infer` says of the operands; with `op` and `inputs`."""
     try:
         op.infer(*arrays)
     except Exception as clearer:
@@ -264,7 +267,7 @@ class TensorTuple(Value):
     def __iter__(self):
         return iter(self.tuple())
 
-    def tuple(self) -> tuple[Tensor, ...]:
+    def tuple(self) -> Sequence[Tensor]:
         """The Tensors, one by one."""
         return tuple([self[i] for i in range(len(self))])
 
@@ -279,7 +282,7 @@ class TensorTuple(Value):
         """The same values as constants, without history."""
         return TensorTuple.make_const(self)
 
-    def numpy(self) -> tuple[np.ndarray, ...]:
+    def numpy(self) -> Sequence[np.ndarray]:
         """The values, as a tuple of NumPy arrays (copies)."""
         return tuple([to_numpy(array) for array in self.realize_cached_data()])
 
@@ -301,14 +304,7 @@ class Tensor(Value):
         (under ``NEEDLE_BACKEND=np``: whatever NumPy makes of `array`).
     requires_grad : bool
         Whether gradients flow to it. Default: True.
-
-    Attributes
-    ----------
-    grad : Tensor or None
-        Set by `backward`: the derivative of the output with respect to this Tensor; None before.
     """
-
-    grad: Tensor | None = None
 
     # NumPy's operators step back, so that ``ndarray + tensor`` is a Tensor and not an array of Tensors.
     __array_ufunc__ = None
@@ -615,14 +611,10 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
         One per input, of its shape, connected to the graph (constants under `no_grad`). Zeros where
         `output` does not depend on the input.
     """
-    wanted = dict.fromkeys(inputs)
-    for node, _, total in adjoints(output, out_grad):
-        if node in wanted:
-            wanted[node] = total
+    wanted = set(inputs)
+    found: dict[Value, Any] = {node: total for node, _, total in adjoints(output, out_grad) if node in wanted}
     return [
-        Tensor.make_const(full(x.shape, 0, dtype=x.dtype, device=x.device))
-        if wanted[x] is None
-        else wanted[x]
+        found[x] if x in found else Tensor.make_const(full(x.shape, 0, dtype=x.dtype, device=x.device))
         for x in inputs
     ]
 

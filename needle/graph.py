@@ -5,7 +5,7 @@ Nothing here knows a concrete operator or the Tensor class; both are built on to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 
@@ -110,11 +110,11 @@ class Cell:
 
     __slots__ = ("data", "op", "operands", "spec")
 
-    def __init__(self, op: Op, operands: list, spec):
-        self.op = op
-        self.operands = operands
+    def __init__(self, op: Op, operands: Sequence, spec: Any):
+        self.op: Op | None = op
+        self.operands: Sequence | None = operands
         self.spec = spec
-        self.data = None
+        self.data: Any = None
 
     @property
     def shape(self):
@@ -134,7 +134,9 @@ class Cell:
         while stack:
             cell = stack[-1]
             op, operands = cell.op, cell.operands
-            if operands is None:  # computed by now; the data is set before the operands are let go
+            if (
+                op is None or operands is None
+            ):  # computed by now; the data is set before the operands are let go
                 stack.pop()
                 continue
             waiting = [x for x in operands if type(x) is Cell and x.operands is not None]

@@ -110,6 +110,7 @@ class BackendDevice(Device):
     """
 
     array_type: Any  # NDArray: ndarray.py, which is built upon this module, sets it
+    mod: ModuleType  # set when it is first asked for
 
     def __init__(self, name: str, mod: ModuleType | str | None, reason: str = "It has no kernels."):
         super().__init__(name)

@@ -613,11 +613,12 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
 
 
 def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:
-    shape, strides, size, k, layout = _fold_plan(name, a.shape, a.strides, hashable_axes(axis), keepdims)
+    plan = _fold_plan(name, a.shape, a.strides, hashable_axes(axis), keepdims)
+    shape, strides, size, k, last, layout = plan
     mod = a.device.mod
     out = mod.Array(size, a.dtype)
     if k and size:
-        mod.REDUCES[row](a._handle, out, k, (*layout, a.offset))
+        mod.REDUCES[row](a._handle, out, k, None if last and a._compact else (*layout, a.offset))
     elif size and row == "add":
         mod.fill(out, 0)
     elif size:
@@ -665,12 +666,13 @@ def _zip_plan(name: str, a_shape: Shape, a_strides: Shape, b_shape: Shape, b_str
 
 @lru_cache(maxsize=4096)
 def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
-    """A reduction's shape, strides and size, how many elements become one, and the layout."""
-    axes = normal_axes(name, axis, len(shape))
+    """A reduction's shape, strides, size; how many elements become one, whether of the last axes; the layout."""
+    axes = tuple(sorted(normal_axes(name, axis, len(shape))))
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     layout = tuple(tuple(lengths[i] for i in some) for some in (kept, axes) for lengths in (shape, strides))
     out_shape = reduced_shape(name, shape, axis, keepdims)
-    return out_shape, compact_strides(out_shape), math.prod(out_shape), math.prod(layout[2]), layout
+    last = kept + axes == tuple(range(len(shape)))
+    return out_shape, compact_strides(out_shape), math.prod(out_shape), math.prod(layout[2]), last, layout
 
 
 @lru_cache(maxsize=4096)

@@ -133,8 +133,8 @@ def zip(row: ScalarFunction) -> Callable:
 
     def kernel(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
-            x = a.buffer if isinstance(a, Array) else quiet.run(np.array, a, out.dtype)
-            y = b.buffer if isinstance(b, Array) else quiet.run(np.array, b, out.dtype)
+            x = a.buffer if isinstance(a, Array) else a
+            y = b.buffer if isinstance(b, Array) else b
             quiet.run(function, x, y, out=out.buffer)
         else:
             shape, a_strides, a_offset, b_strides, b_offset = layout

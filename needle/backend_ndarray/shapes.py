@@ -173,11 +173,12 @@ def result_dtype(name: str, *operands: Any) -> np.dtype:
     TypeError
         If the function is not defined for these types.
     """
-    return _result_dtype(name, *[getattr(x, "dtype", None) or type(x) for x in operands])
+    types: list[Any] = [getattr(x, "dtype", None) or type(x) for x in operands]
+    return _result_dtype(name, *types)
 
 
 @lru_cache(maxsize=4096)
-def _result_dtype(name: str, *types: np.dtype | type) -> np.dtype:
+def _result_dtype(name: str, *types: Any) -> np.dtype:
     samples = [np.ones(1, kind) if isinstance(kind, np.dtype) else kind(1) for kind in types]
     row = SCALAR_FUNCTIONS[name]
     try:

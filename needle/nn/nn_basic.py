@@ -85,7 +85,7 @@ def _walk(root: Module) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, dict):
             items = list(value.items())
         elif isinstance(value, (list, tuple)):
-            items = list(enumerate(value))
+            items = [(str(i), item) for i, item in enumerate(value)]
         else:
             continue
         prefix = f"{path}." if path else ""

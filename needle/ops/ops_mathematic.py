@@ -313,7 +313,7 @@ class Permute(Movement):
 
     def gradient(self, out_grad, node):
         order = permuted_order("permute", self.axes, out_grad.shape)
-        return out_grad.permute(sorted(range(len(order)), key=order.__getitem__))
+        return out_grad.permute(tuple(sorted(range(len(order)), key=order.__getitem__)))
 
 
 def permute(a, axes):
@@ -342,7 +342,7 @@ class Transpose(Movement):
         return tuple([shape[i] for i in self.order(len(shape))])
 
     def compute(self, a):
-        return array_permute(a, self.order(len(a.shape)))
+        return array_permute(a, tuple(self.order(len(a.shape))))
 
     def gradient(self, out_grad, node):
         return out_grad.transpose(self.axes)
