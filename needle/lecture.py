@@ -95,7 +95,7 @@ def check(exercise: Callable[..., Any], *cases: Case, tolerance: float = 1e-4) -
             headline = f"{call} is not right yet (case {number} of {len(cases)})."
             report += [_line("got", _show(got, names)), _line("so", difference), *hint]
             raise WrongAnswer("\n".join([headline, *report]))
-    print(f"{name}: right, in {'its one case' if len(cases) == 1 else f'all {len(cases)} cases'}.")
+    print(f"{name}: right, {len(cases)} of {len(cases)} cases.")
 
 
 def _untried(answer: Any) -> bool:
@@ -109,7 +109,7 @@ def _difference(expected: Any, got: Any, tolerance: float) -> str:
         return f"a {_kind(expected)} was expected, a {_kind(got)} came{missing_return}"
     if isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
-            return f"{len(expected)} items were expected, {len(got)} came"
+            return f"length {len(expected)} was expected, length {len(got)} came"
         for position, pair in enumerate(zip(expected, got, strict=True)):
             if difference := _difference(*pair, tolerance):
                 return f"item {position} differs: {difference}"

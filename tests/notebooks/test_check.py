@@ -42,7 +42,7 @@ def test_an_answer_left_half_open_is_untried_too(capsys):
 def test_a_right_answer_says_in_how_many_cases(capsys):
     check(double, case(3, expect=6), case(x, expect=ndl.Tensor([2.0, 4.0])))
     check(double, case("ab", expect="abab"))
-    assert capsys.readouterr().out == "double: right, in all 2 cases.\ndouble: right, in its one case.\n"
+    assert capsys.readouterr().out == "double: right, 2 of 2 cases.\ndouble: right, 1 of 1 cases.\n"
 
 
 def test_a_wrong_answer_says_the_input_the_expected_and_the_given_answer_and_the_hint():
@@ -69,7 +69,7 @@ def test_a_named_tensor_is_called_by_its_name_and_shown():
     [
         (np.ones((2, 3)), np.ones((3, 2)), "shape (2, 3) was expected, shape (3, 2) came"),
         (np.eye(2), np.ones((2, 2)), "at index (0, 1), 1.0 is not 0.0"),
-        ([x, y], [x], "2 items were expected, 1 came"),
+        ([x, y], [x], "length 2 was expected, length 1 came"),
         ([x, y], [y, x], "item 0 differs: at index 0, 3.0 is not 1.0"),
         (x, x.numpy(), "a Tensor was expected, a ndarray came"),
         (x, None, "is a `return` missing?"),
@@ -90,7 +90,7 @@ def test_the_tolerance_can_be_chosen(capsys):
 def test_equal_answers_of_other_python_types_are_right(capsys):
     check(lambda: (1, np.float32(2.0)), case(expect=[1.0, 2]))
     check(lambda: float("nan"), case(expect=np.nan))
-    assert capsys.readouterr().out == "<lambda>: right, in its one case.\n" * 2
+    assert capsys.readouterr().out == "<lambda>: right, 1 of 1 cases.\n" * 2
 
 
 def test_an_exception_of_the_reader_passes_through_after_the_input_is_named(capsys):

@@ -125,10 +125,12 @@ def solved(notebook, kernel, editions) -> Iterator[Run]:
 
 def text_of(cell: NotebookNode) -> str:
     """All that a cell printed or showed, drawings included, without colours."""
-    parts = []
-    for output in cell.get("outputs", []):
-        parts += [output.get("text", ""), *output.get("data", {}).values(), *output.get("traceback", [])]
-    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(map(str, parts)))
+    shown = ""
+    for output in cell.get("outputs", []):  # what a cell prints may come in several pieces
+        shown += output.get("text", "") + "\n".join(
+            [*output.get("data", {}).values(), *output.get("traceback", [])]
+        )
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
 def errors(run: Run) -> list[str]:
@@ -155,9 +157,7 @@ def test_an_untried_exercise_says_so(untried, editions):
 
 def test_every_solution_passes_its_check(solved, notebook, editions):
     for exercise in editions.exercises(notebook):
-        assert re.search(
-            r": right, in (its one case|all \d+ cases)\.\n$", text_of(solved.notebook.cells[exercise.check])
-        )
+        assert re.search(r": right, (\d) of \1 cases\.\n$", text_of(solved.notebook.cells[exercise.check]))
 
 
 def test_two_runs_show_the_same_and_depend_on_no_exercise(untried, solved, editions):
