@@ -233,7 +233,7 @@ def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
 
 
 def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:
-    """What to raise where `op` failed: `error`, or what `infer` says of the operands; with `op` and `inputs`."""
+    """What to raise where `op` failed: what `infer` says of the operands, or `error`, with op and inputs."""
     try:
         op.infer(*arrays)
     except Exception as clearer:

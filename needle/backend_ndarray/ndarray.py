@@ -594,12 +594,13 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
     array, other = (a, b) if isinstance(a, NDArray) else (b, a)
     if not isinstance(array, NDArray):
         return NotImplemented
-    if isinstance(other, np.ndarray):
-        return _zip(name, a, _beside(a, b)) if array is a else _zip(name, _beside(b, a), b)
-    if isinstance(other, np.generic):
-        other = other.item()
-    if not isinstance(other, (float, int)):
-        return NotImplemented
+    if type(other) is not float and type(other) is not int:
+        if isinstance(other, np.ndarray):
+            return _zip(name, a, _beside(a, b)) if array is a else _zip(name, _beside(b, a), b)
+        if isinstance(other, np.generic):
+            other = other.item()
+        if not isinstance(other, (float, int)):
+            return NotImplemented
     if array.dtype.kind != "f":
         array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
     array = array.compact()
