@@ -667,7 +667,7 @@ def _zip_plan(name: str, a_shape: Shape, a_strides: Shape, b_shape: Shape, b_str
 
 @lru_cache(maxsize=4096)
 def _fold_plan(name: str, shape: Shape, strides: Shape, axis: Axes, keepdims: bool) -> tuple:
-    """A reduction's shape, strides, size; how many elements become one, whether of the last axes; the layout."""
+    """A reduction's shape, strides, size; how many become one, and if along the last axes; the layout."""
     axes = tuple(sorted(normal_axes(name, axis, len(shape))))
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     layout = tuple(tuple(lengths[i] for i in some) for some in (kept, axes) for lengths in (shape, strides))
