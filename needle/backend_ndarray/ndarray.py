@@ -192,7 +192,7 @@ class NDArray:
         return _result(out, self.shape, compact_strides(self.shape), self.device)
 
     def _cast(self, dtype: np.dtype) -> NDArray:
-        return self if self.dtype == dtype else self._copy(dtype)
+        return self if self.dtype == dtype else self._copy(_supported(dtype))
 
     def fill(self, value: float) -> None:
         """Write `value` everywhere."""
