@@ -102,11 +102,19 @@ class Movement(TensorOp):
 class Reduction(TensorOp):
     """One number out of many, along `axes`: None (all), an int or a tuple; they vanish from the shape."""
 
+    needs_elements = True  # False: there is a result of no elements too, as the sum 0
+
     def __init__(self, axes: int | tuple[int, ...] | None = None):
         self.axes = hashable_axes(axes)
 
     def infer(self, a):
-        return Spec(self.out_shape(a.shape), self.out_dtype(a), a.device)
+        shape = self.out_shape(a.shape)
+        if self.needs_elements and 0 in a.shape and 0 not in shape:
+            name = type(self).__name__.lower()
+            raise ValueError(
+                f"{name}: shape {a.shape} has no element along axes {self.axes} to take the {name} of"
+            )
+        return Spec(shape, self.out_dtype(a), a.device)
 
     def out_shape(self, shape: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
         """`shape` without the reduced axes, or with length 1 there."""

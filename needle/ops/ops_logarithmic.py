@@ -14,10 +14,12 @@ from .ops_mathematic import exp
 
 def shifted(a, axes):
     """``a - top`` and ``top``, the maximum of the array `a` along `axes`, which are kept with size 1."""
+    if a.dtype.kind != "f":
+        a = a.astype(result_dtype("exp", a))  # unsigned integers have no negative differences
     top = a.max(axis=axes, keepdims=True)
-    if top.dtype.kind == "f":  # inf - inf is not a number, so the shift stays finite
-        limit = float(np.finfo(top.dtype).max)
-        top = elementwise("minimum", elementwise("maximum", top, -limit), limit)
+    # inf - inf is not a number, so the shift stays finite.
+    limit = float(np.finfo(top.dtype).max)
+    top = elementwise("minimum", elementwise("maximum", top, -limit), limit)
     return elementwise("subtract", a, top), top
 
 

@@ -399,11 +399,13 @@ def broadcast_to(a, shape):
 class Summation(Reduction):
     """A sum along axes; the gradient is copied along them."""
 
+    needs_elements = False
+
     def out_dtype(self, a):
-        return np.empty(0, a.dtype).sum().dtype
+        return a.dtype if a.dtype.kind == "f" else np.dtype("int64")
 
     def compute(self, a):
-        return a.sum(axis=self.axes)
+        return (a if a.dtype.kind == "f" else a.astype("int64")).sum(axis=self.axes)
 
     def gradient(self, out_grad, node):
         return self.spread(out_grad, node.inputs[0].shape)

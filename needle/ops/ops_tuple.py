@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import add
 
+from ..backend_ndarray.shapes import result_dtype
 from ..backend_selection import device_of, elementwise, full
 from ..graph import Spec, TensorOp, TensorTupleOp
 
@@ -111,7 +112,7 @@ class FusedAddScalars(TensorTupleOp):
         self.c1 = c1
 
     def infer(self, a):
-        return spec_of(a), spec_of(a)
+        return tuple([Spec(a.shape, result_dtype("add", a, c), a.device) for c in (self.c0, self.c1)])
 
     def compute(self, a):
         return elementwise("add", a, self.c0), elementwise("add", a, self.c1)
