@@ -330,7 +330,11 @@ def test_a_difference_is_a_sum_with_the_negative():
 # Integers: the result's dtype is known before it is computed
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float32", "float64"])
+# NumPy itself computes exp and its like of the smallest integers in half precision.
+NARROW = ["bool", "uint8"] if ndl.BACKEND == "nd" else []
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize(
     "f",
     [
@@ -418,17 +422,22 @@ MISFITS = {
     "mean": (lambda a, b: a.mean(5), ["5", "-2"]),
     "logsumexp": (lambda a, b: ndl.logsumexp(a, 2), ["logsumexp", "2", "-2"]),
     "softmax": (lambda a, b: ndl.softmax(a, 2), ["softmax", "2", "-2"]),
-    "logsoftmax": (lambda a, b: ndl.logsoftmax(a.sum()), ["logsoftmax", "-1", "0"]),
     "a deeper one": (lambda a, b: ndl.relu(a * 2) @ b, ["matmul", "(2, 3) @ (2, 3)", "b.transpose()"]),
 }
 
 
 @pytest.mark.parametrize(("f", "words"), MISFITS.values(), ids=MISFITS)
 def test_a_misfit_raises_where_it_is_written(f, words, mode):
-    with pytest.raises(ValueError, match="[a-z]") as caught:
+    with pytest.raises(ValueError, match=r"\w") as caught:
         f(Tensor(A), Tensor(A))
     for word in words:
         assert word in str(caught.value).lower()
+
+
+@nd_only  # NumPy takes a number for a vector here
+def test_logsoftmax_of_a_number(mode):
+    with pytest.raises(ValueError, match="logsoftmax: .*-1"):
+        ndl.logsoftmax(Tensor(1.0))
 
 
 def test_the_exception_carries_the_operator_and_its_inputs(mode):
