@@ -90,6 +90,7 @@ def _draw() -> None:
         RATES if rate in RATES else [*RATES, rate],
         key="learning_rate",
         accept_new_options=True,
+        filter_mode="prefix",  # what is typed is meant as it is
         help="Choose one or type your own. It changes at once, without starting again.",
         **keep,
     )

@@ -22,7 +22,11 @@ KINDS = {
 _STYLE = """
 <style>
 .needle-graph {
-  background: white; border: 1px solid rgba(128, 136, 150, .35); border-radius: 10px; max-height: 720px; overflow: auto;
+  background: white;
+  border: 1px solid rgba(128, 136, 150, .35);
+  border-radius: 10px;
+  max-height: 720px;
+  overflow: auto;
 }
 .needle-graph img { display: block; max-width: none; }
 </style>

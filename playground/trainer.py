@@ -254,7 +254,7 @@ class Trainer:
         self.history.add(self.epochs, train_loss, test_loss)
         if train_error and np.all(np.abs(outputs[:split]) == 1):
             self.trouble = (
-                f"Training is stuck since epoch {self.epochs}: the output is exactly −1 or +1 at every point, "
+                f"Training is stuck since epoch {self.epochs}: every output is exactly −1 or +1, "
                 f"so all gradients are 0. {way_out}"
             )
 

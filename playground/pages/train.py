@@ -33,6 +33,7 @@ def page() -> None:
         state.trainer = Trainer(settings)
     trainer = state.trainer
     playing = state.playing and settings is not None
+    ready = settings is not None and not trainer.trouble
 
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header("Playground", anchor=False, width="content")
@@ -44,10 +45,15 @@ def page() -> None:
                 key="play",
                 on_click=_play,
                 args=(not playing,),
-                disabled=bool(trainer.trouble) or settings is None,
+                disabled=not ready,
             )
             st.button(
-                "Step", icon=":material/skip_next:", key="step", on_click=_step, help="Learn for one epoch"
+                "Step",
+                icon=":material/skip_next:",
+                key="step",
+                on_click=_step,
+                disabled=not ready,
+                help="Learn for one epoch",
             )
             st.button("Reset", icon=":material/replay:", key="reset", on_click=_reset, help="Begin again")
     for message in [*problems, trainer.trouble]:

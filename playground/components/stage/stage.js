@@ -60,7 +60,9 @@ class Stage {
     this.canvases = Object.fromEntries(
       ["plane", "network", "loss"].map((name) => [name, this.find("canvas", name)]));
 
-    this.resized = new ResizeObserver(() => this.repaint());
+    this.repaintLater = () => this.repaint();
+    document.fonts.addEventListener("loadingdone", this.repaintLater); // canvases do not wait for their letters
+    this.resized = new ResizeObserver(this.repaintLater);
     for (const [name, canvas] of Object.entries(this.canvases)) {
       this.resized.observe(canvas);
       canvas.onpointermove = (event) => this.point(name, [event.offsetX, event.offsetY]);
@@ -78,6 +80,7 @@ class Stage {
 
   close() {
     this.resized.disconnect();
+    document.fonts.removeEventListener("loadingdone", this.repaintLater);
     cancelAnimationFrame(this.pending);
   }
 
