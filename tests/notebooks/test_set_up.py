@@ -96,7 +96,7 @@ def test_where_the_package_is_the_cell_does_nothing(colab, set_up_cell):
 
 
 @pytest.mark.parametrize("kind", ["package", pytest.param("module", marks=pytest.mark.slow)])
-def test_another_needle_that_is_installed_is_not_taken_for_ours(environment, from_wheel, kind):
+def test_another_needle_that_is_installed_is_not_taken_for_ours(environment, set_up_cell, wheel, kind):
     other = environment.packages / ("needle.py" if kind == "module" else "needle/__init__.py")
     other.parent.mkdir(exist_ok=True)
     other.write_text("thread = 'cotton'\n")
@@ -105,7 +105,8 @@ def test_another_needle_that_is_installed_is_not_taken_for_ours(environment, fro
     (record / "METADATA").write_text("Metadata-Version: 2.1\nName: needle\nVersion: 3.1\n")
     assert environment.run("import needle; print(needle.thread)").stdout == "cotton\n"
 
-    done = environment.run(COLAB + from_wheel + WHERE)
+    by_path = set_address(set_up_cell, str(wheel))
+    done = environment.run(COLAB + by_path + WHERE)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.splitlines()[-1]) == environment.packages / "needle" / "__init__.py"
 
