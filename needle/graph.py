@@ -30,6 +30,10 @@ class Op:
     def __call__(self, *args):
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        attributes = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({attributes})"
+
     def infer(self, *inputs):
         """Shape, dtype and device of the result, from the inputs' alone.
 
