@@ -160,7 +160,8 @@ def reduce(row: ScalarFunction) -> Callable:
             kept, kept_strides, folded, folded_strides, offset = layout
             x = _view(a, kept + folded, kept_strides + folded_strides, offset)
             axes = -1 if len(folded) == 1 else tuple(range(len(kept), x.ndim))
-            quiet.run(function, x, axes, None, out.buffer.reshape(kept))
+            # Written into `out` at once, NumPy 2.0's maximum of what is walked backwards is wrong.
+            out.buffer[...] = quiet.run(function, x, axes).reshape(-1)
 
     return kernel
 
