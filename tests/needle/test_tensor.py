@@ -436,7 +436,7 @@ def test_a_misfit_raises_where_it_is_written(f, words, mode):
 
 @nd_only  # NumPy takes a number for a vector here
 def test_logsoftmax_of_a_number(mode):
-    with pytest.raises(ValueError, match="logsoftmax: .*-1"):
+    with pytest.raises(ValueError, match=r"logsoftmax: .*-1"):
         ndl.logsoftmax(Tensor(1.0))
 
 
