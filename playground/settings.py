@@ -93,10 +93,9 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         problems = {
-            field.name: problem
-            for field in dataclasses.fields(self)
-            if (problem := _CHECKS[field.name](field.name, getattr(self, field.name)))
+            name: _expected(name, value) for name, value in values.items() if not _usable(name, value)
         }
         if problems:
             raise SettingsError(problems)
@@ -115,18 +114,18 @@ class Settings:
         values: dict[str, Any] = {}
         problems: dict[str, str] = {}
         for name, read in _READERS.items():
-            if name in texts:
-                try:
-                    values[name] = read(texts[name])
-                except ValueError:
+            if name not in texts:
+                continue
+            try:
+                values[name] = read(texts[name])
+            except ValueError:
+                problems[name] = _expected(name, texts[name])
+            else:
+                if not _usable(name, values[name]):
                     problems[name] = _expected(name, texts[name])
-        try:
-            settings = cls(**values)
-        except SettingsError as error:
-            raise SettingsError({**problems, **error.problems}) from None
         if problems:
             raise SettingsError(problems)
-        return settings
+        return cls(**values)
 
     def to_text(self) -> dict[str, str]:
         """The fields that differ from their defaults, as `from_text` reads them."""
@@ -137,15 +136,29 @@ class Settings:
         }
 
 
-def _text(value: Any) -> str:
-    return "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
+_CHOICES = {"dataset": toy.DATASETS, "activation": ACTIVATIONS, "optimiser": OPTIMISERS}
+
+
+def _usable(name: str, value: Any) -> bool:
+    if name in _CHOICES:
+        return isinstance(value, str) and value in _CHOICES[name]
+    if name == "hidden":
+        layers = isinstance(value, tuple) and len(value) <= MAX_LAYERS
+        return layers and all(_within(LIMITS[name], width) for width in value)
+    return _within(LIMITS[name], value)
+
+
+def _within(limits: tuple[float, float], value: Any) -> bool:
+    low, high = limits
+    kind = numbers.Integral if isinstance(low, int) else numbers.Real
+    return isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
 
 
 def _expected(name: str, got: Any) -> str:
     """The sentence that says what a field can be, and what came instead."""
     label = _LABELS.get(name, name.replace("_", " "))
-    shown = _text(got)
-    shown = f'"{shown if len(shown) <= 30 else shown[:29] + "…"}"'
+    text = _text(got)
+    shown = f'"{text if len(text) <= 30 else text[:29] + "…"}"'
     if name in _CHOICES:
         return f"The {label} must be one of {', '.join(_CHOICES[name])}, not {shown}."
     low, high = LIMITS[name]
@@ -154,37 +167,18 @@ def _expected(name: str, got: Any) -> str:
             f"The {label} must be at most {MAX_LAYERS} whole numbers from {low} to {high}, "
             f"such as 4-2, not {shown}."
         )
-    kind = "whole number" if isinstance(low, int) else "number"
-    return f"The {label} must be a {kind} from {low:,} to {high:,}, not {shown}."
+    if isinstance(low, int):
+        return f"The {label} must be a whole number from {low:,} to {high:,}, not {shown}."
+    return f"The {label} must be a number from {low:g} to {high:g}, not {shown}."
 
 
-def _check_choice(name: str, value: Any) -> str | None:
-    return None if isinstance(value, str) and value in _CHOICES[name] else _expected(name, value)
-
-
-def _check_number(name: str, value: Any) -> str | None:
-    low, high = LIMITS[name]
-    kind = numbers.Integral if isinstance(low, int) else numbers.Real
-    usable = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
-    return None if usable else _expected(name, value)
-
-
-def _check_hidden(name: str, value: Any) -> str | None:
-    usable = (
-        isinstance(value, tuple)
-        and len(value) <= MAX_LAYERS
-        and all(_check_number(name, width) is None for width in value)
-    )
-    return None if usable else _expected(name, value)
+def _text(value: Any) -> str:
+    return "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _read_hidden(text: str) -> tuple[int, ...]:
     return tuple(int(width) for width in re.split(r"[\s,;×–-]+", text.strip())) if text.strip() else ()
 
-
-_CHOICES = {"dataset": toy.DATASETS, "activation": ACTIVATIONS, "optimiser": OPTIMISERS}
-_CHECKS = dict.fromkeys(_CHOICES, _check_choice) | dict.fromkeys(LIMITS, _check_number)
-_CHECKS["hidden"] = _check_hidden
 
 _READERS = {
     field.name: {"str": str, "int": int, "float": float}.get(str(field.type), _read_hidden)

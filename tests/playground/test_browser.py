@@ -157,7 +157,7 @@ def test_a_learning_rate_that_cannot_be_used_gets_a_message(page, address, typed
     rate = page.get_by_role("combobox", name="Learning rate")
     rate.fill(typed)
     rate.press("Enter")
-    page.get_by_text(f'The learning rate must be a number from 1e-06 to 100.0, not "{typed}".').wait_for()
+    page.get_by_text(f'The learning rate must be a number from 1e-06 to 100, not "{typed}".').wait_for()
     assert button(page, "Play").is_disabled()
 
 
