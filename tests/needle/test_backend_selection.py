@@ -118,8 +118,11 @@ for dtype in ("float64", "int64", "uint8", "float32"):
 print(b.cpu_numpy().enabled(), b.cuda().enabled())
 """
     assert run(code, "np").stdout == "False False\n"
-    default = needle.backend_selection.array_from_numpy([1.0], None, needle.backend_selection.cpu())
-    assert default.dtype == "float32"
+
+
+def test_our_arrays_are_float32_where_nothing_else_is_asked_for():
+    code = "import needle.backend_selection as b; print(b.array_from_numpy([1.0], None, b.cpu()).dtype)"
+    assert run(code, "nd").stdout == "float32\n"
 
 
 def test_an_unknown_library_is_named():
