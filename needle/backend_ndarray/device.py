@@ -70,9 +70,12 @@ class Device:
         i : int, list or array of whole numbers
             The class of each row, in ``0 .. n - 1``.
         """
-        classes = np.asarray(i).astype("int64")
-        if classes.size and not 0 <= classes.min() <= classes.max() < n:
-            raise IndexError(f"one_hot: classes must lie in 0..{n - 1}, got {classes.min()}..{classes.max()}")
+        given = np.asarray(i)
+        classes = given.astype("int64")
+        if given.size and not (given.min() >= 0 and given.max() < n and (given == classes).all()):
+            raise IndexError(
+                f"one_hot: classes must lie in 0..{n - 1} and be whole, got {given.min()}..{given.max()}"
+            )
         rows = np.zeros((*classes.shape, n), dtype)
         np.put_along_axis(rows, classes[..., None], 1, axis=-1)
         return self.array(rows, dtype)
