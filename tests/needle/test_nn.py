@@ -1,0 +1,306 @@
+"""Modules: the tree they form, their parameters, and each layer against torch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn
+from needle.autograd import Tensor
+
+DEVICES = [d for d in ndl.all_devices() if d.enabled()]
+
+
+class Block(nn.Module):
+    """Parameters and modules in all the places where they may be."""
+
+    def __init__(self):
+        self.last = nn.Parameter([9.0])
+        self.first = nn.Linear(2, 3)
+        self.parts = [nn.Linear(3, 3, bias=False), (nn.ReLU(), nn.Parameter([1.0]))]
+        self.named = {"a": nn.Parameter([2.0]), "b": {"deep": nn.Linear(1, 1, bias=False)}}
+        self.plain = Tensor([3.0])
+        self.size = 5
+        self.nothing = None
+        self.text = "weight"
+
+    def forward(self, x, scale=1):
+        return self.first(x) * scale
+
+
+# The tree
+
+
+def test_parameters_come_in_the_order_of_their_attributes():
+    block = Block()
+    expected = [
+        block.last,
+        block.first.weight,
+        block.first.bias,
+        block.parts[0].weight,
+        block.parts[1][1],
+        block.named["a"],
+        block.named["b"]["deep"].weight,
+    ]
+    assert isinstance(block.parameters(), list)
+    assert block.parameters() == expected
+    assert block.parameters() == expected
+
+
+def test_parameters_are_named_by_their_paths():
+    block = Block()
+    named = list(block.named_parameters())
+    assert [name for name, _ in named] == [
+        "last",
+        "first.weight",
+        "first.bias",
+        "parts.0.weight",
+        "parts.1.1",
+        "named.a",
+        "named.b.deep.weight",
+    ]
+    assert [p for _, p in named] == block.parameters()
+    model = nn.Sequential(nn.Linear(1, 2), nn.Sequential(nn.Tanh(), nn.Linear(2, 1, bias=False)))
+    names = [name for name, _ in model.named_parameters()]
+    assert names == ["modules.0.weight", "modules.0.bias", "modules.1.modules.1.weight"]
+
+
+def test_tensors_are_no_parameters():
+    block = Block()
+    assert block.plain not in block.parameters()
+    block.plain = nn.Parameter(block.plain)
+    assert block.plain in block.parameters()
+
+
+def test_shared_parameters_and_modules_come_once():
+    shared = nn.Linear(2, 2)
+    model = nn.Sequential(shared, nn.ReLU(), shared)
+    assert model.parameters() == [shared.weight, shared.bias]
+    other = nn.Linear(2, 2, bias=False)
+    other.weight = shared.weight
+    both = nn.Sequential(other, shared)
+    assert both.parameters() == [shared.weight, shared.bias]
+    names = [name for name, _ in both.named_parameters()]
+    assert names == ["modules.0.weight", "modules.1.bias"]
+
+
+def test_a_part_may_point_back_at_its_owner():
+    model = nn.Sequential(nn.Linear(1, 1), nn.ReLU())
+    model.modules[0].owner = model
+    model.modules[1].itself = [model.modules[1]]
+    assert model.parameters() == [model.modules[0].weight, model.modules[0].bias]
+    model.eval()
+    assert not model.modules[0].training
+    model.train()
+    assert model.modules[1].training
+
+
+def test_children_at_any_depth():
+    inner = nn.Sequential(nn.Linear(1, 1), nn.Tanh())
+    model = nn.Sequential(inner, nn.ReLU())
+    assert model._children() == [inner, inner.modules[0], inner.modules[1], model.modules[1]]
+    assert nn.ReLU()._children() == []
+
+
+def test_deep_models_are_not_limited_by_recursion():
+    model = nn.ReLU()
+    for _ in range(3000):
+        model = nn.Sequential(model)
+    model.eval()
+    assert model.parameters() == []
+    assert len(model._children()) == 3000
+
+
+def test_train_and_eval_reach_every_part():
+    block = Block()
+    parts = [block, *block._children()]
+    assert len(parts) == 5
+    assert all(part.training for part in parts)
+    block.eval()
+    assert not any(part.training for part in parts)
+    assert nn.ReLU().training
+    block.train()
+    assert all(part.training for part in parts)
+
+
+def test_calling_a_module_is_its_forward():
+    block = Block()
+    x = Tensor([[1.0, 2.0]], dtype="float32")
+    np.testing.assert_array_equal(block(x, scale=2).numpy(), block.forward(x).numpy() * 2)
+
+
+def test_a_module_without_forward_says_so():
+    class Empty(nn.Module):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty has no forward method"):
+        Empty()(Tensor([1.0]))
+
+
+def test_a_parameter_is_a_leaf_that_is_learned():
+    source = Tensor([1.0, 2.0], requires_grad=False) * 2
+    p = nn.Parameter(source)
+    assert isinstance(p, Tensor)
+    assert p.is_leaf()
+    assert p.requires_grad
+    assert p.inputs == []
+    p.data = p - 1
+    np.testing.assert_array_equal(p.numpy(), [1, 3])
+    np.testing.assert_array_equal(source.numpy(), [2, 4])
+    assert type(p * 2) is Tensor
+
+
+# Linear
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_shapes_of_linear(dtype, device):
+    layer = nn.Linear(3, 4, device=device, dtype=dtype)
+    assert (layer.in_features, layer.out_features) == (3, 4)
+    assert (layer.weight.shape, layer.bias.shape) == ((3, 4), (1, 4))
+    for p in (layer.weight, layer.bias):
+        assert type(p) is nn.Parameter
+        assert (p.dtype, p.device) == (np.dtype(dtype), device)
+    for shape in [(2, 3), (1, 3), (0, 3), (5, 2, 3), (3,)]:
+        x = Tensor(np.ones(shape), dtype=dtype, device=device)
+        out = layer(x)
+        assert out.shape[-1] == 4
+        expected = x.numpy() @ layer.weight.numpy() + layer.bias.numpy()
+        assert out.shape == expected.shape
+        np.testing.assert_allclose(
+            out.numpy(), expected, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-6
+        )
+
+
+def test_linear_without_bias():
+    layer = nn.Linear(3, 4, bias=False)
+    assert layer.bias is None
+    assert layer.parameters() == [layer.weight]
+    x = Tensor(np.eye(3), dtype="float32")
+    np.testing.assert_array_equal(layer(x).numpy(), layer.weight.numpy())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_draws_its_weight_and_then_its_bias(bias):
+    np.random.seed(3)
+    layer = nn.Linear(7, 5, bias=bias)
+    after = np.random.rand()
+    np.random.seed(3)
+    bound = math.sqrt(2) * math.sqrt(3 / 7)
+    # An initialiser may round to float32 before it scales: two roundings.
+    np.testing.assert_allclose(
+        layer.weight.numpy(), np.random.rand(7, 5) * 2 * bound - bound, rtol=3e-7, atol=1e-7
+    )
+    if bias:
+        bound = math.sqrt(2) * math.sqrt(3 / 5)
+        drawn = (np.random.rand(5, 1) * 2 * bound - bound).reshape(1, 5)
+        np.testing.assert_allclose(layer.bias.numpy(), drawn, rtol=3e-7, atol=2e-7)
+    assert np.random.rand() == after
+
+
+def test_a_misfit_input_names_the_shapes(mode):
+    with pytest.raises(ValueError, match=r"matmul: \(2, 3\) @ \(4, 5\)"):
+        nn.Linear(4, 5)(Tensor(np.ones((2, 3))))
+
+
+# All layers
+
+
+def test_no_layer_is_forgotten():
+    assert set(nn.__all__) == {
+        "Identity", "Linear", "Module", "Parameter", "ReLU", "Sequential", "Sigmoid", "SoftmaxLoss", "Tanh"
+    }  # fmt: skip
+
+
+def test_sequential_can_be_looked_into():
+    layers = [nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)]
+    model = nn.Sequential(*layers)
+    assert list(model.modules) == layers
+    assert model.modules[1] is layers[1]
+    x = Tensor([[1.0, 2.0]], dtype="float32")
+    np.testing.assert_array_equal(model(x).numpy(), layers[2](layers[1](layers[0](x))).numpy())
+    assert nn.Sequential()(x) is x
+
+
+def test_identity_is_its_input():
+    x = Tensor([1.0])
+    assert nn.Identity()(x) is x
+
+
+def softmax_loss_by_hand(logits, y):
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    log_softmax = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return -log_softmax[np.arange(len(y)), y].mean()
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("labels", [np.array, list, Tensor, lambda y: Tensor(y, dtype="int64")])
+def test_softmax_loss(labels, device, mode):
+    logits = np.random.default_rng(0).normal(size=(6, 4)) * 5
+    y = np.array([0, 3, 1, 1, 2, 0])
+    given = labels(y).to(device) if isinstance(labels(y), Tensor) else labels(y)
+    x = Tensor(logits, dtype="float64", device=device)
+    loss = nn.SoftmaxLoss()(x, given)
+    assert loss.shape == ()
+    assert (loss.dtype, loss.device) == ("float64", device)
+    np.testing.assert_allclose(loss.numpy(), softmax_loss_by_hand(logits, y), rtol=1e-13)
+    loss.backward()
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(x.grad.numpy(), (softmax - np.eye(4)[y]) / 6, rtol=1e-12, atol=1e-15)
+
+
+def test_softmax_loss_of_huge_logits():
+    x = Tensor([[1e9, 0.0], [-1e9, 0.0]], dtype="float32")
+    loss = nn.SoftmaxLoss()(x, [0, 1])
+    loss.backward()
+    assert loss.numpy() == 0
+    np.testing.assert_array_equal(x.grad.numpy(), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("y", [[0, 2], [0, -1], [0.5, 0]], ids=str)
+def test_softmax_loss_refuses_what_is_no_label(y):
+    with pytest.raises(IndexError, match=r"classes must lie in 0\.\.1 and be whole"):
+        nn.SoftmaxLoss()(Tensor(np.ones((2, 2))), y)
+
+
+def test_layers_against_torch(mode):
+    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+    rng = np.random.default_rng(0)
+    ours = nn.Sequential(
+        nn.Linear(4, 5, rng=rng, dtype="float64"),
+        nn.ReLU(),
+        nn.Linear(5, 6, rng=rng, dtype="float64"),
+        nn.Tanh(),
+        nn.Linear(6, 5, rng=rng, bias=False, dtype="float64"),
+        nn.Sigmoid(),
+        nn.Identity(),
+        nn.Linear(5, 3, rng=rng, dtype="float64"),
+    )
+    theirs = torch.nn.Sequential(
+        torch.nn.Linear(4, 5),
+        torch.nn.ReLU(),
+        torch.nn.Linear(5, 6),
+        torch.nn.Tanh(),
+        torch.nn.Linear(6, 5, bias=False),
+        torch.nn.Sigmoid(),
+        torch.nn.Identity(),
+        torch.nn.Linear(5, 3),
+    ).double()
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        q.data = torch.tensor(p.numpy().T if p.shape[0] > 1 else p.numpy()[0])
+
+    X, y = rng.normal(size=(7, 4)), rng.integers(0, 3, size=7)
+    x, x_ = Tensor(X, dtype="float64"), torch.tensor(X, requires_grad=True)
+    loss = nn.SoftmaxLoss()(ours(x), y)
+    expected = torch.nn.CrossEntropyLoss()(theirs(x_), torch.tensor(y))
+    loss.backward()
+    expected.backward()
+    np.testing.assert_allclose(loss.numpy(), expected.item(), rtol=1e-13)
+    np.testing.assert_allclose(x.grad.numpy(), x_.grad.numpy(), rtol=1e-11, atol=1e-15)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        gradient = p.grad.numpy().T if p.shape[0] > 1 else p.grad.numpy()[0]
+        np.testing.assert_allclose(gradient, q.grad.numpy(), rtol=1e-11, atol=1e-15)
