@@ -11,10 +11,16 @@ from .trace import LEFT_OUT, Graph, Operand, Variable
 
 __all__ = ["BETWEEN_ROWS", "to_dot"]
 
-CIRCLE = 30  # points across: an operator with more to say than fits inside is drawn as a wider, round-ended box
-MANY = 300  # variables: from here on lines are straight, and the search for a layout ends earlier
+# Points across. An operator with more to say than fits inside is drawn as a wider, round-ended box.
+CIRCLE = 30
+# Variables. In a larger graph edges are straight and short, and the search for a layout ends earlier.
+MANY = 150
+# Operators on the way. In a large graph, a value from farther away is not led there by an edge but named
+# there.
+FAR = 8
+# Characters. Name and shape are put on two lines where they have more in all.
+LONGEST_HEADER = 20
 LEGEND_COLUMNS = 3
-LONGEST_HEADER = 20  # characters: name and shape are put on two lines where they have more in all
 BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
 
 
@@ -30,10 +36,11 @@ def to_dot(graph: Graph, *, legend: bool = True, rankdir: str = "LR") -> str:
         From left to right, gradients below; or from top to bottom, gradients to the right.
     """
     lines = [*_header(graph, legend, rankdir)]
-    for row in range(graph.rows):
-        body = _row(graph, row, upwards=graph.rows > 1 and rankdir == "LR")
-        lines += _cluster(row, body, rankdir) if graph.rows > 1 else body
-    if graph.rows > 1:
+    several = len(graph.rows) > 1
+    for row in graph.rows:
+        body = _row(graph, row, upwards=several and rankdir == "LR")
+        lines += _cluster(row, body, rankdir) if several else body
+    if several:
         lines += [*_edges_between_rows(graph), *_columns(graph), *_spine(graph)]
     return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
@@ -42,7 +49,7 @@ def _header(graph: Graph, legend: bool, rankdir: str) -> Iterator[str]:
     layout = {"rankdir": rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
     layout |= {"splines": "true", "esep": "+5"}
     if len(graph.variables) > MANY:
-        layout |= {"splines": "line", "nslimit": 2, "nslimit1": 2, "mclimit": 0.5}
+        layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
     look = {"bgcolor": INK.background, "fontname": style.FONT, "fontsize": style.SMALL_SIZE}
     label = {"labelloc": "b", "labeljust": "l", "label": _legend(graph)} if legend else {}
     yield _statement("graph", **layout, **look, **label)
@@ -69,7 +76,7 @@ def _ground(row: int) -> style.Row:
 
 
 def _row_title(row: int, rankdir: str) -> str:
-    order = row.bit_length()  # row 0, row 1, rows 2 and 3, rows 4 to 7: each reverse mode adds as many as there were
+    order = row.bit_length()  # of rows 0 | 1 | 2, 3 | 4 to 7: each reverse mode adds as many as there were
     titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
     title = titles[order] if order < len(titles) else f"gradient of order {order}"
     return f"{title} {('→←' if rankdir == 'LR' else '↓↑')[row % 2]}"
@@ -80,7 +87,8 @@ def _row(graph: Graph, row: int, *, upwards: bool) -> Iterator[str]:
 
     Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
     """
-    rows = {variable.key: variable.row for variable in graph.variables}
+    by_key = {variable.key: variable for variable in graph.variables}
+    far = _far(graph)
     for variable in reversed(graph.variables) if upwards else graph.variables:
         if variable.row != row:
             continue
@@ -89,10 +97,35 @@ def _row(graph: Graph, row: int, *, upwards: bool) -> Iterator[str]:
             continue
         op = f"{variable.key}_op"
         yield _operator(op, variable.operator.symbol, row)
+        for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
+            if (key, variable.key) in far:
+                yield _mention(f"{key}_for_{variable.key}", by_key[key], row)
         for operand in variable.operator.operands:
-            if rows[operand.key] == row:
+            if (operand.key, variable.key) in far:
+                yield _edge(f"{operand.key}_for_{variable.key}", op, row, **_label(operand))
+            elif by_key[operand.key].row == row:
                 yield _edge(operand.key, op, row, **_label(operand), **_left_out(operand))
         yield _edge(op, variable.key, row)
+
+
+def _far(graph: Graph) -> set[tuple[str, str]]:
+    """Operands and results (by key) that are too far apart for an edge; none where the graph is small."""
+    if len(graph.variables) <= MANY:
+        return set()
+    row = {variable.key: variable.row for variable in graph.variables}
+    # Operators from here to the end of the row: a variable stands just before its first use.
+    height: dict[str, int] = {}
+    far = set()
+    for variable in reversed(graph.variables):
+        here = height.setdefault(variable.key, 0)
+        for operand in variable.operator.operands if variable.operator else ():
+            if row[operand.key] == variable.row:
+                height[operand.key] = max(height.get(operand.key, 0), here + 1)
+    for variable in graph.variables:
+        for operand in variable.operator.operands if variable.operator else ():
+            if row[operand.key] != variable.row or height[operand.key] - height[variable.key] > FAR:
+                far.add((operand.key, variable.key))
+    return far
 
 
 def _edge(tail: str, head: str, row: int, **attributes) -> str:
@@ -106,15 +139,17 @@ def _edge(tail: str, head: str, row: int, **attributes) -> str:
 
 def _edges_between_rows(graph: Graph) -> Iterator[str]:
     rows = {variable.key: variable.row for variable in graph.variables}
+    far = _far(graph)
     for variable in graph.variables:
         for operand in variable.operator.operands if variable.operator else ():
             row = rows[operand.key]
-            if row == variable.row:
+            if row == variable.row or (operand.key, variable.key) in far:
                 continue
-            is_reuse = row < graph.forward_rows
-            look = {"style": "dashed", "color": style.REUSE} if is_reuse else {"color": style.GRADIENT_ROW.operator}
+            look = {"constraint": "false", "class": BETWEEN_ROWS, "color": style.GRADIENT_ROW.operator}
+            if row < graph.forward_rows:
+                look |= {"style": "dashed", "color": style.REUSE}
             look |= _label(operand) | _left_out(operand)
-            yield _statement(f"{operand.key} -> {variable.key}_op", constraint="false", **look, **{"class": BETWEEN_ROWS})
+            yield _statement(f"{operand.key} -> {variable.key}_op", **look)
 
 
 def _columns(graph: Graph) -> Iterator[str]:
@@ -126,15 +161,16 @@ def _columns(graph: Graph) -> Iterator[str]:
 def _spine(graph: Graph) -> Iterator[str]:
     """Upper rows above lower ones.
 
-    Graphviz is free in the order of clusters, and takes the one that has the fewest crossings of edges. So a column of
-    unseen points is put where all rows begin, with an edge from each to its row: any other order has more crossings.
+    Graphviz is free in the order of clusters, and takes the one that has the fewest crossings of edges. So a
+    column of unseen points is put where all rows begin, with an edge from each to its row: any other order
+    has more crossings.
     """
-    points = [f"spine{row}" for row in range(graph.rows)]
-    for row, point in enumerate(points):
+    points = {row: f"spine{row}" for row in graph.rows}
+    for row, point in points.items():
         keys = [variable.key for variable in graph.variables if variable.row == row]
         yield _statement(point, shape="point", style="invis", width=0.01, label="")
         yield _statement(f"{point} -> {keys[-1] if row % 2 else keys[0]}", style="invis")
-    yield f"{{ rank=same; {' -> '.join(points)} [style=invis]; }}"
+    yield f"{{ rank=same; {' -> '.join(points.values())} [style=invis]; }}"
 
 
 def _label(operand: Operand) -> dict[str, str]:
@@ -143,6 +179,16 @@ def _label(operand: Operand) -> dict[str, str]:
 
 def _left_out(operand: Operand) -> dict[str, str]:
     return {"style": "dotted"} if operand.key == LEFT_OUT else {}
+
+
+def _mention(key: str, variable: Variable, row: int) -> str:
+    """A small box that names a variable drawn elsewhere."""
+    color = style.REUSE if variable.row != row else style.EDGE
+    name = "…" if variable.key == LEFT_OUT else elide(variable.name or "above", 16)
+    look = {"label": name, "fontsize": style.SMALL_SIZE, "fontcolor": color, "color": color}
+    return _statement(
+        key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
+    )
 
 
 def _operator(key: str, symbol: str, row: int) -> str:
@@ -198,7 +244,8 @@ def _value_lines(value: Rows, color: str, word: str) -> list[str]:
 
 def _matrix(value: Rows, color: str) -> str:
     # The size is fixed, for otherwise Graphviz stretches the matrix to the width of the box.
-    widths = [1.15 * max(text_width(x, style.TEXT_SIZE) for x in column) + 8 for column in zip(*value, strict=True)]
+    columns = zip(*value, strict=True)
+    widths = [1.15 * max(text_width(x, style.TEXT_SIZE) for x in column) + 8 for column in columns]
     height = style.TEXT_SIZE + 5
     rows = "".join(
         "<tr>"
@@ -217,14 +264,20 @@ def _matrix(value: Rows, color: str) -> str:
 def _legend(graph: Graph) -> str:
     """A table of what occurs in the graph, and what it means."""
     kinds = {variable.kind for variable in graph.variables}
-    entries = [(_swatch(style.KINDS[kind]), style.KINDS[kind].legend) for kind in style.LEGEND_ORDER if kind in kinds]
+    boxes = [style.KINDS[kind] for kind in style.LEGEND_ORDER if kind in kinds]
+    entries = [(_swatch(box), box.legend) for box in boxes]
     if not all(variable.computed for variable in graph.variables):
         entries.append((_swatch(Box(INK.background, INK.quiet, "", corners="dashed")), style.NOT_COMPUTED))
     if any(v.operator and v.operator.symbol == "=" for v in graph.variables if v.row >= graph.forward_rows):
         entries.append((_sign("="), style.PASSED_ON))
-    if graph.rows > 1:
+    if _far(graph):
+        entries.append((_sign("(x)", style.EDGE), style.MENTIONED))
+    elif any("dashed" in edge for edge in _edges_between_rows(graph)):
         entries.append((_sign("- - -", style.REUSE), style.REUSED))
-    cells = [f'<td>{sign}</td><td align="left">{_font(escape(words), color=INK.quiet)}</td>' for sign, words in entries]
+    cells = [
+        f'<td>{sign}</td><td align="left">{_font(escape(words), color=INK.quiet)}</td>'
+        for sign, words in entries
+    ]
     rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
     gap = '<td width="8"></td>'
     table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)

@@ -87,7 +87,8 @@ class Drawing:
         return f"<{self.title}>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        # JupyterLab shows a bare SVG at its full width, with a scroll bar; an image in HTML shrinks with the page.
+        # JupyterLab shows a bare SVG at its full width, with a scroll bar; an image in HTML shrinks with the
+        # page.
         try:
             svg = self.svg()
         except CannotRender as error:
@@ -107,16 +108,16 @@ def draw(
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
 
-    Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are operators. There is
-    an edge for each operand, so ``x * x`` shows two. Nothing is computed by drawing: what is lazy and not computed yet is
-    drawn hollow.
+    Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are
+    operators. There is an edge for each operand, so ``x * x`` shows two. Nothing is computed by drawing: what
+    is lazy and not computed yet is drawn hollow.
 
     Parameters
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
     names : dict from str to Tensor, optional
-        What to call the variables. By default they are called as the caller's variables are; what has no name there is
-        called n1, n2, … in topological order.
+        What to call the variables. By default they are called as the caller's variables are; what has no name
+        there is called n1, n2, … in topological order.
     legend : bool
         Whether to say what the colours mean.
     rankdir : "LR" or "TB"
@@ -156,12 +157,13 @@ def draw_gradient(
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
-    The adjoint of a variable stands below the variable, and adjoints run from right to left. Dashed edges are values of
-    the forward graph that a gradient uses again. Where a variable is used several times, each use gives a partial adjoint,
-    and the operator + that sums them is drawn. The gradient of a gradient can be drawn: ``draw_gradient(v1.grad)``.
+    The adjoint of a variable stands below the variable, and adjoints run from right to left. Dashed edges are
+    values of the forward graph that a gradient uses again. Where a variable is used several times, each use
+    gives a partial adjoint, and the operator + that sums them is drawn. The gradient of a gradient can be
+    drawn: ``draw_gradient(v1.grad)``.
 
-    The graph is the one that `needle.autograd.adjoints` builds; no Tensor's `grad` is read as an adjoint or written. If
-    `output` is lazy and not computed yet, neither it nor its adjoints are computed.
+    The graph is the one that `needle.autograd.adjoints` builds; no Tensor's `grad` is read as an adjoint or
+    written. If `output` is lazy and not computed yet, neither it nor its adjoints are computed.
 
     Parameters
     ----------
@@ -184,7 +186,8 @@ def draw_gradient(
     ValueError
         If a Tensor in `wrt` does not lead to `output`, or requires no gradient.
     """
-    [output] = _values("draw_gradient", [output])
+    if not isinstance(output, Tensor):
+        raise TypeError(f"draw_gradient: needs a Tensor, got {type(output).__name__}")
     inputs = None if wrt is None else _values("draw_gradient: wrt", wrt)
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
@@ -193,14 +196,12 @@ def draw_gradient(
 
 
 def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:
-    values = (
-        [given] if isinstance(given, Value) else list(given) if isinstance(given, (list, tuple)) else [given]
-    )
+    values: list = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not values:
+        raise ValueError(f"{function}: the list is empty; give at least one Tensor")
     for value in values:
         if not isinstance(value, Value):
             raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
-    if not values:
-        raise ValueError(f"{function}: the list is empty; give at least one Tensor")
     return values
 
 

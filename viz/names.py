@@ -34,9 +34,9 @@ def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
 def caller_names(frame: FrameType) -> dict[Value, str]:
     """What a function's local and global variables call Values.
 
-    A variable counts before a parameter of a module (``0.weight``; ``model.0.weight`` where there are several modules),
-    and that before an item of a list (``xs[0]``).
-    Names with a leading underscore are not meant to be read, and IPython's ``_``, ``_12`` are among them.
+    A variable counts before a parameter of a module (``0.weight``; ``model.0.weight`` where there are several
+    modules), and that before an item of a list (``xs[0]``). Names with a leading underscore are not meant to
+    be read, and IPython's ``_``, ``_12`` are among them.
     """
     scope = _variables(frame)
     modules = sum(isinstance(thing, Module) for thing in scope.values())
@@ -53,7 +53,8 @@ def _variables(frame: FrameType) -> dict[str, object]:
     scope = {**local, **frame.f_globals, **local}  # locals come first, and hide globals
     scope = {name: thing for name, thing in scope.items() if not name.startswith("_")}
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        # For a function this is a snapshot that the frame keeps: it would hold the caller's Tensors until it returns.
+        # For a function this is a snapshot that the frame keeps: it would hold the caller's Tensors until it
+        # returns.
         local.clear()
     return scope
 

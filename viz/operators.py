@@ -1,4 +1,5 @@
-"""What is written in an operator's circle: a sign where there is one, else the class name, and the attributes."""
+"""What is written in an operator's circle: a sign where there is one, else the class name, and the
+attributes."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ def symbol(op: Op) -> str:
     name = type(op).__name__
     attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
     if name in SIGNS_WITH_SCALAR and "scalar" in attributes:
-        return f"{SIGNS_WITH_SCALAR[name]} {_short(attributes['scalar'])}"
+        scalar = _short(attributes["scalar"])
+        if name == "AddScalar" and scalar.startswith("-"):
+            return f"− {scalar[1:]}"
+        return f"{SIGNS_WITH_SCALAR[name]} {scalar}"
     if name in ("Compare", "CompareScalar"):
         sign = RELATIONS.get(str(attributes.get("function")), "?")
         return f"{sign} {_short(attributes['scalar'])}" if "scalar" in attributes else sign
@@ -52,12 +56,13 @@ def symbol(op: Op) -> str:
         return f"[{attributes['index']}]"
     sign = SIGNS.get(name, name.lower())
     if name in ONE_ATTRIBUTE_SAYS_ALL:
-        return " ".join([sign, *[_short(attributes[key]) for key in (ONE_ATTRIBUTE_SAYS_ALL[name],) if key in attributes]])
+        attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
+        return sign if attribute is None else f"{sign} {_short(attribute)}"
     return elide(" ".join([sign, ", ".join(f"{key}={_short(x)}" for key, x in attributes.items())]), 48)
 
 
 def _is_plain(x: object) -> bool:
-    """Whether printing it is safe: a Tensor among an operator's attributes would be computed by being printed."""
+    """Whether printing it is safe: a Tensor among an operator's attributes would be computed for it."""
     if isinstance(x, (tuple, list)):
         return len(x) <= 8 and all(isinstance(item, (int, float, str, np.generic)) for item in x)
     return isinstance(x, (int, float, str, np.generic, np.dtype, Device))

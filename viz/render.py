@@ -12,7 +12,7 @@ import sys
 import graphviz
 
 from .dot import BETWEEN_ROWS
-from .style import INK
+from .style import FONT, INK
 from .text import text_width
 
 __all__ = ["CannotRender", "render", "tidy_svg"]
@@ -22,8 +22,8 @@ NO_RENDERER = (
     "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
 )
 
-# pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the terminal,
-# and holds up the whole interpreter while it searches for a layout.
+# pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
+# terminal, and holds up the whole interpreter while it searches for a layout.
 _WORKER = """
 import sys
 engine, kind, *sys.path = sys.argv[1:]
@@ -40,8 +40,9 @@ class CannotRender(RuntimeError):
 def render(source: str, kind: str) -> bytes:
     """A picture of DOT text.
 
-    Rows of a drawing are laid out first; then edges between rows are led around the boxes, on the shortest way. Graphviz
-    can do both at once, and does if it is given the text by itself, but its edges then go a long way round.
+    Rows of a drawing are laid out first; then edges between rows are led around the boxes, on the shortest
+    way. Graphviz can do both at once, and does if it is given the text by itself, but its edges then go a
+    long way round.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def render(source: str, kind: str) -> bytes:
 
 
 def _run(engine: str, kind: str, source: str) -> bytes:
-    """One run of Graphviz. The engine "nop2" keeps positions that are there, and leads edges that have none."""
+    """One run of Graphviz; its engine "nop2" keeps positions that are given, and leads the other edges."""
     if shutil.which("dot"):
         return _run_dot(engine, kind, source)
     if importlib.util.find_spec("pygraphviz"):
@@ -89,31 +90,36 @@ def _run_pygraphviz(engine: str, kind: str, source: str) -> bytes:
 
 def _failure(program: str, said: bytes) -> CannotRender:
     lines = said.decode(errors="replace").strip().splitlines()
-    return CannotRender(f"{program} could not draw this graph: {lines[-1] if lines else 'it stopped without a word'}")
+    return CannotRender(
+        f"{program} could not draw this graph: {lines[-1] if lines else 'it stopped without a word'}"
+    )
 
 
 def tidy_svg(svg: str, title: str) -> str:
     """Graphviz's SVG, made fit to stand in a web page.
 
-    - Only the ``<svg>`` element is kept; its ids, which would occur again in the next drawing, and comments go.
+    - Only the ``<svg>`` element is kept, without comments and ids: those would occur again in the next drawing.
     - It shrinks with the page, keeps a light ground on a dark page, and has a title for screen readers.
-    - Every text gets its width in Helvetica: a browser that has another font squeezes the text rather than letting it
-      run out of its box.
+    - Every text gets its width in Helvetica: where a browser has another font, it squeezes the text rather
+      than letting it run out of its box.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
     svg = re.sub(r"<title>.*?</title>\n?", "", svg)
     svg = re.sub(r"<text ([^>]*)>([^<]*)</text>", _with_width, svg)
-    look = f'role="img" style="max-width:100%;height:auto;background:{INK.background};border-radius:8px"'
-    return svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{title}</title>", 1)
+    svg = re.sub(r' font-family="[^"]*"', "", svg)
+    look = f'role="img" font-family="{FONT}" '
+    look += f'style="max-width:100%;height:auto;background:{INK.background};border-radius:8px"'
+    return svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{html.escape(title)}</title>", 1)
 
 
 def _with_width(match: re.Match[str]) -> str:
-    attributes, content = match[1].replace('xml:space="preserve" ', ""), match[2].strip(" \N{NO-BREAK SPACE}")
+    attributes = match[1].replace('xml:space="preserve" ', "")
+    text = html.unescape(match[2]).strip(" \N{NO-BREAK SPACE}")
     size = re.search(r'font-size="([\d.]+)"', attributes)
-    text = html.unescape(content).strip(" \N{NO-BREAK SPACE}")
     if not text or not size:
         return ""
     width = text_width(text, float(size[1]), bold='font-weight="bold"' in attributes)
-    return f'<text {attributes} textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs">{html.escape(text)}</text>'
+    fit = f'textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
+    return f"<text {attributes} {fit}>{html.escape(text)}</text>"

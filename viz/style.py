@@ -1,7 +1,7 @@
 """How the drawings look: every colour, size and word of the legend, in this one place.
 
-The colours differ in lightness as well as in hue, and no distinction hangs on colour alone: a box also says in words
-what it is, a constant has square corners, and what is not computed yet has a dashed outline.
+The colours differ in lightness as well as in hue, and no distinction hangs on colour alone: a box also says
+in words what it is, a constant has square corners, and what is not computed yet has a dashed outline.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ KINDS = {
 LEGEND_ORDER = tuple(kind for kind, box in KINDS.items() if box.legend)
 NOT_COMPUTED = "not computed yet (lazy)"
 REUSED = "value used again by a gradient"
-PASSED_ON = "= passed on unchanged"
+MENTIONED = "small dashed box: a variable drawn elsewhere"
+PASSED_ON = "passed on unchanged"
 
 FORWARD_ROW = Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467")
 GRADIENT_ROW = Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309")

@@ -21,12 +21,16 @@ Rows = tuple[tuple[str, ...], ...]
 def rows_of(array: np.ndarray) -> Rows:
     """An array as a few short pieces of text: rows of cells.
 
-    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element; of anything larger
-    the range is said, as long as finding it is cheap.
+    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element; of
+    anything larger the range is said, as long as finding it is cheap.
     """
     if array.size == 0:
         return (("empty",),)
-    text = np.array2string(array, precision=4, max_line_width=10_000, threshold=10_000) if _is_small(array) else ""
+    text = (
+        np.array2string(array, precision=4, max_line_width=10_000, threshold=10_000)
+        if _is_small(array)
+        else ""
+    )
     if array.ndim == 2 and array.shape[0] > 1 and text:
         return tuple(tuple(line.strip(" []").split()) for line in text.splitlines())
     text = re.sub(r"(?<=\[) +", "", re.sub(" +", " ", text))
@@ -55,7 +59,9 @@ def _range_of(array: np.ndarray) -> Rows:
 
 def number(value) -> str:
     """A number in at most four significant digits."""
-    return f"{float(value) + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)  # + 0.0: no "-0"
+    return (
+        f"{float(value) + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    )  # + 0.0: no "-0"
 
 
 def ordinal(index: int) -> str:
@@ -77,28 +83,28 @@ def elide(text: str, longest: int = 30) -> str:
 
 def escape(text: str) -> str:
     """`text` for an HTML-like label of DOT, where a backslash begins an escape as well."""
-    return html.escape(text).replace("\\", "&#92;")
+    return html.escape(text).replace("\\", "\\\\")
 
 
 # Widths of Helvetica in thousandths of the font size, for the characters 32 to 126 (Adobe's font metrics).
 _REGULAR = (
-    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 "
-    "584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944 "
-    "667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 "
-    "278 556 500 722 500 500 500 334 260 334 584"
+    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 "
+    "556 278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 "
+    "722 667 611 722 667 944 667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 "
+    "500 222 833 556 556 556 556 333 500 278 556 500 722 500 500 500 334 260 334 584"
 )
 _BOLD = (
-    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 333 333 "
-    "584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 667 778 722 667 611 722 667 944 "
-    "667 667 611 333 278 333 584 556 333 556 611 556 611 556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 "
-    "333 611 556 778 556 556 500 389 280 389 584"
+    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 "
+    "556 333 333 584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 667 778 "
+    "722 667 611 722 667 944 667 667 611 333 278 333 584 556 333 556 611 556 611 556 333 611 611 278 278 "
+    "556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 280 389 584"
 )
-_WIDTHS = {bold: dict(enumerate(map(int, table.split()), 32)) for bold, table in ((False, _REGULAR), (True, _BOLD))}
+_WIDTHS = [dict(enumerate(map(int, table.split()), 32)) for table in (_REGULAR, _BOLD)]
 _OTHERS = {ord("×"): 584, ord("÷"): 584, ord("−"): 584, ord("…"): 1000, ord("Σ"): 618, 0xA0: 278}
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """How wide a line of text is, in the unit of `size`: exact for ASCII in Helvetica, an estimate for the rest."""
+    """How wide a line of text is, in the unit of `size`: in Helvetica, and an estimate where not ASCII."""
     widths = _WIDTHS[bold]
     return size / 1000 * sum(widths.get(ord(c)) or _OTHERS.get(ord(c)) or _estimate(c) for c in text)
 

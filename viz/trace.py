@@ -1,8 +1,8 @@
 """From live Tensors to plain data: what there is to draw, in a stable order, holding no Tensor.
 
-A `Graph` lists variables, each after its operands. It has one row for ordinary computation, and one more for each time
-reverse mode went over it: forward rows run left to right, gradient rows run back below them, so that a variable, its
-adjoint, and the adjoint of that stand in one column.
+A `Graph` lists variables, each after its operands. It has one row for ordinary computation, and one more for
+each time reverse mode went over it: forward rows run left to right, gradient rows run back below them, so
+that a variable, its adjoint, and the adjoint of that stand in one column.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Graph:
     left_out, limit : int
         How many variables were too many, and how many were allowed.
     forward_rows : int
-        How many rows were there before reverse mode: a value of theirs that a later row uses is a value used again.
+        How many rows were there before reverse mode: a value of theirs that a later row uses is a value used
+        again.
     """
 
     variables: tuple[Variable, ...]
@@ -104,8 +105,9 @@ class Graph:
     forward_rows: int = 1
 
     @property
-    def rows(self) -> int:
-        return 1 + max(variable.row for variable in self.variables)
+    def rows(self) -> list[int]:
+        """The rows that there are, from top to bottom."""
+        return sorted({variable.row for variable in self.variables})
 
 
 def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> Graph:
@@ -115,8 +117,8 @@ def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> G
     ----------
     outputs : sequence of Value
     names : dict from Value to str
-        Nodes that are not in it are called n1, n2, … in topological order; a node that is the `grad` of another one is
-        called after that one, ``v1.grad``.
+        Nodes that are not in it are called n1, n2, … in topological order; a node that is the `grad` of
+        another one is called after that one, ``v1.grad``.
     limit : int
         At most so many variables, those nearest to the outputs. One more says how many were left out.
     """
@@ -124,7 +126,12 @@ def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> G
 
 
 def trace_gradient(
-    output: Tensor, wrt: Sequence[Tensor] | None, names: dict[Value, str], *, limit: int, out_grad: Tensor | None = None
+    output: Tensor,
+    wrt: Sequence[Value] | None,
+    names: dict[Value, str],
+    *,
+    limit: int,
+    out_grad: Tensor | None = None,
 ) -> Graph:
     """The graph that leads to `output`, and below it the graph of its adjoints, as reverse mode builds it.
 
@@ -137,13 +144,15 @@ def trace_gradient(
     RuntimeError
         If `output` needs no gradient.
     """
-    # A context of its own: a no_grad() or lazy() around the call is about the caller's Tensors, not about the picture's.
+    # In a context of its own: a no_grad() or lazy() around the call is about the caller's Tensors.
     return Context().run(_trace_gradient, output, wrt, names, limit, out_grad)
 
 
 def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
     forward = _Forward([output], names, max(limit // 3, 1))
-    on_the_way = set(forward.order if wrt is None else _leading_from(wrt, forward))
+    wanted = set(forward.drawn)
+    if wrt is not None:
+        wanted &= _leading_from(wrt, forward)
     backward = _Backward(forward)
     with lazy(output.cached_data is None):
         # A seed that requires a gradient, for what is computed from constants alone remembers no operator.
@@ -153,20 +162,23 @@ def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
         else:
             seed = Tensor.make_const(out_grad, requires_grad=True)
         for adjoint in adjoints(output, seed):
-            if adjoint.node not in forward.keys:
-                backward.hide(adjoint)
-            elif adjoint.node in on_the_way:
+            if not wanted:
+                break
+            if adjoint.node in wanted and backward.size_with(adjoint) <= limit:
                 backward.draw(adjoint)
+            elif adjoint.node in wanted or adjoint.node not in forward.keys:
+                backward.leave_out(adjoint)
+            wanted.discard(adjoint.node)
     return backward.graph(limit)
 
 
-def _leading_from(wrt: Sequence[Tensor], forward: _Forward) -> set[Value]:
+def _leading_from(wrt: Sequence[Value], forward: _Forward) -> set[Value]:
     """The nodes that depend on a Tensor of `wrt`, these included."""
     known = set(forward.order)
     for x in wrt:
         if x not in known or not x.requires_grad:
             why = "does not require a gradient" if x in known else "does not lead to the output"
-            raise ValueError(f"wrt: {forward.names.get(x, repr(x.shape))} {why}; name Tensors that do both")
+            raise ValueError(f"wrt: {forward.names.get(x, 'a Tensor')} {why}; name Tensors that do both")
     reached: set[Value] = set(wrt)
     for node in forward.order:
         if any(x in reached for x in node.inputs):
@@ -190,7 +202,7 @@ class _Forward:
         self.rows = self._rows()
 
     def _rows(self) -> dict[Value, int]:
-        """A gradient is one row below what it is the gradient of; a result is as low as its lowest operand."""
+        """A gradient is a row below what it is the gradient of; a result is as low as its lowest operand."""
         row: dict[Value, int] = {}
         for node in self.drawn:
             above = [row[x] for x in node.inputs if x in row]
@@ -225,14 +237,11 @@ class _Forward:
         return len(self.order) - len(self.drawn)
 
     def variables(self, *, show_gradients: bool) -> list[Variable]:
-        found = [self._variable(node, show_gradients) for node in self.drawn]
-        if self.left_out:
-            found.insert(0, Variable(LEFT_OUT, f"… {self.left_out:,} more nodes left out", "left out", note="raise limit="))
-        return found
+        return [self._variable(node, show_gradients) for node in self.drawn]
 
     def graph(self) -> Graph:
         return Graph(
-            tuple(self.variables(show_gradients=True)),
+            (*_note(self.left_out), *self.variables(show_gradients=True)),
             columns=_distinct(self.columns()),
             left_out=self.left_out,
             limit=self.limit,
@@ -278,8 +287,8 @@ class _Use(NamedTuple):
 class _Backward:
     """The adjoints of a forward graph as variables, each below what it is the adjoint of.
 
-    Every node has a box for its adjoint, also where the adjoint is the very Tensor that another box stands for already:
-    then an operator ``=`` says that it was passed on unchanged.
+    Every node has a box for its adjoint, also where the adjoint is the very Tensor that another box stands
+    for already: then an operator ``=`` says that it was passed on unchanged.
     """
 
     def __init__(self, forward: _Forward):
@@ -289,10 +298,16 @@ class _Backward:
         self.keys: dict[Value, str] = {node: forward.keys.get(node, LEFT_OUT) for node in forward.order}
         self.totals: dict[Value | None, Value] = {}  # node -> its adjoint
         self.boxes: dict[Value | None, str] = {}  # node -> the key of its adjoint's box
+        self.left_out = 0  # adjoints of variables that are drawn
 
-    def hide(self, adjoint: Adjoint) -> None:
-        """Count an adjoint among what is left out."""
+    def size_with(self, adjoint: Adjoint) -> int:
+        """How many variables there are in all, once an adjoint is drawn."""
+        return len(self.forward.drawn) + len(self.variables) + max(len(self._not_drawn(adjoint.total)), 1)
+
+    def leave_out(self, adjoint: Adjoint) -> None:
+        """Let an adjoint be one of those that are not drawn for want of room."""
         self.keys.setdefault(adjoint.total, LEFT_OUT)
+        self.left_out += adjoint.node in self.forward.keys
 
     def draw(self, adjoint: Adjoint) -> None:
         """Add the box of an adjoint, after all that was computed for it."""
@@ -301,7 +316,9 @@ class _Backward:
         box = self._box(adjoint)
         if total in self.keys:
             passed_on = Operator("=", (Operand(self._key(total, uses[0].consumer)),))
-            self.variables.append(replace(box, key=self._new_key(), operator=passed_on, **_description(total)))
+            self.variables.append(
+                replace(box, key=self._new_key(), operator=passed_on, **_description(total))
+            )
         elif len(uses) == 1:
             self._add(self._not_drawn(total), box, uses[0].consumer)
         else:
@@ -320,10 +337,11 @@ class _Backward:
 
     def graph(self, limit: int) -> Graph:
         forward = self.forward
+        left_out = forward.left_out + self.left_out
         return Graph(
-            (*forward.variables(show_gradients=False), *self.variables),
+            (*_note(left_out), *forward.variables(show_gradients=False), *self.variables),
             columns=_distinct(self.columns),
-            left_out=forward.left_out,
+            left_out=left_out,
             limit=limit,
             forward_rows=forward.number_of_rows,
         )
@@ -346,7 +364,9 @@ class _Backward:
         if node.is_leaf() and self.forward.number_of_rows == 1:
             notes.append(f"= {name}.grad")
         row = 2 * self.forward.number_of_rows - 1 - self.forward.rows[node]
-        return Variable("", f"adjoint of {name}", "seed" if is_seed else "adjoint", note=" ".join(notes), row=row)
+        return Variable(
+            "", f"adjoint of {name}", "seed" if is_seed else "adjoint", note=" ".join(notes), row=row
+        )
 
     def _not_drawn(self, target: Value) -> list[Value]:
         """What leads to `target`, and itself at the end, as far as it is not drawn; each after its inputs."""
@@ -361,7 +381,9 @@ class _Backward:
                 stack.extend((x, False) for x in reversed(node.inputs))
         return list(order)
 
-    def _add(self, nodes: Sequence[Value], last: Variable, consumer: Value | None, known: Sequence[_Use] = ()) -> None:
+    def _add(
+        self, nodes: Sequence[Value], last: Variable, consumer: Value | None, known: Sequence[_Use] = ()
+    ) -> None:
         """Add the steps that lead to a box, and the box itself.
 
         Parameters
@@ -385,7 +407,9 @@ class _Backward:
             variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
             self.keys[node] = self._new_key()
             operator = _operator(node, operands)
-            self.variables.append(replace(variable, key=self.keys[node], operator=operator, **_description(node)))
+            self.variables.append(
+                replace(variable, key=self.keys[node], operator=operator, **_description(node))
+            )
 
     def _key(self, x: Value, consumer: Value | None) -> str:
         """The box that `x` is taken from, by something that the gradient of `consumer` made."""
@@ -419,7 +443,9 @@ def _owners_of_gradients(nodes: Iterable[Value]) -> dict[Value, Value]:
     return owners
 
 
-def _names_of_all(numbered: dict[Value, str], given: dict[Value, str], owners: dict[Value, Value]) -> dict[Value, str]:
+def _names_of_all(
+    numbered: dict[Value, str], given: dict[Value, str], owners: dict[Value, Value]
+) -> dict[Value, str]:
     """A name for every node: the given one, else that of the node it is the gradient of, else its number."""
     taken = set(given.values())
     names = {node: number + "′" if number in taken else number for node, number in numbered.items()} | given
@@ -427,6 +453,13 @@ def _names_of_all(numbered: dict[Value, str], given: dict[Value, str], owners: d
         if node not in given and owners.get(node) in names:
             names[node] = f"{names[owners[node]]}.grad"
     return names
+
+
+def _note(left_out: int) -> list[Variable]:
+    """The box that stands for what was left out, if there is any."""
+    if not left_out:
+        return []
+    return [Variable(LEFT_OUT, f"… {left_out:,} more nodes", "left out", note="left out: raise limit=")]
 
 
 def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
@@ -440,7 +473,7 @@ def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
 
 def _place(node: Value, index: int) -> str:
     """The place of an operand in words, where it matters."""
-    return ordinal(index) if len(node.inputs) > 1 and operators.order_matters(node.op) else ""
+    return ordinal(index) if len(node.inputs) > 1 and node.op and operators.order_matters(node.op) else ""
 
 
 def _description(node: Value) -> dict[str, Any]:
