@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def _read_idx(filename: str, ndim: int) -> tuple[np.ndarray, tuple[int, ...]]:
             sizes = struct.unpack(f">{ndim}I", header[4:])
             needed = int(np.prod(sizes, dtype=object))
             content = file.read(min(needed + 1, 1 << 31))
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"parse_mnist: {filename} is damaged ({error}); download it again") from None
     if len(content) != needed:
         raise ValueError(
