@@ -389,7 +389,7 @@ def test_a_chain_of_100_000_nodes(mode):
     assert alive() == before
 
 
-def test_a_lazy_chain_that_is_never_computed_is_freed():
+def test_a_lazy_chain_that_is_never_computed_is_freed(no_gc):
     before = alive()
     with ndl.lazy(), ndl.no_grad():
         y = leaf(1.0)

@@ -163,6 +163,15 @@ def test_ragged_lists_are_refused(values):
         Tensor(values)
 
 
+def test_later_operations_see_an_array_edited_in_place():
+    """The course's check of gradients moves one number after the other in this way."""
+    x = Tensor(np.ones((2, 2)), dtype="float64")
+    for j, expected in enumerate([5, 6, 7, 8]):
+        x.realize_cached_data().flat[j] += 1
+        assert x.sum().numpy() == expected
+    np.testing.assert_array_equal((x * x).numpy(), [[4, 4], [4, 4]])
+
+
 # Printing
 
 

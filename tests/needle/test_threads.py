@@ -111,7 +111,7 @@ def test_switching_modes_in_many_threads():
     assert together(*[switch] * 4) == [True] * 4
 
 
-def test_all_values_are_counted():
+def test_all_values_are_counted(no_gc):
     before = autograd.TENSOR_COUNTER
 
     def build():
