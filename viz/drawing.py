@@ -188,6 +188,8 @@ def draw_gradient(
     """
     if not isinstance(output, Tensor):
         raise TypeError(f"draw_gradient: needs a Tensor, got {type(output).__name__}")
+    if out_grad is not None and not isinstance(out_grad, Tensor):
+        raise TypeError(f"draw_gradient: out_grad: needs a Tensor, got {type(out_grad).__name__}")
     inputs = None if wrt is None else _values("draw_gradient: wrt", wrt)
     _check_limit(limit)
     known = _names(names, sys._getframe(1))

@@ -51,7 +51,7 @@ def caller_names(frame: FrameType) -> dict[Value, str]:
 def _variables(frame: FrameType) -> dict[str, object]:
     local = frame.f_locals
     scope = {**local, **frame.f_globals, **local}  # locals come first, and hide globals
-    scope = {name: thing for name, thing in scope.items() if not name.startswith("_")}
+    scope = {name: x for name, x in scope.items() if name.isidentifier() and not name.startswith("_")}
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         # For a function this is a snapshot that the frame keeps: it would hold the caller's Tensors until it
         # returns.

@@ -22,6 +22,10 @@ NO_RENDERER = (
     "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
 )
 
+# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time it takes to find
+# ways around grows with the third power of their number, and is a second or so for this many.
+MOST_TO_GO_AROUND = 90
+
 # pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
 # terminal, and holds up the whole interpreter while it searches for a layout.
 _WORKER = """
@@ -40,9 +44,8 @@ class CannotRender(RuntimeError):
 def render(source: str, kind: str) -> bytes:
     """A picture of DOT text.
 
-    Rows of a drawing are laid out first; then edges between rows are led around the boxes, on the shortest
-    way. Graphviz can do both at once, and does if it is given the text by itself, but its edges then go a
-    long way round.
+    Rows of a drawing are laid out first; then edges between rows are led around the boxes, the shortest way.
+    Graphviz can do both at once, and does when it is given the text by itself, but then goes a long way round.
 
     Parameters
     ----------
@@ -60,6 +63,8 @@ def render(source: str, kind: str) -> bytes:
         return _run("dot", kind, source)
     within = "\n".join(line for line in lines if BETWEEN_ROWS not in line)
     laid_out = _run("dot", "dot", within).decode().rstrip().removesuffix("}")
+    if sum("shape=" in line for line in lines) > MOST_TO_GO_AROUND:
+        laid_out += "splines=line;"
     return _run("nop2", kind, "\n".join([laid_out, *between, "}"]))
 
 
@@ -98,7 +103,7 @@ def _failure(program: str, said: bytes) -> CannotRender:
 def tidy_svg(svg: str, title: str) -> str:
     """Graphviz's SVG, made fit to stand in a web page.
 
-    - Only the ``<svg>`` element is kept, without comments and ids: those would occur again in the next drawing.
+    - Only the ``<svg>`` element is kept, without comments, and without ids: the next drawing has them too.
     - It shrinks with the page, keeps a light ground on a dark page, and has a title for screen readers.
     - Every text gets its width in Helvetica: where a browser has another font, it squeezes the text rather
       than letting it run out of its box.

@@ -150,7 +150,7 @@ def trace_gradient(
 
 def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
     forward = _Forward([output], names, max(limit // 3, 1))
-    wanted = set(forward.drawn)
+    wanted = {node for node in forward.drawn if node.requires_grad}
     if wrt is not None:
         wanted &= _leading_from(wrt, forward)
     backward = _Backward(forward)
@@ -257,7 +257,7 @@ class _Forward:
             self.names[node],
             kind,
             note=note,
-            gradient=_value_of(gradient) if isinstance(gradient, Tensor) else (),
+            gradient=_value_of(gradient, if_none="not computed") if isinstance(gradient, Tensor) else (),
             operator=_operator(node, operands),
             row=self.rows[node],
             **_description(node),
@@ -486,6 +486,8 @@ def _description(node: Value) -> dict[str, Any]:
     return {"facts": facts, "value": _value_of(node), "computed": computed}
 
 
-def _value_of(tensor: Tensor) -> Rows:
+def _value_of(tensor: Tensor, if_none: str = "") -> Rows:
     array = tensor.cached_data
-    return () if array is None or math.prod(array.shape) > LARGEST_SEARCHED else rows_of(to_numpy(array))
+    if array is None:
+        return ((if_none,),) if if_none else ()
+    return () if math.prod(array.shape) > LARGEST_SEARCHED else rows_of(to_numpy(array))
