@@ -22,8 +22,8 @@ NO_RENDERER = (
     "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
 )
 
-# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time it takes to find
-# ways around grows with the third power of their number, and is a second or so for this many.
+# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time to find ways
+# around grows with the third power of their number, and is a second or so for this many.
 MOST_TO_GO_AROUND = 90
 
 # pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
@@ -44,8 +44,8 @@ class CannotRender(RuntimeError):
 def render(source: str, kind: str) -> bytes:
     """A picture of DOT text.
 
-    Rows of a drawing are laid out first; then edges between rows are led around the boxes, the shortest way.
-    Graphviz can do both at once, and does when it is given the text by itself, but then goes a long way round.
+    Rows of a drawing are laid out first, then edges between rows are led around the boxes, the shortest way.
+    Graphviz does both at once when it is given the text by itself, but then goes a long way round.
 
     Parameters
     ----------
