@@ -22,8 +22,8 @@ NO_RENDERER = (
     "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
 )
 
-# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time to find ways
-# around grows with the third power of their number, and is a second or so for this many.
+# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time to find
+# ways around grows with the third power of their number, and is a second or so for this many.
 MOST_TO_GO_AROUND = 90
 
 # pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
