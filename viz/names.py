@@ -12,6 +12,8 @@ from needle.nn import Module
 
 __all__ = ["caller_names", "given_names"]
 
+MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
+
 
 def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
     """The names that the caller gave; the first one counts where a Value has several.
@@ -72,6 +74,6 @@ def _parameters(name: str, thing: object) -> Iterator[tuple[Value, str]]:
 
 def _items(name: str, thing: object) -> Iterator[tuple[Value, str]]:
     if isinstance(thing, (list, tuple)):
-        for index, item in enumerate(thing):
+        for index, item in enumerate(thing[:MOST_ITEMS]):
             if isinstance(item, Value):
                 yield item, f"{name}[{index}]"

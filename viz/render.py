@@ -13,7 +13,7 @@ import graphviz
 
 from .dot import BETWEEN_ROWS
 from .style import FONT, INK
-from .text import text_width
+from .text import has_known_width, text_width
 
 __all__ = ["CannotRender", "render", "tidy_svg"]
 
@@ -59,8 +59,10 @@ def render(source: str, kind: str) -> bytes:
     """
     lines = source.splitlines()
     between = [line for line in lines if BETWEEN_ROWS in line]
+    if kind == "png":
+        lines.insert(1, "dpi=192;")  # sharp on a slide and in print
     if not between:
-        return _run("dot", kind, source)
+        return _run("dot", kind, "\n".join(lines))
     within = "\n".join(line for line in lines if BETWEEN_ROWS not in line)
     laid_out = _run("dot", "dot", within).decode().rstrip().removesuffix("}")
     if sum("shape=" in line for line in lines) > MOST_TO_GO_AROUND:
@@ -104,9 +106,10 @@ def tidy_svg(svg: str, title: str) -> str:
     """Graphviz's SVG, made fit to stand in a web page.
 
     - Only the ``<svg>`` element is kept, without comments, and without ids: the next drawing has them too.
+      All of it is ASCII, so that it survives a page that does not name its encoding.
     - It shrinks with the page, keeps a light ground on a dark page, and has a title for screen readers.
-    - Every text gets its width in Helvetica: where a browser has another font, it squeezes the text rather
-      than letting it run out of its box.
+    - Text that can be measured gets its width in Helvetica: where a browser has another font, it squeezes the
+      text rather than letting it run out of its box.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
@@ -116,7 +119,8 @@ def tidy_svg(svg: str, title: str) -> str:
     svg = re.sub(r' font-family="[^"]*"', "", svg)
     look = f'role="img" font-family="{FONT}" '
     look += f'style="max-width:100%;height:auto;background:{INK.background};border-radius:8px"'
-    return svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{html.escape(title)}</title>", 1)
+    svg = svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{html.escape(title)}</title>", 1)
+    return svg.encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _with_width(match: re.Match[str]) -> str:
@@ -125,6 +129,7 @@ def _with_width(match: re.Match[str]) -> str:
     size = re.search(r'font-size="([\d.]+)"', attributes)
     if not text or not size:
         return ""
-    width = text_width(text, float(size[1]), bold='font-weight="bold"' in attributes)
-    fit = f'textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
-    return f"<text {attributes} {fit}>{html.escape(text)}</text>"
+    if all(map(has_known_width, text)):
+        width = text_width(text, float(size[1]), bold='font-weight="bold"' in attributes)
+        attributes += f' textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
+    return f"<text {attributes}>{html.escape(text)}</text>"

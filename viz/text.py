@@ -8,7 +8,7 @@ import unicodedata
 
 import numpy as np
 
-__all__ = ["elide", "escape", "number", "ordinal", "rows_of", "text_width"]
+__all__ = ["elide", "escape", "has_known_width", "number", "ordinal", "rows_of", "text_width"]
 
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
@@ -101,6 +101,11 @@ _BOLD = (
 )
 _WIDTHS = [dict(enumerate(map(int, table.split()), 32)) for table in (_REGULAR, _BOLD)]
 _OTHERS = {ord("×"): 584, ord("÷"): 584, ord("−"): 584, ord("…"): 1000, ord("Σ"): 618, 0xA0: 278}
+
+
+def has_known_width(character: str) -> bool:
+    """Whether `text_width` measures this character, and does not guess."""
+    return ord(character) in _WIDTHS[False] or ord(character) in _OTHERS
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:

@@ -106,7 +106,7 @@ def _groups(svg: str, kind: str) -> list[ElementTree.Element]:
 def _box(group: ElementTree.Element) -> Box:
     texts = []
     for text in group.iter(f"{SVG}text"):
-        x, width = float(text.get("x")), float(text.get("textLength"))
+        x, width = float(text.get("x")), float(text.get("textLength", 0))
         left = x - {"start": 0, "middle": width / 2, "end": width}[text.get("text-anchor")]
         texts.append((text.text, left, left + width))
     ellipse = group.find(f"{SVG}ellipse")
