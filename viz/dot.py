@@ -15,8 +15,7 @@ __all__ = ["BETWEEN_ROWS", "to_dot"]
 CIRCLE = 30
 # Variables. In a larger graph edges are straight and short, and the search for a layout ends earlier.
 MANY = 150
-# Operators on the way. In a large graph, a value from farther away is not led there by an edge but named
-# there.
+# Operators on the way. In a large graph, a value from farther away has no edge: it is named where it is used.
 FAR = 8
 # Characters. Name and shape are put on two lines where they have more in all.
 LONGEST_HEADER = 20
@@ -184,7 +183,7 @@ def _left_out(operand: Operand) -> dict[str, str]:
 def _mention(key: str, variable: Variable, row: int) -> str:
     """A small box that names a variable drawn elsewhere."""
     color = style.REUSE if variable.row != row else style.EDGE
-    name = "…" if variable.key == LEFT_OUT else elide(variable.name or "above", 16)
+    name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
     look = {"label": name, "fontsize": style.SMALL_SIZE, "fontcolor": color, "color": color}
     return _statement(
         key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look

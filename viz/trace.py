@@ -199,14 +199,22 @@ class _Forward:
         numbered = {node: f"n{i}" for i, node in enumerate(self.order, 1)}
         self.names = _names_of_all(numbered, names, self.grad_of)
         self.keys = {node: numbered[node] for node in self.drawn}
+        self.seeds = self._seeds()
         self.rows = self._rows()
+
+    def _seeds(self) -> set[Value]:
+        """The constants that gradients in the graph begin with: each is the `grad` of an output not in it."""
+        gradients = [node for node in self.drawn if node in self.grad_of]
+        if all(node.is_leaf() for node in gradients):
+            return set()
+        return {node for node in gradients if node.is_leaf() and self.grad_of[node] not in self.keys}
 
     def _rows(self) -> dict[Value, int]:
         """A gradient is a row below what it is the gradient of; a result is as low as its lowest operand."""
         row: dict[Value, int] = {}
         for node in self.drawn:
             above = [row[x] for x in node.inputs if x in row]
-            if node in self.grad_of:
+            if node in self.seeds or (node in self.grad_of and node.op is not None):
                 above.append(row.get(self.grad_of[node], 0) + 1)
             row[node] = max(above, default=0)
         if len(set(row.values())) > 1:  # a constant, such as the seed, stands where it is used
@@ -241,7 +249,7 @@ class _Forward:
 
     def graph(self) -> Graph:
         return Graph(
-            (*_note(self.left_out), *self.variables(show_gradients=True)),
+            (*_note(self.left_out, self.limit), *self.variables(show_gradients=True)),
             columns=_distinct(self.columns()),
             left_out=self.left_out,
             limit=self.limit,
@@ -265,13 +273,14 @@ class _Forward:
 
     def _kind(self, node: Value) -> tuple[str, str]:
         """The kind of a node, and what to write beside its name."""
-        is_gradient = node in self.grad_of
-        if node in self.outputs and node.op is not None:
-            return "output", "output"
-        if is_gradient:
-            return ("seed", "seed") if node.op is None else ("adjoint", "")
         if node.op is not None:
-            return ("partial" if self.rows[node] else "intermediate"), ""
+            if node in self.outputs:
+                return "output", "output"
+            return (
+                "adjoint" if node in self.grad_of else "partial" if self.rows[node] else "intermediate"
+            ), ""
+        if node in self.seeds:
+            return "seed", "seed"
         kind = "parameter" if isinstance(node, Parameter) else "leaf" if node.requires_grad else "constant"
         return kind, kind
 
@@ -339,7 +348,7 @@ class _Backward:
         forward = self.forward
         left_out = forward.left_out + self.left_out
         return Graph(
-            (*_note(left_out), *forward.variables(show_gradients=False), *self.variables),
+            (*_note(left_out, limit), *forward.variables(show_gradients=False), *self.variables),
             columns=_distinct(self.columns),
             left_out=left_out,
             limit=limit,
@@ -455,11 +464,13 @@ def _names_of_all(
     return names
 
 
-def _note(left_out: int) -> list[Variable]:
+def _note(left_out: int, limit: int) -> list[Variable]:
     """The box that stands for what was left out, if there is any."""
     if not left_out:
         return []
-    return [Variable(LEFT_OUT, f"… {left_out:,} more nodes", "left out", note="left out: raise limit=")]
+    return [
+        Variable(LEFT_OUT, f"… {left_out:,} more nodes", "left out", note=f"left out: raise limit={limit}")
+    ]
 
 
 def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:

@@ -169,6 +169,15 @@ def test_a_gradient_by_itself_is_drawn_below_what_it_is_the_gradient_of(example)
     assert (rows["v1"], rows["v2.grad"], rows["v1.grad"], rows["v4.grad"]) == (0, 1, 1, 1)
 
 
+def test_a_constant_gradient_is_a_constant() -> None:
+    w = ndl.Tensor([2.0])
+    (w * w).sum().backward(create_graph=False)
+    step = w * w.grad
+    kinds = {name: (variable.kind, variable.row) for name, variable in by_name(viz.draw(step)).items()}
+    assert kinds["w.grad"] == ("constant", 0)
+    assert kinds["step"] == ("output", 0)
+
+
 def test_values_agree_with_backward_in_a_network() -> None:
     rng = np.random.default_rng(0)
     model = nn.Sequential(nn.Linear(2, 3, rng=rng), nn.Tanh(), nn.Linear(3, 2, rng=rng))
