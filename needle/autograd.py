@@ -610,7 +610,18 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
     list of Tensor
         One per input, of its shape, connected to the graph (constants under `no_grad`). Zeros where
         `output` does not depend on the input.
+
+    Raises
+    ------
+    RuntimeError
+        If `output` or an input does not require a gradient.
     """
+    for i, x in enumerate(inputs):
+        if not x.requires_grad:
+            raise RuntimeError(
+                f"gradients: input {i} does not require a gradient; make it with requires_grad=True, "
+                "before what is computed from it"
+            )
     wanted = set(inputs)
     found: dict[Value, Any] = {node: total for node, _, total in adjoints(output, out_grad) if node in wanted}
     return [

@@ -85,8 +85,11 @@ def test_the_given_adjoint_is_part_of_the_graph(mode):
     (x * x).backward(v)
     (by_v,) = gradients(x.grad, [v])
     np.testing.assert_array_equal(by_v.numpy(), [6])
-    (x * x).backward(v, create_graph=False)
+    y = x * x
+    y.backward(v, create_graph=False)
     assert not x.grad.requires_grad
+    assert not y.grad.requires_grad
+    assert y.grad is not v
 
 
 def test_backward_on_the_leaf_itself():
@@ -140,6 +143,17 @@ def test_gradients_stay_connected(mode):
     np.testing.assert_array_equal(x.grad.numpy(), [12])
     x.grad.backward()
     np.testing.assert_array_equal(x.grad.numpy(), [6])
+
+
+def test_the_graph_of_a_gradient_reuses_the_nodes_of_the_forward_graph(mode):
+    x = leaf([2.0])
+    y = ndl.exp(x)
+    z = y * x
+    y.numpy(), z.numpy()  # computing changes nothing in the graph
+    z.backward()
+    nodes = find_topo_sort([x.grad])
+    assert {x, y} <= set(nodes)
+    assert not any(isinstance(node.op, ndl.ops.Identity) for node in nodes)
 
 
 def test_without_create_graph_gradients_are_constants(mode):
@@ -217,6 +231,13 @@ def test_gradients_by_what_has_no_part_in_it_are_zeros(mode):
     # Through a step function alone nothing flows.
     (by_x,) = gradients((y * 2).sum() + ndl.compare(x, "gt", 1.5).sum(), [x])
     np.testing.assert_array_equal(by_x.numpy(), [0, 0])
+
+
+def test_gradients_by_a_constant_are_refused(mode):
+    x, c = leaf([1.0]), constant([2.0])
+    for unknown in (c, x.detach(), ndl.compare(x, "gt", 0)):
+        with pytest.raises(RuntimeError, match="input 1 does not require a gradient"):
+            gradients(x * c, [x, unknown])
 
 
 def test_gradients_under_no_grad_are_constants(mode):
