@@ -59,7 +59,7 @@ def test_the_tests_pass_on_numpys_arrays(tmp_path):
         if case.find("skipped") is None
     }
     assert run_in == {name.removesuffix(".py") for name in FILES}
-    assert int(suite.get("tests")) - int(suite.get("skipped")) > 3000
+    assert int(suite.get("tests")) - int(suite.get("skipped")) > 2000  # torch may be missing
 
 
 @pytest.mark.parametrize("backend", ["np", "nd"])
