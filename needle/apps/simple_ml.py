@@ -76,7 +76,16 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
     Returns
     -------
     Tensor, shape ()
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
     """
+    if Z.shape != y_one_hot.shape:
+        raise ValueError(
+            f"softmax_loss: Z has shape {Z.shape}, y_one_hot {y_one_hot.shape}; they must be equal"
+        )
     return (ndl.logsumexp(Z, axes=(1,)).sum() - (Z * y_one_hot).sum()) / Z.shape[0]
 
 

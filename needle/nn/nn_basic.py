@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .. import init, ops
 from ..autograd import Tensor
 
@@ -192,7 +194,19 @@ class SoftmaxLoss(Module):
         Returns
         -------
         Tensor, shape ()
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
+        IndexError
+            If a label is not one of 0 to classes - 1.
         """
+        if logits.ndim != 2 or np.shape(y) != logits.shape[:1]:
+            raise ValueError(
+                "SoftmaxLoss: needs logits of shape (batch, classes) and labels of shape (batch,), "
+                f"got {logits.shape} and {np.shape(y)}"
+            )
         batch, classes = logits.shape
         targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
         return (ops.logsumexp(logits, axes=(1,)).sum() - (logits * targets).sum()) / batch

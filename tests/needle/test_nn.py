@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -265,6 +266,19 @@ def test_softmax_loss_of_huge_logits():
 def test_softmax_loss_refuses_what_is_no_label(y):
     with pytest.raises(IndexError, match=r"classes must lie in 0\.\.1 and be whole"):
         nn.SoftmaxLoss()(Tensor(np.ones((2, 2))), y)
+
+
+@pytest.mark.parametrize(
+    ("shape", "y"),
+    [((3, 2), [0]), ((3, 2), [0, 1]), ((2, 2), [[0, 1], [1, 0]]), ((2,), [1]), ((2,), 1), ((1, 2), 1)],
+    ids=str,
+)
+def test_softmax_loss_refuses_labels_of_another_shape(shape, y, mode):
+    """Broadcasting would make a wrong loss of them."""
+    shapes = re.escape(f"got {shape} and {np.shape(y)}")
+    for labels in (y, np.array(y), Tensor(y)):
+        with pytest.raises(ValueError, match=rf"\(batch, classes\) and labels of shape \(batch,\), {shapes}"):
+            nn.SoftmaxLoss()(Tensor(np.ones(shape)), labels)
 
 
 def test_layers_against_torch(mode):

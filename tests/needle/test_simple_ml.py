@@ -165,6 +165,11 @@ def test_the_loss_of_zeros_is_the_logarithm_of_the_number_of_classes():
     np.testing.assert_allclose(softmax_loss(ndl.zeros(20, 10), targets).numpy(), np.log(10), rtol=1e-6)
 
 
+def test_softmax_loss_refuses_targets_of_another_shape(mode):
+    with pytest.raises(ValueError, match=r"Z has shape \(3, 2\), y_one_hot \(1, 2\)"):
+        softmax_loss(Tensor(np.ones((3, 2))), ndl.init.one_hot(2, [1]))
+
+
 def test_loss_err():
     Z = np.array([[3.0, 1.0], [0.0, 2.0], [1.0, 0.0], [5.0, 4.0]], "float32")
     y = np.array([0, 1, 1, 0])
