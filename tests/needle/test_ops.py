@@ -1,4 +1,4 @@
-"""Every operator: values and gradients against NumPy, central differences and torch, on every device."""
+"""Every operator: values and gradients against NumPy, central differences and torch, on every device.
 
 `CASES` has at least one case for each Op subclass of the library; `test_no_operator_is_forgotten` proves it.
 """
