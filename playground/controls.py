@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -58,7 +59,7 @@ def _read_address() -> list[str]:
 
 def _draw() -> None:
     st.html(f"<style>{_thumbnails()}</style>")
-    keep = {"persist_state": "session"}  # also while another page is shown
+    keep: dict[str, Any] = {"persist_state": "session"}  # also while another page is shown
 
     st.subheader("Data", anchor=False)
     st.pills("Dataset", toy.DATASETS, key="dataset", required=True, label_visibility="collapsed", **keep)

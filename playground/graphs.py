@@ -55,7 +55,7 @@ def show(trainer: Trainer) -> None:
         kind = st.segmented_control(
             "Graphs of this network",
             KINDS,
-            format_func=KINDS.get,
+            format_func=KINDS.__getitem__,
             key="graph_kind",
             help="Drawn from the network's own tensors, for the loss of two points.",
             persist_state="session",

@@ -136,7 +136,11 @@ class Settings:
         }
 
 
-_CHOICES = {"dataset": toy.DATASETS, "activation": ACTIVATIONS, "optimiser": OPTIMISERS}
+_CHOICES: dict[str, Mapping[str, Any]] = {
+    "dataset": toy.DATASETS,
+    "activation": ACTIVATIONS,
+    "optimiser": OPTIMISERS,
+}
 
 
 def _usable(name: str, value: Any) -> bool:
@@ -150,7 +154,7 @@ def _usable(name: str, value: Any) -> bool:
 
 def _within(limits: tuple[float, float], value: Any) -> bool:
     low, high = limits
-    kind = numbers.Integral if isinstance(low, int) else numbers.Real
+    kind: Any = numbers.Integral if isinstance(low, int) else numbers.Real
     return isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
 
 

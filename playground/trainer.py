@@ -166,9 +166,9 @@ class Trainer:
         value = _constant(points[:size])
         names = {"x": value, "y": _constant(labels[:size, None])}
         for number, layer in enumerate(self.model.modules, start=1):
-            linear = layer.modules[0]
+            weight, bias = layer.parameters()
             value = layer(value)
-            names |= {f"W{number}": linear.weight, f"b{number}": linear.bias, f"h{number}": value}
+            names |= {f"W{number}": weight, f"b{number}": bias, f"h{number}": value}
         names["output"] = names.pop(f"h{len(self.model.modules)}")
         names["loss"] = _half_squares(value, names["y"])
         return names["loss"], names
@@ -280,8 +280,9 @@ def _network(settings: Settings, rng: np.random.Generator) -> nn.Sequential:
     layers = []
     for fan_in, fan_out, activation in zip(sizes, sizes[1:], activations, strict=False):
         linear = nn.Linear(fan_in, fan_out, device=cpu(), rng=rng)
-        linear.weight.data = init.xavier_uniform(fan_in, fan_out, device=cpu(), rng=rng)
-        linear.bias.data = init.zeros(1, fan_out, device=cpu())
+        weight, bias = linear.parameters()
+        weight.data = init.xavier_uniform(fan_in, fan_out, device=cpu(), rng=rng)
+        bias.data = init.zeros(1, fan_out, device=cpu())
         layers.append(nn.Sequential(linear, activation()))
     return nn.Sequential(*layers)
 
