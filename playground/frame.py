@@ -1,16 +1,17 @@
-"""One picture of a training run, packed into bytes for the browser.
+"""What is to be seen of a training run, packed into bytes for the browser.
 
 Streamlit carries bytes to a component without looking at them; anything else it would turn into text, which
 costs more than the training. The browser's half of this format is the function `unpack` in
 ``components/stage/stage.js``.
 
-A frame is: the length of the header (uint32), the header (JSON, padded with spaces to a multiple of 4 bytes),
-numbers (float32), then shades (int8: -127 is -1, 127 is 1).
+One message shows several moments, which the browser draws one after the other: a message costs the browser
+far more than a picture. It is: the length of the header (uint32), the header (JSON, padded with spaces to a
+multiple of 4 bytes), numbers (float32), then shades (int8: -127 is -1, 127 is 1).
 
 - numbers: the history's rows (epochs, train losses, test losses); the points' x1, x2 and label, those to
   learn from first; for each layer its weights (fan_in x fan_out) and biases;
-- shades: the output over the plane, `RESOLUTION` x `RESOLUTION` from the upper left corner, then the
-  activations of the hidden neurons, `THUMBNAIL` x `THUMBNAIL`, layer by layer, of each the first
+- shades: for each moment the output over the plane, `RESOLUTION` x `RESOLUTION` from the upper left corner;
+  then the activations of the hidden neurons, `THUMBNAIL` x `THUMBNAIL`, layer by layer, of each the first
   `SHOWN_NEURONS`.
 """
 
@@ -18,49 +19,61 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from needle.data import toy
 
-from .trainer import Trainer, grid
+from .trainer import Figures, Trainer, grid
 
-__all__ = ["RESOLUTION", "SHOWN_NEURONS", "THUMBNAIL", "pack"]
+__all__ = ["RESOLUTION", "SHOWN_NEURONS", "THUMBNAIL", "Moment", "capture", "pack"]
 
 RESOLUTION = 72
-#: Each cell of a neuron's small picture is the middle one of 3 x 3 cells of the large picture.
-THUMBNAIL = RESOLUTION // 3
-
+THUMBNAIL = 24
 #: How many neurons of a layer are drawn; the others are counted.
 SHOWN_NEURONS = 8
 
-_plane = lru_cache(maxsize=1)(grid)
+_plane = lru_cache(maxsize=2)(grid)
 
 
-def pack(trainer: Trainer, playing: bool = False) -> bytes:
-    """The frame that shows a trainer as it is now.
+class Moment(NamedTuple):
+    """What changes from picture to picture: how far the training is, and the output over the plane."""
+
+    steps: int
+    epochs: int
+    figures: Figures
+    output: np.ndarray
+
+
+def capture(trainer: Trainer) -> Moment:
+    """The present moment of a training run."""
+    output = _shade(trainer.predict(_plane(RESOLUTION)))
+    return Moment(trainer.steps, trainer.epochs, trainer.figures, output)
+
+
+def pack(trainer: Trainer, moments: Sequence[Moment] | None = None, playing: bool = False) -> bytes:
+    """The message that shows a trainer as it is now, after some moments before.
 
     Parameters
     ----------
     trainer : Trainer
         The training run.
+    moments : sequence of Moment, optional
+        What to show, in order; the last one is the present. Default: the present only.
     playing : bool
-        Whether more frames are to come at once; the browser then shows the speed.
+        Whether more messages are to come at once; the browser then shows the speed.
     """
-    *hidden, output = trainer.activations(_plane(RESOLUTION))
-    shades = [output.reshape(-1)]
-    for layer in hidden:
-        maps = layer.reshape(RESOLUTION, RESOLUTION, -1)[1::3, 1::3, :SHOWN_NEURONS]
-        shades.append(maps.transpose(2, 0, 1).reshape(-1))
-
+    moments = moments or [capture(trainer)]
     history = trainer.history.rows()
-    numbers = [history.reshape(-1)]
-    for part in range(2):  # points, then labels
-        numbers.append(np.concatenate([trainer.train[part], trainer.test[part]]).T.reshape(-1))
-    for layer in trainer.model.modules:
-        linear = layer.modules[0]
-        numbers += [linear.weight.numpy().reshape(-1), linear.bias.numpy().reshape(-1)]
+    points, labels = (np.concatenate(pair) for pair in zip(trainer.train, trainer.test, strict=True))
+    numbers = [history, points.T, labels, *(parameter.numpy() for parameter in trainer.model.parameters())]
+
+    shades = [moment.output for moment in moments]
+    for layer in trainer.activations(_plane(THUMBNAIL))[:-1]:
+        shades.append(_shade(layer[:, :SHOWN_NEURONS].T))
 
     header = {
         "domain": toy.DOMAIN,
@@ -68,14 +81,18 @@ def pack(trainer: Trainer, playing: bool = False) -> bytes:
         "thumbnail": THUMBNAIL,
         "shown": SHOWN_NEURONS,
         "layers": [2, *trainer.settings.hidden, 1],
-        "activation": trainer.settings.activation,
         "history": history.shape[1],
         "train": len(trainer.train[0]),
         "test": len(trainer.test[0]),
-        "steps": trainer.steps,
-        "epochs": trainer.epochs,
-        "figures": trainer.figures._asdict() if np.isfinite(trainer.figures).all() else None,
         "playing": playing,
+        "moments": [
+            {
+                "steps": moment.steps,
+                "epochs": moment.epochs,
+                "figures": moment.figures._asdict() if np.isfinite(moment.figures).all() else None,
+            }
+            for moment in moments
+        ],
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
@@ -83,8 +100,8 @@ def pack(trainer: Trainer, playing: bool = False) -> bytes:
         [
             struct.pack("<I", len(text)),
             text,
-            np.concatenate(numbers).astype("<f4").tobytes(),
-            _shade(np.concatenate(shades)).tobytes(),
+            *(np.ascontiguousarray(part, "<f4").tobytes() for part in numbers),
+            *(np.ascontiguousarray(part).tobytes() for part in shades),
         ]
     )
 

@@ -22,20 +22,24 @@ CASES = {
 #: Keeps a list of the times at which the picture changed, and can wait for the next change.
 WATCH = """
 () => {
+  let host = null;
   const find = (selector) => {
-    for (const host of document.querySelectorAll("*")) {
-      const found = host.shadowRoot?.querySelector(selector);
-      if (found) return found;
+    if (!host?.isConnected) {
+      host = [...document.querySelectorAll("*")].find((node) => node.shadowRoot?.querySelector(".stage"));
     }
+    return host?.shadowRoot.querySelector(selector);
   };
+  const watch = (window.watch = {changes: [], blanks: 0, epochs: () =>
+    Number(find('[data-figure="epochs"]').textContent.replaceAll(",", ""))});
   const small = new OffscreenCanvas(48, 48);
   const pen = small.getContext("2d", {willReadFrequently: true});
   const look = () => {
-    pen.drawImage(find('[data-canvas="plane"]'), 0, 0, 48, 48);
+    const canvas = find('[data-canvas="plane"]');
+    if (!canvas) return (watch.blanks += 1, 0);
+    pen.clearRect(0, 0, 48, 48);
+    pen.drawImage(canvas, 0, 0, 48, 48);
     return pen.getImageData(0, 0, 48, 48).data.reduce((hash, byte) => (Math.imul(hash, 31) + byte) | 0, 7);
   };
-  const watch = (window.watch = {changes: [], epochs: () =>
-    Number(find('[data-figure="epochs"]').textContent.replaceAll(",", ""))});
   let before = look();
   const check = () => {
     const now = look();
@@ -88,6 +92,7 @@ def measure(page, address: str, seconds: float, process: int) -> dict[str, float
         choice = page.get_by_role("radio", name=name)
         delays.append(until_it_shows(lambda choice=choice: choice.dispatch_event("click")))
     figures["control to picture (ms)"] = statistics.median(delays)
+    figures["repaints without a canvas"] = page.evaluate("() => watch.blanks")
     return figures
 
 

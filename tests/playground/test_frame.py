@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from needle import Tensor
-from playground.frame import RESOLUTION, SHOWN_NEURONS, THUMBNAIL, pack
+from playground.frame import RESOLUTION, SHOWN_NEURONS, THUMBNAIL, capture, pack
 from playground.settings import Settings
 from playground.trainer import Trainer, grid
 
@@ -45,8 +45,9 @@ def test_a_frame_holds_everything_that_is_drawn(hidden):
     header = frame.header
     assert header["layers"] == [2, *hidden, 1]
     assert (header["train"], header["test"]) == (45, 30)
-    assert (header["epochs"], header["steps"]) == (3, trainer.steps)
-    assert header["figures"] == pytest.approx(trainer.figures._asdict())
+    (moment,) = header["moments"]
+    assert (moment["epochs"], moment["steps"]) == (3, trainer.steps)
+    assert moment["figures"] == pytest.approx(trainer.figures._asdict())
     assert header["playing"] is True
 
     np.testing.assert_array_equal(frame.numbers(3, header["history"]), trainer.history.rows())
@@ -63,7 +64,22 @@ def test_a_frame_holds_everything_that_is_drawn(hidden):
         for neuron in range(min(width, SHOWN_NEURONS)):
             shades = frame.shades(THUMBNAIL, THUMBNAIL) / 127
             expected = layer[:, neuron].reshape(THUMBNAIL, THUMBNAIL)
-            np.testing.assert_allclose(shades, expected, atol=0.5 / 127 + 1e-4)
+            np.testing.assert_allclose(shades, expected, atol=0.5 / 127 + 1e-6)
+    assert frame.at == len(frame.data)
+
+
+def test_a_frame_shows_the_moments_before_it():
+    trainer = Trainer(Settings(hidden=(), points=40))
+    moments, outputs = [], []
+    for _ in range(3):
+        trainer.epoch()
+        moments.append(capture(trainer))
+        outputs.append(trainer.predict(grid(RESOLUTION)))
+    frame = Reader(pack(trainer, moments))
+    assert [moment["epochs"] for moment in frame.header["moments"]] == [1, 2, 3]
+    frame.numbers(3 * frame.header["history"] + 3 * 40 + 3)
+    for output in outputs:
+        np.testing.assert_allclose(frame.shades(RESOLUTION**2) / 127, output, atol=0.5 / 127 + 1e-6)
     assert frame.at == len(frame.data)
 
 
@@ -73,7 +89,7 @@ def test_what_is_no_number_is_drawn_as_nothing():
     weight.data = Tensor(np.full(weight.shape, np.nan))
     trainer.epoch()
     frame = Reader(pack(trainer))
-    assert frame.header["figures"] is None
+    assert frame.header["moments"][0]["figures"] is None
     frame.numbers(3 * frame.header["history"] + 3 * 20 + sum(p.size for p in trainer.model.parameters()))
     assert not frame.shades(RESOLUTION, RESOLUTION).any()
 

@@ -1,26 +1,23 @@
 // The live picture of a training run: the plane, the network and the losses, drawn on three canvases.
 //
-// Streamlit calls the default function again for every frame; a stage therefore keeps its own state (what is
-// hovered, which options are ticked) and draws the newest frame once per repaint of the screen.
+// Messages come from feed.js. A message holds several moments: each repaint of the screen shows the next one.
 
 const NEGATIVE = [224, 138, 30];
 const POSITIVE = [47, 111, 222];
+const NETWORK_PERIOD = 60; // milliseconds between two pictures of the network and the losses while it learns
+const THEME_PERIOD = 400;
 const stages = new WeakMap();
 
-export default function ({ data, parentElement }) {
-  let stage = stages.get(parentElement);
-  if (!stage) {
-    stage = new Stage(parentElement);
-    stages.set(parentElement, stage);
-  }
-  if (data?.byteLength) stage.show(unpack(data));
+// Streamlit calls this when the stage comes into the page, and again when something about it changes.
+export default function ({ parentElement }) {
+  if (!stages.has(parentElement)) stages.set(parentElement, new Stage(parentElement));
   return () => {
-    stage.close();
+    stages.get(parentElement)?.close();
     stages.delete(parentElement);
   };
 }
 
-// The browser's half of playground/frame.py.
+// The browser's half of playground/frame.py: a list of frames, which share all but their moment.
 function unpack(bytes) {
   const { buffer } = bytes.slice(); // a copy that begins at byte 0, so that the numbers are aligned
   const headerLength = new DataView(buffer).getUint32(0, true);
@@ -41,16 +38,16 @@ function unpack(bytes) {
     weights: numbers(frame.layers[i] * width),
     biases: numbers(width),
   }));
-  frame.output = shades(frame.resolution ** 2);
+  const outputs = frame.moments.map(() => shades(frame.resolution ** 2));
   frame.neurons = frame.layers.slice(1, -1).map((width) =>
     Array.from({ length: Math.min(width, frame.shown) }, () => shades(frame.thumbnail ** 2)));
-  return frame;
+  return frame.moments.map((moment, i) => ({ ...frame, ...moment, output: outputs[i] }));
 }
 
 class Stage {
   constructor(root) {
     this.root = root;
-    this.frame = null;
+    this.frames = []; // to be shown; the last one stays
     this.hovered = null; // a neuron or a link of the network
     this.pointers = {}; // where the mouse is, by canvas
     this.options = { log: false, test: false, discrete: false };
@@ -60,9 +57,20 @@ class Stage {
     this.canvases = Object.fromEntries(
       ["plane", "network", "loss"].map((name) => [name, this.find("canvas", name)]));
 
+    this.receive = () => this.show(unpack(globalThis.needleMessage));
+    globalThis.addEventListener("needle-message", this.receive);
+    if (globalThis.needleMessage) this.receive();
+
     this.repaintLater = () => this.repaint();
     document.fonts.addEventListener("loadingdone", this.repaintLater); // canvases do not wait for their letters
-    this.resized = new ResizeObserver(this.repaintLater);
+    // Sizes are taken from here and the theme is read seldom: asking the page would make it lay itself out.
+    this.sizes = {};
+    this.resized = new ResizeObserver((entries) => {
+      for (const { target, contentRect } of entries) {
+        this.sizes[target.dataset.canvas] = [contentRect.width, contentRect.height];
+      }
+      this.repaint();
+    });
     for (const [name, canvas] of Object.entries(this.canvases)) {
       this.resized.observe(canvas);
       canvas.onpointermove = (event) => this.point(name, [event.offsetX, event.offsetY]);
@@ -79,14 +87,19 @@ class Stage {
   }
 
   close() {
+    globalThis.removeEventListener("needle-message", this.receive);
     this.resized.disconnect();
     document.fonts.removeEventListener("loadingdone", this.repaintLater);
     cancelAnimationFrame(this.pending);
   }
 
-  show(frame) {
-    this.frame = frame;
+  show(frames) {
+    this.frames = frames;
     this.repaint();
+  }
+
+  get frame() {
+    return this.frames[0];
   }
 
   point(name, position) {
@@ -97,20 +110,43 @@ class Stage {
   repaint() {
     this.pending ??= requestAnimationFrame(() => {
       this.pending = null;
-      if (this.frame) this.paint();
+      if (!this.frames.length) return;
+      this.paint();
+      if (this.frames.length > 1) {
+        this.frames.shift();
+        this.repaint();
+      }
     });
   }
 
   paint() {
-    const theme = readTheme(this.root.host ?? this.root);
-    if (theme.key !== this.theme?.key) {
-      this.theme = theme;
-      this.pointLayer = null;
+    const now = performance.now();
+    if (!this.theme || now - this.themeRead > THEME_PERIOD) {
+      this.themeRead = now;
+      const theme = readTheme(this.root.host ?? this.root);
+      if (theme.key !== this.theme?.key) [this.theme, this.pointLayer] = [theme, null];
     }
-    this.paintNetwork(); // first: it finds out which neuron's map the plane shows
-    this.paintPlane();
-    this.paintLosses();
     this.writeFigures();
+    if (!this.sizes.plane?.[0]) return;
+    if (!this.frame.playing || this.pointers.network || now - this.networkPainted > NETWORK_PERIOD) {
+      this.networkPainted = now;
+      this.paintNetwork(); // before the plane: it finds out which neuron's map the plane shows
+      this.paintLosses();
+    }
+    this.paintPlane();
+  }
+
+  // A canvas cleared and scaled so that one unit is one CSS pixel, however fine the screen is.
+  crisp(name) {
+    const canvas = this.canvases[name];
+    const [width, height] = this.sizes[name];
+    const ratio = window.devicePixelRatio || 1;
+    const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== across || canvas.height !== down) [canvas.width, canvas.height] = [across, down];
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    return [pen, width, height];
   }
 
   note(name, text) {
@@ -136,14 +172,13 @@ class Stage {
 
   paintPlane() {
     const { frame, theme, hovered } = this;
-    const [pen, width] = crisp(this.canvases.plane);
+    const [pen, width] = this.crisp("plane");
     const plot = { left: 26, top: 6, side: width - 26 - 8 };
     const neuron = hovered?.kind === "neuron" && hovered;
     const resolution = neuron ? frame.thumbnail : frame.resolution;
     const shades = neuron ? neuronMap(frame, neuron) : frame.output;
 
     const palette = this.options.discrete ? theme.discrete : theme.palette;
-    pen.imageSmoothingQuality = "high";
     pen.drawImage(shadeImage([shades], resolution, palette), plot.left, plot.top, plot.side, plot.side);
     pen.strokeStyle = theme.text;
     pen.lineWidth = 1.25;
@@ -208,7 +243,7 @@ class Stage {
 
   paintNetwork() {
     const { frame, theme } = this;
-    const [pen, width, height] = crisp(this.canvases.network);
+    const [pen, width, height] = this.crisp("network");
     const layout = layOut(frame, width, height);
     this.hovered = findHovered(layout, frame, this.pointers.network);
 
@@ -234,18 +269,13 @@ class Stage {
         const [x, y] = layout.centre(l, n);
         const half = layout.size / 2;
         const isHovered = this.hovered?.kind === "neuron" && this.hovered.layer === l && this.hovered.index === n;
-        pen.save();
-        pen.beginPath();
-        pen.roundRect(x - half, y - half, layout.size, layout.size, 5);
-        pen.save();
-        pen.clip();
         pen.drawImage(image, 0, n * frame.thumbnail, frame.thumbnail, frame.thumbnail,
           x - half, y - half, layout.size, layout.size);
-        pen.restore();
+        pen.beginPath();
+        pen.roundRect(x - half - 0.5, y - half - 0.5, layout.size + 1, layout.size + 1, 3);
         pen.strokeStyle = isHovered ? theme.text : theme.edge;
-        pen.lineWidth = isHovered ? 2 : 1.25;
+        pen.lineWidth = 2;
         pen.stroke();
-        pen.restore();
       });
     });
 
@@ -276,7 +306,7 @@ class Stage {
   paintLosses() {
     const { frame, theme, options } = this;
     const { epochs, train, test } = frame.losses;
-    const [pen, width, height] = crisp(this.canvases.loss);
+    const [pen, width, height] = this.crisp("loss");
     const plot = { left: 42, top: 6, right: width - 10, bottom: height - 20 };
     const highest = Math.max(...train, ...test, 1e-3);
     const lowest = options.log ? Math.max(1e-6, Math.min(...train, ...test)) : 0;
@@ -571,18 +601,6 @@ function thinned({ output, resolution, thumbnail }) {
 }
 
 // ---- small things ----------------------------------------------------------------------------------------------
-
-// A canvas cleared and scaled so that one unit is one CSS pixel, however fine the screen is.
-function crisp(canvas) {
-  const ratio = window.devicePixelRatio || 1;
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== across || canvas.height !== down) [canvas.width, canvas.height] = [across, down];
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  return [pen, width, height];
-}
 
 function line(pen, x0, y0, x1, y1) {
   pen.beginPath();
