@@ -14,7 +14,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from .frame import capture, pack
+from .frame import Moment, capture, pack
 from .trainer import Trainer
 
 __all__ = ["show"]
@@ -64,7 +64,7 @@ def show(trainer: Trainer, playing: bool, on_trouble: Callable[[], None]) -> Non
 
     def tick() -> None:
         nonlocal wanted
-        moments = []
+        moments: list[Moment] = []
         while playing and len(moments) < wanted and not trainer.trouble:
             trainer.run_for(TRAINING)
             moments.append(capture(trainer))
