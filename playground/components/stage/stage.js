@@ -256,7 +256,7 @@ class Stage {
       pen.bezierCurveTo(link.bend, link.y0, link.bend, link.y1, link.x1, link.y1);
       pen.strokeStyle = rgb(link.weight > 0 ? POSITIVE : NEGATIVE);
       pen.globalAlpha = isHovered ? 1 : 0.25 + 0.65 * Math.sqrt(strength);
-      pen.lineWidth = (isHovered ? 1.5 : 0.6) + 4.4 * strength;
+      pen.lineWidth = (isHovered ? 1.5 : 0.6) + 0.11 * layout.size * strength;
       pen.stroke();
     });
     pen.globalAlpha = 1;
@@ -274,7 +274,7 @@ class Stage {
         pen.beginPath();
         pen.roundRect(x - half - 0.5, y - half - 0.5, layout.size + 1, layout.size + 1, 3);
         pen.strokeStyle = isHovered ? theme.text : theme.edge;
-        pen.lineWidth = 2;
+        pen.lineWidth = isHovered ? 2 : 1.5;
         pen.stroke();
       });
     });
@@ -418,7 +418,7 @@ function readTheme(element) {
   };
   readTheme.last = {
     key, background, text, font,
-    muted: mix(0.62), edge: mix(0.45), grid: mix(0.12),
+    muted: mix(0.62), edge: mix(0.4), grid: mix(0.12),
     palette: palette(shade),
     discrete: palette((value) => shade(value < 0 ? -0.8 : 0.8)),
   };
