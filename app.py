@@ -1,6 +1,10 @@
 """The app's entry: its pages. Start it with ``make app`` or ``streamlit run app.py``."""
 
+import os
 from pathlib import Path
+
+# Before NumPy is imported. The playground's matrices are small: several threads would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import streamlit as st
 
