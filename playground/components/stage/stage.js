@@ -236,7 +236,7 @@ class Stage {
     const shade = shades[Math.floor(row * resolution) * resolution + Math.floor(column * resolution)] / 127;
     const x1 = low + column * (high - low);
     const x2 = high - row * (high - low);
-    return `x₁ ${signed(x1, 1)}  x₂ ${signed(x2, 1)}  →  ${signed(shade, 2)}`;
+    return `x₁ ${signed(x1, 1)} · x₂ ${signed(x2, 1)} → ${signed(shade, 2)}`;
   }
 
   // ---- the network -------------------------------------------------------------------------------------------
@@ -288,8 +288,8 @@ class Stage {
       const label = l === 0 ? "input" : last ? "output" : layout.roomy ? count === 1 ? "1 neuron" : `${count} neurons` : `${count}`;
       pen.fillText(label, layout.x(l), 11);
       if (count > layout.shown[l]) {
-        const [x, y] = layout.centre(l, layout.shown[l]);
-        pen.fillText(`+ ${count - layout.shown[l]}`, x, y - layout.size / 2 + 12);
+        const [x, y] = layout.centre(l, layout.shown[l] - 1);
+        pen.fillText(`+ ${count - layout.shown[l]}`, x, y + layout.size / 2 + 13);
       }
     });
     pen.textAlign = "right";
@@ -355,6 +355,7 @@ class Stage {
       const epoch = ((pointer[0] - plot.left) / (plot.right - plot.left)) * lastEpoch;
       const i = nearest(epochs, epoch);
       pen.strokeStyle = theme.muted;
+      pen.lineWidth = 1;
       line(pen, x(epochs[i]), plot.top, x(epochs[i]), plot.bottom);
       pen.fillStyle = theme.text;
       for (const values of [train, test]) {
@@ -362,7 +363,7 @@ class Stage {
         pen.arc(x(epochs[i]), y(values[i]), 3, 0, 2 * Math.PI);
         pen.fill();
       }
-      note = `epoch ${epochs[i].toLocaleString("en")}  train ${train[i].toFixed(4)}  test ${test[i].toFixed(4)}`;
+      note = `epoch ${epochs[i].toLocaleString("en")} · train ${train[i].toFixed(4)} · test ${test[i].toFixed(4)}`;
     }
     this.note("loss", note);
   }
@@ -511,14 +512,15 @@ function paintFrame(pen, plot, [low, high], theme) {
 function layOut({ layers, shown: most }, width, height) {
   const top = 20;
   const shown = layers.map((count) => Math.min(count, most));
-  const rows = Math.max(4, ...layers.map((count, l) => shown[l] + (count > shown[l] ? 0.5 : 0)));
+  const rows = Math.max(4, ...layers.map((count, l) => shown[l] + (count > shown[l] ? 1.4 : 0)));
   const pitch = Math.min(56, (height - top) / rows);
   const margin = { left: 24, right: 4 };
   const columns = layers.length - 1;
   const size = Math.min(40, pitch * 0.8, ((width - margin.left - margin.right) / (columns + 1)) * 0.7);
   const first = margin.left + size / 2;
-  const step = (width - margin.left - margin.right - size) / columns;
-  const x = (l) => Math.max(first, 20) + l * Math.min(step, (width - Math.max(first, 20) - Math.max(size / 2 + margin.right, 22)) / columns);
+  const last = width - Math.max(margin.right + size / 2, 22); // room for the word "output"
+  const step = (last - first) / columns;
+  const x = (l) => first + l * step;
   const centre = (l, n) => [x(l), top + (height - top) / 2 + (n - (shown[l] - 1) / 2) * pitch];
   return { shown, size, x, centre, roomy: step > 84 };
 }
