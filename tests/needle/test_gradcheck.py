@@ -136,7 +136,7 @@ def test_a_gradient_of_another_shape_is_found():
         def gradient(self, out_grad, node):
             return out_grad  # not spread over the elements
 
-    with pytest.raises(AssertionError, match=r"argument 0: its shape is \(2, 3\), its gradient's \(\)"):
+    with pytest.raises((AssertionError, ValueError), match=r"shape .*\(2, 3\)"):
         ndl.gradcheck(Sum(), *tensors((2, 3)))
 
 
