@@ -90,6 +90,15 @@ def test_play_pause_and_reset(page, address):
         assert canvas(page, name).evaluate(PICTURE) == first[name]
 
 
+def test_the_canvases_stay_whatever_is_clicked(page, address):
+    visit(page, address)
+    canvas(page, "plane").evaluate("canvas => { canvas.mark = 'the first one' }")
+    for name in ("Play", "xor", "Pause", "Play", "circle", "Reset", "Step"):
+        page.get_by_role("radio" if name in ("xor", "circle") else "button", name=name, exact=True).click()
+        page.wait_for_timeout(200)
+        assert canvas(page, "plane").evaluate("canvas => canvas.mark") == "the first one"
+
+
 def test_the_output_is_the_colour_of_its_class(page, address):
     visit(page, address, "?dataset=simple&hidden=&points=300")
     button(page, "Play").click()
