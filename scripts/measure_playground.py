@@ -85,6 +85,7 @@ def measure(page, address: str, seconds: float, process: int) -> dict[str, float
     reset = page.get_by_role("button", name="Reset")
     page.get_by_role("button", name="Pause").click()
     page.get_by_role("button", name="Play").wait_for()
+    page.wait_for_timeout(1000)
     figures["reset to picture (ms)"] = until_it_shows(lambda: reset.dispatch_event("click"))
     delays = []
     for name in ("gaussian", "xor", "simple", "diag", "split"):
