@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 from . import ops
 from .backend_selection import (
     BACKEND,
+    Device,
     NDArray,
     array_from_numpy,
     default_device,
@@ -34,7 +35,7 @@ __all__ = [
     "lazy", "no_grad", "sum_node_list",
 ]  # fmt: skip
 
-NUMBERS = (int, float, np.generic)  # what counts as a scalar operand
+NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
 LAZY_MODE = False  # what holds outside `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -62,9 +63,12 @@ def lazy(enabled: bool = True):
 
 
 @contextmanager
-def no_grad():
-    """Within this block, in this thread, results are constants: no graph is kept."""
-    token = _mode.set(_mode.get()._replace(grad=False))
+def no_grad(enabled: bool = True):
+    """Within this block, in this thread, results are constants: no graph is kept.
+
+    ``no_grad(False)`` is the other way round: the graph is kept, also inside a block of `no_grad`.
+    """
+    token = _mode.set(_mode.get()._replace(grad=not enabled))
     try:
         yield
     finally:
@@ -168,7 +172,12 @@ class Value:
             except Exception as error:
                 raise _explained(error, op, self.inputs, arrays) from None
         elif type(data) is Cell:
-            data = self._data = data.realize()
+            try:
+                data = self._data = data.realize()
+            except Exception as error:
+                failed = (x.inputs for x in find_topo_sort([self]) if x.op is getattr(error, "op", None))
+                error.inputs = next(failed, ())  # type: ignore[attr-defined]
+                raise
         return data
 
     @property
@@ -179,9 +188,6 @@ class Value:
 
     @cached_data.setter
     def cached_data(self, data):
-        self._write(data)
-
-    def _write(self, data):
         if self.op is not None and self._overwritten is None:
             self._overwritten = self._data
         self._data = data
@@ -227,17 +233,25 @@ def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
         if spec is None:
             return op.compute(*[x.realize() if type(x) is Cell else x for x in operands])
     except Exception as error:
-        error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
-        raise
+        raise _with_graph(error, op, inputs) from None
     return Cell(op, operands, spec)
 
 
 def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:
-    """What to raise where `op` failed: what `infer` says of the operands, or `error`, with op and inputs."""
+    """What to raise where `op` failed: what `infer` says of the operands, or `error`."""
     try:
         op.infer(*arrays)
-    except Exception as clearer:
+    except (TypeError, ValueError) as clearer:
         error = clearer.with_traceback(None)  # which would lead back here, and so keep all that is named here
+    except Exception:  # an `infer` that is itself at fault has nothing to say
+        pass
+    return _with_graph(error, op, inputs)
+
+
+def _with_graph(error: Exception, op: Op, inputs: Sequence[Value]) -> Exception:
+    """The error of an operator with `op` and `inputs`, from which the graph up to there can be drawn."""
+    if isinstance(error, (AttributeError, TypeError)) and any(isinstance(x, TensorTuple) for x in inputs):
+        error = TypeError(f"{op}: an operand is a TensorTuple; take one of its Tensors: value[i]")
     error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
     return error
 
@@ -253,10 +267,11 @@ def _not_a_value(op: Op, inputs: Sequence) -> TypeError:
 class TensorTuple(Value):
     """A tuple of Tensors as one node, for operators with several results."""
 
-    @property
-    def specs(self) -> Sequence:
-        """For each Tensor something that has its `shape`, `dtype` and `device`; nothing is computed."""
-        return self._data.spec if type(self._data) is Cell else self._data
+    @cached_property
+    def specs(self) -> Sequence[Spec]:
+        """Shape, dtype and device of each Tensor; nothing is computed."""
+        items = self._data.spec if type(self._data) is Cell else self._data
+        return [Spec(x.shape, x.dtype, x.device) for x in items]
 
     def __len__(self) -> int:
         return len(self.specs)
@@ -312,13 +327,12 @@ class Tensor(Value):
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.inputs = []
         self.requires_grad = requires_grad
+        _check_device(device)
         if isinstance(array, Tensor):
-            if (device is None or device == array.device) and (dtype is None or dtype == array.dtype):
-                self._data = array._data
-                return
-            device, dtype = device or array.device, dtype or array.dtype
-            array = array.numpy()
-        elif BACKEND == "nd" and isinstance(array, NDArray):
+            with no_grad():
+                self._data = array.to(device or array.device).astype(dtype or array.dtype)._data
+            return
+        if BACKEND == "nd" and isinstance(array, NDArray):
             device, dtype = device or array.device, dtype or array.dtype
             array = to_numpy(array)
         self._data = array_from_numpy(_as_numpy(array), dtype=dtype, device=device or default_device())
@@ -359,12 +373,17 @@ class Tensor(Value):
     @data.setter
     def data(self, value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
+        if value.device != self.device:
+            raise ValueError(
+                f"data = ...: this Tensor is on {self.device}, the new value on {value.device}; "
+                f"move it: value.to({self.device})"
+            )
         if value.dtype != self.dtype or value.shape != self.shape:
             raise ValueError(
                 f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value "
                 f"{value.dtype} of shape {value.shape}; convert the value, or make a new Tensor"
             )
-        self._write(value._data)
+        self.cached_data = value._data
 
     def detach(self) -> Tensor:
         """A constant with the same value and no history; nothing is copied, nothing is computed."""
@@ -372,6 +391,7 @@ class Tensor(Value):
 
     def to(self, device) -> Tensor:
         """This Tensor on another device (itself if it is there already); differentiable."""
+        _check_device(device)
         return self if device == self.device else ops.to_device(self, device)
 
     def astype(self, dtype) -> Tensor:
@@ -408,7 +428,10 @@ class Tensor(Value):
             return ops.add_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.add(self, other)
 
-    __radd__ = __add__
+    def __radd__(self, other):
+        if isinstance(other, NUMBERS):
+            return ops.add_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.add(other, self)
 
     def __mul__(self, other):
         if isinstance(other, Tensor):
@@ -417,10 +440,13 @@ class Tensor(Value):
             return ops.mul_scalar(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(self, other)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other):
+        if isinstance(other, NUMBERS):
+            return ops.mul_scalar(self, other)
+        return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(other, self)
 
     def __sub__(self, other):
-        if isinstance(other, NUMBERS):
+        if isinstance(other, NUMBERS) and self.dtype.kind != "u":  # an unsigned integer cannot be -other
             # As a Python number: the negative of one of NumPy's unsigned ones is another number.
             return ops.add_scalar(self, -(other.item() if isinstance(other, np.generic) else other))
         return (
@@ -428,7 +454,7 @@ class Tensor(Value):
         )
 
     def __rsub__(self, other):
-        return ops.negate(self) + other
+        return other + ops.negate(self)
 
     def __truediv__(self, other):
         if isinstance(other, NUMBERS):
@@ -470,14 +496,19 @@ class Tensor(Value):
     def broadcast_to(self, shape) -> Tensor:
         return ops.broadcast_to(self, shape)
 
-    def reshape(self, shape) -> Tensor:
-        return ops.reshape(self, shape)
+    def reshape(self, shape, *more: int) -> Tensor:
+        return ops.reshape(self, (shape, *more) if more else shape)
 
     def transpose(self, axes=None) -> Tensor:
         return ops.transpose(self, axes)
 
     def permute(self, axes) -> Tensor:
         return ops.permute(self, axes)
+
+
+def _check_device(device) -> None:
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"device: needs a device such as needle.cpu(), got {device!r}")
 
 
 def _as_numpy(array) -> np.ndarray:
@@ -497,7 +528,8 @@ def _operand(other, tensor: Tensor) -> Tensor | None:
     if isinstance(other, Tensor):
         return other
     if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray)):
-        dtype = tensor.dtype if tensor.dtype.kind == "f" else None
+        kinds = "fiu" if isinstance(other, (int, np.integer)) else "f"
+        dtype = tensor.dtype if tensor.dtype.kind in kinds else None
         return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
     return None
 
@@ -556,6 +588,11 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         given, out_grad = out_grad, _operand(out_grad, output)
         if out_grad is None:
             raise TypeError(f"backward: out_grad is a {type(given).__name__}, not a Tensor")
+        if out_grad.device != output.device:
+            raise ValueError(
+                f"backward: out_grad is on {out_grad.device}, the output on {output.device}; "
+                f"move it: out_grad.to({output.device})"
+            )
         if out_grad.shape != output.shape:
             raise ValueError(
                 f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
@@ -574,9 +611,33 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         yield Adjoint(node, partials, total)
         if node.op is None:
             continue
-        for x, partial in zip(node.inputs, node.op.gradient_as_tuple(total, node._as_built()), strict=True):
+        for x, partial in zip(node.inputs, _partials(node, total), strict=True):
             if x.requires_grad and partial is not None:
                 partials_of.setdefault(x, []).append((node, partial))
+
+
+def _partials(node: Value, total: Value) -> Sequence[Value | None]:
+    """What `node` passes on to each of its inputs, as its operator's `gradient` says."""
+    op: Any = node.op
+    then = node._as_built()
+    partials = op.gradient_as_tuple(total, then)
+    if then is not node:  # in the new graph it is what `node` was
+        then.op, then.inputs, then._operands = ops.Identity(), [node], [node._data]
+
+    name = type(op).__name__
+    if len(partials) != len(node.inputs):
+        raise ValueError(f"{name}.gradient: gave {len(partials)} results for {len(node.inputs)} operands")
+    for i, (x, partial) in enumerate(zip(node.inputs, partials, strict=True)):
+        if partial is None:
+            continue
+        if not isinstance(partial, Value):
+            raise TypeError(f"{name}.gradient: result {i} is a {type(partial).__name__}, not a Tensor")
+        if isinstance(x, Tensor) and partial._data.shape != x._data.shape:
+            raise ValueError(
+                f"{name}.gradient: result {i} has shape {partial._data.shape}, but operand {i} has shape "
+                f"{x._data.shape}"
+            )
+    return partials
 
 
 def sum_node_list(node_list: Sequence[Value]) -> Value:
@@ -616,6 +677,8 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
     RuntimeError
         If `output` or an input does not require a gradient.
     """
+    if isinstance(inputs, Value):
+        raise TypeError("gradients: inputs is a single Tensor; give a list: gradients(output, [x])")
     for i, x in enumerate(inputs):
         if not x.requires_grad:
             raise RuntimeError(

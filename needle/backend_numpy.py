@@ -12,7 +12,7 @@ import numpy as np
 from .backend_ndarray.device import Device, DeviceUnavailable
 from .backend_ndarray.ndarray_backend_numpy import quiet
 from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .backend_ndarray.shapes import broadcast_shape
+from .backend_ndarray.shapes import broadcast_shape, result_dtype
 
 
 class CPUDevice(Device):
@@ -73,12 +73,17 @@ def all_devices() -> list[Device]:
 def elementwise(name: str, *operands: Any) -> np.ndarray:
     """Apply a row of the table of scalar functions; comparisons answer 0 or 1 in the operands' data type."""
     row = SCALAR_FUNCTIONS[name]
+    if any(isinstance(x, tuple) for x in operands):  # which NumPy would take for an array
+        raise TypeError(f"{name}: needs arrays and numbers, got a tuple")
+    dtype = result_dtype(name, *operands)
+    if dtype.kind == "f":  # else NumPy would compute functions of small integers in half precision
+        operands = tuple(x.astype(dtype) if getattr(x, "dtype", dtype).kind in "biu" else x for x in operands)
     try:
         result = quiet.run(row.numpy, *operands)
     except ValueError:
         broadcast_shape(name, *map(np.shape, operands))  # if it was that, it says so
         raise
-    return np.asarray(result, np.result_type(*operands) if row.is_comparison else None)
+    return np.asarray(result, dtype)
 
 
 def array_from_numpy(array: Any, dtype: Any = None, device: Device | None = None) -> np.ndarray:

@@ -147,7 +147,11 @@ class Cell:
             if waiting:
                 stack.extend(waiting)
                 continue
-            cell.data = op.compute(*[x.data if type(x) is Cell else x for x in operands])
+            try:
+                cell.data = op.compute(*[x.data if type(x) is Cell else x for x in operands])
+            except Exception as error:
+                error.op = op  # type: ignore[attr-defined]
+                raise
             cell.operands = None
             cell.op = None
             stack.pop()

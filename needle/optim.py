@@ -17,7 +17,12 @@ class Optimizer:
     """
 
     def __init__(self, params: Iterable[Tensor]):
+        if isinstance(params, Tensor):
+            raise TypeError("params: needs a list of Tensors, got a single one; put it into a list")
         self.params = list(params)
+        for p in self.params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"params: needs Tensors, got a {type(p).__name__}; use model.parameters()")
 
     def step(self) -> None:
         """Change every parameter by its `grad`; one without a `grad` stays as it is."""

@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from numbers import Integral, Number
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,8 @@ class NDArray:
             shape, handle = other.shape, other._copy(dtype)._handle
         else:
             values = np.asarray(other)
+            if values.dtype.kind not in "biuf":
+                raise TypeError(f"NDArray: needs real numbers, got {values.dtype} {other!r:.60}")
             shape, handle = values.shape, device.mod.Array(values.size, dtype)
             device.mod.from_numpy(values, handle)
         _assemble(self, handle, shape, compact_strides(shape), 0, device)
@@ -109,6 +111,8 @@ class NDArray:
             If the view would reach beyond its storage.
         """
         shape = as_shape(shape)
+        if min(shape, default=0) < 0:
+            raise ValueError(f"NDArray: lengths must not be negative, got shape {shape}")
         strides = compact_strides(shape) if strides is None else tuple(strides)
         device = device or default_device()
         if handle is None:
@@ -309,7 +313,7 @@ class NDArray:
             raise ValueError("setitem: a broadcast array repeats its elements; write to .compact() instead")
         target = (view._handle, view.shape, view.strides, view.offset)
         mod = self.device.mod
-        if isinstance(other, Number):
+        if isinstance(other, Real):
             if view.size:
                 mod.scalar_setitem(view.size, other, *target)
             return

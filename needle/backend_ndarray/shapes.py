@@ -30,7 +30,11 @@ def as_shape(shape: Any) -> Shape:
 
 def hashable_axes(axes: Axes) -> int | tuple[int, ...] | None:
     """Axes as they were given, a list turned into a tuple."""
-    return axes if axes is None or isinstance(axes, (int, tuple)) else as_shape(axes)
+    if axes is None or isinstance(axes, (int, tuple)):
+        return axes
+    if not isinstance(axes, (Integral, Sequence)):
+        raise TypeError(f"axes: needs None, an int or a tuple of ints, got {axes!r}")
+    return as_shape(axes)
 
 
 @lru_cache(maxsize=4096)
@@ -130,7 +134,11 @@ def filled_shape(shape: Shape, new_shape: Shape) -> Shape:
 def check_broadcast(shape: Shape, new_shape: Shape, name: str = "broadcast_to") -> None:
     """Raise ValueError if `shape` does not broadcast to `new_shape`."""
     new = len(new_shape) - len(shape)
-    if new < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, new_shape[new:], strict=True)):
+    if (
+        new < 0
+        or min(new_shape, default=0) < 0
+        or any(n not in (1, wanted) for n, wanted in zip(shape, new_shape[new:], strict=True))
+    ):
         raise ValueError(
             f"{name}: shape {shape} cannot become {new_shape}: counted from the last axis, each length "
             "must be equal or 1; reshape it first"
@@ -186,4 +194,4 @@ def _result_dtype(name: str, *types: Any) -> np.dtype:
     except TypeError:
         given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in types)
         raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
-    return np.dtype("float64") if dtype == np.float16 else dtype
+    return np.dtype("float64") if dtype == np.float16 and np.float16 not in types else dtype

@@ -1,41 +1,51 @@
 """Constant and random Tensors.
 
-Common parameters: `*shape`, the sizes; `device` (default: `default_device()`); `dtype`; `requires_grad`;
-and for random numbers `rng`, a `numpy.random.Generator` (default: NumPy's global state, which
-``numpy.random.seed`` sets).
+Common parameters: `*shape`, the sizes, one by one or as a tuple; `device` (default: `default_device()`);
+`dtype`; `requires_grad`; and for random numbers `rng`, a `numpy.random.Generator` (default: NumPy's
+global state, which ``numpy.random.seed`` sets).
 """
 
 from __future__ import annotations
 
 from ..autograd import Tensor
-from ..backend_selection import default_device, to_numpy
+from ..backend_selection import Device, default_device, to_numpy
+
+
+def _place(device) -> Device:
+    """`device`, or the default one."""
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"device: needs a device such as needle.cpu(), got {device!r}")
+    return device or default_device()
+
+
+def _sizes(shape: tuple) -> tuple[int, ...]:
+    """The sizes of ``zeros(3, 4)``, or of ``zeros((3, 4))``."""
+    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
 def rand(*shape, low=0.0, high=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
     """Uniform random numbers in [low, high)."""
-    device = default_device() if device is None else device
-    array = device.rand(*shape, dtype=dtype, rng=rng) * (high - low) + low
+    array = _place(device).rand(*_sizes(shape), dtype=dtype, rng=rng) * float(high - low) + float(low)
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 
 def randn(*shape, mean=0.0, std=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
     """Normal random numbers."""
-    device = default_device() if device is None else device
-    array = device.randn(*shape, dtype=dtype, rng=rng) * std + mean
+    array = _place(device).randn(*_sizes(shape), dtype=dtype, rng=rng) * float(std) + float(mean)
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 
 def randb(*shape, p=0.5, device=None, dtype="bool", requires_grad=False, rng=None) -> Tensor:
     """True (1) with probability `p`, else False (0)."""
-    device = default_device() if device is None else device
-    uniform = to_numpy(device.rand(*shape, rng=rng))
+    device = _place(device)
+    uniform = to_numpy(device.rand(*_sizes(shape), rng=rng))
     return Tensor(uniform <= p, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 def constant(*shape, c=1.0, device=None, dtype="float32", requires_grad=False) -> Tensor:
     """`c` everywhere."""
-    device = default_device() if device is None else device
-    return Tensor.make_const(device.full(shape, c, dtype=dtype), requires_grad=requires_grad)
+    array = _place(device).full(_sizes(shape), c, dtype=dtype)
+    return Tensor.make_const(array, requires_grad=requires_grad)
 
 
 def ones(*shape, device=None, dtype="float32", requires_grad=False) -> Tensor:
@@ -49,7 +59,7 @@ def zeros(*shape, device=None, dtype="float32", requires_grad=False) -> Tensor:
 
 
 def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
-    """For each label in `i` a row of `n` numbers: 1 at the label, 0 elsewhere.
+    """For each label in `i` a row of `n` numbers: 1 at the label, 0 elsewhere. Labels are read at once.
 
     Parameters
     ----------
@@ -66,8 +76,7 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
     if isinstance(i, Tensor):
         device = device or i.device
         i = i.numpy()
-    device = default_device() if device is None else device
-    return Tensor.make_const(device.one_hot(n, i, dtype=dtype), requires_grad=requires_grad)
+    return Tensor.make_const(_place(device).one_hot(n, i, dtype=dtype), requires_grad=requires_grad)
 
 
 def zeros_like(a, *, device=None, requires_grad=False) -> Tensor:

@@ -107,7 +107,7 @@ class Linear(Module):
     Parameters
     ----------
     in_features, out_features : int
-        Inputs have shape (..., in_features), outputs (..., out_features).
+        Inputs have shape (..., batch, in_features), outputs (..., batch, out_features).
     bias : bool
         Whether a bias is added.
     device, dtype
@@ -171,6 +171,9 @@ class Sequential(Module):
     """
 
     def __init__(self, *modules: Module):
+        for i, module in enumerate(modules):
+            if not isinstance(module, Module):
+                raise TypeError(f"Sequential: argument {i} is a {type(module).__name__}, not a Module")
         self.modules = modules
 
     def forward(self, x: Tensor) -> Tensor:

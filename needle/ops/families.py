@@ -1,12 +1,9 @@
 """The four families of operators. A family gives `infer` and `compute` once; an operator adds its gradient.
 
-==============  =======================================================
-========================================== elementwise     one scalar function at every position
-add, exp, relu, ... movement        the same numbers seen through another shape              reshape,
-permute, broadcast_to, ... reduction       one number out of many, along axes
-summation, max contraction     sums of products                                         matmul
-==============  =======================================================
-==========================================
+- elementwise: one scalar function at every position (add, exp, relu …);
+- movement: the same numbers seen through another shape (reshape, permute, broadcast_to …);
+- reduction: one number out of many, along axes (summation, max …);
+- contraction: sums of products (matmul).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Softmax and its kin. The maximum is subtracted before `exp`, so that nothing overflows; the result is
-the same."""
+"""Softmax and its kin: the maximum is subtracted before `exp`, so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -16,6 +15,8 @@ def shifted(a, axes):
     """``a - top`` and ``top``, the maximum of the array `a` along `axes`, which are kept with size 1."""
     if a.dtype.kind != "f":
         a = a.astype(result_dtype("exp", a))  # unsigned integers have no negative differences
+    if 0 in a.shape:
+        return a, a.sum(axis=axes, keepdims=True)  # nothing has no maximum, and needs no shift
     top = a.max(axis=axes, keepdims=True)
     # inf - inf is not a number, so the shift stays finite.
     limit = float(np.finfo(top.dtype).max)
@@ -25,6 +26,8 @@ def shifted(a, axes):
 
 class LogSumExp(Reduction):
     """y = log(sum(exp(a))): dy = sum(softmax(a) * da)."""
+
+    needs_elements = False
 
     def out_dtype(self, a):
         return result_dtype("exp", a)
@@ -44,15 +47,20 @@ def logsumexp(a, axes=None):
     return LogSumExp(axes)(a)
 
 
-class Softmax(TensorOp):
-    """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
+class Normalization(TensorOp):
+    """An operator that keeps the shape and makes the elements along `axes` a distribution, or its
+    logarithm."""
 
     def __init__(self, axes: int | tuple[int, ...] | None = -1):
         self.axes = hashable_axes(axes)
 
     def infer(self, a):
-        normal_axes("softmax", self.axes, len(a.shape))
+        normal_axes(type(self).__name__.lower(), self.axes, len(a.shape))
         return Spec(a.shape, result_dtype("exp", a), a.device)
+
+
+class Softmax(Normalization):
+    """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
 
     def compute(self, a):
         powers = elementwise("exp", shifted(a, self.axes)[0])
@@ -68,20 +76,16 @@ def softmax(a, axes=-1):
     return Softmax(axes)(a)
 
 
-class LogSoftmax(TensorOp):
-    """log(softmax(a)) over the last axis."""
-
-    def infer(self, a):
-        normal_axes("logsoftmax", -1, len(a.shape))
-        return Spec(a.shape, result_dtype("exp", a), a.device)
+class LogSoftmax(Normalization):
+    """y = log(softmax(a)): dy = da - sum(exp(y) * da)."""
 
     def compute(self, a):
-        below, _ = shifted(a, -1)
-        total = elementwise("exp", below).sum(axis=-1, keepdims=True)
+        below, _ = shifted(a, self.axes)
+        total = elementwise("exp", below).sum(axis=self.axes, keepdims=True)
         return elementwise("subtract", below, elementwise("log", total))
 
     def gradient(self, out_grad, node):
-        return out_grad - exp(node) * sum_kept(out_grad, -1)
+        return out_grad - exp(node) * sum_kept(out_grad, self.axes)
 
 
 def logsoftmax(a):

@@ -19,7 +19,7 @@ from ..backend_ndarray.shapes import (
     permuted_order,
     product_shape,
 )
-from ..backend_selection import array_from_numpy, to_numpy
+from ..backend_selection import array_from_numpy, device_of, to_numpy
 from ..backend_selection import broadcast_to as array_broadcast_to
 from ..backend_selection import permute as array_permute
 from ..graph import Spec, TensorOp
@@ -127,9 +127,10 @@ class EWisePow(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0; so the exponent stays 0.
+        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0, where 1 stands in for a.
         # Its slope in b is a**b * log(a), with the limit 0 at a = 0: log(1) stands in for log(0).
-        slope_a = b * a ** (b - compare(b, "ne", 0))
+        base = a + compare(a, "eq", 0) * compare(b, "eq", 0)
+        slope_a = b * base ** (b - 1)
         slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
         return out_grad * slope_a, None if slope_b is None else out_grad * slope_b
 
@@ -157,7 +158,7 @@ def power_scalar(a, scalar):
 
 
 class Maximum(Elementwise):
-    """y = max(a, b): dy is da where a is the larger, db where b is."""
+    """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are."""
 
     function = "maximum"
 
@@ -192,10 +193,12 @@ class CompareScalar(ElementwiseScalar):
 
 
 def compare(a, relation: str, b):
-    """1 where a stands in `relation` to b (a Tensor or a number), else 0, in the dtype of the operands.
+    """1 where a stands in `relation` to b, else 0, in the dtype of the operands; no gradient flows through.
 
     Parameters
     ----------
+    a : Tensor
+    b : Tensor or number
     relation : "eq", "ne", "lt", "le", "gt" or "ge"
         =, ≠, <, ≤, > or ≥.
     """
@@ -375,7 +378,7 @@ def reshape(a, shape):
 
 
 class BroadcastTo(Movement):
-    """Copies along some axes; the gradient sums over the copies."""
+    """The same elements repeated along some axes; the gradient sums over the repetitions."""
 
     def __init__(self, shape):
         self.shape = as_shape(shape)
@@ -423,7 +426,7 @@ def mean(a, axes=None):
 
 
 class Max(Reduction):
-    """A maximum along axes; the gradient goes to the elements that are the maximum."""
+    """A maximum along axes; the elements that are the maximum share the gradient equally."""
 
     def compute(self, a):
         return a.max(axis=self.axes)
@@ -460,13 +463,18 @@ class MatMul(TensorOp):
 
 
 def matmul(a, b):
-    """The matrix product over the last two axes; axes in front are a batch and broadcast. A vector counts
-    as a row on
-    the left and as a column on the right, and its axis is dropped from the result, as in NumPy."""
+    """The matrix product over the last two axes; axes in front are a batch and broadcast.
+
+    A vector counts as a row on the left and as a column on the right; its axis is dropped from the result, as
+    in NumPy.
+    """
     if a.ndim > 1 and b.ndim > 1:
         return MatMul()(a, b)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(f"matmul: {a.shape} @ {b.shape}: a number has no axis to multiply along; use *")
+    n, m = a.shape[-1], b.shape[-2 if b.ndim > 1 else 0]
+    if n != m:
+        raise ValueError(f"matmul: {a.shape} @ {b.shape}: inner sizes {n} and {m} differ")
     rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     product = MatMul()(rows, columns)
@@ -481,6 +489,7 @@ class ToDevice(TensorOp):
         self.device = device
 
     def infer(self, a):
+        self.device.empty(())  # an error if the device is not enabled
         return Spec(a.shape, a.dtype, self.device)
 
     def compute(self, a):
@@ -502,6 +511,7 @@ class Cast(TensorOp):
         self.dtype = np.dtype(dtype)
 
     def infer(self, a):
+        device_of(a).empty((), self.dtype)  # an error if there are no such arrays
         return Spec(a.shape, self.dtype, a.device)
 
     def compute(self, a):

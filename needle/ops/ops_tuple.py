@@ -56,12 +56,14 @@ class TupleGetItem(TensorOp):
 
 def tuple_get_item(value, index: int):
     """The Tensor at `index` of a TensorTuple; of one made by `make_tuple`, that very Tensor."""
+    if not isinstance(index, int):
+        raise TypeError(f"tuple_get_item: needs an int, got {index!r}; .tuple() can be sliced")
     length = len(value)
     if not -length <= index < length:
         raise IndexError(f"tuple_get_item: index {index} is out of range for a TensorTuple of {length}")
     index %= length
     if isinstance(value.op, MakeTensorTuple):
-        return value.inputs[index]
+        return value._as_built().inputs[index]
     return TupleGetItem(index)(value)
 
 
