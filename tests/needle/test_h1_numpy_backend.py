@@ -22,6 +22,7 @@ FILES = [
     "test_writes.py",
     "test_lazy.py",
     "test_memory.py",
+    "test_mistakes.py",
     "test_init.py",
     "test_nn.py",
     "test_optim.py",
