@@ -26,8 +26,8 @@ LIMIT = 1000  # variables drawn unless the caller says otherwise: the layout of 
 class Drawing:
     """A picture of a graph. It holds plain data and no Tensor.
 
-    In JupyterLab, Colab and VS Code it shows itself; in Streamlit, ``st.image(drawing.svg())`` or
-    ``st.html(drawing.svg())`` does.
+    In JupyterLab, Colab and VS Code it shows itself. In Streamlit ``st.image(drawing.svg())`` shows it, or
+    ``st.write(drawing, unsafe_allow_html=True)``.
 
     Attributes
     ----------
@@ -86,16 +86,21 @@ class Drawing:
     def __repr__(self) -> str:
         return f"<{self.title}>"
 
+    def _repr_html_(self) -> str:
+        # A bare SVG would keep its full width, with a scroll bar; an image shrinks with the page.
+        try:
+            data = base64.b64encode(self.svg().encode()).decode()
+        except CannotRender as error:
+            return f"<pre>{html.escape(str(error))}\n\n{html.escape(self.source)}</pre>"
+        source = f"data:image/svg+xml;base64,{data}"
+        return f'<img alt="{html.escape(self.title)}" style="max-width:100%" src="{source}">'
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        # JupyterLab shows a bare SVG at its full width, with a scroll bar; an image in HTML shrinks with the
-        # page.
         try:
             svg = self.svg()
         except CannotRender as error:
             return {"text/plain": f"{error}\n\n{self.source}"}
-        data = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-        image = f'<img alt="{html.escape(self.title)}" style="max-width:100%" src="{data}">'
-        return {"text/html": image, "image/svg+xml": svg, "text/plain": repr(self)}
+        return {"text/html": self._repr_html_(), "image/svg+xml": svg, "text/plain": repr(self)}
 
 
 def draw(

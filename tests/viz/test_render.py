@@ -223,3 +223,22 @@ def test_the_public_names() -> None:
     assert viz.__all__ == sorted(viz.__all__)
     assert all(hasattr(viz, name) for name in viz.__all__)
     assert not set(viz.__all__) & set(dir(builtins))
+
+
+def test_streamlit_shows_a_drawing(tmp_path):
+    AppTest = pytest.importorskip("streamlit.testing.v1", reason="streamlit is not installed").AppTest
+
+    def app():
+        import streamlit as st
+
+        import needle as ndl
+        import viz
+
+        x = ndl.Tensor([1.0])
+        st.write(viz.draw(x * x), unsafe_allow_html=True)
+        st.image(viz.draw(x * x).svg())
+
+    shown = AppTest.from_function(app).run(timeout=30)
+    assert not shown.exception
+    html, _image = shown.main.children.values()
+    assert "data:image/svg+xml;base64," in html.proto.body
