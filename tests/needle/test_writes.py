@@ -138,6 +138,19 @@ def test_second_order_with_writes_between_all_steps(mode):
     assert [t.numpy().item() for t in (y, first, second, third)] == [16, 32, 48, 48]
 
 
+def test_a_gradient_is_a_function_of_the_forward_nodes_after_a_write_too(mode):
+    """The slope of exp is exp itself, the very node: differentiated by that node it is 1."""
+    for write in (False, True):
+        x = leaf([2.0])
+        hidden = ndl.exp(x)
+        if write:
+            x.data = leaf([100.0])
+        (slope,) = gradients(hidden, [x])
+        by_hidden, by_x = gradients(slope, [hidden, x])
+        assert by_hidden.numpy() == 1
+        np.testing.assert_allclose(by_x.numpy(), np.exp([2.0]), rtol=1e-15)
+
+
 def test_an_intermediate_node_that_is_written_to(mode):
     x = leaf([1.0])
     hidden = ndl.exp(x)
