@@ -624,17 +624,16 @@ def _partials(node: Value, total: Value) -> Sequence[Value | None]:
     if then is not node:  # in the new graph it is what `node` was
         then.op, then.inputs, then._operands = ops.Identity(), [node], [node._data]
 
-    name = type(op).__name__
     if len(partials) != len(node.inputs):
-        raise ValueError(f"{name}.gradient: gave {len(partials)} results for {len(node.inputs)} operands")
+        raise ValueError(f"{op}.gradient: gave {len(partials)} results for {len(node.inputs)} operands")
     for i, (x, partial) in enumerate(zip(node.inputs, partials, strict=True)):
         if partial is None:
             continue
         if not isinstance(partial, Value):
-            raise TypeError(f"{name}.gradient: result {i} is a {type(partial).__name__}, not a Tensor")
+            raise TypeError(f"{op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor")
         if isinstance(x, Tensor) and partial._data.shape != x._data.shape:
             raise ValueError(
-                f"{name}.gradient: result {i} has shape {partial._data.shape}, but operand {i} has shape "
+                f"{op}.gradient: result {i} has shape {partial._data.shape}, but operand {i} has shape "
                 f"{x._data.shape}"
             )
     return partials

@@ -65,7 +65,7 @@ class Elementwise(TensorOp):
         return inputs
 
     def compute(self, *arrays):
-        return elementwise(self.function, *self.operands(*arrays))
+        return elementwise(self.function, *arrays)
 
     def gradient_as_tuple(self, out_grad, node) -> tuple:
         partials = super().gradient_as_tuple(out_grad, node)
@@ -83,6 +83,9 @@ class ElementwiseScalar(Elementwise):
 
     def operands(self, a):
         return a, self.scalar
+
+    def compute(self, a):
+        return elementwise(self.function, a, self.scalar)
 
 
 class Movement(TensorOp):

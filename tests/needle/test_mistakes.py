@@ -74,9 +74,9 @@ def test_sizes_may_be_given_as_a_tuple():
 @pytest.mark.parametrize(
     ("gradient", "error", "words"),
     [
-        (lambda g: g.sum(), ValueError, ["Twice.gradient", "result 0 has shape ()", "(2,)"]),
-        (lambda g: g.numpy(), TypeError, ["Twice.gradient", "ndarray", "Tensor"]),
-        (lambda g: (g, g), ValueError, ["Twice.gradient", "2 results for 1 operands"]),
+        (lambda g: g.sum(), ValueError, ["Twice().gradient", "result 0 has shape ()", "(2,)"]),
+        (lambda g: g.numpy(), TypeError, ["Twice().gradient", "ndarray", "Tensor"]),
+        (lambda g: (g, g), ValueError, ["Twice().gradient", "2 results for 1 operands"]),
     ],
     ids=["shape", "type", "count"],
 )
