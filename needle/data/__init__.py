@@ -1,1 +1,5 @@
 """Data: toy problems in the plane."""
+
+from . import toy
+
+__all__ = ["toy"]

@@ -5,7 +5,8 @@ Every dataset is a function ``(n, noise, rng) -> (points, labels)``:
 - ``points`` has shape (n, 2) and dtype float64; the plane shown is `DOMAIN` = [-6, 6] in both directions;
 - ``labels`` has shape (n,) and dtype float64; each label is +1 or -1;
 - ``noise`` lies between 0 and 0.5;
-- ``rng`` is a `numpy.random.Generator`: the same state of it gives the same data.
+- ``rng`` is a `numpy.random.Generator`: the same state of it gives the same data. By default it is NumPy's
+  global state, which ``numpy.random.seed`` sets.
 
 `circle`, `xor`, `gaussian` and `spiral` are the classification problems of TensorFlow Playground
 (https://playground.tensorflow.org). `simple`, `diag` and `split` are MiniTorch's
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -36,20 +38,20 @@ __all__ = [
     "xor",
 ]
 
-Dataset = Callable[[int, float, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+Dataset = Callable[..., tuple[np.ndarray, np.ndarray]]
 
 #: The lowest and highest coordinate of the plane that is shown.
 DOMAIN = (-6.0, 6.0)
 MAX_NOISE = 0.5
 
 
-def circle(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def circle(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """A disc (+1) inside a ring (-1).
 
     The disc's radii are uniform in [0, 2.5], the ring's in [3.5, 5]; a label is +1 where the distance
     from the centre is below 2.5. Noise moves labels, with a reach of 5. Source: TensorFlow Playground.
     """
-    _check(n, noise, rng)
+    rng = _checked(n, noise, rng)
     inside = n // 2
     radius = np.concatenate([rng.uniform(0, 2.5, inside), rng.uniform(3.5, 5, n - inside)])
     angle = rng.uniform(0, 2 * math.pi, n)
@@ -57,38 +59,38 @@ def circle(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, 
     return points, _sign(np.hypot(*_moved(points, noise, 5, rng).T) < 2.5)
 
 
-def xor(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def xor(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Four quadrants, +1 where the coordinates' signs agree.
 
     Points are uniform in [-5, 5]², then pushed 0.3 away from both axes. Noise moves labels, with a
     reach of 5. Source: TensorFlow Playground.
     """
-    _check(n, noise, rng)
+    rng = _checked(n, noise, rng)
     points = rng.uniform(-5, 5, (n, 2))
     points += np.where(points > 0, 0.3, -0.3)
     return points, _sign(_moved(points, noise, 5, rng).prod(axis=1) >= 0)
 
 
-def gaussian(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def gaussian(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two round clouds, +1 around (2, 2) and -1 around (-2, -2).
 
     Noise is the clouds' width: the variance of each coordinate is 0.5 + 7 noise, 0.5 to 4. A few points
     may lie outside the plane shown. Source: TensorFlow Playground.
     """
-    _check(n, noise, rng)
+    rng = _checked(n, noise, rng)
     labels = _sign(np.arange(n) < n // 2)
     points = 2 * labels[:, None] + math.sqrt(0.5 + 7 * noise) * rng.standard_normal((n, 2))
     return points, labels
 
 
-def spiral(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def spiral(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two arms that wind around each other, +1 on the one that starts upwards.
 
     Point i of the m in an arm lies at radius 5 i/m and angle 3.5 pi i/m (plus pi in the -1 arm), clockwise
     from the vertical axis. Noise moves the *points*, uniformly in ``noise * [-1, 1]``.
     Source: TensorFlow Playground.
     """
-    _check(n, noise, rng)
+    rng = _checked(n, noise, rng)
     positive = n // 2
     along = np.concatenate([np.arange(m) / m for m in (positive, n - positive) if m])
     labels = _sign(np.arange(n) < positive)
@@ -97,7 +99,7 @@ def spiral(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, 
     return _moved(points, noise, 1, rng), labels
 
 
-def simple(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def simple(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """One upright line: +1 on its left, x1 < 0 (u1 < 0.5 on MiniTorch's unit square).
 
     Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
@@ -105,7 +107,7 @@ def simple(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, 
     return _unit_square(n, noise, rng, lambda u1, u2: u1 < 0.5)
 
 
-def diag(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def diag(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """One sloping line: +1 below it, x1 + x2 < -6 (u1 + u2 < 0.5 on MiniTorch's unit square).
 
     Points are uniform in the plane shown, so one in eight is +1. Noise moves labels, with a reach of 6.
@@ -113,7 +115,7 @@ def diag(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np
     return _unit_square(n, noise, rng, lambda u1, u2: u1 + u2 < 0.5)
 
 
-def split(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def split(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two upright lines: +1 outside them, |x1| > 3.6 (u1 < 0.2 or u1 > 0.8 on MiniTorch's unit square).
 
     Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
@@ -134,7 +136,7 @@ DATASETS: dict[str, Dataset] = {
 
 
 def train_test_split(
-    points: np.ndarray, labels: np.ndarray, train_share: float, rng: np.random.Generator
+    points: np.ndarray, labels: np.ndarray, train_share: float = 0.5, rng: Any = None
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Shuffle the data and cut it into a part to learn from and a part to test with.
 
@@ -144,8 +146,8 @@ def train_test_split(
         Arrays of the same length, at least 2; they are not changed.
     train_share : float
         The share to learn from, above 0 and below 1. Either part gets at least one point.
-    rng : numpy.random.Generator
-        Decides the order.
+    rng : numpy.random.Generator, optional
+        Decides the order. Default: NumPy's global state.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def train_test_split(
         raise ValueError(f"train_test_split: {n} points cannot be split; at least 2 are needed")
     if not 0 < train_share < 1:
         raise ValueError(f"train_test_split: train_share must be above 0 and below 1, got {train_share!r}")
-    order = rng.permutation(n)
+    order = _generator(rng).permutation(n)
     cut = min(max(round(n * train_share), 1), n - 1)
     train, test = order[:cut], order[cut:]
     return (points[train], labels[train]), (points[test], labels[test])
@@ -173,17 +175,17 @@ def train_test_split(
 def _unit_square(
     n: int,
     noise: float,
-    rng: np.random.Generator,
+    rng: Any,
     is_positive: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
     """A dataset defined on [0, 1]², spread over `DOMAIN`; the noise's reach is half the square's side."""
-    _check(n, noise, rng)
+    rng = _checked(n, noise, rng)
     low, high = DOMAIN
     unit = rng.uniform(0, 1, (n, 2))
     return low + (high - low) * unit, _sign(is_positive(*_moved(unit, noise, 0.5, rng).T))
 
 
-def _moved(points: np.ndarray, noise: float, reach: float, rng: np.random.Generator) -> np.ndarray:
+def _moved(points: np.ndarray, noise: float, reach: float, rng: Any) -> np.ndarray:
     return points + noise * rng.uniform(-reach, reach, points.shape)
 
 
@@ -191,13 +193,19 @@ def _sign(positive: np.ndarray) -> np.ndarray:
     return np.where(positive, 1.0, -1.0)
 
 
-def _check(n: int, noise: float, rng: np.random.Generator) -> None:
+def _checked(n: int, noise: float, rng: Any) -> Any:
+    """Where random numbers come from, if all arguments make sense."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"the number of points must be a whole number of at least 1, got {n!r}")
     if not 0 <= noise <= MAX_NOISE:
         raise ValueError(f"noise must lie between 0 and {MAX_NOISE}, got {noise!r}")
-    if not isinstance(rng, np.random.Generator):
+    return _generator(rng)
+
+
+def _generator(rng: Any) -> Any:
+    if rng is not None and not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"rng must be a numpy.random.Generator, got {type(rng).__name__}; "
             "make one with np.random.default_rng(seed)"
         )
+    return np.random if rng is None else rng

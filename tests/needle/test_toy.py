@@ -149,3 +149,15 @@ def test_train_test_split_mixes_the_classes():
 def test_train_test_split_refuses(n, labels, share, message):
     with pytest.raises(ValueError, match=message):
         toy.train_test_split(np.zeros((n, 2)), np.zeros(labels), share, rng())
+
+
+@pytest.mark.parametrize("name", toy.DATASETS)
+def test_without_a_generator_numpys_global_state_is_used(name):
+    def data(seed):
+        np.random.seed(seed)
+        return toy.train_test_split(*toy.DATASETS[name](20))
+
+    for (points, labels), (same_points, same_labels) in zip(data(1), data(1), strict=True):
+        np.testing.assert_array_equal(points, same_points)
+        np.testing.assert_array_equal(labels, same_labels)
+    assert not np.array_equal(data(1)[0][0], data(2)[0][0])
