@@ -169,7 +169,7 @@ def _expected(name: str, got: Any) -> str:
     if name == "hidden":
         return (
             f"The {label} must be at most {MAX_LAYERS} whole numbers from {low} to {high}, "
-            f"such as 4-2, not {shown}."
+            f"such as 4, 2, not {shown}."
         )
     if isinstance(low, int):
         return f"The {label} must be a whole number from {low:,} to {high:,}, not {shown}."

@@ -160,7 +160,8 @@ class Trainer:
         -------
         tuple
             The loss, and a dict of ``x`` and ``y`` (points and labels), ``W1``, ``b1``, ``h1`` (the first
-            layer's weights, bias and result) and so on, ``output`` and ``loss``.
+            layer's weights, bias and result) and so on, ``output`` and ``loss``. Their gradients are those of
+            this loss.
         """
         points, labels = self.train
         value = _constant(points[:size])
@@ -171,6 +172,7 @@ class Trainer:
             names |= {f"W{number}": weight, f"b{number}": bias, f"h{number}": value}
         names["output"] = names.pop(f"h{len(self.model.modules)}")
         names["loss"] = _half_squares(value, names["y"])
+        names["loss"].backward(create_graph=False)  # instead of what the last batch has left
         return names["loss"], names
 
     def step(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,7 +16,7 @@ from needle.autograd import Tensor, Value
 
 from .dot import to_dot
 from .names import caller_names, given_names
-from .render import CannotRender, render, tidy_svg
+from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .trace import Graph, trace, trace_gradient
 
 __all__ = ["Drawing", "draw", "draw_gradient"]
@@ -69,7 +70,7 @@ class Drawing:
         Raises
         ------
         ValueError
-            For another suffix.
+            For another suffix, and for a PNG that would be too large.
         CannotRender
             If there is no Graphviz.
         """
@@ -78,10 +79,22 @@ class Drawing:
         if kind == "svg":
             path.write_text(self.svg() + "\n", encoding="utf-8")
         elif kind in ("png", "pdf"):
+            if kind == "png":
+                self._check_fits_png(path)
             path.write_bytes(render(self.source, kind))
         else:
             raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
         return path
+
+    def _check_fits_png(self, path: Path) -> None:
+        size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', self.svg())
+        pixels = [round(float(x) * PNG_DPI / 72) for x in size.groups()] if size else [0, 0]
+        if max(pixels) > LARGEST_PNG:
+            raise ValueError(
+                f"save: {path.name} would be {pixels[0]:,} x {pixels[1]:,} pixels, and a PNG of more than "
+                f"{LARGEST_PNG:,} is scaled down until nothing can be read; save it as .svg or .pdf, or draw "
+                "less with a smaller limit="
+            )
 
     def __repr__(self) -> str:
         return f"<{self.title}>"
@@ -195,6 +208,10 @@ def draw_gradient(
         raise TypeError(f"draw_gradient: needs a Tensor, got {type(output).__name__}")
     if out_grad is not None and not isinstance(out_grad, Tensor):
         raise TypeError(f"draw_gradient: out_grad: needs a Tensor, got {type(out_grad).__name__}")
+    if not output.requires_grad:
+        raise RuntimeError(
+            "draw_gradient: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
+        )
     inputs = None if wrt is None else _values("draw_gradient: wrt", wrt)
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
@@ -226,4 +243,10 @@ def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], grap
     of = ", ".join(names[x] for x in outputs if x in names)
     variables = len(graph.variables)
     operators = sum(variable.operator is not None for variable in graph.variables)
-    return f"{what}{' of ' + of if of else ''}: {variables} variables, {operators} operators"
+    return (
+        f"{what}{' of ' + of if of else ''}: {_count(variables, 'variable')}, {_count(operators, 'operator')}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -36,6 +36,9 @@ with AGraph(string=sys.stdin.buffer.read().decode()) as graph:
     sys.stdout.buffer.write(graph.draw(format=kind, prog=engine))
 """
 
+PNG_DPI = 192
+LARGEST_PNG = 32_767  # pixels: what is longer would be drawn smaller
+
 
 class CannotRender(RuntimeError):
     """Graphviz is missing, or failed. The message says which, and what to do."""
@@ -60,7 +63,7 @@ def render(source: str, kind: str) -> bytes:
     lines = source.splitlines()
     between = [line for line in lines if BETWEEN_ROWS in line]
     if kind == "png":
-        lines.insert(1, "dpi=192;")  # sharp on a slide and in print
+        lines.insert(1, f"dpi={PNG_DPI};")  # sharp on a slide and in print
     if not between:
         return _run("dot", kind, "\n".join(lines))
     within = "\n".join(line for line in lines if BETWEEN_ROWS not in line)

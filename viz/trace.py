@@ -14,6 +14,8 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
 from needle.backend_selection import full, to_numpy
 from needle.graph import find_topo_sort
@@ -366,11 +368,11 @@ class _Backward:
         return uses
 
     def _box(self, adjoint: Adjoint) -> Variable:
-        node, partials, _ = adjoint
+        node, partials, total = adjoint
         name = self.forward.names[node]
         is_seed = partials[0][0] is None
         notes = ["seed"] if is_seed else ["sum"] if len(partials) > 1 else []
-        if node.is_leaf() and self.forward.number_of_rows == 1:
+        if node.is_leaf() and self.forward.number_of_rows == 1 and _same_numbers(node.grad, total):
             notes.append(f"= {name}.grad")
         row = 2 * self.forward.number_of_rows - 1 - self.forward.rows[node]
         return Variable(
@@ -426,6 +428,13 @@ class _Backward:
 
     def _new_key(self) -> str:
         return f"a{len(self.variables) + 1}"
+
+
+def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
+    """Whether a node's `grad` is this adjoint: it may be None, or left from another output's gradient."""
+    if grad is None or grad.cached_data is None or adjoint.cached_data is None:
+        return False
+    return np.array_equal(to_numpy(grad.cached_data), to_numpy(adjoint.cached_data), equal_nan=True)
 
 
 def _nearest(outputs: Sequence[Value], limit: int) -> set[Value]:

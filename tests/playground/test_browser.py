@@ -153,7 +153,7 @@ def test_words_for_a_number_of_layers_get_a_message(page, address):
     layers = page.get_by_role("textbox", name="Neurons in the hidden layers")
     layers.fill("four")
     layers.press("Enter")
-    page.get_by_text('such as 4-2, not "four".').wait_for()
+    page.get_by_text('such as 4, 2, not "four".').wait_for()
     layers.fill("5")
     layers.press("Enter")
     page.get_by_text('not "four".').wait_for(state="detached")

@@ -65,7 +65,7 @@ def test_hidden_layers_are_read_with_any_separator(text, hidden):
         ("batch_size", "0", "The batch size must be a whole number from 1 to 5,000"),
         ("batch_size", "None", "The batch size must be"),
         ("seed", "-1", "The seed must be a whole number from 0 to 4,294,967,295"),
-        ("hidden", "banana", "at most 8 whole numbers from 1 to 32, such as 4-2"),
+        ("hidden", "banana", "at most 8 whole numbers from 1 to 32, such as 4, 2"),
         ("hidden", "4.5", "The hidden layers must be"),
         ("hidden", "-4", "The hidden layers must be"),
         ("hidden", "0", "The hidden layers must be"),

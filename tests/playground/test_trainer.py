@@ -235,3 +235,11 @@ def test_the_trainer_needs_no_streamlit():
     code = "import sys, playground.trainer, playground.frame; print('streamlit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_graph_shows_the_gradients_of_its_own_loss():
+    trainer = Trainer(Settings(hidden=(2,)))
+    trainer.epoch()
+    loss, names = trainer.graph()
+    (expected,) = gradients(loss, [names["W1"]])
+    np.testing.assert_array_equal(names["W1"].grad.numpy(), expected.numpy())

@@ -26,6 +26,7 @@ def operands(drawing: viz.Drawing, name: str) -> list[tuple[str, str]]:
 
 
 def test_the_example_has_all_its_adjoints(example) -> None:
+    example.v4.backward()
     drawing = viz.draw_gradient(example.v4, names=vars(example))
     assert value(drawing, "adjoint of v4") == "[1.]"
     assert value(drawing, "adjoint of v3") == "[1.]"
@@ -184,13 +185,28 @@ def test_values_agree_with_backward_in_a_network() -> None:
     x = ndl.Tensor(rng.normal(size=(4, 2)), requires_grad=False)
     y = ndl.Tensor([0, 1, 1, 0], requires_grad=False)
     loss = nn.SoftmaxLoss()(model(x), y)
+    loss.backward()
     names = dict(model.named_parameters())
     drawing = viz.draw_gradient(loss, names={**names, "loss": loss})
-    loss.backward()
     for name, parameter in names.items():
         [adjoint] = [v for v in drawing.graph.variables if v.name == f"adjoint of {name}"]
         assert adjoint.value == viz.text.rows_of(parameter.grad.numpy())
         assert adjoint.note.endswith(f"= {name}.grad")
+
+
+def test_a_grad_is_named_only_where_it_is_this_adjoint() -> None:
+    x = ndl.Tensor([3.0])
+    square, cube = x * x, x**3
+    names = {"x": x}
+
+    def note():
+        return by_name(viz.draw_gradient(square, names=names))["adjoint of x"].note
+
+    assert note() == "sum"
+    cube.backward()
+    assert note() == "sum"
+    square.backward()
+    assert note() == "sum = x.grad"
 
 
 def test_nothing_hangs_in_the_air() -> None:

@@ -242,3 +242,13 @@ def test_streamlit_shows_a_drawing(tmp_path):
     assert not shown.exception
     html, _image = shown.main.children.values()
     assert "data:image/svg+xml;base64," in html.proto.body
+
+
+def test_a_png_too_large_to_be_read_is_refused(tmp_path) -> None:
+    y = ndl.Tensor([1.0])
+    for _ in range(300):
+        y = y + 1
+    drawing = viz.draw(y)
+    with pytest.raises(ValueError, match=r"chain\.png would be [\d,]+ x [\d,]+ pixels.*\.svg"):
+        drawing.save(tmp_path / "chain.png")
+    assert drawing.save(tmp_path / "chain.svg").exists()
