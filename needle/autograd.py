@@ -327,7 +327,7 @@ class Tensor(Value):
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.inputs = []
         self.requires_grad = requires_grad
-        _check_device(device)
+        check_device(device)
         if isinstance(array, Tensor):
             with no_grad():
                 self._data = array.to(device or array.device).astype(dtype or array.dtype)._data
@@ -391,7 +391,7 @@ class Tensor(Value):
 
     def to(self, device) -> Tensor:
         """This Tensor on another device (itself if it is there already); differentiable."""
-        _check_device(device)
+        check_device(device)
         return self if device == self.device else ops.to_device(self, device)
 
     def astype(self, dtype) -> Tensor:
@@ -506,7 +506,8 @@ class Tensor(Value):
         return ops.permute(self, axes)
 
 
-def _check_device(device) -> None:
+def check_device(device) -> None:
+    """Raise TypeError if `device` is neither a device nor None."""
     if device is not None and not isinstance(device, Device):
         raise TypeError(f"device: needs a device such as needle.cpu(), got {device!r}")
 

@@ -1,7 +1,8 @@
-"""What all tests share: repeatable randomness, and the wheel that a user would install."""
+"""What all tests share: repeatable randomness, a resting garbage collector, and the wheel to install."""
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,15 @@ hypothesis.settings.load_profile("repeatable")
 def seed() -> None:
     """Start each test from the same state of NumPy's global random numbers."""
     np.random.seed(0)
+
+
+@pytest.fixture
+def no_gc():
+    """The garbage collector rests: only what nobody refers to any more is freed."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

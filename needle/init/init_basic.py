@@ -7,14 +7,13 @@ global state, which ``numpy.random.seed`` sets).
 
 from __future__ import annotations
 
-from ..autograd import Tensor
+from ..autograd import Tensor, check_device
 from ..backend_selection import Device, default_device, to_numpy
 
 
 def _place(device) -> Device:
     """`device`, or the default one."""
-    if device is not None and not isinstance(device, Device):
-        raise TypeError(f"device: needs a device such as needle.cpu(), got {device!r}")
+    check_device(device)
     return device or default_device()
 
 

@@ -1,8 +1,6 @@
-"""What the library's tests share: both modes, a count of what is computed, and an idle garbage collector."""
+"""What the library's tests share: both modes, and a count of what is computed."""
 
 from __future__ import annotations
-
-import gc
 
 import pytest
 
@@ -37,12 +35,3 @@ def computed(monkeypatch):
         if "compute" in vars(op):
             monkeypatch.setattr(op, "compute", counting(op.compute))
     return calls
-
-
-@pytest.fixture
-def no_gc():
-    """The garbage collector rests: only what nobody refers to any more is freed."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()

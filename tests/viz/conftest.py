@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
@@ -117,12 +116,3 @@ def _box(group: ElementTree.Element) -> Box:
     outline = path.get("d") if path is not None else group.find(f"{SVG}polygon").get("points")
     points = [float(number) for number in re.findall(r"-?\d+\.?\d*", outline)]
     return Box(texts, min(points[::2]), max(points[::2]), min(points[1::2]), max(points[1::2]))
-
-
-@pytest.fixture
-def no_gc():
-    """The garbage collector rests: only what nobody refers to any more is freed."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
