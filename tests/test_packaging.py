@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -34,7 +35,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(python: Path, program: str, cwd: Path) -> str:
     """Run ``program`` in ``cwd`` and return what it printed."""
-    done = subprocess.run([python, "-c", program], cwd=cwd, capture_output=True, text=True)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run([python, "-c", program], cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
