@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from .vector_functions import exp32, sigmoid32
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,14 @@ class ScalarFunction:
         The definition: numbers to number, nothing used but operators and ``math``.
     numpy : callable
         Arrays to array, with NumPy's broadcasting and the keyword ``out``, as ufuncs have it.
-    vector : callable, optional
+    vector : mapping from data type's name to callable, optional
         The definition once more, without branches, where a compiler needs that to use vector instructions.
     """
 
     name: str
     python: Callable
     numpy: Any
-    vector: Callable | None = None
+    vector: Mapping[str, Callable] = field(default_factory=dict)
 
     @property
     def arity(self) -> int:
@@ -97,7 +99,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("abs", lambda x: abs(x), np.abs),
         ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),
         ScalarFunction("relu", lambda x: 0 if x < 0 else x, _relu),
-        ScalarFunction("exp", lambda x: math.exp(x), np.exp),
+        ScalarFunction("exp", lambda x: math.exp(x), np.exp, {"float32": exp32}),
         ScalarFunction("log", lambda x: math.log(x), np.log),
         ScalarFunction("sqrt", lambda x: math.sqrt(x), np.sqrt),
         ScalarFunction("sin", lambda x: math.sin(x), np.sin),
@@ -107,7 +109,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
             "sigmoid",
             lambda x: 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x)),
             _sigmoid,
-            vector=lambda x: math.exp(min(x, 0)) / (1 + math.exp(-abs(x))),
+            vector={"float32": sigmoid32},
         ),
     )
 }
