@@ -149,7 +149,7 @@ class BackendDevice(Device):
 
 
 _NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
-_CPU = BackendDevice("cpu", _NUMPY_KERNELS)
+_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu")
 _CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
 _CUDA = BackendDevice("cuda", None, "This version of needle has no CUDA kernels.")
 

@@ -1,0 +1,497 @@
+"""The CPU backend: loops in Python that Numba compiles to machine code and divides among threads.
+
+First come the loops, as templates: map and zip over numbers that lie side by side, the same with strides,
+reductions, copies, matrix products. Then the builders, which turn a row of the table of scalar functions into
+a kernel. ``ndarray_backend_numpy.py`` says what a backend has to offer.
+
+A template is compiled by a `Kernel`, which says what `f`, `dtype` and `wide` are. `prange` is `range` in the
+version for one thread. In the other version threads share its iterations: so no two of them may write to the
+same place, and a variable that is set within the loop is private to its iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from builtins import zip as _zip  # here `zip` is a builder of kernels
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from . import ndarray_backend_numpy as numpy_backend
+from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
+from .numba_kernels import Kernel
+from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
+from .shapes import compact_strides
+
+__device_name__ = "numba_cpu"
+__tile_size__ = 8
+
+Shape = tuple[int, ...]
+
+# What a template is given by the `Kernel` that compiles it:
+f: Any = None  # the scalar function of a row of the table
+dtype: Any = None  # the data type of the numbers
+wide: Any = None  # the data type of their totals
+
+
+# Map and zip: one loop over numbers that lie side by side. The compiler turns it into vector instructions.
+
+
+def map_aligned(a, out):
+    """out = f(a)"""
+    for i in prange(out.size):
+        out[i] = f(a[i])
+
+
+def zip_aligned(a, b, out):
+    """out = f(a, b)"""
+    for i in prange(out.size):
+        out[i] = f(a[i], b[i])
+
+
+def zip_with_number(a, number, out):
+    """out = f(a, number)"""
+    b = dtype(number)
+    for i in prange(out.size):
+        out[i] = f(a[i], b)
+
+
+def zip_number_with(number, b, out):
+    """out = f(number, b)"""
+    a = dtype(number)
+    for i in prange(out.size):
+        out[i] = f(a, b[i])
+
+
+# The same with strides. `axes` has a line per axis: its length, then the step of each operand. Where a row
+# begins is worked out once; along the row a step is added. A step of 0 repeats a number: broadcasting.
+
+
+def position(index, axes, count, operand):
+    """Where element number `index` of the first `count` axes lies: its index along each, times the step."""
+    place = 0
+    for axis in range(count - 1, -1, -1):
+        length = axes[axis, 0]
+        place += index % length * axes[axis, operand]
+        index //= length
+    return place
+
+
+def map_strided(a, out, axes, a_start):
+    """out = f(a), row by row"""
+    last = len(axes) - 1
+    n, a_step = axes[last, 0], axes[last, 1]
+    for row in prange(out.size // n):
+        i = a_start + position(row, axes, last, 1)
+        z = out[row * n : row * n + n]
+        if a_step == 1:
+            x = a[i : i + n]
+            for j in range(n):
+                z[j] = f(x[j])
+        else:
+            for j in range(n):
+                z[j] = f(a[i + j * a_step])
+
+
+def zip_strided(a, b, out, axes, a_start, b_start):
+    """out = f(a, b), row by row"""
+    last = len(axes) - 1
+    n, a_step, b_step = axes[last, 0], axes[last, 1], axes[last, 2]
+    for row in prange(out.size // n):
+        i = a_start + position(row, axes, last, 1)
+        k = b_start + position(row, axes, last, 2)
+        z = out[row * n : row * n + n]
+        if a_step == 1 and b_step == 1:
+            x, y = a[i : i + n], b[k : k + n]
+            for j in range(n):
+                z[j] = f(x[j], y[j])
+        elif a_step == 1 and b_step == 0:
+            x, number = a[i : i + n], b[k]
+            for j in range(n):
+                z[j] = f(x[j], number)
+        elif a_step == 0 and b_step == 1:
+            number, y = a[i], b[k : k + n]
+            for j in range(n):
+                z[j] = f(number, y[j])
+        else:
+            for j in range(n):
+                z[j] = f(a[i + j * a_step], b[k + j * b_step])
+
+
+# Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
+# folded in blocks, and only the blocks' results, in double precision, into the total.
+
+RUN = 1024  # numbers in a block along a row
+ROWS = 64  # rows in a block of columns
+
+
+def fold_run(a, start, step, n):
+    """Fold `n` numbers; where they lie side by side, the compiler folds several lanes at once."""
+    if step == 1:
+        x = a[start : start + n]
+        total = x[0]
+        for j in range(1, n):
+            total = f(total, x[j])
+    else:
+        total = a[start]
+        for j in range(1, n):
+            total = f(total, a[start + j * step])
+    return total
+
+
+def fold_rows(a, out, kept, folded, a_start):
+    """Fold the rows of each number of `out`: for axes whose folded numbers lie closer than the kept ones."""
+    last = len(folded) - 1
+    n, step = folded[last, 0], folded[last, 1]
+    rows = 1
+    for axis in range(last):
+        rows *= folded[axis, 0]
+    for i in prange(out.size):
+        first = a_start + position(i, kept, len(kept), 1)
+        total = wide(0)
+        for row in range(rows):
+            start = first + position(row, folded, last, 1)
+            for j in range(0, n, RUN):
+                part = wide(fold_run(a, start + j * step, step, min(RUN, n - j)))
+                total = part if row == 0 and j == 0 else f(total, part)
+        out[i] = total
+
+
+def fold_columns(a, out, kept, folded, a_start):
+    """Fold many columns side by side: for axes whose kept numbers lie closer than the folded ones."""
+    last = len(kept) - 1
+    n, step = kept[last, 0], kept[last, 1]
+    rows = 1
+    for axis in range(len(folded)):
+        rows *= folded[axis, 0]
+    bands = (n + RUN - 1) // RUN
+    for band in prange(out.size // n * bands):
+        left = band % bands * RUN
+        width = min(RUN, n - left)
+        start = a_start + left * step + position(band // bands, kept, last, 1)
+        z = out[band // bands * n + left : band // bands * n + left + width]
+        totals = np.empty(width, wide)
+        for row in range(rows):
+            i = start + position(row, folded, len(folded), 1)
+            if row % ROWS == 0:
+                for j in range(width):
+                    z[j] = a[i + j * step]
+            elif step == 1:
+                x = a[i : i + width]
+                for j in range(width):
+                    z[j] = f(z[j], x[j])
+            else:
+                for j in range(width):
+                    z[j] = f(z[j], a[i + j * step])
+            if row % ROWS == ROWS - 1 or row == rows - 1:
+                for j in range(width):
+                    totals[j] = z[j] if row < ROWS else f(totals[j], wide(z[j]))
+        for j in range(width):
+            z[j] = totals[j]
+
+
+def fold_long(a, out, parts, a_start, n):
+    """Fold long rows that lie one after the other, each in parts that threads can share."""
+    per_row = parts.size // out.size
+    length = (n + per_row - 1) // per_row
+    for part in prange(parts.size):
+        row, left = part // per_row, part % per_row * length
+        total = wide(0)
+        for j in range(left, min(left + length, n), RUN):
+            run = wide(fold_run(a, a_start + row * n + j, 1, min(RUN, min(left + length, n) - j)))
+            total = run if j == left else f(total, run)
+        parts[part] = total
+    for row in range(out.size):
+        out[row] = fold_run(parts, row * per_row, 1, per_row)
+
+
+# Copies. Where one side is read along rows and the other written along columns, going tile by tile keeps the
+# memory lines in use few enough to stay in the cache.
+
+TILE = 64
+
+
+def copy_rows(a, out, axes, a_start, out_start):
+    """Copy what is dense along the last axis in `a` and in `out`."""
+    last = len(axes) - 1
+    n, a_step, out_step = axes[last, 0], axes[last, 1], axes[last, 2]
+    rows = 1
+    for axis in range(last):
+        rows *= axes[axis, 0]
+    for row in prange(rows):
+        i = a_start + position(row, axes, last, 1)
+        k = out_start + position(row, axes, last, 2)
+        if a_step == 1 and out_step == 1:
+            out[k : k + n] = a[i : i + n]
+        else:
+            for j in range(n):
+                out[k + j * out_step] = a[i + j * a_step]
+
+
+def copy_tiles(a, out, axes, a_start, out_start):
+    """Copy what is dense along the last axis but one in `a`, along the last one in `out`."""
+    outer = len(axes) - 2
+    height, width = axes[outer, 0], axes[outer + 1, 0]
+    a_down, a_right = axes[outer, 1], axes[outer + 1, 1]
+    out_down, out_right = axes[outer, 2], axes[outer + 1, 2]
+    bands = (height + TILE - 1) // TILE
+    matrices = 1
+    for axis in range(outer):
+        matrices *= axes[axis, 0]
+    for band in prange(matrices * bands):
+        top = band % bands * TILE
+        h = min(TILE, height - top)
+        i = a_start + position(band // bands, axes, outer, 1) + top * a_down
+        k = out_start + position(band // bands, axes, outer, 2) + top * out_down
+        tile = np.empty((TILE, TILE), dtype)
+        for left in range(0, width, TILE):
+            w = min(TILE, width - left)
+            for column in range(w):
+                start = i + (left + column) * a_right
+                for row in range(h):
+                    tile[column, row] = a[start + row * a_down]
+            for row in range(h):
+                start = k + row * out_down + left * out_right
+                for column in range(w):
+                    out[start + column * out_right] = tile[column, row]
+
+
+# Matrix products: a small one is done before BLAS has looked at its operands.
+
+
+def multiply(a, b, out, m, n, p, a_start, a_down, a_right, b_start, b_down, b_right):
+    """Each number of `out`: a row of `a` times a column of `b`."""
+    for i in range(m):
+        for j in range(p):
+            total = dtype(0)
+            for k in range(n):
+                total += a[a_start + i * a_down + k * a_right] * b[b_start + k * b_down + j * b_right]
+            out[i * p + j] = total
+
+
+def multiply_tiled(a, b, out, m, n, p, size):
+    """The product of matrices stored tile by tile: a tile of `out` stays in the cache until it is done."""
+    area = size * size
+    for i in prange(m // size):
+        for j in range(p // size):
+            z = out[(i * (p // size) + j) * area : (i * (p // size) + j + 1) * area]
+            z[:] = dtype(0)
+            for k in range(n // size):
+                x = a[(i * (n // size) + k) * area : (i * (n // size) + k + 1) * area]
+                y = b[(k * (p // size) + j) * area : (k * (p // size) + j + 1) * area]
+                for row in range(size):
+                    for inner in range(size):
+                        number = x[row * size + inner]
+                        for column in range(size):
+                            z[row * size + column] += number * y[inner * size + column]
+
+
+# Builders: from a row of the table to a kernel, as the backend's users call it.
+
+
+def map(row: ScalarFunction) -> Callable:
+    """The kernel ``out = row(a)``; layout: ``(shape, strides, offset)``."""
+    aligned = Kernel(map_aligned, "aa", row)
+    strided = Kernel(map_strided, "aapi", row)
+
+    def kernel(a: Array, out: Array, layout: tuple | None = None) -> None:
+        if layout is None:
+            aligned.run(out.size, out.dtype, a.buffer, out.buffer)
+        else:
+            shape, strides, offset = layout
+            a, strides, offset = _without_far_steps(a, shape, strides, offset)
+            strided.run(out.size, out.dtype, a.buffer, out.buffer, _axes(shape, strides), offset)
+
+    return kernel
+
+
+def zip(row: ScalarFunction) -> Callable:
+    """The kernel ``out = row(a, b)``; layout: ``(shape, a_strides, a_offset, b_strides, b_offset)``.
+
+    Without a layout either operand may be a Python number.
+    """
+    aligned = Kernel(zip_aligned, "aaa", row)
+    with_number = Kernel(zip_with_number, "axa", row)
+    number_with = Kernel(zip_number_with, "xaa", row)
+    strided = Kernel(zip_strided, "aaapii", row)
+
+    def kernel(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
+        if layout is not None:
+            shape, a_strides, a_offset, b_strides, b_offset = layout
+            a, a_strides, a_offset = _without_far_steps(a, shape, a_strides, a_offset)
+            b, b_strides, b_offset = _without_far_steps(b, shape, b_strides, b_offset)
+            axes = _axes(shape, a_strides, b_strides)
+            strided.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
+        elif type(b) is not Array:
+            with_number.run(out.size, out.dtype, a.buffer, _number(b, out.dtype), out.buffer)
+        elif type(a) is not Array:
+            number_with.run(out.size, out.dtype, _number(a, out.dtype), b.buffer, out.buffer)
+        else:
+            aligned.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer)
+
+    return kernel
+
+
+LONG = 1 << 15  # numbers in a row that is worth folding in parts
+
+
+def reduce(row: ScalarFunction) -> Callable:
+    """The kernel that folds `k` > 0 numbers of `a` with ``row(a, b)`` into each number of `out`.
+
+    Layout: ``(kept_shape, kept_strides, folded_shape, folded_strides, offset)``. Without one, each `k`
+    neighbours in `a` are folded.
+    """
+    by_rows = Kernel(fold_rows, "aappi", row, reorder=True)
+    by_columns = Kernel(fold_columns, "aappi", row, reorder=True)
+    by_parts = Kernel(fold_long, "aawii", row, reorder=True)
+
+    def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
+        *shapes_and_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
+        kept, folded, columns, together = _fold_plan(*shapes_and_strides)
+        if together and k >= 2 * LONG and out.size < 16:
+            parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
+            by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
+        else:
+            fold = by_columns if columns else by_rows
+            fold.run(k * out.size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+
+    return kernel
+
+
+_copy_rows = Kernel(copy_rows, "aapii")
+_copy_tiles = Kernel(copy_tiles, "aapii")
+_multiply = Kernel(multiply, "aaaiiiiiiiii")
+_multiply_tiled = Kernel(multiply_tiled, "aaaiiii", reorder=True)
+
+
+def compact(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
+    """Write a view's numbers in row-major order into `out`, which may have another data type."""
+    if a.dtype is out.dtype:
+        _copy(a, out, shape, strides, offset, compact_strides(shape), 0)
+    else:
+        numpy_backend.compact(a, out, shape, strides, offset)
+
+
+def ewise_setitem(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
+    """Write compact `a` into the view of `out`."""
+    _copy(a, out, shape, compact_strides(shape), 0, strides, offset)
+
+
+def _copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, strides: Shape, offset: int):
+    axes, in_tiles, size = _copy_plan(shape, a_strides, strides)
+    copy = _copy_tiles if in_tiles else _copy_rows
+    copy.run(size, out.dtype, a.buffer, out.buffer, axes, a_offset, offset)
+
+
+SMALL = 4096  # multiplications
+
+
+def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
+    """Matrix products: (m, n) times (n, p), large ones by BLAS.
+
+    Layout: ``(batch_shape, a_strides, a_offset, b_strides, b_offset)``, where the strides are those of the
+    batch axes, then of rows and columns. Without one there is a single product.
+    """
+    batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
+    if not batch and m * n * p <= SMALL:
+        steps = (a_offset, *a_strides, b_offset, *b_strides)
+        _multiply[out.dtype](a.buffer, b.buffer, out.buffer, m, n, p, *steps)
+        return
+    if layout is not None:
+        a, a_strides, a_offset = _for_blas(a, (*batch, m, n), a_strides, a_offset)
+        b, b_strides, b_offset = _for_blas(b, (*batch, n, p), b_strides, b_offset)
+        layout = (batch, a_strides, a_offset, b_strides, b_offset)
+    numpy_backend.matmul(a, b, out, m, n, p, layout)
+
+
+def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None:
+    """The matrix product of matrices that are stored tile by tile: shape (rows/t, columns/t, t, t)."""
+    sizes = (m, n, p, __tile_size__)
+    _multiply_tiled.run(m * n * p, out.dtype, a.buffer, b.buffer, out.buffer, *sizes)
+
+
+# How to walk through arrays: worked out from shapes and strides once, and remembered.
+
+
+def _number(value: float, dtype: np.dtype) -> float:
+    """A Python number for a kernel over `dtype`; OverflowError if an integer type cannot hold it."""
+    return float(value) if dtype.kind == "f" else int(dtype.type(value))
+
+
+def _lines(axes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """Axes for a kernel: those of length 1 left out, and those that can be walked as one made one."""
+    merged: list[tuple[int, ...]] = []
+    for length, *steps in axes:
+        if merged and all(
+            before == length * step for before, step in _zip(merged[-1][1:], steps, strict=True)
+        ):
+            merged[-1] = (merged[-1][0] * length, *steps)
+        elif length != 1:
+            merged.append((length, *steps))
+    lines = np.array(merged or [(1, *[1] * (len(axes[0]) - 1 if axes else 1))], np.int64)
+    lines.flags.writeable = False
+    return lines
+
+
+@lru_cache(maxsize=4096)
+def _axes(shape: Shape, *strides: Shape) -> np.ndarray:
+    return _lines(list(_zip(shape, *strides, strict=True)) or [(1, *[1 for _ in strides])])
+
+
+@lru_cache(maxsize=4096)
+def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape) -> tuple:
+    """The axes to keep and to fold; whether to go by columns; whether each row's numbers are neighbours."""
+    kept_lines = _lines(list(_zip(kept, kept_strides, strict=True)))
+    # In whichever order numbers are folded: the one in which they lie in memory.
+    folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
+    folded_lines = _lines(folded_axes)
+    (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
+    columns = width >= 8 and abs(step) < abs(folded_step)
+    together = len(kept_lines) == len(folded_lines) == 1 and folded_step == 1 and (width == 1 or step == n)
+    return kept_lines, folded_lines, bool(columns), bool(together)
+
+
+@lru_cache(maxsize=4096)
+def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
+    """The axes in the order in which `out` lies in memory; whether to go in tiles; how many numbers."""
+    order = sorted(_zip(shape, a_strides, out_strides, strict=True), key=lambda axis: -abs(axis[2]))
+    lines = _lines(order)
+    dense_in_a = int(np.argmin(abs(lines[:, 1])))
+    in_tiles = dense_in_a != len(lines) - 1 and min(lines[dense_in_a, 0], lines[-1, 0]) >= 8
+    if in_tiles:
+        others = [i for i in range(len(lines) - 1) if i != dense_in_a]
+        lines = np.ascontiguousarray(lines[[*others, dense_in_a, len(lines) - 1]])
+        lines.flags.writeable = False
+    return lines, in_tiles, math.prod(shape)
+
+
+def _without_far_steps(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
+    """A large view whose rows touch another memory line at each number, copied; any other as it is."""
+    if not shape or abs(strides[-1]) < 16 or math.prod(shape) < TILE * TILE:
+        return a, strides, offset
+    return _repacked(a, shape, strides, offset)
+
+
+def _for_blas(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
+    """Matrices whose rows or columns lie side by side, as BLAS needs them: a copy where they do not."""
+    if 1 in strides[-2:] and min(strides[-2:]) > 0:
+        return a, strides, offset
+    return _repacked(a, shape, strides, offset)
+
+
+def _repacked(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
+    """A view copied into new storage, but for the axes that repeat what they hold: they still do."""
+    own = tuple([1 if step == 0 else n for n, step in _zip(shape, strides, strict=True)])
+    out = Array(math.prod(own), a.dtype)
+    compact(a, out, own, strides, offset)
+    new = compact_strides(own)
+    return out, tuple([0 if step == 0 else n for n, step in _zip(new, strides, strict=True)]), 0
+
+
+MAPS = {name: map(row) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}
+ZIPS = {name: zip(row) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 2}
+REDUCES = {name: reduce(SCALAR_FUNCTIONS[name]) for name in REDUCTIONS}
+globals().update(kernel_names(MAPS, ZIPS, REDUCES))  # ewise_add, scalar_add, reduce_sum …

@@ -1,0 +1,176 @@
+"""How a kernel, written as a loop in Python, becomes machine code, is kept on disk and uses threads.
+
+A template is a function such as ::
+
+    def map_aligned(a, out):
+        for i in prange(out.size):
+            out[i] = f(a[i])
+
+in which the names `f`, `dtype` and `wide` stand for a scalar function and data types. A `Kernel` says what
+they are, and has Numba compile the loop for a data type when that type is first met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, types
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from .scalar_functions import ScalarFunction
+
+#: From this many numbers on a loop is divided among threads. Waking them costs a few microseconds, in which
+#: one thread alone adds some ten thousand numbers.
+PARALLEL_SIZE = 1 << 16
+
+# What a letter in a kernel's list of arguments stands for.
+_ARGUMENTS: dict[str, Callable] = {
+    "a": lambda dtype: types.Array(dtype, 1, "C"),  # flat storage
+    "w": lambda dtype: types.Array(wide(dtype), 1, "C"),  # flat storage of totals
+    "x": lambda dtype: types.float64 if isinstance(dtype, types.Float) else types.int64,  # a Python number
+    "p": lambda dtype: types.Array(types.int64, 2, "C", readonly=True),  # lengths and strides of axes
+    "i": lambda dtype: types.intp,
+}
+
+
+def wide(dtype: types.Type) -> types.Type:
+    """The type in which totals are kept: double precision for floating-point numbers."""
+    return types.float64 if isinstance(dtype, types.Float) else dtype
+
+
+class Kernel(dict):
+    """The compiled versions of one kernel: ``kernel[dtype](*arguments)``.
+
+    Parameters
+    ----------
+    template : callable
+        The kernel as a Python function over flat arrays.
+    arguments : str
+        One letter per argument: a (storage), w (storage of totals), x (number), p (axes), i (integer).
+    row : ScalarFunction, optional
+        What `f` stands for in the template.
+    reorder : bool
+        Whether numbers may be added in another order than they come in, so that a sum has several lanes.
+    parallel : bool
+        Whether `prange` divides its iterations among threads.
+    """
+
+    def __init__(
+        self,
+        template: Callable,
+        arguments: str,
+        row: ScalarFunction | None = None,
+        reorder: bool = False,
+        parallel: bool = False,
+    ):
+        super().__init__()
+        self.template = template
+        self.arguments = arguments
+        self.row = row
+        self.options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",  # 1 / 0 is infinite
+            "fastmath": {"contract"} | ({"reassoc", "nsz"} if reorder else set()),
+        }
+        self.is_parallel = parallel
+        self.threaded = self if parallel else Kernel(template, arguments, row, reorder, parallel=True)
+
+    def __missing__(self, dtype: np.dtype) -> Callable:
+        with _compiling:
+            if dtype not in self:
+                self[dtype] = self._compiled(dtype)
+            return self[dtype]
+
+    def _compiled(self, dtype: np.dtype) -> Callable:
+        number = numba.from_dtype(dtype)
+        bound: dict[str, Any] = {"dtype": dtype.type, "wide": np.dtype(wide(number).name).type}
+        if self.row:
+            bound["f"] = self.row.vector.get(dtype.name, self.row.python)
+        function = _bound(self.template, bound, self.options)
+        name = self.row.name if self.row else ""
+        parts = (self.template.__name__, name, dtype.name, "threads" if self.is_parallel else "")
+        function.__name__ = function.__qualname__ = "_".join(filter(None, parts))
+        dispatcher = njit(**self.options, parallel=self.is_parallel)(function)
+        with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
+            dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
+        dispatcher.compile(tuple(_ARGUMENTS[letter](number) for letter in self.arguments))
+        dispatcher.disable_compile()
+        return dispatcher
+
+    def run(self, size: int, dtype: np.dtype, *arguments: Any) -> None:
+        """Call the version for `dtype`, in threads if there are at least PARALLEL_SIZE numbers to compute.
+
+        Only one caller has the threads at a time, for Numba's simplest thread layer stops the process where
+        two ask at once; another caller meanwhile does its work alone.
+        """
+        if size >= PARALLEL_SIZE and _threads_work and _threads.acquire(blocking=False):
+            try:
+                self.threaded[dtype](*arguments)
+            finally:
+                _threads.release()
+        else:
+            self[dtype](*arguments)
+
+
+_compiling = threading.RLock()
+_threads = threading.Lock()
+_threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
+
+
+def _without_threads() -> None:
+    global _threads_work
+    _threads_work = False
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads, and some thread layers end it when it asks for them.
+    os.register_at_fork(after_in_child=_without_threads)
+
+
+def _bound(function: Callable, names: dict[str, Any], options: dict[str, Any]) -> FunctionType:
+    """`function` with other globals: `names`, and compiled what else it calls of its module's functions."""
+    known = function.__globals__ | names
+    for name in function.__code__.co_names:
+        if isinstance(known.get(name), FunctionType):
+            known[name] = njit(**options)(_bound(known[name], names, options))
+    return FunctionType(function.__code__, known, function.__name__)
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, made safe to share.
+
+    The folder is ``__pycache__`` beside the source, the user's cache folder where that cannot be written, or
+    ``NUMBA_CACHE_DIR``. Numba's own index files mix data types: two processes that compile for different
+    types at once may exchange their results. Here each index has one entry: one kernel, type and processor.
+    """
+
+    def __init__(self, function: FunctionType, processor: tuple):
+        super().__init__(function)
+        base = f"{self._impl.filename_base}-{_digest(repr(processor).encode())}"
+        self._cache_file = IndexDataCacheFile(self._cache_path, base, _sources())
+
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        # A damaged file or a full disk must not end a lecture: what cannot be loaded is compiled again.
+        with suppress(Exception):
+            yield
+
+
+def _sources() -> str:
+    """A digest of all that kernels are made of: Numba looks at the file of the kernel alone."""
+    folder = Path(__file__).parent
+    files = ("numba_kernels.py", "ndarray_backend_numba_cpu.py", "scalar_functions.py", "vector_functions.py")
+    return _digest(b"".join((folder / file).read_bytes() for file in files))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]
