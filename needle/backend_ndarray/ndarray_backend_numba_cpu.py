@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from builtins import zip as _zip  # here `zip` is a builder of kernels
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -73,11 +73,11 @@ def zip_number_with(number, b, out):
 def position(index, axes, count, operand):
     """Where element number `index` of the first `count` axes lies: its index along each, times the step."""
     place = 0
-    for axis in range(count - 1, -1, -1):
+    for axis in range(count - 1, 0, -1):
         length = axes[axis, 0]
         place += index % length * axes[axis, operand]
         index //= length
-    return place
+    return place + index * axes[0, operand]
 
 
 def map_strided(a, out, axes, a_start):
@@ -124,7 +124,7 @@ def zip_strided(a, b, out, axes, a_start, b_start):
 # Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
 # folded in blocks, and only the blocks' results, in double precision, into the total.
 
-RUN = 1024  # numbers in a block along a row
+RUN = 4096  # numbers in a block along a row
 ROWS = 64  # rows in a block of columns
 
 
@@ -232,11 +232,10 @@ def copy_rows(a, out, axes, a_start, out_start):
 
 
 def copy_tiles(a, out, axes, a_start, out_start):
-    """Copy what is dense along the last axis but one in `a`, along the last one in `out`."""
+    """Copy what has step 1 along the last axis but one in `a`, and along the last one in `out`."""
     outer = len(axes) - 2
     height, width = axes[outer, 0], axes[outer + 1, 0]
-    a_down, a_right = axes[outer, 1], axes[outer + 1, 1]
-    out_down, out_right = axes[outer, 2], axes[outer + 1, 2]
+    a_right, out_down = axes[outer + 1, 1], axes[outer, 2]
     bands = (height + TILE - 1) // TILE
     matrices = 1
     for axis in range(outer):
@@ -244,32 +243,41 @@ def copy_tiles(a, out, axes, a_start, out_start):
     for band in prange(matrices * bands):
         top = band % bands * TILE
         h = min(TILE, height - top)
-        i = a_start + position(band // bands, axes, outer, 1) + top * a_down
+        i = a_start + position(band // bands, axes, outer, 1) + top
         k = out_start + position(band // bands, axes, outer, 2) + top * out_down
         tile = np.empty((TILE, TILE), dtype)
         for left in range(0, width, TILE):
             w = min(TILE, width - left)
             for column in range(w):
                 start = i + (left + column) * a_right
+                x = a[start : start + h]
                 for row in range(h):
-                    tile[column, row] = a[start + row * a_down]
+                    tile[column, row] = x[row]
             for row in range(h):
-                start = k + row * out_down + left * out_right
+                start = k + row * out_down + left
+                z = out[start : start + w]
                 for column in range(w):
-                    out[start + column * out_right] = tile[column, row]
+                    z[column] = tile[column, row]
 
 
 # Matrix products: a small one is done before BLAS has looked at its operands.
 
 
 def multiply(a, b, out, m, n, p, a_start, a_down, a_right, b_start, b_down, b_right):
-    """Each number of `out`: a row of `a` times a column of `b`."""
+    """Each row of `out` is a sum of rows of `b`: in this order of loops the inner one adds neighbours."""
     for i in range(m):
-        for j in range(p):
-            total = dtype(0)
-            for k in range(n):
-                total += a[a_start + i * a_down + k * a_right] * b[b_start + k * b_down + j * b_right]
-            out[i * p + j] = total
+        z = out[i * p : i * p + p]
+        z[:] = dtype(0)
+        for k in range(n):
+            number = a[a_start + i * a_down + k * a_right]
+            start = b_start + k * b_down
+            if b_right == 1:
+                y = b[start : start + p]
+                for j in range(p):
+                    z[j] += number * y[j]
+            else:
+                for j in range(p):
+                    z[j] += number * b[start + j * b_right]
 
 
 def multiply_tiled(a, b, out, m, n, p, size):
@@ -302,8 +310,11 @@ def map(row: ScalarFunction) -> Callable:
             aligned.run(out.size, out.dtype, a.buffer, out.buffer)
         else:
             shape, strides, offset = layout
-            a, strides, offset = _without_far_steps(a, shape, strides, offset)
-            strided.run(out.size, out.dtype, a.buffer, out.buffer, _axes(shape, strides), offset)
+            axes, far = _walk(shape, strides)
+            if far:
+                a, strides, offset = _repacked(a, shape, strides, offset)
+                axes, _ = _walk(shape, strides)
+            strided.run(out.size, out.dtype, a.buffer, out.buffer, axes, offset)
 
     return kernel
 
@@ -321,9 +332,13 @@ def zip(row: ScalarFunction) -> Callable:
     def kernel(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
         if layout is not None:
             shape, a_strides, a_offset, b_strides, b_offset = layout
-            a, a_strides, a_offset = _without_far_steps(a, shape, a_strides, a_offset)
-            b, b_strides, b_offset = _without_far_steps(b, shape, b_strides, b_offset)
-            axes = _axes(shape, a_strides, b_strides)
+            axes, far = _walk(shape, a_strides, b_strides)
+            if far:
+                if _is_far(a_strides):
+                    a, a_strides, a_offset = _repacked(a, shape, a_strides, a_offset)
+                if _is_far(b_strides):
+                    b, b_strides, b_offset = _repacked(b, shape, b_strides, b_offset)
+                axes, _ = _walk(shape, a_strides, b_strides)
             strided.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
         elif type(b) is not Array:
             with_number.run(out.size, out.dtype, a.buffer, _number(b, out.dtype), out.buffer)
@@ -421,7 +436,7 @@ def _number(value: float, dtype: np.dtype) -> float:
     return float(value) if dtype.kind == "f" else int(dtype.type(value))
 
 
-def _lines(axes: Sequence[tuple[int, ...]]) -> np.ndarray:
+def _lines(axes: Iterable[tuple[int, ...]], operands: int) -> np.ndarray:
     """Axes for a kernel: those of length 1 left out, and those that can be walked as one made one."""
     merged: list[tuple[int, ...]] = []
     for length, *steps in axes:
@@ -431,23 +446,30 @@ def _lines(axes: Sequence[tuple[int, ...]]) -> np.ndarray:
             merged[-1] = (merged[-1][0] * length, *steps)
         elif length != 1:
             merged.append((length, *steps))
-    lines = np.array(merged or [(1, *[1] * (len(axes[0]) - 1 if axes else 1))], np.int64)
+    lines = np.array(merged or [(1,) * (1 + operands)], np.int64)
     lines.flags.writeable = False
     return lines
 
 
 @lru_cache(maxsize=4096)
-def _axes(shape: Shape, *strides: Shape) -> np.ndarray:
-    return _lines(list(_zip(shape, *strides, strict=True)) or [(1, *[1 for _ in strides])])
+def _walk(shape: Shape, *strides: Shape) -> tuple[np.ndarray, bool]:
+    """The axes, and whether it pays to repack an operand because its rows are far from lying side by side."""
+    axes = _lines(_zip(shape, *strides, strict=True), len(strides))
+    return axes, math.prod(shape) >= TILE * TILE and any(_is_far(steps) for steps in strides)
+
+
+def _is_far(strides: Shape) -> bool:
+    """Whether each number of a row is on another memory line than the one before."""
+    return abs(strides[-1]) >= 16
 
 
 @lru_cache(maxsize=4096)
 def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape) -> tuple:
     """The axes to keep and to fold; whether to go by columns; whether each row's numbers are neighbours."""
-    kept_lines = _lines(list(_zip(kept, kept_strides, strict=True)))
+    kept_lines = _lines(_zip(kept, kept_strides, strict=True), 1)
     # In whichever order numbers are folded: the one in which they lie in memory.
     folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
-    folded_lines = _lines(folded_axes)
+    folded_lines = _lines(folded_axes, 1)
     (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
     columns = width >= 8 and abs(step) < abs(folded_step)
     together = len(kept_lines) == len(folded_lines) == 1 and folded_step == 1 and (width == 1 or step == n)
@@ -458,21 +480,16 @@ def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: 
 def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
     """The axes in the order in which `out` lies in memory; whether to go in tiles; how many numbers."""
     order = sorted(_zip(shape, a_strides, out_strides, strict=True), key=lambda axis: -abs(axis[2]))
-    lines = _lines(order)
-    dense_in_a = int(np.argmin(abs(lines[:, 1])))
-    in_tiles = dense_in_a != len(lines) - 1 and min(lines[dense_in_a, 0], lines[-1, 0]) >= 8
+    lines = _lines(order, 2)
+    last = len(lines) - 1
+    dense_in_a = int(np.argmin(abs(lines[:, 1] - 1)))
+    steps = (lines[dense_in_a, 1], lines[last, 2])
+    in_tiles = dense_in_a != last and steps == (1, 1) and min(lines[[dense_in_a, last], 0]) >= 8
     if in_tiles:
-        others = [i for i in range(len(lines) - 1) if i != dense_in_a]
-        lines = np.ascontiguousarray(lines[[*others, dense_in_a, len(lines) - 1]])
+        others = [i for i in range(last) if i != dense_in_a]
+        lines = np.ascontiguousarray(lines[[*others, dense_in_a, last]])
         lines.flags.writeable = False
     return lines, in_tiles, math.prod(shape)
-
-
-def _without_far_steps(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
-    """A large view whose rows touch another memory line at each number, copied; any other as it is."""
-    if not shape or abs(strides[-1]) < 16 or math.prod(shape) < TILE * TILE:
-        return a, strides, offset
-    return _repacked(a, shape, strides, offset)
 
 
 def _for_blas(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
