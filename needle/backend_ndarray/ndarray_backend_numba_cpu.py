@@ -22,7 +22,7 @@ from numba import prange
 
 from . import ndarray_backend_numpy as numpy_backend
 from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
-from .numba_kernels import Kernel
+from .numba_kernels import PARALLEL_SIZE, Kernel
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 from .shapes import compact_strides
 
@@ -307,7 +307,10 @@ def map(row: ScalarFunction) -> Callable:
 
     def kernel(a: Array, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
-            aligned.run(out.size, out.dtype, a.buffer, out.buffer)
+            if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
+                aligned[out.dtype](a.buffer, out.buffer)
+            else:
+                aligned.run(out.size, out.dtype, a.buffer, out.buffer)
         else:
             shape, strides, offset = layout
             axes, far = _walk(shape, strides)
@@ -344,6 +347,8 @@ def zip(row: ScalarFunction) -> Callable:
             with_number.run(out.size, out.dtype, a.buffer, _number(b, out.dtype), out.buffer)
         elif type(a) is not Array:
             number_with.run(out.size, out.dtype, _number(a, out.dtype), b.buffer, out.buffer)
+        elif out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
+            aligned[out.dtype](a.buffer, b.buffer, out.buffer)
         else:
             aligned.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer)
 
