@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
+import sys
+import threading
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -124,8 +130,9 @@ class BackendDevice(Device):
         # Called for what the device itself does not have: its module's functions, and at first its module.
         if name != "mod":
             return getattr(self.mod, name)
-        if self._mod is None:
-            raise DeviceUnavailable(f"{self} is not available here: {self.why()} Use needle.cpu() instead.")
+        if reason := self.why():
+            raise DeviceUnavailable(f"{self} is not available here: {reason} Use needle.cpu() instead.")
+        assert self._mod is not None
         self.mod = import_module(self._mod) if isinstance(self._mod, str) else self._mod
         return self.mod
 
@@ -148,10 +155,72 @@ class BackendDevice(Device):
         return array
 
 
+class CudaDevice(BackendDevice):
+    """The graphics card. It is enabled if a first, trivial kernel runs there; that is tried once."""
+
+    def __init__(self):
+        super().__init__("cuda", _CUDA_KERNELS)
+        self._lock = threading.Lock()
+        self._answer: str | None = None
+
+    def __reduce__(self):
+        return cuda, ()
+
+    def why(self) -> str:
+        with self._lock:
+            if self._answer is None:
+                self._answer = _why_no_kernel_runs()
+        return self._answer
+
+
+def _why_no_kernel_runs() -> str:
+    """Why there are no kernels on a graphics card, in one sentence; empty if a first one has run."""
+    simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
+    if not simulated and not _has_driver():
+        return _NO_DRIVER
+    if not simulated and find_spec("numba_cuda") is None:
+        return f"The package numba-cuda is missing: {_INSTALL}."
+    try:
+        import_module(_CUDA_KERNELS).try_out()
+    except Exception as error:  # a lecture goes on without a card, whatever is wrong with it
+        found = f"{type(error).__name__}: {error}"
+        known = (sentence for pattern, sentence in _CAUSES if re.search(pattern, found, re.IGNORECASE))
+        return next(known, found.splitlines()[0].rstrip(" .:") + ".")
+    return ""
+
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+_CUDA_KERNELS = f"{__package__}.ndarray_backend_numba_cuda"
+_NO_DRIVER = (
+    "There is no NVIDIA driver here, hence no card to compute on; for Numba's simulator of one, set "
+    "NUMBA_ENABLE_CUDASIM=1 in the environment before Python starts."
+)
+_INSTALL = "pip install 'numba-cuda[cu12]', or [cu13] where nvidia-smi shows CUDA 13"
+
+#: What the failure of a first kernel says, and what it means.
+_CAUSES = (
+    (
+        r"PTX_VERSION|unsupported \.version|unsupported toolchain",
+        "The CUDA toolkit is newer than the card's driver, which cannot read what it compiles: "
+        f"{_INSTALL}, or install a newer driver.",
+    ),
+    ("NO_DEVICE", "There is an NVIDIA driver, but no card that it can use."),
+    ("driver library cannot be found", _NO_DRIVER),
+    ("nvvm|nvrtc|nvjitlink|libdevice", f"The part of the CUDA toolkit that compiles is missing: {_INSTALL}."),
+)
+
+
 _NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
 _CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu")
 _CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
-_CUDA = BackendDevice("cuda", None, "This version of needle has no CUDA kernels.")
+_CUDA = CudaDevice()
 
 
 def cpu() -> BackendDevice:
