@@ -6,7 +6,8 @@ a kernel. ``ndarray_backend_numpy.py`` says what a backend has to offer.
 
 A template is compiled by a `Kernel`, which says what `f`, `dtype` and `wide` are. `prange` is `range` in the
 version for one thread. In the other version threads share its iterations: so no two of them may write to the
-same place, and a variable that is set within the loop is private to its iteration.
+same place, and a variable that is set within the loop is private to its iteration. The index is unsigned
+there. Numba makes a float of an unsigned and a signed integer, so an index that meets strides is made signed.
 """
 
 from __future__ import annotations
@@ -70,55 +71,73 @@ def zip_number_with(number, b, out):
 # begins is worked out once; along the row a step is added. A step of 0 repeats a number: broadcasting.
 
 
-def position(index, axes, count, operand):
-    """Where element number `index` of the first `count` axes lies: its index along each, times the step."""
+def position(index, axes, stop, operand):
+    """Where element number `index` of the first axes lies: its index along each of them, times the step."""
     place = 0
-    for axis in range(count - 1, 0, -1):
+    for axis in range(stop - 1, 0, -1):
         length = axes[axis, 0]
         place += index % length * axes[axis, operand]
         index //= length
     return place + index * axes[0, operand]
 
 
+def count(axes, stop):
+    """How many elements the first axes have, up to number `stop`."""
+    size = 1
+    for axis in range(stop):
+        size *= axes[axis, 0]
+    return size
+
+
+def map_row(a, start, step, z):
+    """z = f(a), along a row"""
+    if step == 1:
+        x = a[start : start + z.size]
+        for j in range(z.size):
+            z[j] = f(x[j])
+    else:
+        for j in range(z.size):
+            z[j] = f(a[start + j * step])
+
+
 def map_strided(a, out, axes, a_start):
     """out = f(a), row by row"""
     last = len(axes) - 1
     n, a_step = axes[last, 0], axes[last, 1]
-    for row in prange(out.size // n):
-        i = a_start + position(row, axes, last, 1)
-        z = out[row * n : row * n + n]
-        if a_step == 1:
-            x = a[i : i + n]
-            for j in range(n):
-                z[j] = f(x[j])
-        else:
-            for j in range(n):
-                z[j] = f(a[i + j * a_step])
+    for row_ in prange(out.size // n):
+        row = np.int64(row_)
+        map_row(a, a_start + position(row, axes, last, 1), a_step, out[row * n : row * n + n])
+
+
+def zip_row(a, a_start, a_step, b, b_start, b_step, z):
+    """z = f(a, b), along a row"""
+    n = z.size
+    if a_step == 1 and b_step == 1:
+        x, y = a[a_start : a_start + n], b[b_start : b_start + n]
+        for j in range(n):
+            z[j] = f(x[j], y[j])
+    elif a_step == 1 and b_step == 0:
+        x, number = a[a_start : a_start + n], b[b_start]
+        for j in range(n):
+            z[j] = f(x[j], number)
+    elif a_step == 0 and b_step == 1:
+        number, y = a[a_start], b[b_start : b_start + n]
+        for j in range(n):
+            z[j] = f(number, y[j])
+    else:
+        for j in range(n):
+            z[j] = f(a[a_start + j * a_step], b[b_start + j * b_step])
 
 
 def zip_strided(a, b, out, axes, a_start, b_start):
     """out = f(a, b), row by row"""
     last = len(axes) - 1
     n, a_step, b_step = axes[last, 0], axes[last, 1], axes[last, 2]
-    for row in prange(out.size // n):
+    for row_ in prange(out.size // n):
+        row = np.int64(row_)
         i = a_start + position(row, axes, last, 1)
         k = b_start + position(row, axes, last, 2)
-        z = out[row * n : row * n + n]
-        if a_step == 1 and b_step == 1:
-            x, y = a[i : i + n], b[k : k + n]
-            for j in range(n):
-                z[j] = f(x[j], y[j])
-        elif a_step == 1 and b_step == 0:
-            x, number = a[i : i + n], b[k]
-            for j in range(n):
-                z[j] = f(x[j], number)
-        elif a_step == 0 and b_step == 1:
-            number, y = a[i], b[k : k + n]
-            for j in range(n):
-                z[j] = f(number, y[j])
-        else:
-            for j in range(n):
-                z[j] = f(a[i + j * a_step], b[k + j * b_step])
+        zip_row(a, i, a_step, b, k, b_step, out[row * n : row * n + n])
 
 
 # Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
@@ -142,66 +161,68 @@ def fold_run(a, start, step, n):
     return total
 
 
-def fold_rows(a, out, kept, folded, a_start):
-    """Fold the rows of each number of `out`: for axes whose folded numbers lie closer than the kept ones."""
+def fold_number(a, start, folded):
+    """Fold all numbers that become one: rows of them, and along each row block after block."""
     last = len(folded) - 1
     n, step = folded[last, 0], folded[last, 1]
-    rows = 1
-    for axis in range(last):
-        rows *= folded[axis, 0]
-    for i in prange(out.size):
-        first = a_start + position(i, kept, len(kept), 1)
-        total = wide(0)
-        for row in range(rows):
-            start = first + position(row, folded, last, 1)
-            for j in range(0, n, RUN):
-                part = wide(fold_run(a, start + j * step, step, min(RUN, n - j)))
-                total = part if row == 0 and j == 0 else f(total, part)
-        out[i] = total
+    total = wide(0)
+    for row in range(count(folded, last)):
+        i = start + position(row, folded, last, 1)
+        for j in range(0, n, RUN):
+            run = wide(fold_run(a, i + j * step, step, min(RUN, n - j)))
+            total = run if row == 0 and j == 0 else f(total, run)
+    return total
+
+
+def fold_rows(a, out, kept, folded, a_start):
+    """Each number of `out` by itself."""
+    for i_ in prange(out.size):
+        i = np.int64(i_)
+        out[i] = fold_number(a, a_start + position(i, kept, len(kept), 1), folded)
+
+
+def fold_band(a, start, folded, z):
+    """Fold columns that lie side by side, row after row."""
+    totals = np.zeros(z.size, wide)
+    rows = count(folded, len(folded))
+    for row in range(rows):
+        i = start + position(row, folded, len(folded), 1)
+        x = a[i : i + z.size]
+        if row % ROWS == 0:
+            for j in range(z.size):
+                z[j] = x[j]
+        else:
+            for j in range(z.size):
+                z[j] = f(z[j], x[j])
+        if row % ROWS == ROWS - 1 or row == rows - 1:
+            for j in range(z.size):
+                totals[j] = f(totals[j], wide(z[j])) if row >= ROWS else z[j]
+    for j in range(z.size):
+        z[j] = totals[j]
 
 
 def fold_columns(a, out, kept, folded, a_start):
-    """Fold many columns side by side: for axes whose kept numbers lie closer than the folded ones."""
+    """A band of `out` after the other: for axes whose kept numbers lie next to each other."""
     last = len(kept) - 1
-    n, step = kept[last, 0], kept[last, 1]
-    rows = 1
-    for axis in range(len(folded)):
-        rows *= folded[axis, 0]
+    n = kept[last, 0]
     bands = (n + RUN - 1) // RUN
-    for band in prange(out.size // n * bands):
-        left = band % bands * RUN
-        width = min(RUN, n - left)
-        start = a_start + left * step + position(band // bands, kept, last, 1)
-        z = out[band // bands * n + left : band // bands * n + left + width]
-        totals = np.empty(width, wide)
-        for row in range(rows):
-            i = start + position(row, folded, len(folded), 1)
-            if row % ROWS == 0:
-                for j in range(width):
-                    z[j] = a[i + j * step]
-            elif step == 1:
-                x = a[i : i + width]
-                for j in range(width):
-                    z[j] = f(z[j], x[j])
-            else:
-                for j in range(width):
-                    z[j] = f(z[j], a[i + j * step])
-            if row % ROWS == ROWS - 1 or row == rows - 1:
-                for j in range(width):
-                    totals[j] = z[j] if row < ROWS else f(totals[j], wide(z[j]))
-        for j in range(width):
-            z[j] = totals[j]
+    for band_ in prange(out.size // n * bands):
+        line, left = np.int64(band_) // bands, np.int64(band_) % bands * RUN
+        z = out[line * n + left : line * n + min(left + RUN, n)]
+        fold_band(a, a_start + left + position(line, kept, last, 1), folded, z)
 
 
 def fold_long(a, out, parts, a_start, n):
-    """Fold long rows that lie one after the other, each in parts that threads can share."""
+    """Few long rows that lie one after the other, each in parts that threads can share."""
     per_row = parts.size // out.size
     length = (n + per_row - 1) // per_row
-    for part in prange(parts.size):
+    for part_ in prange(parts.size):
+        part = np.int64(part_)
         row, left = part // per_row, part % per_row * length
+        stop = min(left + length, n)
         total = wide(0)
-        for j in range(left, min(left + length, n), RUN):
-            run = wide(fold_run(a, a_start + row * n + j, 1, min(RUN, min(left + length, n) - j)))
+        for j in range(left, stop, RUN):
+            run = wide(fold_run(a, a_start + row * n + j, 1, min(RUN, stop - j)))
             total = run if j == left else f(total, run)
         parts[part] = total
     for row in range(out.size):
@@ -214,21 +235,43 @@ def fold_long(a, out, parts, a_start, n):
 TILE = 64
 
 
+def copy_row(a, a_start, a_step, out, out_start, out_step, n):
+    """Copy `n` numbers."""
+    if a_step == 1 and out_step == 1:
+        x, z = a[a_start : a_start + n], out[out_start : out_start + n]
+        for j in range(n):
+            z[j] = x[j]
+    else:
+        for j in range(n):
+            out[out_start + j * out_step] = a[a_start + j * a_step]
+
+
 def copy_rows(a, out, axes, a_start, out_start):
-    """Copy what is dense along the last axis in `a` and in `out`."""
+    """Copy row by row."""
     last = len(axes) - 1
     n, a_step, out_step = axes[last, 0], axes[last, 1], axes[last, 2]
-    rows = 1
-    for axis in range(last):
-        rows *= axes[axis, 0]
-    for row in prange(rows):
+    for row_ in prange(count(axes, last)):
+        row = np.int64(row_)
         i = a_start + position(row, axes, last, 1)
         k = out_start + position(row, axes, last, 2)
-        if a_step == 1 and out_step == 1:
-            out[k : k + n] = a[i : i + n]
-        else:
-            for j in range(n):
-                out[k + j * out_step] = a[i + j * a_step]
+        copy_row(a, i, a_step, out, k, out_step, n)
+
+
+def copy_band(a, a_start, a_right, out, out_start, out_down, height, width):
+    """Copy `height` <= TILE rows, which are columns in `a`, tile by tile."""
+    tile = np.empty((TILE, TILE), dtype)
+    for left in range(0, width, TILE):
+        w = min(TILE, width - left)
+        for column in range(w):
+            start = a_start + (left + column) * a_right
+            x = a[start : start + height]
+            for row in range(height):
+                tile[column, row] = x[row]
+        for row in range(height):
+            start = out_start + row * out_down + left
+            z = out[start : start + w]
+            for column in range(w):
+                z[column] = tile[column, row]
 
 
 def copy_tiles(a, out, axes, a_start, out_start):
@@ -237,27 +280,11 @@ def copy_tiles(a, out, axes, a_start, out_start):
     height, width = axes[outer, 0], axes[outer + 1, 0]
     a_right, out_down = axes[outer + 1, 1], axes[outer, 2]
     bands = (height + TILE - 1) // TILE
-    matrices = 1
-    for axis in range(outer):
-        matrices *= axes[axis, 0]
-    for band in prange(matrices * bands):
-        top = band % bands * TILE
-        h = min(TILE, height - top)
-        i = a_start + position(band // bands, axes, outer, 1) + top
-        k = out_start + position(band // bands, axes, outer, 2) + top * out_down
-        tile = np.empty((TILE, TILE), dtype)
-        for left in range(0, width, TILE):
-            w = min(TILE, width - left)
-            for column in range(w):
-                start = i + (left + column) * a_right
-                x = a[start : start + h]
-                for row in range(h):
-                    tile[column, row] = x[row]
-            for row in range(h):
-                start = k + row * out_down + left
-                z = out[start : start + w]
-                for column in range(w):
-                    z[column] = tile[column, row]
+    for band_ in prange(count(axes, outer) * bands):
+        matrix, top = np.int64(band_) // bands, np.int64(band_) % bands * TILE
+        i = a_start + position(matrix, axes, outer, 1) + top
+        k = out_start + position(matrix, axes, outer, 2) + top * out_down
+        copy_band(a, i, a_right, out, k, out_down, min(TILE, height - top), width)
 
 
 # Matrix products: a small one is done before BLAS has looked at its operands.
@@ -267,7 +294,8 @@ def multiply(a, b, out, m, n, p, a_start, a_down, a_right, b_start, b_down, b_ri
     """Each row of `out` is a sum of rows of `b`: in this order of loops the inner one adds neighbours."""
     for i in range(m):
         z = out[i * p : i * p + p]
-        z[:] = dtype(0)
+        for j in range(p):
+            z[j] = 0
         for k in range(n):
             number = a[a_start + i * a_down + k * a_right]
             start = b_start + k * b_down
@@ -283,10 +311,12 @@ def multiply(a, b, out, m, n, p, a_start, a_down, a_right, b_start, b_down, b_ri
 def multiply_tiled(a, b, out, m, n, p, size):
     """The product of matrices stored tile by tile: a tile of `out` stays in the cache until it is done."""
     area = size * size
-    for i in prange(m // size):
+    for i_ in prange(m // size):
+        i = np.int64(i_)
         for j in range(p // size):
             z = out[(i * (p // size) + j) * area : (i * (p // size) + j + 1) * area]
-            z[:] = dtype(0)
+            for number in range(area):
+                z[number] = 0
             for k in range(n // size):
                 x = a[(i * (n // size) + k) * area : (i * (n // size) + k + 1) * area]
                 y = b[(k * (p // size) + j) * area : (k * (p // size) + j + 1) * area]
@@ -476,7 +506,7 @@ def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: 
     folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
     folded_lines = _lines(folded_axes, 1)
     (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
-    columns = width >= 8 and abs(step) < abs(folded_step)
+    columns = width >= 8 and step == 1
     together = len(kept_lines) == len(folded_lines) == 1 and folded_step == 1 and (width == 1 or step == n)
     return kept_lines, folded_lines, bool(columns), bool(together)
 

@@ -17,6 +17,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -76,11 +77,7 @@ class Kernel(dict):
         self.template = template
         self.arguments = arguments
         self.row = row
-        self.options: dict[str, Any] = {
-            "nogil": True,
-            "error_model": "numpy",  # 1 / 0 is infinite
-            "fastmath": {"contract"} | ({"reassoc", "nsz"} if reorder else set()),
-        }
+        self.reorder = reorder
         self.is_parallel = parallel
         self.threaded = self if parallel else Kernel(template, arguments, row, reorder, parallel=True)
 
@@ -95,11 +92,11 @@ class Kernel(dict):
         bound: dict[str, Any] = {"dtype": dtype.type, "wide": np.dtype(wide(number).name).type}
         if self.row:
             bound["f"] = self.row.vector.get(dtype.name, self.row.python)
-        function = _bound(self.template, bound, self.options)
+        function = _bound(self.template, bound, self.reorder)
         name = self.row.name if self.row else ""
         parts = (self.template.__name__, name, dtype.name, "threads" if self.is_parallel else "")
         function.__name__ = function.__qualname__ = "_".join(filter(None, parts))
-        dispatcher = njit(**self.options, parallel=self.is_parallel)(function)
+        dispatcher = njit(**_options(self.reorder), parallel=self.is_parallel)(function)
         with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
             dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
         dispatcher.compile(tuple(_ARGUMENTS[letter](number) for letter in self.arguments))
@@ -126,23 +123,41 @@ _threads = threading.Lock()
 _threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
 
 
-def _without_threads() -> None:
-    global _threads_work
+def _alone() -> None:
+    """After a fork: the parent's threads are not there, and some thread layers end who asks for them."""
+    global _threads_work, _compiling
     _threads_work = False
+    _compiling = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked process has none of its parent's threads, and some thread layers end it when it asks for them.
-    os.register_at_fork(after_in_child=_without_threads)
+    os.register_at_fork(after_in_child=_alone)
 
 
-def _bound(function: Callable, names: dict[str, Any], options: dict[str, Any]) -> FunctionType:
+def _options(reorder: bool) -> dict[str, Any]:
+    """What Numba may do: release the interpreter's lock, divide by 0, join a * b + c to one instruction."""
+    return {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": {"contract", "reassoc", "nsz"} if reorder else {"contract"},
+    }
+
+
+def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> FunctionType:
     """`function` with other globals: `names`, and compiled what else it calls of its module's functions."""
     known = function.__globals__ | names
     for name in function.__code__.co_names:
-        if isinstance(known.get(name), FunctionType):
-            known[name] = njit(**options)(_bound(known[name], names, options))
+        helper = known.get(name)
+        if isinstance(helper, FunctionType):
+            used = {key: value for key, value in names.items() if key in helper.__code__.co_names}
+            known[name] = _helper(helper, tuple(used.items()), reorder)
     return FunctionType(function.__code__, known, function.__name__)
+
+
+@cache
+def _helper(function: Callable, names: tuple, reorder: bool) -> Callable:
+    """A function that kernels call, compiled; those for which it is the same share it."""
+    return njit(**_options(reorder))(_bound(function, dict(names), reorder))
 
 
 class _Cache(FunctionCache):
