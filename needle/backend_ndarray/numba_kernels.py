@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from .scalar_functions import ScalarFunction
+from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 
 #: From this many numbers on a loop is divided among threads. Waking them costs a few microseconds, in which
 #: one thread alone adds some ten thousand numbers.
@@ -97,11 +97,17 @@ class Kernel(dict):
         parts = (self.template.__name__, name, dtype.name, "threads" if self.is_parallel else "")
         function.__name__ = function.__qualname__ = "_".join(filter(None, parts))
         dispatcher = njit(**_options(self.reorder), parallel=self.is_parallel)(function)
-        with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
-            dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
+        if self._is_in_the_sources():
+            with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
+                dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
         dispatcher.compile(tuple(_ARGUMENTS[letter](number) for letter in self.arguments))
         dispatcher.disable_compile()
         return dispatcher
+
+    def _is_in_the_sources(self) -> bool:
+        """Whether `_sources` covers the kernel; one that a user made may mean something else next time."""
+        own_row = self.row and SCALAR_FUNCTIONS.get(self.row.name) is not self.row
+        return not own_row and self.template.__module__.startswith(f"{__package__}.")
 
     def run(self, size: int, dtype: np.dtype, *arguments: Any) -> None:
         """Call the version for `dtype`, in threads if there are at least PARALLEL_SIZE numbers to compute.
