@@ -35,7 +35,7 @@ format: $(READY)  ## format the code and mend what the linter can
 	$(RUN) ruff format
 	$(RUN) ruff check --fix
 
-bench: $(READY)  ## time needle against NumPy (and torch where installed)
+bench: $(READY)  ## time needle against NumPy (and torch where installed); THREADS=1 on one processor
 	$(RUN) benchmarks $(FLAGS)
 
 pictures: $(READY)  ## draw the README's pictures anew

@@ -2,7 +2,9 @@
 
 import os
 
-# One thread for every library, said before any of them is imported: pools of threads that wait for work would
-# take the processor from whoever's turn it is.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
+#: How many threads each library may use: all processors, or what the environment variable THREADS says.
+THREADS = int(os.environ.get("THREADS") or os.cpu_count() or 1)
+
+# Said before any of the libraries is imported.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_variable] = str(THREADS)

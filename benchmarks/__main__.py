@@ -10,7 +10,7 @@ import numpy as np
 
 import needle as ndl
 
-from . import arrays, imports, training
+from . import THREADS, arrays, imports, training
 from .timing import ROUNDS, torch
 
 GROUPS = {"imports": imports, "arrays": arrays, "training": training}
@@ -24,7 +24,8 @@ def main(names: list[str]) -> str | None:
     print(f"Python {platform.python_version()}, NumPy {np.__version__}", end=", ")
     print(f"torch {torch.__version__}" if torch else "no torch", f"{os.cpu_count()} CPUs", sep=", ")
     print(
-        f"needle on {ndl.default_device()}; one thread each; medians of {ROUNDS} rounds; 2.0x: twice as long"
+        f"needle on {ndl.default_device()}; threads for each: {THREADS}; medians of {ROUNDS} rounds; "
+        "2.0x: twice as long"
     )
     print(f"\n{'':48}", *(f"{column:>9}" for column in COLUMNS))
     for name in names or GROUPS:

@@ -19,12 +19,27 @@ def cases() -> Iterator[Case]:
     for n in (1_000, 1_000_000):
         yield operation(f"a + b, {n:,} numbers", lambda library, a, b: a + b, (n,), (n,))
         yield operation(f"exp(a), {n:,} numbers", lambda library, a: library.exp(a), (n,))
+    n = 1_000_000
+    yield operation(f"tanh(a), {n:,} numbers", lambda library, a: library.tanh(a), (n,))
+    m = 2048
+    yield operation(f"a + row, {m} x {m}", lambda library, a, b: a + b, (m, m), (m,))
+    yield operation(f"copy of a transposed, {m} x {m}", transposed_copy, (m, m))
+    for axis in (0, 1):
+        name = f"sum over axis {axis}, {m} x {m}"
+        yield operation(name, lambda library, a, axis=axis: a.sum(axis), (m, m))
     for n in (64, 512):
         yield operation(f"a @ b, {n} x {n}", lambda library, a, b: a @ b, (n, n), (n, n))
     yield operation(
         "a + 1, one number, keeping the graph", lambda library, a: a + 1, (1,), requires_grad=True
     )
     yield chain()
+
+
+def transposed_copy(library, a):
+    """Return the rows of `a` as columns, side by side in memory."""
+    if library is ndl:
+        return a.realize_cached_data().permute((1, 0)).compact()
+    return a.T.copy() if library is np else a.T.contiguous()
 
 
 def operation(name: str, run: Callable, *shapes: tuple[int, ...], requires_grad: bool = False) -> Case:
