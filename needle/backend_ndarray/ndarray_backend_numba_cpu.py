@@ -215,11 +215,10 @@ def fold_columns(a, out, kept, folded, a_start):
 def fold_long(a, out, parts, a_start, n):
     """Few long rows that lie one after the other, each in parts that threads can share."""
     per_row = parts.size // out.size
-    length = (n + per_row - 1) // per_row
     for part_ in prange(parts.size):
         part = np.int64(part_)
-        row, left = part // per_row, part % per_row * length
-        stop = min(left + length, n)
+        row, index = part // per_row, part % per_row
+        left, stop = index * n // per_row, (index + 1) * n // per_row
         total = wide(0)
         for j in range(left, stop, RUN):
             run = wide(fold_run(a, a_start + row * n + j, 1, min(RUN, stop - j)))

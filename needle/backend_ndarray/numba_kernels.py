@@ -131,13 +131,14 @@ _threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
 
 def _alone() -> None:
     """After a fork: the parent's threads are not there, and some thread layers end who asks for them."""
-    global _threads_work, _compiling
+    global _threads_work
     _threads_work = False
-    _compiling = threading.RLock()
+    _compiling.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_alone)
+    # Forked while another thread compiles, a child would for ever find that Numba's own lock is taken.
+    os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_alone)
 
 
 def _options(reorder: bool) -> dict[str, Any]:
