@@ -91,7 +91,7 @@ class Value:
     """
 
     op: Op | None = None
-    inputs: Sequence[Value] = ()
+    inputs: Sequence[Value] = []  # one list for all leaves: nothing is ever put into it
     num_outputs = 1
     requires_grad = False
     grad: Any = None
@@ -118,7 +118,6 @@ class Value:
         a Value holds."""
         value = cls.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
-        value.inputs = []
         value.requires_grad = requires_grad
         return value
 
@@ -129,49 +128,38 @@ class Value:
         A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be
         freed.
         """
-        global TENSOR_COUNTER
-        TENSOR_COUNTER += 1
-        value = object.__new__(cls)
-        value.op = op
-        value.inputs = inputs
         try:
-            value._operands = [x._data for x in inputs]
+            operands = [x._data for x in inputs]
         except AttributeError:
             raise _not_a_value(op, inputs) from None
 
         lazy, grad = _mode.get()
         if (LAZY_MODE if lazy is None else lazy) or op.deferred:
-            value._data = _deferred(op, value._operands, inputs)
+            data = _deferred(op, operands, inputs)
         else:
-            value.realize_cached_data()
+            data = _computed(op, operands, inputs)
 
+        global TENSOR_COUNTER  # as in __new__, without a call of it
+        TENSOR_COUNTER += 1
+        value = object.__new__(cls)
+        value._data = data
+        keeps_graph = op.deferred
         if grad:
             for x in inputs:
                 if x.requires_grad:
                     value.requires_grad = op.differentiable
-                    return value
-        if op.deferred:
-            return value
-        value.op = None
-        value.inputs = []
-        value._operands = ()
+                    keeps_graph = True
+                    break
+        if keeps_graph:
+            value.op = op
+            value.inputs = inputs
+            value._operands = operands
         return value
 
     def realize_cached_data(self):
         """The array of this node, computed now if it was not before."""
         data = self._data
-        if data is None:
-            arrays = self._operands
-            for x in arrays:
-                if type(x) is Cell:
-                    arrays = [x.realize() if type(x) is Cell else x for x in arrays]
-                    break
-            op: Any = self.op
-            try:
-                data = self._data = op.compute(*arrays)
-            except Exception as error:
-                raise _explained(error, op, self.inputs, arrays) from None
-        elif type(data) is Cell:
+        if type(data) is Cell:
             try:
                 data = self._data = data.realize()
             except Exception as error:
@@ -198,7 +186,7 @@ class Value:
 
     def _as_built(self):
         """This node; where it or an input was written to since it was built: a stand-in as it was then."""
-        for x, operand in zip(self.inputs, self._operands, strict=True):
+        for x, operand in zip(self.inputs, self._operands):  # noqa: B905 - strict=True takes twice as long
             if x._data is not operand and _written(x, operand):
                 break
         else:
@@ -224,6 +212,19 @@ def _before_write(value: Value, operand) -> Value:
     earlier = type(value).make_const(operand, requires_grad=value.requires_grad)
     earlier.op, earlier.inputs, earlier._operands = ops.Identity(), [value], [value._data]
     return earlier
+
+
+def _computed(op: Op, operands: Sequence, inputs: Sequence[Value]):
+    """``op(*operands)``, computed at once, with those operands that still wait to be computed."""
+    arrays = operands
+    for x in operands:
+        if type(x) is Cell:
+            arrays = [x.realize() if type(x) is Cell else x for x in operands]
+            break
+    try:
+        return op.compute(*arrays)
+    except Exception as error:
+        raise _explained(error, op, inputs, arrays) from None
 
 
 def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
@@ -325,7 +326,6 @@ class Tensor(Value):
     __array_ufunc__ = None
 
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
-        self.inputs = []
         self.requires_grad = requires_grad
         check_device(device)
         if isinstance(array, Tensor):
@@ -612,7 +612,7 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         yield Adjoint(node, partials, total)
         if node.op is None:
             continue
-        for x, partial in zip(node.inputs, _partials(node, total), strict=True):
+        for x, partial in zip(node.inputs, _partials(node, total)):  # noqa: B905 - _partials has counted
             if x.requires_grad and partial is not None:
                 partials_of.setdefault(x, []).append((node, partial))
 
@@ -627,7 +627,8 @@ def _partials(node: Value, total: Value) -> Sequence[Value | None]:
 
     if len(partials) != len(node.inputs):
         raise ValueError(f"{op}.gradient: gave {len(partials)} results for {len(node.inputs)} operands")
-    for i, (x, partial) in enumerate(zip(node.inputs, partials, strict=True)):
+    for i, x in enumerate(node.inputs):
+        partial = partials[i]
         if partial is None:
             continue
         if not isinstance(partial, Value):

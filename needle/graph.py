@@ -172,15 +172,14 @@ def find_topo_sort(node_list: Iterable) -> list:
     -------
     list of Value
     """
-    order: list = []
+    order: dict = {}
     seen = set()
-    stack = [(node, False) for node in reversed(list(node_list))]
+    stack = list(reversed(list(node_list)))
     while stack:
-        node, inputs_done = stack.pop()
-        if inputs_done:
-            order.append(node)
-        elif node not in seen:
+        node = stack[-1]
+        if node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend([(x, False) for x in reversed(node.inputs)])
-    return order
+            stack.extend(reversed(node.inputs))
+        else:  # its inputs are in the order by now
+            order[stack.pop()] = None
+    return list(order)

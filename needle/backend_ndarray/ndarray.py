@@ -607,7 +607,8 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
             return NotImplemented
     if array.dtype.kind != "f":
         array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
-    array = array.compact()
+    if not array._compact:
+        array = array.compact()
     mod = array.device.mod
     out = mod.Array(array._handle.size, array.dtype)
     if isinstance(a, NDArray):
