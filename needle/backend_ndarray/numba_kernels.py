@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -80,6 +81,7 @@ class Kernel(dict):
         self.reorder = reorder
         self.is_parallel = parallel
         self.threaded = self if parallel else Kernel(template, arguments, row, reorder, parallel=True)
+        _kernels[id(self)] = self
 
     def __missing__(self, dtype: np.dtype) -> Callable:
         with _compiling:
@@ -87,7 +89,13 @@ class Kernel(dict):
                 self[dtype] = self._compiled(dtype)
             return self[dtype]
 
-    def _compiled(self, dtype: np.dtype) -> Callable:
+    def compiled_afresh(self, dtype: np.dtype) -> Any:
+        """Another version for `dtype`, with all that it calls: Numba says how it made one only then."""
+        with _compiling:
+            _helper.cache_clear()
+            return self._compiled(dtype, on_disk=False)
+
+    def _compiled(self, dtype: np.dtype, on_disk: bool = True) -> Callable:
         number = numba.from_dtype(dtype)
         bound: dict[str, Any] = {"dtype": dtype.type, "wide": np.dtype(wide(number).name).type}
         if self.row:
@@ -97,7 +105,7 @@ class Kernel(dict):
         parts = (self.template.__name__, name, dtype.name, "threads" if self.is_parallel else "")
         function.__name__ = function.__qualname__ = "_".join(filter(None, parts))
         dispatcher = njit(**_options(self.reorder), parallel=self.is_parallel)(function)
-        if self._is_in_the_sources():
+        if on_disk and self._is_in_the_sources():
             with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
                 dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
         dispatcher.compile(tuple(_ARGUMENTS[letter](number) for letter in self.arguments))
@@ -123,7 +131,45 @@ class Kernel(dict):
         else:
             self[dtype](*arguments)
 
+    @staticmethod
+    def threads() -> threading.Lock:
+        """What whoever has Numba divide a loop among threads must hold meanwhile; see `run`."""
+        return _threads
 
+    @staticmethod
+    @contextmanager
+    def watch() -> Iterator[dict[tuple[int, np.dtype], Kernel]]:
+        """Within, a kernel of which this thread calls a compiled version is put into the dict that is given.
+
+        The versions are wrapped at the start and put back at the end, so at other times a call costs nothing
+        more. Other threads go on computing.
+        """
+        called: dict[tuple[int, np.dtype], Kernel] = {}
+        watcher = threading.get_ident()
+
+        def watched(kernel: Kernel, dtype: np.dtype, version: Callable) -> Callable:
+            def call(*arguments: Any) -> None:
+                if threading.get_ident() == watcher:
+                    called[id(kernel), dtype] = kernel
+                version(*arguments)
+
+            return call
+
+        with _watching:
+            versions = [
+                (kernel, *item) for kernel in list(_kernels.values()) for item in list(kernel.items())
+            ]
+            try:
+                for kernel, dtype, version in versions:
+                    kernel[dtype] = watched(kernel, dtype, version)
+                yield called
+            finally:
+                for kernel, dtype, version in versions:
+                    kernel[dtype] = version
+
+
+_kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
+_watching = threading.Lock()
 _compiling = threading.RLock()
 _threads = threading.Lock()
 _threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
