@@ -184,19 +184,23 @@ def fold_rows(a, out, kept, folded, a_start):
 def fold_band(a, start, folded, z):
     """Fold columns that lie side by side, row after row."""
     totals = np.zeros(z.size, wide)
+    # Forth and back between two places: where the larger of two numbers goes to the place of one of them, the
+    # compiler finds that it need not always be stored, and that is a branch: no vector instructions.
+    block, place = np.empty(z.size, dtype), np.empty(z.size, dtype)
     rows = count(folded, len(folded))
     for row in range(rows):
         i = start + position(row, folded, len(folded), 1)
         x = a[i : i + z.size]
         if row % ROWS == 0:
             for j in range(z.size):
-                z[j] = x[j]
+                block[j] = x[j]
         else:
             for j in range(z.size):
-                z[j] = f(z[j], x[j])
+                place[j] = f(block[j], x[j])
+            block, place = place, block
         if row % ROWS == ROWS - 1 or row == rows - 1:
             for j in range(z.size):
-                totals[j] = f(totals[j], wide(z[j])) if row >= ROWS else z[j]
+                totals[j] = f(totals[j], wide(block[j])) if row >= ROWS else block[j]
     for j in range(z.size):
         z[j] = totals[j]
 
@@ -396,11 +400,18 @@ def reduce(row: ScalarFunction) -> Callable:
     by_rows = Kernel(fold_rows, "aappi", row, reorder=True)
     by_columns = Kernel(fold_columns, "aappi", row, reorder=True)
     by_parts = Kernel(fold_long, "aawii", row, reorder=True)
+    # The compiler folds a row of sums in lanes; of maxima it does not, but columns of them it does.
+    in_lanes = row.name in ("add", "multiply")
 
     def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
         *shapes_and_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
         kept, folded, columns, together = _fold_plan(*shapes_and_strides)
-        if together and k >= 2 * LONG and out.size < 16:
+        lanes = math.gcd(k, 256)
+        if together and not in_lanes and lanes >= 32 and k >= 8 * lanes:
+            parts = Array(out.size * lanes, out.dtype)
+            kernel(a, parts, k // lanes, ((out.size, lanes), (k, 1), (k // lanes,), (lanes,), offset))
+            kernel(parts, out, lanes)
+        elif together and k >= 2 * LONG and out.size < 16:
             parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
             by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
         else:
