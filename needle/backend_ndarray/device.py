@@ -9,6 +9,7 @@ import sys
 import threading
 from importlib import import_module
 from importlib.util import find_spec
+from textwrap import shorten
 from types import ModuleType
 from typing import Any
 
@@ -185,7 +186,7 @@ def _why_no_kernel_runs() -> str:
     except Exception as error:  # a lecture goes on without a card, whatever is wrong with it
         found = f"{type(error).__name__}: {error}"
         known = (sentence for pattern, sentence in _CAUSES if re.search(pattern, found, re.IGNORECASE))
-        return next(known, found.splitlines()[0].rstrip(" .:") + ".")
+        return next(known, shorten(found, 300).rstrip(" .:") + ".")
     return ""
 
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 from numba.core import config
+from numba.cuda import current_context, device_array, jit
 
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 from .shapes import compact_strides
@@ -68,9 +69,18 @@ class Array:
         if hasattr(self, "buffer"):  # there is none where memory was short
             unused.put(self.buffer)
 
+    def __reduce__(self):
+        return _from_host, (self.buffer.copy_to_host(),)
+
     def ptr(self) -> int:
         """Address of the first number: two arrays share memory when their storage's addresses are equal."""
         return self.buffer.ctypes.data if SIMULATED else self.buffer.device_ctypes_pointer.value or 0
+
+
+def _from_host(values: np.ndarray) -> Array:
+    array = Array(values.size, values.dtype)
+    from_numpy(values, array)
+    return array
 
 
 class Unused:
@@ -100,17 +110,17 @@ class Unused:
                 self.bytes -= buffer.nbytes
                 return buffer
         try:
-            return cuda.device_array(size, dtype)
+            return device_array(size, dtype)
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
         self.clear()
         try:
-            return cuda.device_array(size, dtype)
+            return device_array(size, dtype)
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-            free, total = cuda.current_context().get_memory_info()
+            free, total = current_context().get_memory_info()
             raise MemoryError(
                 f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
                 f"of the card's {_readable(total)} there are {_readable(free)} free. Let go of arrays that "
@@ -121,7 +131,7 @@ class Unused:
         """Keep the memory of an array that nobody uses any more."""
         with self.lock:
             if self.limit is None:
-                self.limit = cuda.current_context().get_memory_info().total / 4
+                self.limit = current_context().get_memory_info().total / 4
             self.buffers.setdefault((buffer.size, buffer.dtype), []).append(buffer)
             self.bytes += buffer.nbytes
             if self.bytes > self.limit:
@@ -151,19 +161,19 @@ def _readable(size: float) -> str:
 def kernel(function: Callable) -> Any:
     """`function` as a kernel: Numba compiles it for types of arguments when it first meets them."""
     if not SIMULATED:
-        return cuda.jit(function)
+        return jit(function)
 
     @wraps(function)
     def quiet(*arguments):
         with np.errstate(all="ignore"):  # a card does not warn of 1 / 0 either
             function(*arguments)
 
-    return cuda.jit(quiet)
+    return jit(quiet)
 
 
 def device_function(function: Callable) -> Callable:
     """`function` as one that kernels can call."""
-    return function if SIMULATED else cuda.jit(device=True)(function)
+    return function if SIMULATED else jit(device=True)(function)
 
 
 def launch(kernel: Any, blocks: int, threads: int | tuple[int, ...], *arguments: Any) -> None:
@@ -413,6 +423,9 @@ def fill(out: Array, value: float) -> None:
 
 def compact(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write a view's numbers in row-major order into `out`, which may have another data type."""
+    if SIMULATED and a.dtype.kind == "f" and out.dtype.kind != "f":
+        from_numpy(to_numpy(a, shape, strides, offset), out)  # Python refuses to make an integer of NaN
+        return
     copy(a, out, shape, strides, offset, compact_strides(shape), 0)
 
 

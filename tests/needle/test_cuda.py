@@ -1,0 +1,222 @@
+"""The CUDA device: on Numba's simulator, on a card if there is one, and what it says where it cannot work."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import needle as ndl
+from needle.backend_ndarray import device as devices
+
+HERE = Path(__file__).parent
+CARD = ndl.cuda().enabled() and "NUMBA_ENABLE_CUDASIM" not in os.environ
+WITHOUT = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
+
+places = pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param({"NUMBA_ENABLE_CUDASIM": "1"}, id="simulator"),
+        pytest.param({}, id="card", marks=pytest.mark.skipif(not CARD, reason="no GPU here")),
+    ],
+)
+
+# Arrays and operators; the rest of the library computes with these.
+FILES = [
+    "under_cuda.py",
+    "test_ndarray.py",
+    "test_device.py",
+    "test_ops.py",
+    "test_course_faults.py",
+    "test_init.py",
+    "test_nn.py",
+    "test_writes.py",
+]
+REST = ["test_ops.py", "test_tensor.py", "test_autograd.py", "test_gradcheck.py"]
+# What is about the default device's name or the CPU's own kernels, and what takes the simulator minutes.
+OTHERS = ["test_names", "matmul_of_tiles", "ewise_or_scalar", "text_and_truth", "mixed_devices_are_named"]
+LONG = ["central_differences", "many_threads", "random_graphs", "100_000", "mnist"]
+
+
+def python(*command, **environment):
+    return subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        capture_output=True,
+        text=True,
+        cwd=HERE.parents[1],
+        env=WITHOUT | environment,
+    )
+
+
+def passing(place, report, files, *options):
+    """Run test files with `cuda()` as the default device; the file of each test that passed."""
+    result = python(
+        *["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cuda_by_default", f"--junitxml={report}"],
+        *[*options, *[str(HERE / name) for name in files]],
+        **place,
+        PYTHONPATH=os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
+    )
+    assert result.returncode == 0, result.stdout[-5000:] + result.stderr
+    cases = [case for case in ET.parse(report).iter("testcase") if case.find("skipped") is None]
+    return [case.get("classname").rpartition(".")[2] + ".py" for case in cases]
+
+
+@places
+def test_arrays_and_operators(place, tmp_path):
+    others = " and ".join(f"not {name}" for name in OTHERS + LONG)
+    run = passing(place, tmp_path / "report.xml", FILES, "-k", others)
+    assert set(run) == set(FILES)
+    assert len(run) > 1500
+
+
+@pytest.mark.slow
+@places
+def test_gradients_and_what_builds_on_them(place, tmp_path):
+    others = " and ".join(f"not {name}" for name in OTHERS + LONG[1:])
+    assert set(passing(place, tmp_path / "report.xml", REST, "-k", others)) == set(REST)
+
+
+# What it says where it cannot work
+
+ASK = "import sys, needle as ndl; print(ndl.cuda().why(), ndl.cuda().enabled(), 'numba' in sys.modules)"
+
+
+def test_without_a_driver_it_says_so_at_once_and_without_numba():
+    result = python(
+        "-c", f"import ctypes\ndef CDLL(name): raise OSError(name)\nimport numpy\nctypes.CDLL = CDLL\n{ASK}"
+    )
+    assert result.stderr == ""
+    assert re.fullmatch(
+        r"There is no NVIDIA driver here[^.]*NUMBA_ENABLE_CUDASIM=1 [^.]*\. False False\n", result.stdout
+    )
+
+
+def test_numbas_own_reason_is_passed_on():
+    patch = "from needle.backend_ndarray import device as d; d._has_driver = d.find_spec = lambda *a: True"
+    result = python("-c", f"{patch}\n{ASK}", NUMBA_DISABLE_CUDA="1")
+    assert result.stderr == ""
+    assert re.fullmatch(r"CudaSupportError: [^\n]*NUMBA_DISABLE_CUDA=1[^\n]*\. False True\n", result.stdout)
+
+
+def test_the_simulator_is_enabled():
+    assert python("-c", ASK, NUMBA_ENABLE_CUDASIM="1").stdout == " True True\n"
+
+
+@pytest.fixture
+def first_kernel(monkeypatch):
+    """Sets what happens when a new `CudaDevice` runs its first kernel, with driver and package there."""
+    monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
+    monkeypatch.setattr(devices, "_has_driver", lambda: True)
+    monkeypatch.setattr(devices, "find_spec", lambda name: object())
+
+    def set_to(try_out):
+        monkeypatch.setitem(sys.modules, devices._CUDA_KERNELS, SimpleNamespace(try_out=try_out))
+
+    return set_to
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            RuntimeError("[222] Call to cuLinkAddData results in CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+            "newer than",
+        ),
+        (RuntimeError("ptxas application ptx input, line 9\nfatal : Unsupported .version 9.5"), "newer than"),
+        (RuntimeError("the provided PTX was compiled with an unsupported toolchain."), "newer than"),
+        (
+            ImportError("Error at driver init: Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)"),
+            "no card",
+        ),
+        (ImportError("\nCUDA driver library cannot be found.\nEnsure"), "no NVIDIA driver"),
+        (
+            RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file'),
+            "compiles is missing",
+        ),
+        (
+            OSError("libNVVM cannot be found. Do `conda install cudatoolkit`:\nno such file"),
+            "compiles is missing",
+        ),
+        (ZeroDivisionError("a surprise\nof two lines"), "ZeroDivisionError: a surprise of two lines"),
+        (RuntimeError(""), "RuntimeError"),
+        (RuntimeError("long " * 1000), "RuntimeError: long"),
+    ],
+    ids=repr,
+)
+def test_every_failure_is_one_sentence(first_kernel, error, sentence, capfd):
+    def try_out():
+        raise error
+
+    first_kernel(try_out)
+    device = devices.CudaDevice()
+    assert not device.enabled()
+    why = device.why()
+    assert sentence in why
+    assert why.endswith(".")
+    assert "\n" not in why
+    assert len(why) < 400
+    with pytest.raises(
+        ndl.backend_ndarray.DeviceUnavailable, match=r"cuda\(\) is not available here: .*cpu\(\)"
+    ):
+        device.zeros(2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_missing_package_is_named(first_kernel, monkeypatch):
+    first_kernel(lambda: None)
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    assert re.match(r"The package numba-cuda is missing: pip install .*\.$", devices.CudaDevice().why())
+
+
+def test_the_first_kernel_runs_once_whoever_asks(first_kernel):
+    calls, go = [], threading.Event()
+
+    def try_out():
+        calls.append(None)
+        go.wait(10)
+
+    first_kernel(try_out)
+    device = devices.CudaDevice()
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(device.enabled())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [True] * 3
+    assert device.why() == ""
+    assert len(calls) == 1
+
+
+def test_the_device_survives_pickle():
+    assert pickle.loads(pickle.dumps(ndl.cuda())) is ndl.cuda()
+
+
+# Machine code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", ["7.5", "9.0"])
+def test_every_kernel_compiles_for_a_card(capability):
+    result = python(str(HERE / "cuda_kernels.py"), capability)
+    if result.returncode == 3:
+        pytest.skip(f"no GPU toolchain here: {result.stdout.splitlines()[-1]}")
+    assert result.returncode == 0, result.stderr
+    kernels = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(kernels) > 300
+    for kernel in kernels:
+        float32_only = "float64" not in kernel["types"] and kernel["types"].startswith("(Array(float32")
+        if float32_only and kernel["row"] not in ("sin", "cos"):  # of large angles, in CUDA's own library
+            assert ".f64" not in kernel["ptx"], kernel
+        if "product" in kernel["kernel"]:
+            assert "__local_depot" not in kernel["ptx"], kernel  # totals are in registers
