@@ -228,9 +228,13 @@ class _Cache(FunctionCache):
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
-        # A damaged file or a full disk must not end a lecture: what cannot be loaded is compiled again.
-        with suppress(Exception):
+        # A damaged file or a full disk must not end a lecture: what cannot be loaded is compiled again. It is
+        # written again too, once a damaged index has been replaced: Numba reads the old one before it writes.
+        try:
             yield
+        except Exception:
+            with suppress(Exception):
+                self.flush()
 
 
 def _sources() -> str:
