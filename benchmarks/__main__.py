@@ -1,4 +1,4 @@
-"""``python -m benchmarks [group …]`` times the groups (default: all) and prints one table."""
+"""``python -m benchmarks [group …]`` times the groups (default: all) and prints their tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 import needle as ndl
 
-from . import THREADS, arrays, imports, training
+from . import THREADS, arrays, cuda, imports, training
 from .timing import ROUNDS, torch
 
-GROUPS = {"imports": imports, "arrays": arrays, "training": training}
-COLUMNS = ("needle", "NumPy", "of NumPy", "torch", "of torch")
+GROUPS = {"imports": imports, "arrays": arrays, "training": training, "cuda": cuda}
+RIVALS = ("NumPy", "torch")
 
 
 def main(names: list[str]) -> str | None:
@@ -27,13 +27,19 @@ def main(names: list[str]) -> str | None:
         f"needle on {ndl.default_device()}; threads for each: {THREADS}; medians of {ROUNDS} rounds; "
         "2.0x: twice as long"
     )
-    print(f"\n{'':48}", *(f"{column:>9}" for column in COLUMNS))
     for name in names or GROUPS:
-        for case in GROUPS[name].cases():
+        group = GROUPS[name]
+        if reason := getattr(group, "why_not", str)():
+            print(f"\n{name}: {reason}")
+            continue
+        rivals = getattr(group, "RIVALS", RIVALS)
+        columns = ["needle"] + [column for rival in rivals for column in (rival, f"of {rival}")]
+        print(f"\n{name:48}", *(f"{column:>9}" for column in columns))
+        for case in group.cases():
             case.run()
             figures = [time(case.seconds("needle"))]
-            for other in ("NumPy", "torch"):
-                figures += [time(case.seconds(other)), ratio(case.ratio(other))]
+            for rival in rivals:
+                figures += [time(case.seconds(rival)), ratio(case.ratio(rival))]
             print(f"{case.name:48}", *(f"{figure:>9}" for figure in figures), flush=True)
     return None
 
