@@ -319,7 +319,7 @@ def with_nan_at(place: int, n: int, dtype: str) -> np.ndarray:
 
 @floats
 def test_nan_wins_wherever_it_is(dtype):
-    for n in (1, 2, 3, 8, 37, 64, 65, 130):
+    for n in (1, 2, 3, 8, 37, 64, 65, 130, 288):
         for place in range(n):
             x = with_nan_at(place, n, dtype)
             assert np.isnan(ours(x).max().numpy())  # a row
@@ -332,7 +332,7 @@ def test_nan_wins_wherever_it_is(dtype):
 
 
 @pytest.mark.parametrize("reduce", ["reduce_max", "reduce_min"])
-@pytest.mark.parametrize("n", [4097, 3 * ndarray_backend_numba_cpu.LONG + 1])
+@pytest.mark.parametrize("n", [4097, 8192, 3 * ndarray_backend_numba_cpu.LONG + 1])
 def test_nan_wins_in_long_rows(reduce, n):
     out = nd.empty((1,), device=nd.cpu())
     for place in {0, 1, 4095, 4096, n // 3, n // 2, n - 2, n - 1}:
