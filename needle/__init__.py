@@ -19,6 +19,7 @@ from .backend_selection import (
     cuda,
     default_device,
 )
+from .diagnostics import diagnose
 from .gradcheck import gradcheck
 from .init import ones, ones_like, zeros, zeros_like
 from .ops import *
@@ -26,6 +27,7 @@ from .ops import __all__ as _ops
 
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
-    "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "gradcheck", "gradients",
-    "init", "lazy", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like", *_ops,
+    "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "diagnose", "gradcheck",
+    "gradients", "init", "lazy", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like",
+    *_ops,
 ]  # fmt: skip

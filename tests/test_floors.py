@@ -27,6 +27,7 @@ FLOORS = {
     "needle.autograd": 3,
     "needle.init": 4,
     "needle.gradcheck": 4,
+    "needle.diagnostics": 4,
     "needle.nn": 5,
     "needle.optim": 5,
     "needle.data": 5,

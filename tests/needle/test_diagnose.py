@@ -1,0 +1,340 @@
+"""What `diagnose` says of kernels whose machine code is known, and that nothing is disturbed by asking."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba import njit, prange
+
+import needle as ndl
+from needle.backend_ndarray import cpu, cpu_numpy
+from needle.backend_ndarray.llvm_loops import Loop, number_loops
+from needle.diagnostics import ParallelLoops
+
+THREADS = numba.get_num_threads()
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """The device uses threads, if Numba has only one."""
+    monkeypatch.setattr("needle.backend_ndarray.numba_kernels._threads_work", True)
+
+
+# Needle's own kernels
+
+
+@pytest.mark.parametrize("name", ["add", "exp"])
+def test_a_kernel_that_is_arithmetic_becomes_vector_instructions(name):
+    (kernel,) = ndl.diagnose(name, *[(100,)] * (1 + (name == "add"))).kernels
+    assert kernel.name == f"{'zip' if name == 'add' else 'map'}_aligned({name})"
+    assert kernel.types == "float32"
+    assert {loop.dtype for loop in kernel.loops} == {"float32"}
+    assert kernel.lanes >= 4
+    assert kernel.vectors == f"{kernel.lanes} float32 at once ({32 * kernel.lanes}-bit vectors)"
+
+
+def test_half_as_many_float64_fit_in():
+    (single,), (double,) = (
+        ndl.diagnose("add", (100,), (100,), dtype=dtype).kernels for dtype in ("float32", "float64")
+    )
+    assert double.types == "float64"
+    assert double.lanes * 2 == single.lanes
+
+
+# Whatever vector form a row of the table has, these are calls of the C library: LLVM writes the loop over
+# `sin` with vectors, and calls `sinf` for each number of them in the end.
+@njit
+def waves(x, out):
+    for i in range(x.size):
+        out[i] = np.sin(x[i])
+
+
+@njit
+def powers(x, out):
+    for i in range(x.size):
+        out[i] = x[i] ** out[i]
+
+
+@pytest.mark.parametrize(("function", "name"), [(waves, "sin"), (powers, "pow")])
+def test_a_call_for_each_number_is_no_vector_instruction(function, name):
+    (kernel,) = ndl.diagnose(function, (100,), (100,)).kernels
+    assert kernel.lanes == 1
+    assert {call for loop in kernel.loops for call in loop.calls} == {name}
+    assert kernel.vectors == f"one number at a time: each needs a call of {name}"
+
+
+def test_a_small_array_has_one_thread(threads):
+    diagnosis = ndl.diagnose("add", (10,), (10,))
+    (kernel,) = diagnosis.kernels
+    assert kernel.threads == 1
+    assert isinstance(kernel.parallel, str)
+    assert diagnosis.nanoseconds > 0
+    assert diagnosis.ratio == diagnosis.nanoseconds / diagnosis.reference_nanoseconds
+
+
+def test_a_large_array_is_divided(threads):
+    (kernel,) = ndl.diagnose("add", (300, 300), (300, 300)).kernels
+    assert kernel.threads == THREADS
+    assert kernel.parallel == ParallelLoops(("for i in prange(out.size)",))
+    assert kernel.lanes >= 4
+    assert kernel.compile_seconds > 0
+
+
+def test_all_kernels_of_a_function_in_the_order_of_their_calls():
+    diagnosis = ndl.diagnose(lambda a, b: ndl.exp(a + b.transpose()), (8, 9), (9, 8))
+    strided, aligned = diagnosis.kernels
+    assert (strided.name, aligned.name) == ("zip_strided(add)", "map_aligned(exp)")
+    assert "other loops: one at a time" in strided.vectors  # where numbers do not lie side by side
+    assert diagnosis.arguments == "(8, 9), (9, 8), float32"
+
+
+def test_what_numpy_does_is_no_kernel():
+    diagnosis = ndl.diagnose(ndl.ops.matmul, (64, 64), (64, 64))
+    assert diagnosis.kernels == ()
+    assert "BLAS" in diagnosis.notes[0]
+
+
+def test_a_kernel_of_the_device_with_its_storage_and_numbers():
+    diagnosis = ndl.diagnose(cpu().scalar_mul, (100,), 2.0, (100,))
+    assert diagnosis.name == "ewise_mul"  # the same kernel's other name
+    assert [kernel.name for kernel in diagnosis.kernels] == ["zip_with_number(multiply)"]
+
+
+def test_arrays_that_a_function_brings_along_stay_on_their_device():
+    diagnosis = ndl.diagnose(lambda a: a + ndl.ones(3), (3,))
+    assert len(diagnosis.kernels) == 1
+    assert diagnosis.ratio is None
+    assert diagnosis.notes[0].startswith("Not compared with NumPy: add: operands are on")
+
+
+def test_lazy_mode_does_not_matter(mode):
+    assert [kernel.name for kernel in ndl.diagnose("exp", (3,)).kernels] == ["map_aligned(exp)"]
+
+
+# Functions compiled by oneself
+
+
+@njit(parallel=True)
+def race(x, y):
+    for i in prange(x.size):
+        y[:] += x[i]
+
+
+@njit(parallel=True)
+def fused(x, y):
+    z = x * y + 1
+    return np.sum(np.exp(z))
+
+
+@njit(parallel=True)
+def nested(x, out):
+    for i in prange(x.shape[0]):
+        row = np.empty(4)
+        for j in prange(x.shape[1]):
+            row[0] = x[i, j]
+        out[i] = row[0]
+
+
+@njit(parallel=True)
+def first(x):
+    return x[0]
+
+
+@njit(parallel=True)
+def by_threads(x):
+    for i in prange(x.size):
+        x[i] = numba.get_num_threads()
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "expected"),
+    [
+        (race, [(100,), (2,)], ParallelLoops(("for i in prange(x.size)",), serial=1)),
+        (fused, [(100,), (100,)], ParallelLoops(("z = x * y + 1",), fused=2, reductions=("sum",))),
+        (nested, [(9, 5), (9,)], ParallelLoops(("for i in prange(x.shape[0])",), serial=1, hoisted=1)),
+    ],
+)
+def test_the_parallel_report(function, shapes, expected):
+    diagnosis = ndl.diagnose(function, *shapes)
+    (kernel,) = diagnosis.kernels
+    assert kernel.parallel == expected
+    assert kernel.threads == THREADS
+    assert kernel.name == diagnosis.name == function.__name__
+    assert kernel.types.startswith("array(float32, ")
+    assert diagnosis.reference == "plain Python"
+    assert diagnosis.reference_nanoseconds > 0
+
+
+def test_nothing_to_divide():
+    (kernel,) = ndl.diagnose(first, (3,)).kernels
+    assert kernel.threads == 1
+    assert kernel.verdict.startswith("1: Numba found no loop to divide")
+
+
+def test_a_function_that_was_not_asked_to_be_parallel():
+    (kernel,) = ndl.diagnose(waves, (100_000,), (100_000,)).kernels
+    assert (kernel.threads, kernel.parallel) == (1, "it was compiled without parallel=True")
+
+
+def test_threads_that_disagree_with_one_are_told():
+    notes = ndl.diagnose(by_threads, (100,)).notes
+    assert any("race" in note for note in notes) == (THREADS > 1)
+    assert numba.get_num_threads() == THREADS
+
+
+def test_a_numba_that_tells_nothing(monkeypatch):
+    monkeypatch.delattr(numba.parfors.parfor.ParforDiagnostics, "hoisted_allocations")
+    (kernel,) = ndl.diagnose(by_threads, (10,)).kernels
+    assert kernel.verdict == f"{THREADS}: this version of Numba does not tell which loops they share"
+
+
+# How it is said
+
+
+def test_the_report_has_a_line_for_each_thing():
+    diagnosis = ndl.diagnose("sin", (100,))
+    assert repr(diagnosis) == str(diagnosis)
+    assert skeleton(str(diagnosis)) == ["sin of", "map_aligned(sin),", "vectors", "threads", "time:"]
+
+
+def test_the_readme_shows_such_a_report():
+    ((call, shown),) = re.findall(r">>> ndl\.diagnose\((.*?)\)\n(.*?)\n```", README.read_text(), re.DOTALL)
+    assert call == '"exp", (1000, 1000)'
+    assert skeleton(shown) == skeleton(str(ndl.diagnose("exp", (1000, 1000))))
+
+
+def skeleton(report: str) -> list[str]:
+    title, *lines = report.splitlines()
+    return [title.partition("(")[0].strip(), *(line.split()[0] for line in lines)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (["expp", (3,)], ValueError, r"no operator or scalar function 'expp', but abs, add"),
+        (["exp"], TypeError, r"needs at least one shape"),
+        (["exp", (3,), "float32"], TypeError, r"needs shapes \(tuples\) and numbers, got str"),
+        ([3, (3,)], TypeError, r"needs a function or the name of one, got int"),
+        ([cpu_numpy().ewise_add, (3,), (3,), (3,)], ValueError, r"needs a kernel of cpu\(\)"),
+        ([cpu().ewise_add, (9,), (1,), (9,)], ValueError, r"storage of one size.*\[1, 9\]"),
+        ([cpu().reduce_sum, (9,), (4,), 3], ValueError, r"shape|broadcast"),
+        ([cpu().compact, (9,), (9,)], ValueError, r"ewise_…, scalar_…, reduce_… and matmul"),
+        ([ndl.ops.matmul, (3, 4), (3, 4)], ValueError, r"inner sizes 4 and 3 differ"),
+    ],
+)
+def test_mistakes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ndl.diagnose(*arguments)
+
+
+def test_other_data_types():
+    with pytest.raises(TypeError, match="int32 must be float32 or float64"):
+        ndl.diagnose("exp", (3,), dtype="int32")
+
+
+# What asking leaves behind
+
+
+def test_other_threads_compute_meanwhile():
+    x = np.linspace(-1, 1, 100, dtype="float32")
+    stop, wrong = threading.Event(), []
+
+    def compute():
+        tensor = ndl.Tensor(x)
+        while not stop.is_set():
+            if not np.array_equal((tensor * tensor).numpy(), x * x):
+                wrong.append("a result")
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        names = [kernel.name for kernel in ndl.diagnose("exp", (100,)).kernels]
+    finally:
+        stop.set()
+        thread.join()
+    assert names == ["map_aligned(exp)"]  # not the other thread's
+    assert wrong == []
+
+
+def test_versions_are_put_back():
+    Kernel = cpu().Kernel
+    x = ndl.Tensor(np.ones(3))
+    x + x
+    with Kernel.watch() as called:
+        x + x
+        x + x
+    (((_, dtype), kernel),) = called.items()
+    assert dtype == np.float32
+    assert type(kernel[dtype]).__name__ == "CPUDispatcher"
+    called.clear()
+    x + x
+    assert called == {}
+
+
+# Reading LLVM's code
+
+CODE = """
+define void @f(ptr %a) {{
+entry:
+  br label %vector.body
+vector.body:
+  %2 = {operation}
+  br i1 %3, label %middle.block, label %vector.body, !llvm.loop !0
+middle.block:
+  br label %rest
+rest:
+  %5 = fadd float %4, %4
+  br i1 %6, label %done, label %rest, !llvm.loop !3
+done:
+  ret void
+}}
+!0 = distinct !{{!0, !1, !2}}
+!1 = !{{!"llvm.loop.isvectorized", i32 1}}
+!2 = !{{!"llvm.loop.unroll.runtime.disable"}}
+!3 = distinct !{{!3, !2, !1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "loop"),
+    [
+        ("fadd <8 x float> %1, %1", Loop(8, "float32", frozenset())),
+        ("fmul <2 x double> %1, %1", Loop(2, "float64", frozenset())),
+        ("call <8 x float> @llvm.sqrt.v8f32(<8 x float> %1)", Loop(8, "float32", frozenset())),
+        ("call <8 x float> @__svml_sinf8(<8 x float> %1)", Loop(8, "float32", frozenset())),
+        ("call <8 x float> @llvm.sin.v8f32(<8 x float> %1)", Loop(1, "float32", frozenset({"sin"}))),
+    ],
+)
+def test_a_vectorised_loop_is_read_and_its_rest_is_not(operation, loop):
+    assert number_loops(CODE.format(operation=operation)) == [loop]
+
+
+def test_a_loop_that_only_looks_vectorised():
+    code = CODE.format(operation="fadd <2 x float> %1, %1").replace("!llvm.loop", "!unmarked")
+    assert number_loops(code) == [Loop(1, "float32", frozenset())] * 2
+
+
+def test_only_the_innermost_of_nested_loops():
+    code = """
+define void @f(ptr %a) {
+entry:
+  br label %outer
+outer:
+  %1 = load float, ptr %a
+  br label %inner
+inner:
+  %2 = call double @log1p(double %1)
+  br i1 %3, label %next, label %inner
+next:
+  br i1 %4, label %done, label %outer
+done:
+  ret void
+}
+"""
+    assert number_loops(code) == [Loop(1, "float64", frozenset({"log1p"}))]
