@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numba
@@ -197,14 +197,18 @@ def _options(reorder: bool) -> dict[str, Any]:
 
 
 def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> FunctionType:
-    """`function` with other globals: `names`, and compiled what else it calls of its module's functions."""
+    """`function` with `names` among its globals; what else it calls, global or enclosed, is compiled."""
+
+    def compiled(value: Any) -> Any:
+        if not isinstance(value, FunctionType):
+            return value
+        used = {key: bound for key, bound in names.items() if key in value.__code__.co_names}
+        return _helper(value, tuple(used.items()), reorder)
+
     known = function.__globals__ | names
-    for name in function.__code__.co_names:
-        helper = known.get(name)
-        if isinstance(helper, FunctionType):
-            used = {key: value for key, value in names.items() if key in helper.__code__.co_names}
-            known[name] = _helper(helper, tuple(used.items()), reorder)
-    return FunctionType(function.__code__, known, function.__name__)
+    known |= {name: compiled(known[name]) for name in function.__code__.co_names if name in known}
+    closure = tuple(CellType(compiled(cell.cell_contents)) for cell in function.__closure__ or ())
+    return FunctionType(function.__code__, known, function.__name__, None, closure)
 
 
 @cache

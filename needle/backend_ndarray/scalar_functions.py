@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from .vector_functions import exp32, sigmoid32
+from .vector_functions import VECTOR_FORMS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScalarFunction:
     """One row of the table.
 
@@ -32,8 +32,9 @@ class ScalarFunction:
         The definition: numbers to number, nothing used but operators and ``math``.
     numpy : callable
         Arrays to array, with NumPy's broadcasting and the keyword ``out``, as ufuncs have it.
-    vector : mapping from data type's name to callable, optional
-        The definition once more, without branches, where a compiler needs that to use vector instructions.
+    vector : mapping, optional
+        The definition once more, without branches, where a compiler needs that to use vector instructions. By
+        the name of a data type a function of NumPy scalars of that type.
     """
 
     name: str
@@ -84,7 +85,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("multiply", lambda x, y: x * y, np.multiply),
         ScalarFunction("divide", lambda x, y: x / y, np.divide),
         # The operator has short cuts for the exponents 2, 1/2 and -1 that np.power lacks.
-        ScalarFunction("power", lambda x, y: x**y, _copied(operator.pow)),
+        ScalarFunction("power", lambda x, y: x**y, _copied(operator.pow), VECTOR_FORMS["power"]),
         # The test `x != x` is true of NaN alone, and NaN wins.
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
         ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
@@ -99,17 +100,17 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("abs", lambda x: abs(x), np.abs),
         ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),
         ScalarFunction("relu", lambda x: 0 if x < 0 else x, _relu),
-        ScalarFunction("exp", lambda x: math.exp(x), np.exp, {"float32": exp32}),
-        ScalarFunction("log", lambda x: math.log(x), np.log),
+        ScalarFunction("exp", lambda x: math.exp(x), np.exp, VECTOR_FORMS["exp"]),
+        ScalarFunction("log", lambda x: math.log(x), np.log, VECTOR_FORMS["log"]),
         ScalarFunction("sqrt", lambda x: math.sqrt(x), np.sqrt),
         ScalarFunction("sin", lambda x: math.sin(x), np.sin),
         ScalarFunction("cos", lambda x: math.cos(x), np.cos),
-        ScalarFunction("tanh", lambda x: math.tanh(x), np.tanh),
+        ScalarFunction("tanh", lambda x: math.tanh(x), np.tanh, VECTOR_FORMS["tanh"]),
         ScalarFunction(
             "sigmoid",
             lambda x: 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x)),
             _sigmoid,
-            vector={"float32": sigmoid32},
+            VECTOR_FORMS["sigmoid"],
         ),
     )
 }
