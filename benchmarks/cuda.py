@@ -26,7 +26,7 @@ def why_not() -> str:
 
 
 def cases() -> Iterator[Case]:
-    """Yield the lines of this group; a copy of as many bytes as an operation reads and writes is its rival."""
+    """Yield the lines of this group; an operation is set beside a copy of the bytes it reads and writes."""
     a, b, out = (ndl.cuda().rand(NUMBERS) for _ in range(3))
     rows = a.reshape(NUMBERS // 8192, 8192)
 

@@ -24,7 +24,7 @@ import math
 import threading
 from builtins import zip as _zip  # here `zip` is a builder of kernels
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache, lru_cache, wraps
 from typing import Any
 
@@ -93,45 +93,26 @@ class Unused:
     def __init__(self):
         self.buffers: dict[tuple, list] = {}
         self.bytes = 0
-        self.limit: float | None = None
+        self.limit = math.inf  # until there is an array, and with it a card to ask
         self.lock = threading.RLock()  # the garbage collector may end an Array while another one is made
 
     def take(self, size: int, dtype: np.dtype) -> Any:
-        """A device array for `size` numbers.
-
-        Raises
-        ------
-        MemoryError
-            If the card has no room for it.
-        """
+        """A device array for `size` numbers; MemoryError if the card has no room for it."""
         with self.lock:
             if buffers := self.buffers.get((size, dtype)):
                 buffer = buffers.pop()
                 self.bytes -= buffer.nbytes
                 return buffer
-        try:
-            return device_array(size, dtype)
-        except Exception as error:
-            if not _is_out_of_memory(error):
-                raise
+            if self.limit == math.inf:
+                self.limit = current_context().get_memory_info().total / 4
+        with suppress(MemoryError):
+            return _allocate(size, dtype)
         self.clear()
-        try:
-            return device_array(size, dtype)
-        except Exception as error:
-            if not _is_out_of_memory(error):
-                raise
-            free, total = current_context().get_memory_info()
-            raise MemoryError(
-                f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
-                f"of the card's {_readable(total)} there are {_readable(free)} free. Let go of arrays that "
-                "you need no more, take smaller batches, or use needle.cpu()."
-            ) from error
+        return _allocate(size, dtype)
 
     def put(self, buffer: Any) -> None:
         """Keep the memory of an array that nobody uses any more."""
         with self.lock:
-            if self.limit is None:
-                self.limit = current_context().get_memory_info().total / 4
             self.buffers.setdefault((buffer.size, buffer.dtype), []).append(buffer)
             self.bytes += buffer.nbytes
             if self.bytes > self.limit:
@@ -147,8 +128,18 @@ class Unused:
 unused = Unused()
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "OUT_OF_MEMORY" in str(error)
+def _allocate(size: int, dtype: np.dtype) -> Any:
+    try:
+        return device_array(size, dtype)
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in str(error):
+            raise
+        free, total = current_context().get_memory_info()
+        raise MemoryError(
+            f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
+            f"of the card's {_readable(total)} there are {_readable(free)} free. Let go of arrays that you "
+            "need no more, take smaller batches, or use needle.cpu()."
+        ) from error
 
 
 def _readable(size: float) -> str:
