@@ -232,10 +232,7 @@ class NDArray:
 
     def permute(self, axes: Sequence[int]) -> NDArray:
         """The axes in another order: axis `i` of the result is axis ``axes[i]`` of this array."""
-        order = permuted_order("permute", tuple(axes), self.shape)
-        return self._view(
-            tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.offset
-        )
+        return self._view(*_permuted(self.shape, self.strides, tuple(axes)), self.offset)
 
     def broadcast_to(self, shape: Shape) -> NDArray:
         """Axes of length 1, and new leading axes, repeated to `shape` without a copy (stride 0)."""
@@ -465,6 +462,13 @@ def _broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
         stride if n == wanted else 0 for n, stride, wanted in zip(shape, strides, target[new:], strict=True)
     )
     return (0,) * new + tuple(kept)
+
+
+@lru_cache(maxsize=4096)
+def _permuted(shape: Shape, strides: Shape, axes: Shape) -> tuple[Shape, Shape]:
+    """The shape and strides with which an array reads with its axes in another order."""
+    order = permuted_order("permute", axes, shape)
+    return tuple([shape[i] for i in order]), tuple([strides[i] for i in order])
 
 
 @lru_cache(maxsize=4096)

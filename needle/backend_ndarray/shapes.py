@@ -23,7 +23,7 @@ Axes = int | Sequence[int] | None
 
 def as_shape(shape: Any) -> Shape:
     """A shape, or the length of one axis, as a tuple of Python integers."""
-    if type(shape) is tuple and all(type(n) is int for n in shape):
+    if type(shape) is tuple and {int}.issuperset(map(type, shape)):
         return shape
     return (operator.index(shape),) if isinstance(shape, Integral) else tuple(map(operator.index, shape))
 

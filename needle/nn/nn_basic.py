@@ -183,8 +183,7 @@ class Sequential(Module):
 
 
 class SoftmaxLoss(Module):
-    """The mean cross entropy of softmax(logits): log(sum(exp(logits))) - logits[label], averaged over the
-    batch."""
+    """The mean cross entropy of softmax(logits): -log(softmax(logits))[label], averaged over the batch."""
 
     def forward(self, logits: Tensor, y: Tensor) -> Tensor:
         """
@@ -212,4 +211,4 @@ class SoftmaxLoss(Module):
             )
         batch, classes = logits.shape
         targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
-        return (ops.logsumexp(logits, axes=(1,)).sum() - (logits * targets).sum()) / batch
+        return (ops.logsoftmax(logits) * targets).sum() / -batch

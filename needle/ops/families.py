@@ -32,8 +32,9 @@ def sum_to(a, shape: tuple[int, ...]):
     if a.shape == shape:
         return a
     lead = len(a.shape) - len(shape)
-    repeated = tuple(i for i in range(len(a.shape)) if i < lead or shape[i - lead] != a.shape[i])
-    return a.sum(repeated).reshape(shape)
+    repeated = tuple([i for i, n in enumerate(a.shape) if i < lead or shape[i - lead] != n])
+    total = a.sum(repeated)
+    return total if total.shape == shape else total.reshape(shape)
 
 
 def conform(partial, x):
@@ -126,4 +127,6 @@ class Reduction(TensorOp):
 
     def spread(self, reduced, shape: tuple[int, ...]):
         """A Tensor of the reduced shape, repeated along the reduced axes to `shape`."""
-        return reduced.reshape(self.out_shape(shape, keepdims=True)).broadcast_to(shape)
+        if reduced.shape:  # a single number broadcasts as it is
+            reduced = reduced.reshape(self.out_shape(shape, keepdims=True))
+        return reduced.broadcast_to(shape)
