@@ -32,15 +32,16 @@ COMPUTE = """
     from needle import backend_ndarray as nd
 
     with event.install_recorder("numba:compile") as compiled:
-        x = nd.array(np.arange(1, 61).reshape(4, 15), sys.argv[1])
-        print((x * 2 + x).sum(0).numpy().tolist())
+        for dtype in sys.argv[1:]:
+            x = nd.array(np.arange(1, 61).reshape(4, 15), dtype)
+            print((x * 2 + x).numpy().tolist())
     print(len(compiled.buffer), "compiled", file=sys.stderr)
 """
 
 
 def expected(dtype="float32"):
     x = np.arange(1, 61, dtype=dtype).reshape(4, 15)
-    return f"{(x * 2 + x).sum(0).tolist()}\n"
+    return f"{(x * 2 + x).tolist()}\n"
 
 
 def start(code, *arguments, **environment):
@@ -67,10 +68,11 @@ def run(code, *arguments, **environment):
     return finish(start(code, *arguments, **environment))
 
 
-def compute(dtype="float32", **environment):
+def compute(*dtypes, **environment):
     """How many functions a new process compiles to get the right results; it complains about nothing."""
-    out, err = run(COMPUTE, dtype, **environment)
-    assert out == expected(dtype)
+    dtypes = dtypes or ("float32",)
+    out, err = run(COMPUTE, *dtypes, **environment)
+    assert out == "".join(map(expected, dtypes))
     count, word, *rest = err.split()
     assert (word, rest) == ("compiled", []), err
     return int(count)
@@ -99,19 +101,17 @@ def filled(tmp_path_factory):
 
 def test_a_second_process_compiles_nothing(filled):
     before = stamps(filled)
-    assert len(before) >= 2 * 3  # an index and the code of three kernels
+    assert len(before) >= 2 * 2  # an index and the code of two kernels
     assert compute(NUMBA_CACHE_DIR=filled) == 0
     assert stamps(filled) == before
 
 
 def test_processes_that_fill_the_same_cache_at_once(tmp_path):
     dtypes = ["float32", "float64", "int64", "int32"]
-    for attempt in range(2):
-        processes = [start(COMPUTE, dtype, NUMBA_CACHE_DIR=tmp_path) for dtype in dtypes]
-        for dtype, (out, err) in zip(dtypes, map(finish, processes), strict=True):
-            assert out == expected(dtype)
-            if attempt == 1:
-                assert err == "0 compiled\n"
+    processes = [start(COMPUTE, dtype, NUMBA_CACHE_DIR=tmp_path) for dtype in dtypes]
+    for dtype, (out, _) in zip(dtypes, map(finish, processes), strict=True):
+        assert out == expected(dtype)
+    assert compute(*dtypes, NUMBA_CACHE_DIR=tmp_path) == 0
 
 
 def test_processes_that_compile_the_same_kernels_at_once(tmp_path):
@@ -124,7 +124,6 @@ DAMAGES = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],
     "zeros": lambda data: bytes(len(data)),
-    "garbage": lambda data: b"?" * 99,
 }
 
 
@@ -223,7 +222,7 @@ layers = pytest.mark.parametrize("layer", ["workqueue", "omp"])
 
 def run_with_threads(code, layer):
     if layer == "omp":
-        pytest.importorskip("numba.np.ufunc.omppool")
+        pytest.importorskip("numba.np.ufunc.omppool", exc_type=ImportError)
     code = textwrap.dedent(LARGE) + textwrap.dedent(code)
     return run(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS=2)[0]
 
