@@ -227,7 +227,8 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: FunctionType, processor: tuple):
         super().__init__(function)
-        base = f"{self._impl.filename_base}-{_digest(repr(processor).encode())}"
+        # The sources are part of the names, too: Numba writes an index before the code that it leads to.
+        base = f"{self._impl.filename_base}-{_digest(f'{processor} {_sources()}'.encode())}"
         self._cache_file = IndexDataCacheFile(self._cache_path, base, _sources())
 
     @contextmanager
@@ -241,6 +242,7 @@ class _Cache(FunctionCache):
                 self.flush()
 
 
+@cache
 def _sources() -> str:
     """A digest of all that kernels are made of: Numba looks at the file of the kernel alone."""
     folder = Path(__file__).parent
