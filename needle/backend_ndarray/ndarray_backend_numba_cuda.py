@@ -448,7 +448,7 @@ def reduce(row: ScalarFunction) -> Callable:
     """
 
     @cache
-    def fold(dtype: np.dtype) -> Any:
+    def compiled(dtype: np.dtype) -> Any:
         f = scalar_function(row, dtype)
         number = _wide(dtype)
 
@@ -468,7 +468,7 @@ def reduce(row: ScalarFunction) -> Callable:
                 start = offset + position(i, kept, kept_strides)
                 total = number(a[start + position(first + row, folded, folded_strides)])
                 j = first + row + rows
-                while j + 3 * rows < end:  # four at a time, for to wait for memory takes longest
+                while j + 3 * rows < end:  # four at a time: they are waited for together
                     x0 = number(a[start + position(j, folded, folded_strides)])
                     x1 = number(a[start + position(j + rows, folded, folded_strides)])
                     x2 = number(a[start + position(j + 2 * rows, folded, folded_strides)])
@@ -508,7 +508,7 @@ def reduce(row: ScalarFunction) -> Callable:
         target = out if parts == 1 else Array(parts * out.size, out.dtype)
         blocks = parts * -(-out.size // width)
         sizes = (out.size, k, length, width)
-        launch(fold(out.dtype), blocks, THREADS, a.buffer, target.buffer, *plan, offset, *sizes)
+        launch(compiled(out.dtype), blocks, THREADS, a.buffer, target.buffer, *plan, offset, *sizes)
         if parts > 1:
             run(target, out, parts, ((out.size,), (1,), (parts,), (out.size,), 0))
 
@@ -537,7 +537,7 @@ def _product_of_tiles(dtype: np.dtype) -> Any:
         for i in range(tiles):
             a_tile[y, x] = a[(row * tiles + i) * TILE * TILE + within]
             b_tile[y, x] = b[(i * across + column) * TILE * TILE + within]
-            cuda.syncthreads()  # all of the tiles is there
+            cuda.syncthreads()  # now both tiles are complete
             for k in range(TILE):
                 total += a_tile[y, k] * b_tile[k, x]
             cuda.syncthreads()  # nobody needs the tiles any more
@@ -614,7 +614,8 @@ def _product(dtype: np.dtype, each: int) -> Any:
     return product
 
 
-LARGE = 32 if SIMULATED else 1 << 20  # numbers in `out` of which large tiles make enough blocks for a card
+EACH = (2, 1) if SIMULATED else (8, 4, 2)
+ENOUGH = 4 if SIMULATED else 128  # blocks for all processors of a card
 
 
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
@@ -624,9 +625,11 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     batch axes, then of rows and columns. Without one there is a single product.
     """
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
-    each = (2 if out.size >= LARGE else 1) if SIMULATED else (8 if out.size >= LARGE else 2)
-    side = TILE * each
-    blocks = math.prod(batch) * -(-m // side) * -(-p // side)
+    for each in EACH:  # large tiles need the memory least, as long as there are enough of them
+        side = TILE * each
+        blocks = math.prod(batch) * -(-m // side) * -(-p // side)
+        if blocks >= ENOUGH:
+            break
     plan = _merged(batch, a_strides[:-2], b_strides[:-2])
     rest = (*plan, a_strides[-2:], b_strides[-2:], a_offset, b_offset)
     launch(_product(out.dtype, each), blocks, (TILE, TILE), a.buffer, b.buffer, out.buffer, m, n, p, *rest)

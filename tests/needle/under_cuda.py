@@ -114,7 +114,7 @@ def test_products_of_ragged_matrices(m, n, p):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
 def test_a_product_in_large_tiles(dtype):
-    side = math.isqrt(backend.LARGE) + 3
+    side = math.isqrt(backend.ENOUGH) * backend.TILE * backend.EACH[0] + 3
     rng = np.random.default_rng(0)
     x, y = (rng.integers(0, 9, shape).astype(dtype) for shape in ((side, 5), (5, side + 1)))
     product = on_card(x, dtype) @ on_card(y, dtype)
