@@ -128,12 +128,17 @@ class Value:
         A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be
         freed.
         """
+        lazy, grad = _mode.get()
+        operands = []
+        requires_grad = False
         try:
-            operands = [x._data for x in inputs]
+            for x in inputs:
+                operands.append(x._data)
+                if grad and x.requires_grad:
+                    requires_grad = True
         except AttributeError:
             raise _not_a_value(op, inputs) from None
 
-        lazy, grad = _mode.get()
         if (LAZY_MODE if lazy is None else lazy) or op.deferred:
             data = _deferred(op, operands, inputs)
         else:
@@ -143,17 +148,11 @@ class Value:
         TENSOR_COUNTER += 1
         value = object.__new__(cls)
         value._data = data
-        keeps_graph = op.deferred
-        if grad:
-            for x in inputs:
-                if x.requires_grad:
-                    value.requires_grad = op.differentiable
-                    keeps_graph = True
-                    break
-        if keeps_graph:
+        if requires_grad or op.deferred:
             value.op = op
             value.inputs = inputs
             value._operands = operands
+            value.requires_grad = requires_grad and op.differentiable
         return value
 
     def realize_cached_data(self):
