@@ -481,18 +481,18 @@ def reduce(row: ScalarFunction) -> Callable:
                 totals[thread] = total
             cuda.syncthreads()
 
-            half = THREADS // 2
-            while half >= width and half >= WARP:
-                if thread < half and row + half // width < filled:
-                    totals[thread] = f(totals[thread], totals[thread + half])
+            half = rows // 2
+            while half > 0 and half * width >= WARP:
+                if row < half and row + half < filled:
+                    totals[thread] = f(totals[thread], totals[thread + half * width])
                 cuda.syncthreads()
                 half //= 2
             if thread < max(width, WARP):
                 total = totals[thread]
                 # The threads of a warp need no shared memory: they look at each other's variables.
-                while half >= width:
-                    other = cuda.shfl_down_sync(ALL_LANES, total, half)
-                    if row + half // width < filled:
+                while half > 0:
+                    other = cuda.shfl_down_sync(ALL_LANES, total, half * width)
+                    if row + half < filled:
                         total = f(total, other)
                     half //= 2
                 if thread < width and i < size:
