@@ -4,11 +4,14 @@ import itertools
 import math
 import operator
 
+import numba
 import numpy as np
 import pytest
 
 from needle.backend_ndarray import SCALAR_FUNCTIONS
+from needle.backend_ndarray.ndarray_backend_numba_cpu import map_aligned, zip_aligned
 from needle.backend_ndarray.ndarray_backend_numpy import MAPS, REDUCES, ZIPS, quiet
+from needle.backend_ndarray.numba_kernels import Kernel
 from needle.backend_ndarray.scalar_functions import COMPARISONS, REDUCTIONS
 
 VALUES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -7.25, 20.0, -20.0, 89.0, -89.0, 1e3, -1e3, 1e-3]
@@ -51,9 +54,26 @@ def test_python_and_numpy_forms_agree(row):
 
 
 @rows
-def test_forms_compiled_with_numba_agree_with_numpy(row):
-    numba = pytest.importorskip("numba")
+def test_python_form_compiled_with_numba_agrees_with_numpy(row):
     assert disagreements(row, numba.njit(error_model="numpy")(row.python)) == []
+
+
+@rows
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_the_cpu_compiles_agrees_with_numpy(row, dtype):
+    """The last digits of the vector forms are the matter of test_vector_functions.py."""
+    with np.errstate(all="ignore"):
+        operands = np.array([*itertools.product(VALUES, repeat=row.arity)]).T.astype(dtype, "C")
+        expected = row.numpy(*operands).astype(dtype)
+        forms = [form for name, form in row.vector.items() if name == dtype]
+        answers = [np.array([form(*numbers) for numbers in operands.T]) for form in forms]
+    template, arguments = (map_aligned, "aa") if row.arity == 1 else (zip_aligned, "aaa")
+    answers.append(np.empty_like(operands[0]))
+    Kernel(template, arguments, row)[np.dtype(dtype)](*operands, answers[-1])
+    info = np.finfo(dtype)
+    for answer in answers:
+        assert answer.dtype == dtype
+        np.testing.assert_allclose(answer, expected, rtol=4 * info.eps, atol=2 * info.smallest_subnormal)
 
 
 @rows
