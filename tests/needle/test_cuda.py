@@ -85,6 +85,12 @@ def test_gradients_and_what_builds_on_them(place, tmp_path):
     assert set(passing(place, tmp_path / "report.xml", MORE_FILES, without=NEVER)) == set(MORE_FILES)
 
 
+@pytest.mark.slow
+def test_blocks_of_a_cards_size():
+    result = python(str(HERE / "cuda_blocks.py"), NUMBA_ENABLE_CUDASIM="1")
+    assert result.returncode == 0, result.stderr
+
+
 # What it says where it cannot work
 
 ASK = "import sys, needle as ndl; print(ndl.cuda().why(), ndl.cuda().enabled(), 'numba' in sys.modules)"
