@@ -680,9 +680,9 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
     size = math.prod(shape)
     in_order = sorted(_zip(shape, a_strides, out_strides, strict=True), key=lambda axis: -abs(axis[2]))
     axes = list(_zip(*_merged(*_zip(*in_order, strict=True)), strict=True)) if shape else []
-    dense = min(range(len(axes)), key=lambda i: abs(axes[i][1]), default=0)
     last = len(axes) - 1
-    if dense >= last or min(axes[dense][0], axes[last][0]) < COPY_TILE:
+    dense = min(range(len(axes)), key=lambda i: abs(axes[i][1]) or math.inf, default=0)
+    if dense >= last or abs(axes[last][1]) <= 1 or min(axes[dense][0], axes[last][0]) < COPY_TILE:
         return _merged(*_zip(*axes, strict=True)) if axes else ((1,), (1,), (1,)), None, size
     outer = [axis for i, axis in enumerate(axes) if i not in (dense, last)] or [(1, 1, 1)]
     return tuple(_zip(*outer, strict=True)), tuple(_zip(axes[dense], axes[last], strict=True)), size
