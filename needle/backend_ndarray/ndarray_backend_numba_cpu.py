@@ -376,14 +376,19 @@ def zip(row: ScalarFunction) -> Callable:
                     b, b_strides, b_offset = _repacked(b, shape, b_strides, b_offset)
                 axes, _ = _walk(shape, a_strides, b_strides)
             strided.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
-        elif type(b) is not Array:
-            with_number.run(out.size, out.dtype, a.buffer, _number(b, out.dtype), out.buffer)
+            return
+        x: Any
+        y: Any
+        if type(b) is not Array:
+            loop, x, y = with_number, a.buffer, _number(b, out.dtype)
         elif type(a) is not Array:
-            number_with.run(out.size, out.dtype, _number(a, out.dtype), b.buffer, out.buffer)
-        elif out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
-            aligned[out.dtype](a.buffer, b.buffer, out.buffer)
+            loop, x, y = number_with, _number(a, out.dtype), b.buffer
         else:
-            aligned.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer)
+            loop, x, y = aligned, a.buffer, b.buffer
+        if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
+            loop[out.dtype](x, y, out.buffer)
+        else:
+            loop.run(out.size, out.dtype, x, y, out.buffer)
 
     return kernel
 
@@ -406,17 +411,19 @@ def reduce(row: ScalarFunction) -> Callable:
     def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
         *shapes_and_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
         kept, folded, columns, together = _fold_plan(*shapes_and_strides)
-        lanes = math.gcd(k, 256)
-        if together and not in_lanes and lanes >= 32 and k >= 8 * lanes:
-            parts = Array(out.size * lanes, out.dtype)
-            kernel(a, parts, k // lanes, ((out.size, lanes), (k, 1), (k // lanes,), (lanes,), offset))
-            kernel(parts, out, lanes)
-        elif together and k >= 2 * LONG and out.size < 16:
-            parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
-            by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
-        else:
-            fold = by_columns if columns else by_rows
-            fold.run(k * out.size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+        if together and k >= 256:
+            lanes = math.gcd(k, 256)
+            if not in_lanes and lanes >= 32 and k >= 8 * lanes:
+                parts = Array(out.size * lanes, out.dtype)
+                kernel(a, parts, k // lanes, ((out.size, lanes), (k, 1), (k // lanes,), (lanes,), offset))
+                kernel(parts, out, lanes)
+                return
+            if k >= 2 * LONG and out.size < 16:
+                parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
+                by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
+                return
+        fold = by_columns if columns else by_rows
+        fold.run(k * out.size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
 
     return kernel
 
