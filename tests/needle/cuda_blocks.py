@@ -6,10 +6,10 @@ have. Here the blocks have the size that they have on a card, and a warp's excha
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import defaultdict
 
+import cuda_by_default  # noqa: F401  (its care for threads that wait, and for shared arrays)
 import numpy as np
 from numba.cuda.simulator import kernelapi
 
@@ -64,7 +64,6 @@ def same(array, expected):
     warps.clear()
 
 
-sys.setswitchinterval(1e-4)
 kernelapi.FakeCUDAModule.shfl_down_sync = shfl_down_sync
 for name, value in CARD.items():
     assert hasattr(backend, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import hypothesis
 
@@ -29,3 +30,32 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM"):
             super().__init__(*args, max_examples=min(max_examples, 25), **options)
 
     hypothesis.settings = FewExamples
+
+    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+
+    class SharedArrays(dict):
+        """The simulator's shared arrays, by line of the kernel: each made by one thread of the block.
+
+        The simulator looks whether there is an array and, if not, makes one. Where threads take turns between
+        the two, each gets an array of its own. So who finds none keeps the others out until it is made.
+        """
+
+        def __init__(self):
+            super().__init__()
+            self.making = threading.Lock()
+
+        def get(self, line):
+            self.making.acquire()
+            if line in self:
+                self.making.release()
+            return super().get(line)
+
+        def __setitem__(self, line, array):
+            super().__setitem__(line, array)
+            self.making.release()
+
+    def with_shared_arrays(self, size, make=FakeCUDAShared.__init__):
+        make(self, size)
+        self._allocations = SharedArrays()
+
+    FakeCUDAShared.__init__ = with_shared_arrays
