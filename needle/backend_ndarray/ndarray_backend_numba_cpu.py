@@ -148,7 +148,7 @@ ROWS = 64  # rows in a block of columns
 
 
 def fold_run(a, start, step, n):
-    """Fold `n` numbers; where they lie side by side, the compiler folds several lanes at once."""
+    """Fold `n` numbers; where they lie side by side, into several totals at once, the lanes of a vector."""
     if step == 1:
         x = a[start : start + n]
         total = x[0]
@@ -184,7 +184,7 @@ def fold_rows(a, out, kept, folded, a_start):
 def fold_band(a, start, folded, z):
     """Fold columns that lie side by side, row after row."""
     totals = np.zeros(z.size, wide)
-    # Forth and back between two places: where the larger of two numbers goes to the place of one of them, the
+    # Back and forth between two places: where the larger of two numbers goes to the place of one of them, the
     # compiler finds that it need not always be stored, and that is a branch: no vector instructions.
     block, place = np.empty(z.size, dtype), np.empty(z.size, dtype)
     rows = count(folded, len(folded))
@@ -206,7 +206,7 @@ def fold_band(a, start, folded, z):
 
 
 def fold_columns(a, out, kept, folded, a_start):
-    """A band of `out` after the other: for axes whose kept numbers lie next to each other."""
+    """One band of `out` after another: for axes whose kept numbers lie next to each other."""
     last = len(kept) - 1
     n = kept[last, 0]
     bands = (n + RUN - 1) // RUN
@@ -545,7 +545,10 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
 
 
 def _for_blas(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
-    """Matrices whose rows or columns lie side by side, as BLAS needs them: a copy where they do not."""
+    """Matrices whose rows or columns lie side by side, as BLAS needs them: a copy where they do not.
+
+    An axis that repeats what it holds still does; NumPy writes it out for BLAS.
+    """
     if 1 in strides[-2:] and min(strides[-2:]) > 0:
         return a, strides, offset
     return _repacked(a, shape, strides, offset)

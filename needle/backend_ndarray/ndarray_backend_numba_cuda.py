@@ -138,7 +138,7 @@ def _allocate(size: int, dtype: np.dtype) -> Any:
         raise MemoryError(
             f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
             f"of the card's {_readable(total)} there are {_readable(free)} free. Let go of arrays that you "
-            "need no more, take smaller batches, or use needle.cpu()."
+            "no longer need, take smaller batches, or use needle.cpu()."
         ) from error
 
 
@@ -218,8 +218,9 @@ def position(index, shape, strides):
     return place + index * strides[0]
 
 
-# Map and zip: each thread takes every so-manieth number, so that neighbouring threads always read and write
-# neighbouring places, which the card does in one go. With strides, a number's place is worked out first.
+# Map and zip: where the grid has n threads, each takes every n-th number. So neighbouring threads always read
+# and write neighbouring places, which the card does in one go. With strides, a number's place is worked out
+# first.
 
 
 def map(row: ScalarFunction) -> Callable:
@@ -342,7 +343,7 @@ COPY_PITCH = COPY_TILE + 1
 def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides, a_offset, out_offset):
     """out = a, for matrices that are dense along columns in `a` and along rows in `out`.
 
-    To copy number by number would either read or write far apart places. So a block reads a tile column by
+    To copy number by number would either read or write places far apart. So a block reads a tile column by
     column into shared memory, and writes it row by row. A row of the tile has one place more than is used:
     neighbours in a column are then in different banks of the memory, which can be read at once.
     """

@@ -90,7 +90,7 @@ class Kernel(dict):
             return self[dtype]
 
     def compiled_afresh(self, dtype: np.dtype) -> Any:
-        """Another version for `dtype`, with all that it calls: Numba says how it made one only then."""
+        """Another version for `dtype`, and all that it calls: Numba says what it does only as it compiles."""
         with _compiling:
             _helper.cache_clear()
             return self._compiled(dtype, on_disk=False)
@@ -176,7 +176,7 @@ _threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
 
 
 def _alone() -> None:
-    """After a fork: the parent's threads are not there, and some thread layers end who asks for them."""
+    """After a fork: the parent's threads are not there, and some thread layers end a process that asks."""
     global _threads_work
     _threads_work = False
     _compiling.release()

@@ -13,8 +13,8 @@ Results, denormal ones included, are within 2 units in the last place of the exa
 the sign of zero are as IEEE 754 has them. A compiler may fuse ``a * b + c`` but must not reorder sums. The
 functions run as plain Python, too, on NumPy's scalars: ``VECTOR_FORMS["exp"]["float32"](np.float32(1))``.
 
-sin and cos are missing because the way to reduce a large argument, 1e30 say, needs hundreds of digits of pi:
-too much to do for every number. sqrt, abs, comparisons and the like are vector instructions already.
+sin and cos are missing because it takes hundreds of digits of pi to reduce a large argument, 1e300 say: too
+much to do for every number. sqrt, abs, comparisons and the like are vector instructions already.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def vector_functions(
 
     def exp(x):
         """e**x = 2**n * e**r with x = n ln 2 + r and |r| <= ln(2) / 2 (Cody and Waite, 1980)."""
-        x = min(max(x, lowest), highest)
+        x = min(max(x, lowest), highest)  # in this order of arguments NaN stays NaN
         shifted = real(x * log2_e + rounder)
         n = shifted - rounder
         r_high, r_low = x - n * ln2_high, n * ln2_low
