@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from builtins import zip as _zip  # here `zip` is a builder of kernels
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from . import ndarray_backend_numpy as numpy_backend
 from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
 from .numba_kernels import PARALLEL_SIZE, Kernel
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
-from .shapes import compact_strides
+from .shapes import compact_strides, merged_axes
 
 __device_name__ = "numba_cpu"
 __tile_size__ = 8
@@ -53,14 +53,14 @@ def zip_aligned(a, b, out):
         out[i] = f(a[i], b[i])
 
 
-def zip_with_number(a, number, out):
+def zip_number_last(a, number, out):
     """out = f(a, number)"""
     b = dtype(number)
     for i in prange(out.size):
         out[i] = f(a[i], b)
 
 
-def zip_number_with(number, b, out):
+def zip_number_first(number, b, out):
     """out = f(number, b)"""
     a = dtype(number)
     for i in prange(out.size):
@@ -143,8 +143,9 @@ def zip_strided(a, b, out, axes, a_start, b_start):
 # Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
 # folded in blocks, and only the blocks' results, in double precision, into the total.
 
-RUN = 4096  # numbers in a block along a row
+RUN = 1024  # numbers in a block along a row
 ROWS = 64  # rows in a block of columns
+BAND = 1024  # columns that are folded side by side
 
 
 def fold_run(a, start, step, n):
@@ -209,10 +210,10 @@ def fold_columns(a, out, kept, folded, a_start):
     """One band of `out` after another: for axes whose kept numbers lie next to each other."""
     last = len(kept) - 1
     n = kept[last, 0]
-    bands = (n + RUN - 1) // RUN
+    bands = (n + BAND - 1) // BAND
     for band_ in prange(out.size // n * bands):
-        line, left = np.int64(band_) // bands, np.int64(band_) % bands * RUN
-        z = out[line * n + left : line * n + min(left + RUN, n)]
+        line, left = np.int64(band_) // bands, np.int64(band_) % bands * BAND
+        z = out[line * n + left : line * n + min(left + BAND, n)]
         fold_band(a, a_start + left + position(line, kept, last, 1), folded, z)
 
 
@@ -350,7 +351,7 @@ def map(row: ScalarFunction) -> Callable:
             if far:
                 a, strides, offset = _repacked(a, shape, strides, offset)
                 axes, _ = _walk(shape, strides)
-            strided.run(out.size, out.dtype, a.buffer, out.buffer, axes, offset)
+            strided.run(_shared(out.size, axes), out.dtype, a.buffer, out.buffer, axes, offset)
 
     return kernel
 
@@ -361,8 +362,8 @@ def zip(row: ScalarFunction) -> Callable:
     Without a layout either operand may be a Python number.
     """
     aligned = Kernel(zip_aligned, "aaa", row)
-    with_number = Kernel(zip_with_number, "axa", row)
-    number_with = Kernel(zip_number_with, "xaa", row)
+    number_last = Kernel(zip_number_last, "axa", row)
+    number_first = Kernel(zip_number_first, "xaa", row)
     strided = Kernel(zip_strided, "aaapii", row)
 
     def kernel(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
@@ -375,14 +376,15 @@ def zip(row: ScalarFunction) -> Callable:
                 if _is_far(b_strides):
                     b, b_strides, b_offset = _repacked(b, shape, b_strides, b_offset)
                 axes, _ = _walk(shape, a_strides, b_strides)
-            strided.run(out.size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
+            size = _shared(out.size, axes)
+            strided.run(size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
             return
         x: Any
         y: Any
         if type(b) is not Array:
-            loop, x, y = with_number, a.buffer, _number(b, out.dtype)
+            loop, x, y = number_last, a.buffer, _number(b, out.dtype)
         elif type(a) is not Array:
-            loop, x, y = number_with, _number(a, out.dtype), b.buffer
+            loop, x, y = number_first, _number(a, out.dtype), b.buffer
         else:
             loop, x, y = aligned, a.buffer, b.buffer
         if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
@@ -422,8 +424,12 @@ def reduce(row: ScalarFunction) -> Callable:
                 parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
                 by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
                 return
-        fold = by_columns if columns else by_rows
-        fold.run(k * out.size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+        if columns:
+            size = k * out.size if out.size > BAND else 0  # one band is nothing to share among threads
+            by_columns.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+        else:
+            size = k * out.size if out.size > 1 else 0
+            by_rows.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
 
     return kernel
 
@@ -450,7 +456,7 @@ def ewise_setitem(a: Array, out: Array, shape: Shape, strides: Shape, offset: in
 def _copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, strides: Shape, offset: int):
     axes, in_tiles, size = _copy_plan(shape, a_strides, strides)
     copy = _copy_tiles if in_tiles else _copy_rows
-    copy.run(size, out.dtype, a.buffer, out.buffer, axes, a_offset, offset)
+    copy.run(_shared(size, axes), out.dtype, a.buffer, out.buffer, axes, a_offset, offset)
 
 
 SMALL = 4096  # multiplications
@@ -488,17 +494,14 @@ def _number(value: float, dtype: np.dtype) -> float:
     return float(value) if dtype.kind == "f" else int(dtype.type(value))
 
 
-def _lines(axes: Iterable[tuple[int, ...]], operands: int) -> np.ndarray:
-    """Axes for a kernel: those of length 1 left out, and those that can be walked as one made one."""
-    merged: list[tuple[int, ...]] = []
-    for length, *steps in axes:
-        if merged and all(
-            before == length * step for before, step in _zip(merged[-1][1:], steps, strict=True)
-        ):
-            merged[-1] = (merged[-1][0] * length, *steps)
-        elif length != 1:
-            merged.append((length, *steps))
-    lines = np.array(merged or [(1,) * (1 + operands)], np.int64)
+def _shared(size: int, axes: np.ndarray) -> int:
+    """How many numbers threads can share: none where there is but one row."""
+    return size if len(axes) > 1 else 0
+
+
+def _lines(shape: Shape, *strides: Shape) -> np.ndarray:
+    """Axes for a kernel, as few as possible: a line for each with its length and its steps."""
+    lines = np.array(merged_axes(shape, *strides), np.int64).T.copy()
     lines.flags.writeable = False
     return lines
 
@@ -506,7 +509,7 @@ def _lines(axes: Iterable[tuple[int, ...]], operands: int) -> np.ndarray:
 @lru_cache(maxsize=4096)
 def _walk(shape: Shape, *strides: Shape) -> tuple[np.ndarray, bool]:
     """The axes, and whether it pays to repack an operand because its rows are far from lying side by side."""
-    axes = _lines(_zip(shape, *strides, strict=True), len(strides))
+    axes = _lines(shape, *strides)
     return axes, math.prod(shape) >= TILE * TILE and any(_is_far(steps) for steps in strides)
 
 
@@ -518,10 +521,10 @@ def _is_far(strides: Shape) -> bool:
 @lru_cache(maxsize=4096)
 def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape) -> tuple:
     """The axes to keep and to fold; whether to go by columns; whether each row's numbers are neighbours."""
-    kept_lines = _lines(_zip(kept, kept_strides, strict=True), 1)
+    kept_lines = _lines(kept, kept_strides)
     # In whichever order numbers are folded: the one in which they lie in memory.
     folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
-    folded_lines = _lines(folded_axes, 1)
+    folded_lines = _lines(*_zip(*folded_axes, strict=True)) if folded else _lines((), ())
     (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
     columns = width >= 8 and step == 1
     together = len(kept_lines) == len(folded_lines) == 1 and folded_step == 1 and (width == 1 or step == n)
@@ -532,7 +535,7 @@ def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: 
 def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
     """The axes in the order in which `out` lies in memory; whether to go in tiles; how many numbers."""
     order = sorted(_zip(shape, a_strides, out_strides, strict=True), key=lambda axis: -abs(axis[2]))
-    lines = _lines(order, 2)
+    lines = _lines(*_zip(*order, strict=True)) if shape else _lines((), (), ())
     last = len(lines) - 1
     dense_in_a = int(np.argmin(abs(lines[:, 1] - 1)))
     steps = (lines[dense_in_a, 1], lines[last, 2])

@@ -34,7 +34,7 @@ from numba.core import config
 from numba.cuda import current_context, device_array, jit
 
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
-from .shapes import compact_strides
+from .shapes import compact_strides, merged_axes
 
 __device_name__ = "cuda"
 
@@ -44,7 +44,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 THREADS = 4 if SIMULATED else 256  # of a block
 BLOCKS = 2 if SIMULATED else 1 << 20  # of a grid, at most, where each thread can take several numbers
-WARP = 1 if SIMULATED else 32  # threads that run in step; the simulator has no such thing
+WARP = 1 if SIMULATED else 32  # threads of a block that run in step; the simulator has no such thing
 ALL_LANES = 0xFFFFFFFF  # every thread of a warp
 __tile_size__ = TILE = 2 if SIMULATED else 16  # threads along a side of a square block
 
@@ -169,8 +169,9 @@ def device_function(function: Callable) -> Callable:
 
 def launch(kernel: Any, blocks: int, threads: int | tuple[int, ...], *arguments: Any) -> None:
     """Have a grid of `blocks` blocks of `threads` threads run a kernel, and do not wait for it."""
-    with one_at_a_time:
-        kernel[blocks, threads](*arguments)
+    if blocks:  # a driver refuses an empty grid
+        with one_at_a_time:
+            kernel[blocks, threads](*arguments)
 
 
 # The simulator runs one kernel at a time.
@@ -248,7 +249,7 @@ def map(row: ScalarFunction) -> Callable:
             spread(aligned, out.size, a.buffer, out.buffer)
         else:
             shape, strides, offset = layout
-            spread(strided, out.size, a.buffer, out.buffer, *_merged(shape, strides), offset)
+            spread(strided, out.size, a.buffer, out.buffer, *merged_axes(shape, strides), offset)
 
     return run
 
@@ -269,12 +270,12 @@ def zip(row: ScalarFunction) -> Callable:
                 out[i] = f(a[i], b[i])
 
         @kernel
-        def with_number(a, number, out):
+        def number_last(a, number, out):
             for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
                 out[i] = f(a[i], number)
 
         @kernel
-        def number_with(number, b, out):
+        def number_first(number, b, out):
             for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
                 out[i] = f(number, b[i])
 
@@ -285,18 +286,18 @@ def zip(row: ScalarFunction) -> Callable:
                 y = b[b_offset + position(i, shape, b_strides)]
                 out[i] = f(x, y)
 
-        return aligned, with_number, number_with, strided
+        return aligned, number_last, number_first, strided
 
     def run(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
-        aligned, with_number, number_with, strided = kernels(out.dtype)
+        aligned, number_last, number_first, strided = kernels(out.dtype)
         if layout is not None:
             shape, a_strides, a_offset, b_strides, b_offset = layout
-            plan = _merged(shape, a_strides, b_strides)
+            plan = merged_axes(shape, a_strides, b_strides)
             spread(strided, out.size, a.buffer, b.buffer, out.buffer, *plan, a_offset, b_offset)
         elif not isinstance(b, Array):
-            spread(with_number, out.size, a.buffer, _number(b, out.dtype), out.buffer)
+            spread(number_last, out.size, a.buffer, _number(b, out.dtype), out.buffer)
         elif not isinstance(a, Array):
-            spread(number_with, out.size, _number(a, out.dtype), b.buffer, out.buffer)
+            spread(number_first, out.size, _number(a, out.dtype), b.buffer, out.buffer)
         else:
             spread(aligned, out.size, a.buffer, b.buffer, out.buffer)
 
@@ -428,7 +429,7 @@ def ewise_setitem(a: Array, out: Array, shape: Shape, strides: Shape, offset: in
 
 def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write `value` everywhere in the view of `out`."""
-    plan = _merged(shape, strides)
+    plan = merged_axes(shape, strides)
     spread(fill_strided, size, out.buffer, _number(value, out.dtype), size, *plan, offset)
 
 
@@ -451,7 +452,7 @@ def reduce(row: ScalarFunction) -> Callable:
     @cache
     def compiled(dtype: np.dtype) -> Any:
         f = scalar_function(row, dtype)
-        number = _wide(dtype)
+        number = _total_type(dtype)
 
         @kernel
         def fold(a, out, kept, kept_strides, folded, folded_strides, offset, size, k, length, width):
@@ -523,7 +524,7 @@ def reduce(row: ScalarFunction) -> Callable:
 
 @cache
 def _product_of_tiles(dtype: np.dtype) -> Any:
-    number = _wide(dtype)
+    number = _total_type(dtype)
 
     @kernel
     def product(a, b, out, n, p):
@@ -563,7 +564,7 @@ def _product(dtype: np.dtype, each: int) -> Any:
     It keeps their totals in registers. Of what it reads from shared memory it uses every number `each` times:
     reading, not multiplying, would else take most of the time.
     """
-    number = _wide(dtype)
+    number = _total_type(dtype)
     side = TILE * each
     pitch = side + 1  # a place more than is used, as in `copy_tiles`
 
@@ -631,7 +632,7 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
         blocks = math.prod(batch) * -(-m // side) * -(-p // side)
         if blocks >= ENOUGH:
             break
-    plan = _merged(batch, a_strides[:-2], b_strides[:-2])
+    plan = merged_axes(batch, a_strides[:-2], b_strides[:-2])
     rest = (*plan, a_strides[-2:], b_strides[-2:], a_offset, b_offset)
     launch(_product(out.dtype, each), blocks, (TILE, TILE), a.buffer, b.buffer, out.buffer, m, n, p, *rest)
 
@@ -654,25 +655,9 @@ def _number(value: float, dtype: np.dtype) -> Any:
     return bool(number) if dtype == np.bool_ else number
 
 
-def _wide(dtype: np.dtype) -> type:
-    """The type of totals: that of floats, int64 for integers and booleans."""
+def _total_type(dtype: np.dtype) -> type:
+    """The type of totals: int64 for whole numbers; that of floats, for most cards are slow at float64."""
     return dtype.type if dtype.kind == "f" else np.int64
-
-
-@lru_cache(maxsize=4096)
-def _merged(shape: Shape, *strides: Shape) -> tuple[Shape, ...]:
-    """The same walks with as few axes as possible, at least one: shape, then strides of each.
-
-    Fewer axes are fewer divisions for each number. Axes of length 1 are left out, and two axes become one
-    where a step along the first is as far as all steps along the second.
-    """
-    axes: list[tuple[int, ...]] = []
-    for length, *steps in _zip(shape, *strides, strict=True):
-        if axes and all(first == length * step for first, step in _zip(axes[-1][1:], steps, strict=True)):
-            axes[-1] = (axes[-1][0] * length, *steps)
-        elif length != 1:
-            axes.append((length, *steps))
-    return tuple(_zip(*axes, strict=True)) if axes else ((1,),) * (1 + len(strides))
 
 
 @lru_cache(maxsize=4096)
@@ -680,11 +665,11 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
     """How to copy between two views: axes outside of tiles, the two axes of tiles or None, and how many."""
     size = math.prod(shape)
     in_order = sorted(_zip(shape, a_strides, out_strides, strict=True), key=lambda axis: -abs(axis[2]))
-    axes = list(_zip(*_merged(*_zip(*in_order, strict=True)), strict=True)) if shape else []
+    axes = list(_zip(*merged_axes(*_zip(*in_order, strict=True)), strict=True)) if shape else []
     last = len(axes) - 1
     dense = min(range(len(axes)), key=lambda i: abs(axes[i][1]) or math.inf, default=0)
     if dense >= last or abs(axes[last][1]) <= 1 or min(axes[dense][0], axes[last][0]) < COPY_TILE:
-        return _merged(*_zip(*axes, strict=True)) if axes else ((1,), (1,), (1,)), None, size
+        return merged_axes(*_zip(*axes, strict=True)) if axes else ((1,), (1,), (1,)), None, size
     outer = [axis for i, axis in enumerate(axes) if i not in (dense, last)] or [(1, 1, 1)]
     return tuple(_zip(*outer, strict=True)), tuple(_zip(axes[dense], axes[last], strict=True)), size
 
@@ -693,8 +678,8 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
 def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape, k: int) -> tuple:
     """The axes to keep and to fold, and how many columns a block of threads has."""
     by_stride = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
-    kept, kept_strides = _merged(kept, kept_strides)
-    folded, folded_strides = _merged(*_zip(*by_stride, strict=True)) if folded else ((1,), (1,))
+    kept, kept_strides = merged_axes(kept, kept_strides)
+    folded, folded_strides = merged_axes(*_zip(*by_stride, strict=True)) if folded else ((1,), (1,))
     rows = min(THREADS, _power_of_two(-(-k // 8)))
     if abs(kept_strides[-1]) < abs(folded_strides[-1]):
         # Neighbours become different numbers of `out`: a warp's threads, side by side, read neighbours.

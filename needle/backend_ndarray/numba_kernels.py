@@ -30,9 +30,13 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 
-#: From this many numbers on a loop is divided among threads. Waking them costs a few microseconds, in which
-#: one thread alone adds some ten thousand numbers.
-PARALLEL_SIZE = 1 << 16
+#: From this many numbers on a loop is divided among threads. To wake them takes some ten microseconds, in
+#: which one thread alone adds fifty thousand numbers.
+PARALLEL_SIZE = 1 << 18
+
+# Threads that wait for work should sleep. OpenMP has them try again and again, and where the processors have
+# other things to do as well, a loop of microseconds then takes milliseconds. Read when the threads are made.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # What a letter in a kernel's list of arguments stands for.
 _ARGUMENTS: dict[str, Callable] = {

@@ -47,6 +47,22 @@ def compact_strides(shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
+def merged_axes(shape: Shape, *strides: Shape) -> tuple[Shape, ...]:
+    """The same walks through memory with as few axes as possible, at least one: shape, then each's strides.
+
+    Fewer axes are less arithmetic for each number. Axes of length 1 are left out, and two axes become one
+    where for all walks a step along the first is as far as all steps along the second.
+    """
+    axes: list[tuple[int, ...]] = []
+    for length, *steps in zip(shape, *strides, strict=True):
+        if axes and all(first == length * step for first, step in zip(axes[-1][1:], steps, strict=True)):
+            axes[-1] = (axes[-1][0] * length, *steps)
+        elif length != 1:
+            axes.append((length, *steps))
+    return tuple(zip(*axes, strict=True)) if axes else ((1,),) * (1 + len(strides))
+
+
+@lru_cache(maxsize=4096)
 def normal_axes(name: str, axes: int | tuple[int, ...] | None, ndim: int) -> Shape:
     """Axes as a tuple of numbers in 0 .. ndim - 1; None means all.
 

@@ -79,7 +79,7 @@ def test_a_small_array_has_one_thread(threads):
 
 
 def test_a_large_array_is_divided(threads):
-    (kernel,) = ndl.diagnose("add", (300, 300), (300, 300)).kernels
+    (kernel,) = ndl.diagnose("add", (600, 600), (600, 600)).kernels
     assert kernel.threads == THREADS
     assert kernel.parallel == ParallelLoops(("for i in prange(out.size)",))
     assert kernel.lanes >= 4
@@ -103,7 +103,7 @@ def test_what_numpy_does_is_no_kernel():
 def test_a_kernel_of_the_device_with_its_storage_and_numbers():
     diagnosis = ndl.diagnose(cpu().scalar_mul, (100,), 2.0, (100,))
     assert diagnosis.name == "ewise_mul"  # the same kernel's other name
-    assert [kernel.name for kernel in diagnosis.kernels] == ["zip_with_number(multiply)"]
+    assert [kernel.name for kernel in diagnosis.kernels] == ["zip_number_last(multiply)"]
 
 
 def test_arrays_that_a_function_brings_along_stay_on_their_device():

@@ -130,7 +130,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_cache_is_mended(filled, tmp_path, damage):
     shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
-    (index,) = tmp_path.rglob("*zip_with_number*.nbi")
+    (index,) = tmp_path.rglob("*zip_number_last*.nbi")
     (code,) = tmp_path.rglob("*zip_aligned*.nbc")
     damaged = {path: damage(path.read_bytes()) for path in (index, code)}
     for path, data in damaged.items():

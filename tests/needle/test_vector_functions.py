@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from needle.backend_ndarray import SCALAR_FUNCTIONS
-from needle.backend_ndarray.ndarray_backend_numba_cpu import map_aligned, zip_aligned, zip_with_number
+from needle.backend_ndarray.ndarray_backend_numba_cpu import map_aligned, zip_aligned, zip_number_last
 from needle.backend_ndarray.numba_kernels import Kernel
 from needle.backend_ndarray.vector_functions import VECTOR_FORMS
 
@@ -53,7 +53,7 @@ def _quiet():
 
 @cache
 def kernel(template, row):
-    return Kernel(template, {map_aligned: "aa", zip_aligned: "aaa", zip_with_number: "axa"}[template], row)
+    return Kernel(template, {map_aligned: "aa", zip_aligned: "aaa", zip_number_last: "axa"}[template], row)
 
 
 def compiled(name, x):
@@ -140,7 +140,7 @@ def test_powers_are_those_of_ieee_arithmetic(dtype, exponent):
     exact = np.power(x.astype(WIDER[dtype]), np.full(x.size, exponent, WIDER[dtype]))
     expected = exact.astype(dtype)
     with_number, with_array = np.empty_like(x), np.empty_like(x)
-    kernel(zip_with_number, row)[x.dtype](x, float(exponent), with_number)
+    kernel(zip_number_last, row)[x.dtype](x, float(exponent), with_number)
     kernel(zip_aligned, row)[x.dtype](x, np.full_like(x, exponent), with_array)
     for got in (with_number, with_array):
         finite = np.isfinite(expected) & np.isfinite(got)
@@ -183,7 +183,7 @@ def test_every_lane_of_a_vector_is_used(name, dtype):
 
 @dtypes
 def test_a_power_is_chosen_before_the_loop(dtype):
-    code = instructions(zip_with_number, SCALAR_FUNCTIONS["power"], dtype)
+    code = instructions(zip_number_last, SCALAR_FUNCTIONS["power"], dtype)
     assert stores_vectors(code, dtype)
     assert re.search(r"call[^\n]*<\d+ x (float|double)> @llvm.sqrt", code)
 
