@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .device import BackendDevice, default_device
+from .scalar_functions import SCALAR_FUNCTIONS
 from .shapes import (
     Axes,
     Shape,
@@ -585,6 +586,8 @@ def _zip(name: str, a: Any, b: Any) -> NDArray:
     if a.dtype is not b.dtype or a.dtype.kind != "f":
         dtype = result_dtype(name, a, b)
         a, b = a._cast(dtype), b._cast(dtype)
+        if name == "power" and dtype.kind == "i":
+            _check_exponents(b.numpy())
     mod = a.device.mod
     if a._compact and b._compact and a.shape == b.shape:
         out = mod.Array(a._handle.size, a.dtype)
@@ -611,6 +614,8 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
             return NotImplemented
     if array.dtype.kind != "f":
         array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
+        if array.dtype.kind != "f" and (answer := _beyond(name, array, other, array is a)) is not None:
+            return answer
     if not array._compact:
         array = array.compact()
     mod = array.device.mod
@@ -620,6 +625,37 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
     else:
         mod.ZIPS[name](other, array._handle, out)
     return _result(out, array.shape, array.strides, array.device)
+
+
+def _beyond(name: str, array: NDArray, number: float, number_last: bool) -> NDArray | None:
+    """What comes of whole numbers and one that their type does not hold; None if it does hold it."""
+    if name == "power":
+        _check_exponents(number if number_last else array.numpy())
+    lowest, highest = _range(array.dtype)
+    if lowest <= number <= highest:
+        return None
+    row = SCALAR_FUNCTIONS[name]
+    if row.is_comparison:  # it comes out alike for all numbers of that type
+        answer = row.python(0, number) if number_last else row.python(number, 0)
+        return array.device.full(array.shape, answer, array.dtype)
+    raise OverflowError(
+        f"{name}: {number} does not fit into {array.dtype}, which holds {lowest} to {highest}; "
+        "use .astype('int64') or .astype('float64') first"
+    )
+
+
+def _check_exponents(exponents: Any) -> None:
+    if np.min(exponents, initial=0) < 0:
+        raise ValueError(
+            "power: a whole number to a negative power is a fraction, which its data type does not hold; "
+            "use .astype('float32') first"
+        )
+
+
+@lru_cache(maxsize=16)
+def _range(dtype: np.dtype) -> tuple[int, int]:
+    """The smallest and the largest number that a data type of whole numbers holds."""
+    return (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def _fold(name: str, row: str, a: NDArray, axis: Axes, keepdims: bool) -> NDArray:

@@ -162,8 +162,34 @@ def test_a_number_as_either_operand(name):
 @pytest.mark.parametrize(("dtype", "number"), [("uint8", 300), ("uint8", -1), ("int32", 2**31)])
 def test_a_number_that_an_integer_type_cannot_hold(use, dtype, number):
     for device in (nd.cpu(), nd.cpu_numpy()):
-        with pytest.raises(OverflowError, match=f"{number} out of bounds|too large"):
+        with pytest.raises(OverflowError, match=f"{number} does not fit into {dtype}.*astype"):
             use(nd.array([1, 2], dtype, device), number)
+
+
+@pytest.mark.parametrize("device", [nd.cpu(), nd.cpu_numpy()], ids=str)
+class TestWholeNumbers:
+    """What whole numbers cannot hold is either answered or refused, on every device alike."""
+
+    @pytest.mark.parametrize("number", [-1, 300])
+    @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+    def test_comparison_with_a_number_beyond_the_type(self, device, name, number):
+        values = np.array([0, 7, 255], "uint8")
+        array = nd.array(values, "uint8", device)
+        compare = getattr(operator, name)
+        np.testing.assert_array_equal(elementwise(name, array, number).numpy(), compare(values, number))
+        np.testing.assert_array_equal(elementwise(name, number, array).numpy(), compare(number, values))
+
+    def test_a_negative_power(self, device):
+        array = nd.array([2, 3], "int32", device)
+        for power in (
+            lambda: array**-1,
+            lambda: 2 ** nd.array([1, -1], "int32", device),
+            lambda: array**-array,
+        ):
+            with pytest.raises(ValueError, match=r"power: .* fraction.*astype\('float32'\)"):
+                power()
+        np.testing.assert_array_equal((array**2).numpy(), [4, 9])
+        np.testing.assert_array_equal(((-2) ** array).numpy(), [4, -8])
 
 
 # Threads
@@ -194,7 +220,7 @@ def test_threads_change_no_bit(long_rows, request):
     alone = results()
     threads = request.getfixturevalue("threads")
     together = results()
-    assert threads.count >= len(alone)
+    assert threads.count > len(alone) / 2  # a single row is not divided
     for expected, found in zip(alone, together, strict=True):
         np.testing.assert_array_equal(found, expected)
 
