@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import sys
@@ -27,6 +28,10 @@ def main(names: list[str]) -> str | None:
         f"needle on {ndl.default_device()}; threads for each: {THREADS}; medians of {ROUNDS} rounds; "
         "2.0x: twice as long"
     )
+    # What is imported is no garbage. To look at all of torch's objects again and again would take longer than
+    # what is timed, and only because torch is here to be compared with.
+    gc.collect()
+    gc.freeze()
     for name in names or GROUPS:
         group = GROUPS[name]
         if reason := getattr(group, "why_not", str)():

@@ -23,7 +23,7 @@ from numba import prange
 
 from . import ndarray_backend_numpy as numpy_backend
 from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
-from .numba_kernels import PARALLEL_SIZE, Kernel
+from .numba_kernels import PARALLEL_SIZE, THREADS, Kernel
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 from .shapes import compact_strides, merged_axes
 
@@ -143,9 +143,9 @@ def zip_strided(a, b, out, axes, a_start, b_start):
 # Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
 # folded in blocks, and only the blocks' results, in double precision, into the total.
 
-RUN = 1024  # numbers in a block along a row
+RUN = 2048  # numbers in a block along a row
 ROWS = 64  # rows in a block of columns
-BAND = 1024  # columns that are folded side by side
+BAND = 4096  # columns that are folded side by side, at most
 
 
 def fold_run(a, start, step, n):
@@ -206,14 +206,14 @@ def fold_band(a, start, folded, z):
         z[j] = totals[j]
 
 
-def fold_columns(a, out, kept, folded, a_start):
+def fold_columns(a, out, kept, folded, a_start, width):
     """One band of `out` after another: for axes whose kept numbers lie next to each other."""
     last = len(kept) - 1
     n = kept[last, 0]
-    bands = (n + BAND - 1) // BAND
+    bands = (n + width - 1) // width
     for band_ in prange(out.size // n * bands):
-        line, left = np.int64(band_) // bands, np.int64(band_) % bands * BAND
-        z = out[line * n + left : line * n + min(left + BAND, n)]
+        line, left = np.int64(band_) // bands, np.int64(band_) % bands * width
+        z = out[line * n + left : line * n + min(left + width, n)]
         fold_band(a, a_start + left + position(line, kept, last, 1), folded, z)
 
 
@@ -405,14 +405,14 @@ def reduce(row: ScalarFunction) -> Callable:
     neighbours in `a` are folded.
     """
     by_rows = Kernel(fold_rows, "aappi", row, reorder=True)
-    by_columns = Kernel(fold_columns, "aappi", row, reorder=True)
+    by_columns = Kernel(fold_columns, "aappii", row, reorder=True)
     by_parts = Kernel(fold_long, "aawii", row, reorder=True)
     # The compiler folds a row of sums in lanes; of maxima it does not, but columns of them it does.
     in_lanes = row.name in ("add", "multiply")
 
     def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
         *shapes_and_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
-        kept, folded, columns, together = _fold_plan(*shapes_and_strides)
+        kept, folded, band, together = _fold_plan(*shapes_and_strides)
         if together and k >= 256:
             lanes = math.gcd(k, 256)
             if not in_lanes and lanes >= 32 and k >= 8 * lanes:
@@ -424,9 +424,9 @@ def reduce(row: ScalarFunction) -> Callable:
                 parts = Array(k // LONG * out.size, np.float64 if out.dtype.kind == "f" else out.dtype)
                 by_parts.run(k * out.size, out.dtype, a.buffer, out.buffer, parts.buffer, offset, k)
                 return
-        if columns:
-            size = k * out.size if out.size > BAND else 0  # one band is nothing to share among threads
-            by_columns.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+        if band:
+            size = k * out.size if out.size > band else 0  # one band is nothing to share among threads
+            by_columns.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset, band)
         else:
             size = k * out.size if out.size > 1 else 0
             by_rows.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
@@ -520,15 +520,17 @@ def _is_far(strides: Shape) -> bool:
 
 @lru_cache(maxsize=4096)
 def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape) -> tuple:
-    """The axes to keep and to fold; whether to go by columns; whether each row's numbers are neighbours."""
+    """The axes to keep and to fold; how many columns to fold side by side, 0 for going by rows; whether each
+    row's numbers are neighbours, and rows follow each other."""
     kept_lines = _lines(kept, kept_strides)
     # In whichever order numbers are folded: the one in which they lie in memory.
     folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
     folded_lines = _lines(*_zip(*folded_axes, strict=True)) if folded else _lines((), ())
     (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
-    columns = width >= 8 and step == 1
+    share = max(-(-int(width) // THREADS), 256)  # a part of the columns for each thread
+    band = min(share, BAND) if width >= 8 and step == 1 else 0
     together = len(kept_lines) == len(folded_lines) == 1 and folded_step == 1 and (width == 1 or step == n)
-    return kept_lines, folded_lines, bool(columns), bool(together)
+    return kept_lines, folded_lines, band, bool(together)
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,9 @@ from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 #: which one thread alone adds fifty thousand numbers.
 PARALLEL_SIZE = 1 << 18
 
+#: How many threads there are.
+THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
 # Threads that wait for work should sleep. OpenMP has them try again and again, and where the processors have
 # other things to do as well, a loop of microseconds then takes milliseconds. Read when the threads are made.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -176,7 +179,7 @@ _kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary
 _watching = threading.Lock()
 _compiling = threading.RLock()
 _threads = threading.Lock()
-_threads_work = numba.config.NUMBA_NUM_THREADS > 1  # type: ignore[attr-defined]
+_threads_work = THREADS > 1
 
 
 def _alone() -> None:
