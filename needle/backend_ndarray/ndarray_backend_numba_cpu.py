@@ -2,7 +2,8 @@
 
 First come the loops, as templates: map and zip over numbers that lie side by side, the same with strides,
 reductions, copies, matrix products. Then the builders, which turn a row of the table of scalar functions into
-a kernel. ``ndarray_backend_numpy.py`` says what a backend has to offer.
+a kernel, and last the plans: what follows from shapes and strides alone and is worked out once.
+``ndarray_backend_numpy.py`` says what a backend has to offer.
 
 A template is compiled by a `Kernel`, which says what `f`, `dtype` and `wide` are. `prange` is `range` in the
 version for one thread. In the other version threads share its iterations: so no two of them may write to the
@@ -72,8 +73,8 @@ def zip_number_first(number, b, out):
 
 
 def position(index, axes, stop, operand):
-    """Where element number `index` of the first axes lies: its index along each of them, times the step."""
-    place = 0
+    """Where element number `index` of the first `stop` axes lies: its index along each, times the step."""
+    place = 0  # of no axes, element number 0 is the only one
     for axis in range(stop - 1, 0, -1):
         length = axes[axis, 0]
         place += index % length * axes[axis, operand]
@@ -407,7 +408,9 @@ def reduce(row: ScalarFunction) -> Callable:
     by_rows = Kernel(fold_rows, "aappi", row, reorder=True)
     by_columns = Kernel(fold_columns, "aappii", row, reorder=True)
     by_parts = Kernel(fold_long, "aawii", row, reorder=True)
-    # The compiler folds a row of sums in lanes; of maxima it does not, but columns of them it does.
+    # A vector instruction works on several numbers at once, each in its lane. The compiler folds a row in
+    # lanes for a sum, but not for a maximum. So a long row is taken as a table there, with a column per
+    # lane: its columns are folded side by side, and then what they became.
     in_lanes = row.name in ("add", "multiply")
 
     def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
@@ -514,7 +517,7 @@ def _walk(shape: Shape, *strides: Shape) -> tuple[np.ndarray, bool]:
 
 
 def _is_far(strides: Shape) -> bool:
-    """Whether each number of a row is on another memory line than the one before."""
+    """Whether each number of a row is on another memory line (64 bytes) than the one before."""
     return abs(strides[-1]) >= 16
 
 

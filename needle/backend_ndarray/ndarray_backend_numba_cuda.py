@@ -4,7 +4,8 @@ A kernel is a function that thousands of threads run at once, each for numbers o
 started in blocks, and the blocks form a grid: thread ``threadIdx`` of block ``blockIdx`` finds out from these
 two what its share is. There may be more threads than numbers, for all blocks have one size: so each kernel
 has guards, by which a thread without a share does nothing. The threads of a block have a small, fast memory
-in common (`cuda.shared`), and wait for each other at `cuda.syncthreads()`.
+in common (`cuda.shared`), and wait for each other at `cuda.syncthreads()`. They run in warps of 32, whose
+threads take each step together and can look at each other's variables.
 
 First come memory and launches, then map and zip, copies, reductions and matrix products, each with its
 kernels and the function that launches them, and last the plans: what follows from shapes and strides alone

@@ -102,7 +102,8 @@ def vector_functions(
         r_high, r_low = x - n * ln2_high, n * ln2_low
         r = r_high - r_low
         e_to_the_r = one + (r_high + (r * r * polynomial(r, exp_coefficients) - r_low))
-        # In two steps, for 2**n may be too large or too small for a number where e**x is not.
+        # In two steps, for 2**n may be too large or too small for a number where e**x is not: the bits hold
+        # n + 2 * bias, and each of two nearly equal parts of that is an exponent plus a bias.
         bits = shifted.view(integer)
         some = bits >> one_bit
         return e_to_the_r * two_to_the(some) * two_to_the(bits - some)
