@@ -15,6 +15,11 @@ from typing import Any
 
 import numpy as np
 
+# Threads that wait for work should sleep. OpenMP has them try again and again, and where the processors have
+# other things to do as well, a loop of microseconds then takes milliseconds. This is read when the first
+# threads are made, be it for a loop of the user's own, hence it is said here and not beside the kernels.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 class DeviceUnavailable(RuntimeError, AttributeError):
     """A device that cannot work on this machine was used.

@@ -37,10 +37,6 @@ PARALLEL_SIZE = 1 << 18
 #: How many threads there are.
 THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
-# Threads that wait for work should sleep. OpenMP has them try again and again, and where the processors have
-# other things to do as well, a loop of microseconds then takes milliseconds. Read when the threads are made.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 # What a letter in a kernel's list of arguments stands for.
 _ARGUMENTS: dict[str, Callable] = {
     "a": lambda dtype: types.Array(dtype, 1, "C"),  # flat storage
@@ -111,6 +107,8 @@ class Kernel(dict):
         name = self.row.name if self.row else ""
         parts = (self.template.__name__, name, dtype.name, "threads" if self.is_parallel else "")
         function.__name__ = function.__qualname__ = "_".join(filter(None, parts))
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # a debugger steps through the loop
+            return function
         dispatcher = njit(**_options(self.reorder), parallel=self.is_parallel)(function)
         if on_disk and self._is_in_the_sources():
             with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process

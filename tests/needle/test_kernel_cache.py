@@ -316,3 +316,17 @@ def test_needle_comes_without_numba():
         print("numba" in sys.modules)
     """
     assert run(code)[0] == "False True\n"
+
+
+def test_kernels_run_where_compiling_is_switched_off():
+    program = (
+        "import needle as ndl; x = ndl.Tensor([1.0, 2.0]); (x * x).sum().backward(); print(x.grad, x + x)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+    )
+    assert result.stdout == "needle.Tensor([2. 4.]) needle.Tensor([2. 4.])\n", result.stderr
