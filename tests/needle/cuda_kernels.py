@@ -2,14 +2,20 @@
 
 Operations on arrays run as usual, but a launch only compiles, and results are whatever the memory held.
 Prints a line of JSON for each kernel: its name, the types of its arguments, its assembly code (PTX). Needs
-the CUDA toolkit's compiler; where that is missing, the last line says so and the exit status is 3.
+numba-cuda and the CUDA toolkit's compiler; where one is missing, the last line says so and the exit status
+is 3.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
+
+if find_spec("numba_cuda") is None:  # Numba's own, older CUDA is not what the device uses
+    print("The package numba-cuda is missing.")
+    sys.exit(3)
 
 import numba
 import numpy as np
