@@ -183,8 +183,8 @@ def diagnose(function: str | Callable, *shapes: Any, dtype: Any = "float32") -> 
     ----------
     function : str or callable
         One of: the name of an operator or a scalar function (``"exp"``); a function of Tensors; a kernel of
-        the device (``ndl.cpu().ewise_add``), whose arguments are flat storage; a function of NumPy
-        arrays compiled by ``numba.njit``.
+        the device (``ndl.cpu().ewise_add``), whose arguments are flat storage, the last one for the
+        output; a function of NumPy arrays compiled by ``numba.njit``.
     *shapes : tuple of int, or number
         A shape stands for an array of that shape with numbers between 0.5 and 1.5, the same in each run. A
         number is passed on as it is.
@@ -212,6 +212,11 @@ def diagnose(function: str | Callable, *shapes: Any, dtype: Any = "float32") -> 
         raise ValueError(
             "diagnose: reads what Numba compiled for the processor; a graphics card's kernel can be timed, "
             "between two calls of numba.cuda.synchronize()"
+        )
+    if isinstance(function, np.ufunc) or hasattr(function, "ufunc"):
+        raise TypeError(
+            "diagnose: cannot read a NumPy ufunc; give the name of an operator, such as 'exp', or a function "
+            "under numba.njit"
         )
     if BACKEND != "nd":
         raise ValueError(f"diagnose: NEEDLE_BACKEND={BACKEND} computes with NumPy alone; nothing is compiled")
@@ -341,6 +346,9 @@ def _diagnose_compiled(function: Any, values: list, arguments: str) -> Diagnosis
     import numba
 
     _warm_up()
+    # Compiled code does not look where it writes. An array too short for it would bring the process down.
+    careful = function.targetoptions | {"parallel": False, "boundscheck": True}
+    numba.jit(**careful)(function.py_func)(*copy.deepcopy(values))
     fresh = numba.jit(**function.targetoptions)(function.py_func)
     signature = tuple(map(numba.typeof, values))
     start = time.perf_counter()

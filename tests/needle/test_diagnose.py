@@ -338,3 +338,19 @@ done:
 }
 """
     assert number_loops(code) == [Loop(1, "float64", frozenset({"log1p"}))]
+
+
+def test_a_function_that_writes_beyond_its_array_gets_an_error_before_it_can():
+    @numba.njit(parallel=True)
+    def copied(a, out):
+        for i in numba.prange(a.size):
+            out[i] = a[i]
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        ndl.diagnose(copied, (1_000_000,), (10,))
+
+
+def test_a_ufunc_gets_an_error_with_the_way_out():
+    for function in (np.exp, numba.vectorize(lambda x: x + 1)):
+        with pytest.raises(TypeError, match=r"ufunc.*'exp'.*numba\.njit"):
+            ndl.diagnose(function, (10,))
