@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
@@ -20,8 +19,7 @@ LAUNCHES = 20
 
 def why_not() -> str:
     """Say why there is nothing to measure; nothing if there is."""
-    simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
-    reason = "Numba's simulator is no card." if simulated else ndl.cuda().why()
+    reason = ndl.cuda().why() or ("Numba's simulator is no card." if ndl.cuda().SIMULATED else "")
     return reason and f"no GPU: {reason}"
 
 
