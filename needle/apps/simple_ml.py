@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import struct
-import zlib
-
 import numpy as np
 
 import needle as ndl
+from needle.data.idx import read_mnist
 
 
 def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, np.ndarray]:
@@ -32,35 +29,9 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
     ValueError
         If a file is not in MNIST's format, is cut off, or the two do not belong together.
     """
-    pixels, (count, *size) = _read_idx(image_filename, ndim=3)
-    labels, (label_count,) = _read_idx(label_filename, ndim=1)
-    if count != label_count:
-        raise ValueError(
-            f"parse_mnist: {count} images in {image_filename}, but {label_count} labels in {label_filename}"
-        )
-    return pixels.reshape(count, size[0] * size[1]).astype(np.float32) / 255, labels
-
-
-def _read_idx(filename: str, ndim: int) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The bytes and the sizes of a gzipped IDX file of unsigned bytes with `ndim` axes."""
-    magic = 0x0800 + ndim
-    try:
-        with gzip.open(filename, "rb") as file:
-            header = file.read(4 + 4 * ndim)
-            if len(header) < 4 + 4 * ndim or struct.unpack(">I", header[:4])[0] != magic:
-                raise ValueError(
-                    f"parse_mnist: {filename} is not an MNIST file: it should begin with {magic:#010x}"
-                )
-            sizes = struct.unpack(f">{ndim}I", header[4:])
-            needed = int(np.prod(sizes, dtype=object))
-            content = file.read(min(needed + 1, 1 << 31))
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"parse_mnist: {filename} is damaged ({error}); download it again") from None
-    if len(content) != needed:
-        raise ValueError(
-            f"parse_mnist: {filename} should hold {needed} bytes after its header; download it again"
-        )
-    return np.frombuffer(content, dtype=np.uint8), sizes
+    images, labels = read_mnist(image_filename, label_filename)
+    examples, height, width = images.shape
+    return images.reshape(examples, height * width).astype(np.float32) / 255, labels
 
 
 def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:

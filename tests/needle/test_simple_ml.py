@@ -114,7 +114,7 @@ def test_damaged_files_are_named(damage, words, files):
     names = files(images=damage(gzip.compress(idx(IMAGES))))
     with pytest.raises(ValueError, match=words) as caught:
         parse_mnist(*names)
-    assert "parse_mnist" in str(caught.value)
+    assert "read_mnist" in str(caught.value)
     assert names[0] in str(caught.value)
 
 
