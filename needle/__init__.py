@@ -24,10 +24,11 @@ from .gradcheck import gradcheck
 from .init import ones, ones_like, zeros, zeros_like
 from .ops import *
 from .ops import __all__ as _ops
+from .serialization import load, save
 
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
     "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "diagnose", "gradcheck",
-    "gradients", "init", "lazy", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "zeros", "zeros_like",
-    *_ops,
+    "gradients", "init", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
+    "zeros", "zeros_like", *_ops,
 ]  # fmt: skip

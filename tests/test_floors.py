@@ -31,6 +31,7 @@ FLOORS = {
     "needle.nn": 5,
     "needle.optim": 5,
     "needle.data": 5,
+    "needle.serialization": 5,
     "needle.apps": 6,
     "needle.lecture": 6,
     "needle": 6,  # needle/__init__.py: the public names
@@ -47,9 +48,13 @@ HEAVY_OR_OPTIONAL = {
     "matplotlib",
     "numba",
     "playwright",
+    "pooch",
     "pygraphviz",
+    "safetensors",
+    "sklearn",
     "streamlit",
     "torch",
+    "tqdm",
 }
 BACKENDS = "needle.backend_ndarray.ndarray_backend_"
 

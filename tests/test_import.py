@@ -15,3 +15,4 @@ def test_import_brings_nothing_costly(module: str) -> None:
     imported = {name.partition(".")[0] for name in run.stdout.split()}
     assert {"needle", "numpy"} <= imported
     assert not imported & {"numba", "streamlit", "matplotlib", "graphviz", "IPython", "torch"}
+    assert not imported & {"pooch", "requests", "safetensors", "scipy", "sklearn", "tqdm"}
