@@ -1,20 +1,27 @@
-"""Stochastic gradient descent against its formulas, and against torch where the formulas agree."""
+"""Optimisers against their formulas and against torch where the formulas agree; groups, clipping, schedules,
+and states saved and restored."""
 
 from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import needle as ndl
+from needle import autograd, optim
 from needle.autograd import Tensor
 from needle.nn import Parameter
 
 VARIANTS = [(0.0, 0.0), (0.9, 0.0), (0.0, 0.1), (0.9, 0.1), (0.5, 0.01)]
 
 
-def parameters():
+def parameters(dtype="float64"):
     rng = np.random.default_rng(0)
-    return [Parameter(rng.normal(size=shape), dtype="float64") for shape in [(3, 2), (1, 2), ()]]
+    return [Parameter(rng.normal(size=shape), dtype=dtype) for shape in [(3, 2), (1, 2), ()]]
 
 
 def loss_of(params, module=ndl):
@@ -29,31 +36,132 @@ def gradient_by_hand(values):
     return [by_sum, by_sum.sum(axis=0, keepdims=True) + 3 * b**2, t.sum() + 2 * s]
 
 
+def train(params, optimizer, steps, schedule=None):
+    for _ in range(steps):
+        loss_of(params).backward(create_graph=False)
+        optimizer.step()
+        if schedule is not None:
+            schedule.step()
+
+
+def values(params):
+    return [p.numpy() for p in params]
+
+
+# Every optimiser with each of its options at work.
+ALL = {
+    "SGD": lambda params: optim.SGD(params, lr=0.05),
+    "momentum": lambda params: optim.SGD(params, lr=0.05, momentum=0.9, weight_decay=0.1),
+    "Nesterov": lambda params: optim.SGD(params, lr=0.05, momentum=0.9, nesterov=True),
+    "Adam": lambda params: optim.Adam(params, lr=0.05, weight_decay=0.1),
+    "AdamW": lambda params: optim.AdamW(params, lr=0.05, weight_decay=0.1),
+    "RMSProp": lambda params: optim.RMSProp(params, lr=0.05, momentum=0.5, weight_decay=0.1),
+}
+each = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
+
+
+# Formulas
+
+
 @pytest.mark.parametrize(("momentum", "weight_decay"), VARIANTS)
 def test_sgd_follows_its_formula(momentum, weight_decay, mode):
     params = parameters()
-    optimizer = ndl.optim.SGD(params, lr=0.1, momentum=momentum, weight_decay=weight_decay)
-    values = [p.numpy() for p in params]
+    optimizer = optim.SGD(params, lr=0.1, momentum=momentum, weight_decay=weight_decay)
+    expected = values(params)
     velocity = [np.zeros(p.shape) for p in params]
     for step in range(10):
         optimizer.lr = 0.1 / (1 + step)  # may change while learning
         loss_of(params).backward(create_graph=False)
         optimizer.step()
-        for i, g in enumerate(gradient_by_hand(values)):
-            decayed = g + weight_decay * values[i]
+        for i, g in enumerate(gradient_by_hand(expected)):
+            decayed = g + weight_decay * expected[i]
             velocity[i] = momentum * velocity[i] + (1 - momentum) * decayed
-            values[i] = values[i] - 0.1 / (1 + step) * velocity[i]
-    for p, expected in zip(params, values, strict=True):
-        np.testing.assert_allclose(p.numpy(), expected, rtol=1e-12)
+            expected[i] = expected[i] - 0.1 / (1 + step) * velocity[i]
+    for p, array in zip(params, expected, strict=True):
+        np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_adam_follows_its_formula(weight_decay, mode):
+    """Algorithm 1 of Kingma and Ba (2015), with an L2 penalty's gradient."""
+    params = parameters()
+    optimizer = optim.Adam(params, lr=0.1, beta1=0.8, beta2=0.99, eps=0.01, weight_decay=weight_decay)
+    expected = values(params)
+    m, v = [0, 0, 0], [0, 0, 0]
+    for t in range(1, 11):
+        loss_of(params).backward(create_graph=False)
+        optimizer.step()
+        for i, g in enumerate(gradient_by_hand(expected)):
+            g = g + weight_decay * expected[i]
+            m[i] = 0.8 * m[i] + 0.2 * g
+            v[i] = 0.99 * v[i] + 0.01 * g**2
+            m_hat, v_hat = m[i] / (1 - 0.8**t), v[i] / (1 - 0.99**t)
+            expected[i] = expected[i] - 0.1 * m_hat / (np.sqrt(v_hat) + 0.01)
+    for p, array in zip(params, expected, strict=True):
+        np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
+
+
+def torch_pairs(torch):
+    ours, theirs = optim, torch.optim
+    yield "SGD", lambda ps: ours.SGD(ps, 0.05), lambda qs: theirs.SGD(qs, 0.05)
+    for decay in (0.0, 0.1):
+        wd = {"weight_decay": decay}
+        yield (
+            f"momentum {decay}",
+            lambda ps, wd=wd: ours.SGD(ps, 0.05, 0.9, dampening=0, **wd),
+            lambda qs, wd=wd: theirs.SGD(qs, 0.05, 0.9, **wd),
+        )
+        yield (
+            f"Nesterov {decay}",
+            lambda ps, wd=wd: ours.SGD(ps, 0.05, 0.9, dampening=0, nesterov=True, **wd),
+            lambda qs, wd=wd: theirs.SGD(qs, 0.05, 0.9, nesterov=True, **wd),
+        )
+        yield (  # the course's dampened velocity makes the steps (1 - momentum) times as long
+            f"dampened Nesterov {decay}",
+            lambda ps, wd=wd: ours.SGD(ps, 0.5, 0.9, nesterov=True, **wd),
+            lambda qs, wd=wd: theirs.SGD(qs, 0.5 * (1 - 0.9), 0.9, nesterov=True, **wd),
+        )
+        yield (
+            f"Adam {decay}",
+            lambda ps, wd=wd: ours.Adam(ps, 0.05, 0.8, 0.99, 1e-3, **wd),
+            lambda qs, wd=wd: theirs.Adam(qs, 0.05, (0.8, 0.99), 1e-3, **wd),
+        )
+        yield (
+            f"AdamW {decay}",
+            lambda ps, wd=wd: ours.AdamW(ps, 0.05, **wd),
+            lambda qs, wd=wd: theirs.AdamW(qs, 0.05, **wd),
+        )
+        for momentum in (0.0, 0.9):
+            yield (
+                f"RMSProp {decay} {momentum}",
+                lambda ps, wd=wd, m=momentum: ours.RMSProp(ps, 0.01, 0.9, momentum=m, **wd),
+                lambda qs, wd=wd, m=momentum: theirs.RMSprop(qs, 0.01, 0.9, momentum=m, **wd),
+            )
+
+
+def test_every_optimiser_against_torch():
+    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+    for name, make_ours, make_theirs in torch_pairs(torch):
+        params = parameters()
+        twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
+        ours, theirs = make_ours(params), make_theirs(twins)
+        for step in range(20):
+            loss_of(params).backward(create_graph=False)
+            ours.step()
+            theirs.zero_grad()
+            loss_of(twins, torch).backward()
+            theirs.step()
+            for p, q in zip(params, twins, strict=True):
+                np.testing.assert_allclose(p.numpy(), q.detach(), rtol=1e-11, err_msg=f"{name}, step {step}")
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_sgd_against_torch(momentum, weight_decay):
+def test_dampened_sgd_against_torch(momentum, weight_decay):
     torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
     params = parameters()
     theirs = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
-    ours = ndl.optim.SGD(params, lr=0.05, momentum=momentum, weight_decay=weight_decay)
+    ours = optim.SGD(params, lr=0.05, momentum=momentum, weight_decay=weight_decay)
     # torch's first velocity is the whole gradient, ours the dampened one: it begins at 0 as the formula says.
     other = torch.optim.SGD(theirs, lr=0.05, momentum=momentum, dampening=momentum, weight_decay=weight_decay)
     if momentum:
@@ -69,11 +177,14 @@ def test_sgd_against_torch(momentum, weight_decay):
         np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("momentum", "weight_decay"), VARIANTS)
+# What a step changes, and what it leaves
+
+
+@each
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_step_keeps_dtype_and_leaves(dtype, momentum, weight_decay, mode):
+def test_a_step_keeps_dtype_and_leaves(make, dtype, mode):
     p = Parameter([1.0, 2.0], dtype=dtype)
-    optimizer = ndl.optim.SGD([p], lr=0.1, momentum=momentum, weight_decay=weight_decay)
+    optimizer = make([p])
     for create_graph in (True, False):
         (p * p).backward(create_graph=create_graph)
         optimizer.step()
@@ -82,12 +193,50 @@ def test_a_step_keeps_dtype_and_leaves(dtype, momentum, weight_decay, mode):
         assert p.is_leaf()
         assert p.requires_grad
     # Nothing of the graph of the gradients is kept.
-    assert all(u.is_leaf() and not u.requires_grad for u in optimizer.u.values())
+    remembered = optimizer.state[p].values()
+    assert all(x.is_leaf() and not x.requires_grad and x.dtype == dtype for x in remembered)
+
+
+@each
+def test_a_gradient_of_another_dtype_does_not_widen_the_parameter(make, mode):
+    p = Parameter([1.0, 2.0], dtype="float32")
+    optimizer = make([p])
+    for _ in range(2):
+        p.grad = Tensor([3.0, 4.0], dtype="float64")
+        optimizer.step()
+    assert p.realize_cached_data().dtype == "float32"
+    assert {x.dtype for x in optimizer.state[p].values()} <= {np.dtype("float32")}
+
+
+@each
+def test_lazy_and_eager_steps_are_the_same(make):
+    results = []
+    for lazy_steps in ([False] * 4, [True] * 4, [False, True, True, False]):
+        params = parameters()
+        optimizer = make(params)
+        for lazy in lazy_steps:
+            with ndl.lazy(lazy):
+                train(params, optimizer, 1)
+        results.append(np.concatenate([a.ravel() for a in values(params)]))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-13)
+    np.testing.assert_allclose(results[2], results[0], rtol=1e-13)
+
+
+@each
+def test_the_number_of_tensors_is_flat(make, mode, no_gc):
+    params = parameters("float32")
+    optimizer = make(params)
+    counts = []
+    for _ in range(50):
+        train(params, optimizer, 1)
+        values(params)
+        counts.append(autograd.TENSOR_COUNTER)
+    assert counts == counts[:1] * 50
 
 
 def test_reset_grad_forgets_and_step_passes_over():
     p, q = Parameter([1.0]), Parameter([2.0])
-    optimizer = ndl.optim.SGD([p, q], lr=1.0, weight_decay=0.5)
+    optimizer = optim.SGD([p, q], lr=1.0, weight_decay=0.5)
     (p * 3).backward()
     optimizer.step()
     assert p.numpy() == 1 - (3 + 0.5)
@@ -98,9 +247,20 @@ def test_reset_grad_forgets_and_step_passes_over():
     assert p.numpy() == -2.5
 
 
+def test_a_late_parameter_begins_at_its_own_first_step():
+    early, late = Parameter([1.0], dtype="float64"), Parameter([1.0], dtype="float64")
+    optimizer = optim.Adam([early, late], lr=0.1)
+    for _ in range(5):
+        early.backward()
+        optimizer.step()
+    (late * 7).backward()
+    optimizer.step()
+    np.testing.assert_allclose(late.numpy(), 0.9, rtol=1e-8)  # the first step's length is lr
+
+
 def test_parameters_may_come_from_an_iterator():
     p, q = Parameter([1.0]), Parameter([2.0])
-    optimizer = ndl.optim.SGD(iter([p, q]), lr=1.0)
+    optimizer = optim.SGD(iter([p, q]), lr=1.0)
     assert optimizer.params == [p, q]
     for _ in range(2):
         (p * q).backward()
@@ -110,20 +270,322 @@ def test_parameters_may_come_from_an_iterator():
 
 def test_the_defaults_are_the_courses():
     p = Parameter([1.0])
-    optimizer = ndl.optim.SGD([p])
-    assert isinstance(optimizer, ndl.optim.Optimizer)
+    optimizer = optim.SGD([p])
+    assert isinstance(optimizer, optim.Optimizer)
     assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (0.01, 0.0, 0.0)
-    with pytest.raises(NotImplementedError):
-        ndl.optim.Optimizer([p]).step()
+    adam = optim.Adam([p])
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay) == (0.01, 0.9, 0.999, 1e-8, 0.0)
+    p.backward()
+    with pytest.raises(NotImplementedError, match="rule"):
+        optim.Optimizer([p]).step()
 
 
 def test_earlier_graphs_do_not_see_a_step(mode):
     p = Parameter([3.0])
     before = p * p
     (p * 1).backward()
-    ndl.optim.SGD([p], lr=1.0).step()
+    optim.SGD([p], lr=1.0).step()
     assert p.numpy() == 2
     before.backward()
     assert p.grad.numpy() == 6
     assert isinstance(before, Tensor)
     assert before.numpy() == 9
+
+
+# Groups
+
+
+def test_groups_have_options_of_their_own():
+    p, q = Parameter([1.0], dtype="float64"), Parameter([1.0], dtype="float64")
+    optimizer = optim.SGD([{"params": [p], "lr": 0.5}, {"params": q, "weight_decay": 1.0}], lr=0.1)
+    assert optimizer.params == [p, q]
+    (p + q).backward()
+    optimizer.step()
+    np.testing.assert_allclose(p.numpy(), 1 - 0.5, rtol=1e-15)
+    np.testing.assert_allclose(q.numpy(), 1 - 0.1 * (1 + 1), rtol=1e-15)
+    optimizer.lr = 0.2  # holds where no group says otherwise
+    optimizer.step()
+    np.testing.assert_allclose(p.numpy(), 0.0, atol=1e-15)
+    np.testing.assert_allclose(q.numpy(), 0.8 - 0.2 * (1 + 0.8), rtol=1e-14)
+
+
+MISTAKES = {
+    "a single Tensor": (lambda p: optim.SGD(p), TypeError, "single Parameter; put it into a list"),
+    "a single group": (lambda p: optim.SGD({"params": [p]}), TypeError, "single dict; put it into a list"),
+    "no Tensors": (lambda p: optim.SGD([1.0]), TypeError, r"got a float; use model.parameters\(\)"),
+    "nothing": (lambda p: optim.SGD([]), ValueError, "nothing to optimise"),
+    "integers": (lambda p: optim.SGD([Tensor([1], dtype="int64")]), TypeError, "floats, got one of int64"),
+    "twice": (lambda p: optim.SGD([p, p]), ValueError, "comes twice"),
+    "in two groups": (lambda p: optim.SGD([{"params": [p]}, {"params": p}]), ValueError, "comes twice"),
+    "mixed": (lambda p: optim.SGD([{"params": [p]}, p]), TypeError, "every group needs to be a dict"),
+    "unknown": (lambda p: optim.SGD([{"params": [p], "beta1": 0.5}]), ValueError, "'beta1'; it has lr, mom"),
+    "lr": (lambda p: optim.Adam([p], lr=-1), ValueError, "Adam: lr must be 0 or more, got -1"),
+    "NaN": (lambda p: optim.Adam([p], lr=math.nan), ValueError, "lr must be 0 or more, got nan"),
+    "beta": (lambda p: optim.Adam([p], beta2=1.0), ValueError, "beta2 must be from 0 to below 1, got 1.0"),
+    "momentum": (lambda p: optim.SGD([p], momentum=1.5), ValueError, "momentum must be from 0 to below 1"),
+    "max_norm": (lambda p: optim.SGD([p]).clip_grad_norm(0), ValueError, "max_norm must be above 0, got 0"),
+    "steps": (lambda p: optim.CosineLR(optim.SGD([p]), 0), ValueError, "steps must be 1 or more, got 0"),
+    "no lr": (lambda p: optim.StepLR(optim.Optimizer([p]), 1), TypeError, "has an lr"),
+    "another's": (
+        lambda p: optim.WarmUp(optim.SGD([p]), 2, then=optim.StepLR(optim.SGD([p]), 1)),
+        ValueError,
+        "another optimiser's",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mistake", "error", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_explained(mistake, error, words):
+    with pytest.raises(error, match=words):
+        mistake(Parameter([1.0]))
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    p = Parameter([1.0, 2.0])
+    p.grad = Tensor([1.0])
+    with pytest.raises(ValueError, match=r"shape \(2,\) has a grad of shape \(1,\)"):
+        optim.SGD([p]).step()
+    assert p.numpy().tolist() == [1, 2]
+
+
+# Clipping
+
+
+def test_gradients_are_clipped_together(mode):
+    p, q, r = Parameter([0.0, 0.0]), Parameter([[0.0]]), Parameter([0.0])
+    optimizer = optim.SGD([p, q, r])
+    p.grad, q.grad = Tensor([3.0, 0.0]), Tensor([[4.0]])
+    assert optimizer.clip_grad_norm(max_norm=10.0) == 5.0
+    assert (p.grad.numpy().tolist(), q.grad.numpy().tolist()) == ([3, 0], [[4]])
+    assert optimizer.clip_grad_norm() == 5.0
+    np.testing.assert_allclose(p.grad.numpy(), [0.15, 0], rtol=1e-6)
+    np.testing.assert_allclose(q.grad.numpy(), [[0.2]], rtol=1e-6)
+    assert r.grad is None
+    assert q.grad.is_leaf()
+
+
+def test_clipping_against_torch():
+    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+    params = parameters()
+    twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
+    loss_of(params).backward()
+    loss_of(twins, torch).backward()
+    norm = optim.Adam(params).clip_grad_norm(0.3)
+    np.testing.assert_allclose(norm, torch.nn.utils.clip_grad_norm_(twins, 0.3).item(), rtol=1e-14)
+    for p, q in zip(params, twins, strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad, rtol=1e-13)
+
+
+@pytest.mark.parametrize("odd", [math.inf, math.nan])
+def test_gradients_that_are_not_finite_are_not_clipped(odd):
+    p = Parameter([0.0, 0.0])
+    p.grad = Tensor([odd, 3.0])
+    assert not math.isfinite(optim.SGD([p]).clip_grad_norm())
+    np.testing.assert_array_equal(p.grad.numpy(), [odd, 3.0])
+
+
+# Schedules
+
+
+def rates(optimizer, schedule, steps):
+    found = [optimizer.lr]
+    for _ in range(steps):
+        schedule.step()
+        found.append(optimizer.lr)
+    return found
+
+
+def optimizer_with(lr):
+    return optim.SGD([Parameter([1.0])], lr=lr)
+
+
+def test_steps():
+    optimizer = optimizer_with(0.8)
+    found = rates(optimizer, optim.StepLR(optimizer, 2, gamma=0.5), 5)
+    np.testing.assert_allclose(found, [0.8, 0.8, 0.4, 0.4, 0.2, 0.2], rtol=1e-15)
+
+
+def test_half_a_cosine():
+    optimizer = optimizer_with(1.0)
+    found = rates(optimizer, optim.CosineLR(optimizer, 4, min_lr=0.2), 6)
+    expected = [1.0, 0.6 + 0.4 * math.sqrt(0.5), 0.6, 0.6 - 0.4 * math.sqrt(0.5), 0.2, 0.2, 0.2]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_warm_up():
+    optimizer = optimizer_with(0.4)
+    np.testing.assert_allclose(
+        rates(optimizer, optim.WarmUp(optimizer, 4), 5), [0.1, 0.2, 0.3, 0.4, 0.4, 0.4], rtol=1e-15
+    )
+    optimizer = optimizer_with(0.4)
+    schedule = optim.WarmUp(optimizer, 2, then=optim.StepLR(optimizer, 2, gamma=0.1))
+    np.testing.assert_allclose(
+        rates(optimizer, schedule, 6), [0.2, 0.4, 0.4, 0.4, 0.04, 0.04, 0.004], rtol=1e-14
+    )
+    optimizer = optimizer_with(0.4)  # one that begins with another rate than the base
+    schedule = optim.WarmUp(optimizer, 1, then=optim.WarmUp(optimizer, 2))
+    np.testing.assert_allclose(rates(optimizer, schedule, 3), [0.4, 0.2, 0.4, 0.4], rtol=1e-14)
+
+
+def test_schedules_against_torch():
+    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+    theirs = torch.optim.lr_scheduler
+    pairs = [
+        (lambda o: optim.StepLR(o, 3, 0.3), lambda o: theirs.StepLR(o, 3, 0.3)),
+        (lambda o: optim.CosineLR(o, 10, 0.01), lambda o: theirs.CosineAnnealingLR(o, 10, 0.01)),
+        (lambda o: optim.WarmUp(o, 5), lambda o: theirs.LinearLR(o, 0.2, total_iters=4)),
+    ]
+    for ours, other in pairs:
+        optimizer, twin = optimizer_with(0.7), torch.optim.SGD([torch.ones(1)], lr=0.7)
+        schedule = other(twin)
+        expected = [0.0] * 11
+        for i in range(11):
+            expected[i] = twin.param_groups[0]["lr"]
+            twin.step()
+            schedule.step()
+        np.testing.assert_allclose(rates(optimizer, ours(optimizer), 10), expected, rtol=1e-12)
+
+
+def test_a_groups_own_rate_is_scheduled_alike():
+    p, q = Parameter([1.0]), Parameter([1.0])
+    optimizer = optim.SGD([{"params": [p], "lr": 1.0}, {"params": [q]}], lr=0.1)
+    optim.StepLR(optimizer, 1, gamma=0.5).step()
+    assert (optimizer.groups[0]["lr"], optimizer.lr) == (0.5, 0.05)
+    assert "lr" not in optimizer.groups[1]
+
+
+# States
+
+
+def training(make):
+    """Parameters in two groups, their optimiser and schedule."""
+    params = parameters()
+    optimizer = make([{"params": params[:1], "lr": 0.02}, {"params": params[1:]}])
+    schedule = optim.WarmUp(optimizer, 3, then=optim.CosineLR(optimizer, 10))
+    return params, optimizer, schedule
+
+
+@each
+def test_a_restored_training_goes_on_bit_by_bit(make):
+    params, optimizer, schedule = training(make)
+    train(params, optimizer, 5, schedule)
+    saved = values(params), optimizer.state_dict(), schedule.state_dict()
+    train(params, optimizer, 5, schedule)
+
+    again, optimizer, schedule = training(make)
+    for p, value in zip(again, saved[0], strict=True):
+        p.data = Tensor(value, dtype="float64")
+    optimizer.load_state_dict(saved[1])
+    schedule.load_state_dict(saved[2])
+    train(again, optimizer, 5, schedule)
+    for p, q in zip(params, again, strict=True):
+        np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+@each
+def test_a_state_is_plain(make):
+    def leaves(value):
+        if isinstance(value, dict):
+            assert all(type(key) is str for key in value)
+            return itertools.chain.from_iterable(map(leaves, value.values()))
+        if isinstance(value, list):
+            return itertools.chain.from_iterable(map(leaves, value))
+        return [value]
+
+    params, optimizer, schedule = training(make)
+    train(params, optimizer, 2, schedule)
+    found = {type(x) for x in leaves([optimizer.state_dict(), schedule.state_dict()])}
+    assert found <= {str, int, float, bool, type(None), Tensor}
+
+
+def test_a_state_does_not_follow_later_steps():
+    params = parameters()
+    optimizer = optim.Adam(params)
+    train(params, optimizer, 1)
+    state = optimizer.state_dict()
+    before = state["state"][0]["m"].numpy()
+    train(params, optimizer, 1)
+    np.testing.assert_array_equal(state["state"][0]["m"].numpy(), before)
+    assert state["updates"] == [1, 1, 1]
+
+
+def test_a_restored_state_has_the_parameters_dtype():
+    params = parameters("float32")
+    optimizer = optim.Adam(params)
+    other = optim.Adam(twins := parameters("float64"))
+    train(twins, other, 1)
+    optimizer.load_state_dict(other.state_dict())
+    assert optimizer.state[params[0]]["m"].dtype == "float32"
+
+
+UNFIT = {
+    "nothing": (lambda state: {}, "groups, optimizer, options, state, updates missing"),
+    "another optimiser": (lambda state: state | {"optimizer": "SGD"}, "state of SGD does not fit Adam"),
+    "another grouping": (
+        lambda state: state | {"groups": [{"params": [0, 1, 2]}]},
+        r"groups of \[3\] parameters do not fit \[1, 2\]",
+    ),
+    "other options": (lambda state: state | {"options": {"lr": 0.1}}, "got the options lr, needed lr, beta1"),
+    "an odd option": (
+        lambda state: state | {"options": state["options"] | {"beta1": 2.0}},
+        "beta1 must be from 0 to below 1",
+    ),
+    "too few": (lambda state: state | {"state": state["state"][:2]}, "2 parameters' state, needed 3"),
+    "other shapes": (
+        lambda state: state | {"state": [{"m": ndl.ones(2), "v": ndl.ones(2)}, {}, {}]},
+        r"m of parameter 0 has shape \(2,\), needed \(3, 2\)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), UNFIT.values(), ids=UNFIT)
+def test_a_state_that_does_not_fit_changes_nothing(change, words):
+    params, optimizer, _ = training(ALL["Adam"])
+    train(params, optimizer, 1)
+    before = optimizer.state_dict()
+    with pytest.raises(ValueError, match=words):
+        optimizer.load_state_dict(change(optimizer.state_dict()))
+    after = optimizer.state_dict()
+    for part in ("options", "groups", "updates"):
+        assert after[part] == before[part]
+    np.testing.assert_array_equal(after["state"][0]["m"].numpy(), before["state"][0]["m"].numpy())
+
+
+def test_a_schedules_state_that_does_not_fit():
+    schedule = optim.StepLR(optimizer_with(0.1), 1)
+    for state in ({}, {"t": 1}, {"t": 1, "bases": [0.1, 0.2]}):
+        with pytest.raises(ValueError, match="needs t and 1 base"):
+            schedule.load_state_dict(state)
+
+
+# NumPy's own arrays
+
+UNDER_NUMPY = """
+import numpy as np
+import needle as ndl
+assert ndl.BACKEND == "np"
+rng = np.random.default_rng(0)
+for make in (ndl.optim.SGD, ndl.optim.Adam, ndl.optim.AdamW, ndl.optim.RMSProp):
+    params = [ndl.nn.Parameter(rng.normal(size=s).astype("float32")) for s in [(3, 2), (1, 2), ()]]
+    optimizer = make(params, lr=0.01)
+    for _ in range(3):
+        w, b, s = params
+        x = ndl.Tensor(np.ones((3, 2)))
+        loss = (ndl.tanh(w * x + b) * s).sum() + s * s
+        loss.backward()
+        assert loss.dtype == np.float64
+        optimizer.clip_grad_norm(0.5)
+        optimizer.step()
+    for p in params:
+        assert type(p.realize_cached_data()) is np.ndarray
+        assert p.realize_cached_data().dtype == np.float32
+    again = make(params, lr=0.01)
+    again.load_state_dict(optimizer.state_dict())
+print("ok")
+"""
+
+
+def test_float64_gradients_do_not_widen_numpys_float32(monkeypatch):
+    monkeypatch.setenv("NEEDLE_BACKEND", "np")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", UNDER_NUMPY], capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
