@@ -480,6 +480,35 @@ class Tensor(Value):
     def __neg__(self):
         return ops.negate(self)
 
+    def __getitem__(self, index) -> Tensor:
+        """A part, with NumPy's meaning of `index`; see `needle.ops.getitem`."""
+        return ops.getitem(self, index)
+
+    def __len__(self) -> int:
+        """The length of the first axis."""
+        if not self.shape:
+            raise TypeError("len: a Tensor of shape () has no axis")
+        return self.shape[0]
+
+    def __iter__(self):
+        """The parts along the first axis, one by one."""
+        if not self.shape:
+            raise TypeError("iteration: a Tensor of shape () has no axis; .numpy().item() is its number")
+        return iter(ops.split(self, 0))
+
+    def __contains__(self, number) -> bool:
+        """Whether an element is equal to `number`."""
+        return bool((self.numpy() == (number.numpy() if isinstance(number, Tensor) else number)).any())
+
+    def __bool__(self) -> bool:
+        """Of a Tensor with one element: whether it is not 0."""
+        if self.size != 1:
+            raise ValueError(
+                f"bool: the truth of a Tensor of shape {self.shape} is not defined; to ask whether there "
+                "is one: `is not None`; about its elements: .numpy().any() or .numpy().all()"
+            )
+        return bool(self.numpy().item())
+
     def matmul(self, other) -> Tensor:
         return self @ other
 

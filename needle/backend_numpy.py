@@ -5,14 +5,16 @@ With the environment variable ``NEEDLE_BACKEND=np`` needle uses this module in p
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .backend_ndarray.device import Device, DeviceUnavailable
-from .backend_ndarray.ndarray_backend_numpy import quiet
+from .backend_ndarray.ndarray_backend_numpy import add_at, quiet
 from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .backend_ndarray.shapes import broadcast_shape, result_dtype
+from .backend_ndarray.shapes import broadcast_shape, result_dtype, window_layout
 
 
 class CPUDevice(Device):
@@ -111,6 +113,32 @@ def astype(array: np.ndarray, dtype: Any) -> np.ndarray:
     return quiet.run(array.astype, dtype)
 
 
+def unstack(array: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    """Views of the parts of `array` along `axis`, which they do not have."""
+    first = np.moveaxis(array, axis, 0)
+    return tuple([first[i, ...] for i in range(len(first))])
+
+
+def concatenate(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Arrays one behind the other along `axis`."""
+    return np.concatenate(arrays, axis)
+
+
+def take(array: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    """Elements along `axis`: number ``index[0]``, then number ``index[1]`` and so on."""
+    return np.take(array, index, axis)
+
+
+def scatter_add(array: np.ndarray, index: np.ndarray, axis: int, length: int) -> np.ndarray:
+    """Zeros with `length` elements along `axis`, to which those of `array` are added; see `take`."""
+    dtype = array.dtype if array.dtype.kind == "f" else np.dtype("int64")
+    out = np.zeros((*array.shape[:axis], length, *array.shape[axis + 1 :]), dtype)
+    if array.size:
+        inner = math.prod(array.shape[axis + 1 :])
+        add_at(out.reshape(-1), array.astype(dtype, copy=False).reshape(-1), index, length, inner)
+    return out
+
+
 def device_of(array: np.ndarray) -> Device:
     """The device where an array lives."""
     return _CPU
@@ -121,3 +149,9 @@ def full(
 ) -> np.ndarray:
     """An array that holds `fill_value` everywhere."""
     return (device or _CPU).full(shape, fill_value, dtype)
+
+
+def windows(array: np.ndarray, size: tuple[int, ...], stride: int, dilation: int) -> np.ndarray:
+    """A view of all windows of images: see `shapes.window_layout`."""
+    shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
+    return np.lib.stride_tricks.as_strided(array, shape, strides)

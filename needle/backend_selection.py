@@ -19,6 +19,7 @@ if BACKEND == "nd":
         array_from_numpy,
         astype,
         broadcast_to,
+        concatenate,
         cpu,
         cpu_numpy,
         cuda,
@@ -27,7 +28,11 @@ if BACKEND == "nd":
         elementwise,
         full,
         permute,
+        scatter_add,
+        take,
         to_numpy,
+        unstack,
+        windows,
     )
 elif BACKEND == "np":
     import numpy as array_api  # type: ignore[no-redef]
@@ -39,6 +44,7 @@ elif BACKEND == "np":
         array_from_numpy,
         astype,
         broadcast_to,
+        concatenate,
         cpu,
         cpu_numpy,
         cuda,
@@ -47,7 +53,11 @@ elif BACKEND == "np":
         elementwise,
         full,
         permute,
+        scatter_add,
+        take,
         to_numpy,
+        unstack,
+        windows,
     )
 else:
     raise ValueError(f"NEEDLE_BACKEND={BACKEND}: there is no such array library; use nd (the default) or np")
@@ -61,6 +71,7 @@ __all__ = [
     "array_from_numpy",
     "astype",
     "broadcast_to",
+    "concatenate",
     "cpu",
     "cpu_numpy",
     "cuda",
@@ -69,5 +80,9 @@ __all__ = [
     "elementwise",
     "full",
     "permute",
+    "scatter_add",
+    "take",
     "to_numpy",
+    "unstack",
+    "windows",
 ]

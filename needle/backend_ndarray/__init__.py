@@ -20,8 +20,9 @@ from .device import (
     cuda,
     default_device,
 )
-from .ndarray import Axes, NDArray, Shape, elementwise
+from .ndarray import Axes, NDArray, Shape, concatenate, elementwise, scatter_add, take, unstack
 from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
+from .shapes import window_layout
 
 __all__ = [
     "SCALAR_FUNCTIONS",
@@ -35,6 +36,7 @@ __all__ = [
     "array_from_numpy",
     "astype",
     "broadcast_to",
+    "concatenate",
     "cpu",
     "cpu_numpy",
     "cuda",
@@ -49,9 +51,13 @@ __all__ = [
     "maximum",
     "permute",
     "reshape",
+    "scatter_add",
     "sum",
+    "take",
     "tanh",
     "to_numpy",
+    "unstack",
+    "windows",
 ]
 
 
@@ -138,3 +144,9 @@ def astype(array: NDArray, dtype: Any) -> NDArray:
 def device_of(array: NDArray) -> BackendDevice:
     """The device where an array lives."""
     return array.device
+
+
+def windows(array: NDArray, size: Shape, stride: int, dilation: int) -> NDArray:
+    """A view of all windows of images: see `shapes.window_layout`."""
+    shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
+    return array.as_strided(shape, strides)

@@ -28,6 +28,7 @@ from .shapes import (
     compact_strides,
     filled_shape,
     hashable_axes,
+    joined_shape,
     normal_axes,
     permuted_order,
     product_shape,
@@ -525,6 +526,11 @@ def _supported(dtype: Any) -> np.dtype:
     return found
 
 
+@lru_cache(maxsize=256)
+def _common_dtype(*dtypes: np.dtype) -> np.dtype:
+    return _supported(np.result_type(*dtypes))
+
+
 # Calls of a backend's kernels
 
 
@@ -696,6 +702,66 @@ def _matmul(a: Any, b: Any) -> NDArray:
     elif size:
         mod.matmul(a._handle, b._handle, out, *mnp, (batch, a_strides, a.offset, b_strides, b.offset))
     return _result(out, shape, strides, a.device)
+
+
+# Parts of arrays, and arrays put together
+
+
+def unstack(a: NDArray, axis: int) -> tuple[NDArray, ...]:
+    """Views of the parts of `a` along `axis`, which they do not have."""
+    (axis,) = normal_axes("unstack", (axis,), len(a.shape))
+    shape, strides = a.shape[:axis] + a.shape[axis + 1 :], a.strides[:axis] + a.strides[axis + 1 :]
+    step = a.strides[axis]
+    return tuple([a._view(shape, strides, a.offset + i * step) for i in range(a.shape[axis])])
+
+
+def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
+    """Arrays of one device, one behind the other along `axis`; their common data type is NumPy's."""
+    shape = joined_shape("concatenate", axis, *[a.shape for a in arrays])
+    first = arrays[0]
+    dtype = _common_dtype(*{a.dtype for a in arrays})
+    strides, mod = compact_strides(shape), first.device.mod
+    out = mod.Array(math.prod(shape), dtype)
+    offset = 0
+    for a in arrays:
+        if a.device is not first.device:
+            _check_device("concatenate", a, first)
+        if a.size:
+            mod.ewise_setitem(a._cast(dtype).compact()._handle, out, a.shape, strides, offset)
+        offset += a.shape[axis] * strides[axis]
+    return _result(out, shape, strides, first.device)
+
+
+def take(a: NDArray, index: np.ndarray, axis: int) -> NDArray:
+    """Elements of `a` along `axis`: number ``index[0]``, then number ``index[1]`` and so on.
+
+    Parameters
+    ----------
+    a : NDArray
+    index : numpy.ndarray of int64, with one axis
+        Numbers in ``0 .. a.shape[axis] - 1``, which is not checked here.
+    axis : int, not below 0
+    """
+    shape = (*a.shape[:axis], index.size, *a.shape[axis + 1 :])
+    out = a.device.mod.Array(math.prod(shape), a.dtype)
+    if out.size:
+        inner = math.prod(shape[axis + 1 :])
+        a.device.mod.gather(a.compact()._handle, out, index, a.shape[axis], inner)
+    return _result(out, shape, compact_strides(shape), a.device)
+
+
+def scatter_add(a: NDArray, index: np.ndarray, axis: int, length: int) -> NDArray:
+    """Zeros with `length` elements along `axis`, to which those of `a` are added: the transpose of `take`.
+
+    Of booleans and integers in int64, as `sum`.
+    """
+    a = a if a.dtype.kind == "f" else a._cast(np.dtype("int64"))
+    shape = (*a.shape[:axis], length, *a.shape[axis + 1 :])
+    out = a.device.full(shape, 0, a.dtype)
+    if a.size:
+        inner = math.prod(shape[axis + 1 :])
+        a.device.mod.scatter_add(a.compact()._handle, out._handle, index, length, inner)
+    return out
 
 
 # What those calls need to know besides data: all of it follows from shapes and strides, and is remembered.

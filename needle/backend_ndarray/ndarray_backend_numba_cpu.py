@@ -292,6 +292,31 @@ def copy_tiles(a, out, axes, a_start, out_start):
         copy_band(a, i, a_right, out, k, out_down, min(TILE, height - top), width)
 
 
+# Parts that an index names. Several of its numbers may be the same, so threads that add share the places to
+# add to, not the index.
+
+
+def gather_rows(a, out, index, n, inner):
+    """out[o, j, i] = a[o, index[j], i]"""
+    for row_ in prange(out.size // inner):
+        row = np.int64(row_)
+        start = (row // index.size * n + index[row % index.size]) * inner
+        x, z = a[start : start + inner], out[row * inner : row * inner + inner]
+        for i in range(inner):
+            z[i] = x[i]
+
+
+def add_rows(a, out, index, n, inner):
+    """out[o, index[j], i] += a[o, j, i]"""
+    for outer_ in prange(out.size // (n * inner)):
+        outer = np.int64(outer_)
+        for j in range(index.size):
+            from_, to = (outer * index.size + j) * inner, (outer * n + index[j]) * inner
+            x, z = a[from_ : from_ + inner], out[to : to + inner]
+            for i in range(inner):
+                z[i] += x[i]
+
+
 # Matrix products: a small one is done before BLAS has looked at its operands.
 
 
@@ -439,6 +464,8 @@ def reduce(row: ScalarFunction) -> Callable:
 
 _copy_rows = Kernel(copy_rows, "aapii")
 _copy_tiles = Kernel(copy_tiles, "aapii")
+_gather_rows = Kernel(gather_rows, "aanii")
+_add_rows = Kernel(add_rows, "aanii")
 _multiply = Kernel(multiply, "aaaiiiiiiiii")
 _multiply_tiled = Kernel(multiply_tiled, "aaaiiii", reorder=True)
 
@@ -460,6 +487,17 @@ def _copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, s
     axes, in_tiles, size = _copy_plan(shape, a_strides, strides)
     copy = _copy_tiles if in_tiles else _copy_rows
     copy.run(_shared(size, axes), out.dtype, a.buffer, out.buffer, axes, a_offset, offset)
+
+
+def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, j, i] = a[o, index[j], i]``; ``n = a.shape[1]``, `inner` is the length of the last axis."""
+    _gather_rows.run(out.size, out.dtype, a.buffer, out.buffer, index, n, inner)
+
+
+def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, index[j], i] += a[o, j, i]``; ``n = out.shape[1]``, `inner` is the length of the last axis."""
+    size = a.size if out.size > n * inner else 0  # of one table, nothing is shared
+    _add_rows.run(size, out.dtype, a.buffer, out.buffer, index, n, inner)
 
 
 SMALL = 4096  # multiplications

@@ -434,6 +434,41 @@ def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: S
     spread(fill_strided, size, out.buffer, _number(value, out.dtype), size, *plan, offset)
 
 
+# Parts that an index names. Where several of its numbers are the same, several threads add to one place: an
+# atomic addition is not interrupted by another one. In which order they come is left to chance, and with it
+# the last digit of a sum of floats.
+
+
+@kernel
+def gather_numbers(a, out, index, count, n, inner):
+    """out[o, j, i] = a[o, index[j], i]"""
+    for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        row = place // inner
+        start = (row // count * n + index[row % count]) * inner
+        out[place] = a[start + place % inner]
+
+
+@kernel
+def add_numbers(a, out, index, count, n, inner):
+    """out[o, index[j], i] += a[o, j, i]"""
+    for place in range(cuda.grid(1), a.size, cuda.gridsize(1)):
+        row = place // inner
+        start = (row // count * n + index[row % count]) * inner
+        cuda.atomic.add(out, start + place % inner, a[place])
+
+
+def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, j, i] = a[o, index[j], i]``; ``n = a.shape[1]``, `inner` is the length of the last axis."""
+    numbers = _from_host(index)
+    spread(gather_numbers, out.size, a.buffer, out.buffer, numbers.buffer, index.size, n, inner)
+
+
+def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, index[j], i] += a[o, j, i]``; ``n = out.shape[1]``, `inner` is the length of the last axis."""
+    numbers = _from_host(index)
+    spread(add_numbers, a.size, a.buffer, out.buffer, numbers.buffer, index.size, n, inner)
+
+
 # Reductions. The threads of a block form a table of `width` columns: a column of threads folds the numbers
 # that become one number of `out`. Each thread folds a few of them for itself; then the lower half of the
 # table is folded into the upper half, and so on, until a single row is left. What is too long for a block is

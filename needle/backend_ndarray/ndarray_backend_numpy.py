@@ -5,7 +5,7 @@ A backend is one module with
 - storage: `Array`, `from_numpy`, `to_numpy`, `fill`, `compact`, `ewise_setitem`, `scalar_setitem`;
 - builders: `map`, `zip` and `reduce` turn a row of the table of scalar functions into a kernel; `MAPS`,
   `ZIPS` and `REDUCES` hold the kernels by the names of their rows;
-- one more kernel, `matmul`.
+- three more kernels: `matmul`, and `gather` and `scatter_add`, which go by an index.
 
 Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
 are compact too, and a kernel is a loop over buffers. A `layout` says how to walk through operands that are
@@ -198,6 +198,31 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
     x = a.buffer.reshape(m // t, n // t, t, t)
     y = b.buffer.reshape(n // t, p // t, t, t)
     np.einsum("ikab,kjbc->ijac", x, y, out=out.buffer.reshape(m // t, p // t, t, t))
+
+
+def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, j, i] = a[o, index[j], i]``, where `a` has `n` elements along its second axis, and `inner`
+    along its third.
+
+    `index` is an array of int64 in the memory of the host, whose numbers lie in ``0 .. n - 1``.
+    """
+    # With "raise", the default, NumPy would make a copy first.
+    np.take(a.buffer.reshape(-1, n, inner), index, 1, out.buffer.reshape(-1, index.size, inner), "clip")
+
+
+def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+    """``out[o, index[j], i] += a[o, j, i]``, where `out` has `n` elements along its second axis.
+
+    The rest is as for `gather`. A place is added to as often as `index` names it.
+    """
+    add_at(out.buffer, a.buffer, index, n, inner)
+
+
+def add_at(out: np.ndarray, a: np.ndarray, index: np.ndarray, n: int, inner: int) -> None:
+    """`scatter_add` of NumPy's arrays, of one axis: with three it would take several times as long."""
+    outer = np.arange(out.size // (n * inner))
+    places = (outer[:, None] * n + index)[..., None] * inner + np.arange(inner)
+    np.add.at(out, places.reshape(-1), a)
 
 
 MAPS = {name: map(row) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}

@@ -44,6 +44,7 @@ _ARGUMENTS: dict[str, Callable] = {
     "x": lambda dtype: types.float64 if isinstance(dtype, types.Float) else types.int64,  # a Python number
     "p": lambda dtype: types.Array(types.int64, 2, "C", readonly=True),  # lengths and strides of axes
     "i": lambda dtype: types.intp,
+    "n": lambda dtype: types.Array(types.int64, 1, "C", readonly=True),  # an index: numbers of elements
 }
 
 
@@ -60,7 +61,8 @@ class Kernel(dict):
     template : callable
         The kernel as a Python function over flat arrays.
     arguments : str
-        One letter per argument: a (storage), w (storage of totals), x (number), p (axes), i (integer).
+        One letter per argument: a (storage), w (storage of totals), x (number), p (axes), i (integer),
+        n (index).
     row : ScalarFunction, optional
         What `f` stands for in the template.
     reorder : bool

@@ -126,6 +126,27 @@ def permuted_order(name: str, axes: tuple[int, ...], shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
+def joined_shape(name: str, axis: int, *shapes: Shape) -> Shape:
+    """The shape of arrays that are put one behind the other along `axis`.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they differ along another axis.
+    """
+    if not shapes:
+        raise ValueError(f"{name}: needs at least one array")
+    first = shapes[0]
+    (axis,) = normal_axes(name, (axis,), len(first))
+    if any((*shape[:axis], *shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]) for shape in shapes):
+        raise ValueError(
+            f"{name}: shapes {', '.join(map(str, dict.fromkeys(shapes)))} differ along another axis than "
+            f"{axis}, along which they are joined; reshape or slice some of them"
+        )
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+@lru_cache(maxsize=4096)
 def filled_shape(shape: Shape, new_shape: Shape) -> Shape:
     """`new_shape` with -1 replaced by the length that is left for it.
 
@@ -178,6 +199,41 @@ def product_shape(a: Shape, b: Shape) -> Shape:
         hint = hint or ("; did you mean a.transpose()?" if m == rows else "")
         raise ValueError(f"matmul: {a} @ {b}: inner sizes {n} and {rows} differ{hint}")
     return (*broadcast_shape("matmul", a[:-2], b[:-2]), m, p)
+
+
+@lru_cache(maxsize=4096)
+def window_counts(name: str, lengths: Shape, size: Shape, stride: int = 1, dilation: int = 1) -> Shape:
+    """How many windows of `size` fit along axes of the given lengths.
+
+    A window begins every `stride` elements, and sees every `dilation`-th from there on.
+
+    Raises
+    ------
+    ValueError
+        If not even one fits.
+    """
+    reach = tuple([dilation * (n - 1) + 1 for n in size])
+    if any(n < needed for n, needed in zip(lengths, reach, strict=True)):
+        raise ValueError(
+            f"{name}: a window of {' x '.join(map(str, reach))} does not fit into "
+            f"{' x '.join(map(str, lengths))}; use a smaller one, or padding"
+        )
+    return tuple([(n - needed) // stride + 1 for n, needed in zip(lengths, reach, strict=True)])
+
+
+def window_layout(
+    shape: Shape, strides: Shape, size: Shape, stride: int, dilation: int
+) -> tuple[Shape, Shape]:
+    """Shape and strides with which images (batch, height, width, channels) read as their windows.
+
+    The windows' axes are (batch, rows, columns, window height, window width, channels).
+    """
+    counts = window_counts("windows", shape[1:3], size, stride, dilation)
+    down, right = strides[1:3]
+    return (
+        (shape[0], *counts, *size, shape[3]),
+        (strides[0], down * stride, right * stride, down * dilation, right * dilation, strides[3]),
+    )
 
 
 def result_dtype(name: str, *operands: Any) -> np.dtype:

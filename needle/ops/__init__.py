@@ -2,6 +2,36 @@
 one."""
 
 from .families import Elementwise, ElementwiseScalar, Movement, Reduction
+from .ops_convolution import (
+    Conv,
+    Dilate,
+    Flip,
+    Fold,
+    Pad,
+    UnDilate,
+    Windows,
+    avg_pool2d,
+    conv,
+    dilate,
+    flip,
+    max_pool2d,
+    pad,
+    undilate,
+    windows,
+)
+from .ops_indexing import (
+    Concatenate,
+    ScatterAdd,
+    Slice,
+    Split,
+    Stack,
+    Take,
+    ZerosButSlice,
+    concatenate,
+    getitem,
+    split,
+    stack,
+)
 from .ops_logarithmic import LogSoftmax, LogSumExp, Softmax, logsoftmax, logsumexp, softmax
 from .ops_mathematic import (
     AddScalar,
@@ -58,6 +88,7 @@ from .ops_mathematic import (
     to_device,
     transpose,
 )
+from .ops_normalization import Moments, Normalize, moments, normalize
 from .ops_tuple import (
     FusedAddScalars,
     MakeTensorTuple,
@@ -70,13 +101,16 @@ from .ops_tuple import (
 )
 
 __all__ = [
-    "AddScalar", "BroadcastTo", "Cast", "Compare", "CompareScalar", "DivScalar", "EWiseAdd", "EWiseDiv",
-    "EWiseMul", "EWisePow", "Elementwise", "ElementwiseScalar", "Exp", "FusedAddScalars", "Identity",
-    "Log", "LogSoftmax", "LogSumExp", "MakeTensorTuple", "MatMul", "Max", "Maximum", "Movement",
-    "MulScalar", "Negate", "Permute", "PowerScalar", "ReLU", "Reduction", "Reshape", "Sigmoid", "Softmax",
-    "Summation", "Tanh", "ToDevice", "Transpose", "TupleGetItem", "ZerosButOne", "add", "add_scalar",
-    "broadcast_to", "cast", "compare", "divide", "divide_scalar", "exp", "fused_add_scalars", "log",
-    "logsoftmax", "logsumexp", "make_tuple", "matmul", "max", "maximum", "mean", "mul_scalar", "multiply",
-    "negate", "permute", "power", "power_scalar", "relu", "reshape", "sigmoid", "softmax", "sum_tuples",
-    "summation", "tanh", "to_device", "transpose", "tuple_get_item",
+    "AddScalar", "BroadcastTo", "Cast", "Compare", "CompareScalar", "Concatenate", "Conv", "Dilate",
+    "DivScalar", "EWiseAdd", "EWiseDiv", "EWiseMul", "EWisePow", "Elementwise", "ElementwiseScalar", "Exp",
+    "Flip", "Fold", "FusedAddScalars", "Identity", "Log", "LogSoftmax", "LogSumExp", "MakeTensorTuple",
+    "MatMul", "Max", "Maximum", "Moments", "Movement", "MulScalar", "Negate", "Normalize", "Pad", "Permute",
+    "PowerScalar", "ReLU", "Reduction", "Reshape", "ScatterAdd", "Sigmoid", "Slice", "Softmax", "Split",
+    "Stack", "Summation", "Take", "Tanh", "ToDevice", "Transpose", "TupleGetItem", "UnDilate", "Windows",
+    "ZerosButOne", "ZerosButSlice", "add", "add_scalar", "avg_pool2d", "broadcast_to", "cast", "compare",
+    "concatenate", "conv", "dilate", "divide", "divide_scalar", "exp", "flip", "fused_add_scalars", "getitem",
+    "log", "logsoftmax", "logsumexp", "make_tuple", "matmul", "max", "max_pool2d", "maximum", "mean",
+    "moments", "mul_scalar", "multiply", "negate", "normalize", "pad", "permute", "power", "power_scalar",
+    "relu", "reshape", "sigmoid", "softmax", "split", "stack", "sum_tuples", "summation", "tanh", "to_device",
+    "transpose", "tuple_get_item", "undilate", "windows",
 ]  # fmt: skip

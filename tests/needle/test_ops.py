@@ -41,6 +41,49 @@ def np_logsumexp(x, axis):
     return np.log(np.exp(x).sum(axis=axis))
 
 
+def every(axes, step, ndim):
+    """An index of every `step`-th element along `axes`."""
+    axes = (axes,) if isinstance(axes, int) else axes
+    return tuple(slice(None, None, step if i in [axis % ndim for axis in axes] else 1) for i in range(ndim))
+
+
+def np_dilate(x, axes, dilation):
+    axes = [axis % x.ndim for axis in ((axes,) if isinstance(axes, int) else axes)]
+    out = np.zeros([n * (dilation + 1) if i in axes else n for i, n in enumerate(x.shape)])
+    out[every(tuple(axes), dilation + 1, x.ndim)] = x
+    return out
+
+
+def np_windows(x, size, stride=1, dilation=1):
+    reach = [dilation * (n - 1) + 1 for n in size]
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach, (1, 2))
+    return seen[:, ::stride, ::stride, :, ::dilation, ::dilation].transpose(0, 1, 2, 4, 5, 3)
+
+
+def np_pooled(x, outside, kernel_size, stride=None, padding=0):
+    size = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
+    margin = (padding, padding)
+    x = np.pad(x, ((0, 0), margin, margin, (0, 0)), constant_values=outside)
+    return np_windows(x, size, stride or size[0])
+
+
+def np_conv(a, b, padding, stride=1, dilation=1):
+    seen = np_windows(np_pooled(a, 0, 1, 1, padding)[..., 0, 0, :], b.shape[:2], stride, dilation)
+    return np.einsum("nrshwc,hwco->nrso", seen, b)
+
+
+def zeros_but_slice(x, slices, shape):
+    zeros = np.zeros(shape, x.dtype)
+    zeros[slices] = x
+    return zeros
+
+
+def scatter_add(x, index, axis, length):
+    zeros = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 :]), x.dtype)
+    np.add.at(zeros, (*[slice(None)] * axis, np.array(index, int)), x)
+    return zeros
+
+
 def binary(op, f, numpy, torch, **kwargs):
     """Equal shapes, scalars, empty arrays and all ways of broadcasting."""
     shapes = [
@@ -281,6 +324,231 @@ CASES = [
             ((3,), (2, 3, 4)),
         ]
     ],
+    *[
+        Case(
+            ndl.ops.Conv,
+            lambda a, b, keys=keys: ndl.conv(a, b, **keys),
+            ((n, *size, 2), (*kernel, 2, 3)),
+            lambda a, b, keys=keys: np_conv(a, b, **keys),
+            lambda torch, a, b, keys=keys: torch.nn.functional.conv2d(
+                a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), **keys
+            ).permute(0, 2, 3, 1),
+        )
+        for n, size, kernel, keys in [
+            (2, (5, 4), (3, 3), {"padding": 1}),
+            (1, (3, 3), (3, 3), {"padding": 0}),
+            (1, (5, 6), (3, 3), {"padding": 1, "stride": 2}),
+            (1, (6, 5), (2, 2), {"padding": 0, "stride": 3}),  # pixels that no window sees
+            (1, (4, 4), (1, 1), {"padding": 1}),  # windows that see zeros alone
+            (1, (6, 7), (3, 2), {"padding": 1, "dilation": 2}),
+            (1, (7, 8), (2, 3), {"padding": 2, "stride": 2, "dilation": 2}),
+            (0, (3, 3), (2, 2), {"padding": 0}),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Pad,
+            lambda x, pairs=pairs: ndl.pad(x, pairs, 0.5),
+            (shape,),
+            lambda x, pairs=pairs: np.pad(x, pairs, constant_values=0.5) if pairs else x,
+            lambda torch, x, pairs=pairs: torch.nn.functional.pad(
+                x, [n for pair in reversed(pairs) for n in pair], value=0.5
+            ),
+        )
+        for shape, pairs in [
+            ((2, 3), ((0, 1), (2, 0))),
+            ((3,), ((0, 0),)),
+            ((), ()),
+            ((0, 2), ((1, 1), (0, 0))),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Flip,
+            lambda x, axes=axes: ndl.flip(x, axes),
+            (shape,),
+            lambda x, axes=axes: np.flip(x, axes),
+            lambda torch, x, axes=axes: torch.flip(
+                x, tuple(range(x.ndim)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
+            ),
+        )
+        for shape, axes in [((2, 3), 0), ((2, 3), (0, -1)), ((2, 1, 3), None), ((0, 2), 0), ((), None)]
+    ],
+    *[
+        Case(
+            op,
+            lambda x, f=f, axes=axes, d=d: f(x, axes, d),
+            (shape,),
+            lambda x, g=g, axes=axes, d=d: g(x, axes, d),
+        )
+        for op, f, g in [
+            (ndl.ops.Dilate, ndl.dilate, np_dilate),
+            (ndl.ops.UnDilate, ndl.undilate, lambda x, axes, d: x[every(axes, d + 1, x.ndim)]),
+        ]
+        for shape, axes, d in [
+            ((2, 3), 0, 1),
+            ((2, 3), (0, 1), 2),
+            ((3, 4), (-1,), 0),
+            ((2, 5, 3, 2), (1, 2), 3),
+            ((0, 2), (0,), 1),
+        ]
+    ],
+    *[
+        Case(
+            op,
+            lambda x, f=f, size=size, keys=keys: f(x, size, **keys),
+            (shape,),
+            lambda x, g=g, size=size, keys=keys: g(np_windows(x, size, **keys)),
+        )
+        for shape, size, keys in [
+            ((2, 4, 5, 2), (2, 2), {"stride": 2}),
+            ((1, 4, 5, 2), (3, 2), {}),
+            ((1, 6, 7, 1), (2, 3), {"stride": 3, "dilation": 2}),
+            ((0, 3, 3, 1), (2, 2), {}),
+        ]
+        for op, f, g in [
+            (ndl.ops.Windows, ndl.windows, lambda x: x),
+            (ndl.ops.Fold, lambda x, *a, **k: ndl.windows(x, *a, **k) ** 2, lambda x: x**2),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Windows,
+            lambda x, f=f, keys=keys: f(x, **keys),
+            ((2, 5, 6, 2),),
+            lambda x, keys=keys, f=f, g=g: g(np_pooled(x, -np.inf if g is np.max else 0, **keys), (3, 4)),
+            lambda torch, x, f=f, keys=keys: getattr(torch.nn.functional, f.__name__)(
+                x.permute(0, 3, 1, 2), **keys
+            ).permute(0, 2, 3, 1),
+        )
+        for f, g in [(ndl.max_pool2d, np.max), (ndl.avg_pool2d, np.mean)]
+        for keys in [
+            {"kernel_size": 2},
+            {"kernel_size": 3, "stride": 1, "padding": 1},
+            {"kernel_size": (2, 4), "stride": 3, "padding": 1},
+        ]
+    ],
+    *[
+        case
+        for shape, axes in [((3, 4), 0), ((2, 3, 4), (0, 2)), ((2, 3), None), ((1, 3), 0), ((0, 0), 0)]
+        for case in (
+            Case(
+                ndl.ops.Moments,
+                lambda x, axes=axes: (lambda mean, variance: mean * variance)(*ndl.moments(x, axes)),
+                (shape,),
+                lambda x, axes=axes: (
+                    x.mean(axes, keepdims=True) * x.var(axes, keepdims=True)
+                    if x.size
+                    else x.sum(axes, keepdims=True)
+                ),
+            ),
+            Case(
+                ndl.ops.Normalize,
+                lambda x, axes=axes: ndl.normalize(x, *ndl.moments(x, axes), 0.1),
+                (shape,),
+                lambda x, axes=axes: (
+                    (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 0.1)
+                    if x.size
+                    else x
+                ),
+            ),
+        )
+    ],
+    Case(
+        ndl.ops.Normalize,
+        lambda x, mean, variance: ndl.normalize(x, mean, variance, 1e-3),
+        ((2, 3), (3,), (1, 3)),
+        lambda x, mean, variance: (x - mean) / np.sqrt(variance + 1e-3),
+        low=0.5,
+    ),
+    *[
+        Case(ndl.ops.Slice, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
+        for f in (
+            lambda x: x[1:3],
+            lambda x: x[:, -2:, ::2],
+            lambda x: x[..., 3],
+            lambda x: x[-1, None, :, 1:1],
+            lambda x: x[0, 1, 2] * x[2, 1, 0],
+            lambda x: (x[1:] - x[:-1]) * x[:3],
+        )
+    ],
+    *[
+        Case(
+            ndl.ops.ZerosButSlice,
+            lambda x, slices=slices, shape=shape: ndl.ops.ZerosButSlice(slices, shape)(x) * 2,
+            (part,),
+            lambda x, slices=slices, shape=shape: zeros_but_slice(x, slices, shape) * 2,
+        )
+        for slices, shape, part in [
+            ((slice(1, 3), slice(None, None, -2)), (4, 5), (2, 3)),
+            ((slice(0, 0), slice(None)), (4, 5), (0, 5)),
+            ((slice(-1, None),), (3,), (1,)),
+        ]
+    ],
+    *[
+        Case(ndl.ops.Take, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
+        for f in (
+            lambda x: x[[0, 2, 2, -1]],
+            lambda x: x[:, [1]] * x[:, [2]],
+            lambda x: x[np.arange(4), :, [[0], [4]]],
+            lambda x: x[np.array([], int), 1],
+        )
+    ],
+    *[
+        Case(
+            ndl.ops.ScatterAdd,
+            lambda x, i=index, axis=axis: ndl.ops.ScatterAdd(np.array(i, int), axis, 3)(x),
+            (shape,),
+            lambda x, i=index, axis=axis: scatter_add(x, i, axis, 3),
+        )
+        for shape, index, axis in [
+            ((4,), [2, 0, 2, 2], 0),
+            ((2, 3, 4), [1, 1, 0], 1),
+            ((0, 2), [], 0),
+            ((2, 0), [0, 1], 0),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Stack,
+            lambda *args, axis=axis: ndl.stack(args, axis),
+            shapes,
+            lambda *args, axis=axis: np.stack(args, axis),
+            lambda torch, *args, axis=axis: torch.stack(args, axis),
+        )
+        for shapes, axis in [
+            (((2, 3),) * 3, 0),
+            (((2, 3),) * 2, 1),
+            (((2, 3),) * 2, -1),
+            (((),) * 2, 0),
+            (((2, 0),), 1),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Split,
+            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(ndl.split(x, axis)),
+            (shape,),
+            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(np.moveaxis(x, axis, 0)),
+            lambda torch, x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(x.unbind(axis)),
+        )
+        for shape, axis in [((3, 4), 0), ((2, 3, 2), 1), ((4, 3), -1), ((2,), 0), ((2, 0, 3), 0)]
+    ],
+    *[
+        Case(
+            ndl.ops.Concatenate,
+            lambda *args, axis=axis: ndl.concatenate(args, axis) ** 2,
+            shapes,
+            lambda *args, axis=axis: np.concatenate(args, axis) ** 2,
+            lambda torch, *args, axis=axis: torch.cat(args, axis) ** 2,
+        )
+        for shapes, axis in [
+            (((2, 3), (1, 3), (4, 3)), 0),
+            (((2, 3, 1), (2, 3, 2)), -1),
+            (((2, 0), (2, 3)), 1),
+            (((3,),), 0),
+        ]
+    ],
     Case(
         ndl.ops.FusedAddScalars,
         lambda x: (lambda pair: pair[0] * pair[1])(ndl.fused_add_scalars(x, 1, 2)),
@@ -348,7 +616,7 @@ def subclasses(cls: type) -> set[type]:
 def test_no_operator_is_forgotten():
     families_and_bases = {Op, TensorOp, TensorTupleOp, families.Elementwise, families.ElementwiseScalar}
     families_and_bases |= {families.Movement, families.Reduction}
-    families_and_bases |= {ndl.ops.ops_logarithmic.Normalization}
+    families_and_bases |= {ndl.ops.ops_logarithmic.Normalization, ndl.ops.ops_indexing.ByIndex}
     ours = {op for op in subclasses(Op) if op.__module__.startswith("needle.")} - families_and_bases
     assert ours == {case.op for case in CASES}
     assert all(op in vars(ndl.ops).values() for op in ours)

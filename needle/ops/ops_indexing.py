@@ -1,0 +1,397 @@
+"""Parts of Tensors, and Tensors put together: indexing, split, stack and concatenate.
+
+Each of these operators only moves numbers, so its gradient is another one that moves them back: a slice and
+zeros with something in a slice, taking elements and adding them where they were taken, split and stack.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes
+from ..backend_selection import NDArray, device_of, full, to_numpy
+from ..backend_selection import concatenate as array_concatenate
+from ..backend_selection import scatter_add as array_scatter_add
+from ..backend_selection import take as array_take
+from ..backend_selection import unstack as array_unstack
+from ..graph import Spec, TensorOp, TensorTupleOp
+from .families import Movement, common_device, conform
+from .ops_tuple import make_tuple
+
+WHOLE = slice(None)
+
+
+class Slice(Movement):
+    """A slice of every axis; the gradient is zeros elsewhere."""
+
+    def __init__(self, slices: tuple[slice, ...]):
+        self.slices = slices
+
+    def out_shape(self, shape):
+        if len(self.slices) != len(shape):
+            raise ValueError(f"slice: {len(self.slices)} slices for the {len(shape)} axes of shape {shape}")
+        return tuple([sliced_length(s, n) for s, n in zip(self.slices, shape, strict=True)])
+
+    def compute(self, a):
+        return a[self.slices]
+
+    def gradient(self, out_grad, node):
+        return ZerosButSlice(self.slices, node.inputs[0].shape)(out_grad)
+
+
+class ZerosButSlice(TensorOp):
+    """Zeros of `shape` with the operand in a slice of it: the adjoint of what a slice was taken from."""
+
+    def __init__(self, slices: tuple[slice, ...], shape: tuple[int, ...]):
+        self.slices = slices
+        self.shape = shape
+
+    def infer(self, a):
+        wanted = Slice(self.slices).out_shape(self.shape)
+        if a.shape != wanted:
+            raise ValueError(f"zeros but slice: the slice has shape {wanted}, the operand {a.shape}")
+        return Spec(self.shape, a.dtype, a.device)
+
+    def compute(self, a):
+        out = full(self.shape, 0, dtype=a.dtype, device=device_of(a))
+        out[self.slices] = a
+        return out
+
+    def gradient(self, out_grad, node):
+        return Slice(self.slices)(out_grad)
+
+
+class ByIndex(TensorOp):
+    """An operator along one axis that goes by an index.
+
+    Parameters
+    ----------
+    index : numpy.ndarray of int64, with one axis
+        Numbers in ``0 .. length - 1``.
+    axis : int
+        Not below 0.
+    length : int
+        Of the axis that the index is about.
+    """
+
+    def __init__(self, index: np.ndarray, axis: int, length: int):
+        if _highest(index) >= length:
+            raise IndexError(f"index: {index} is about an axis of length {length}")
+        self.index = index
+        self.axis = axis
+        self.length = length
+
+    def infer(self, a):
+        old, new = self.lengths()
+        if len(a.shape) <= self.axis or a.shape[self.axis] != old:
+            raise ValueError(f"{self}: needs length {old} along axis {self.axis}, got shape {a.shape}")
+        return Spec(
+            (*a.shape[: self.axis], new, *a.shape[self.axis + 1 :]), self.out_dtype(a.dtype), a.device
+        )
+
+    def lengths(self) -> tuple[int, int]:
+        """The length along the axis before and after."""
+        raise NotImplementedError
+
+    def out_dtype(self, dtype):
+        """The dtype of the result."""
+        return dtype
+
+
+class Take(ByIndex):
+    """Elements by their numbers along an axis; the gradient is added up where they were."""
+
+    def lengths(self):
+        return self.length, self.index.size
+
+    def compute(self, a):
+        self.infer(a)  # what is beyond the axis must not be read
+        return array_take(a, self.index, self.axis)
+
+    def gradient(self, out_grad, node):
+        return ScatterAdd(self.index, self.axis, self.length)(out_grad)
+
+
+class ScatterAdd(ByIndex):
+    """Zeros, to which elements are added by their numbers along an axis; the gradient takes them there."""
+
+    def lengths(self):
+        return self.index.size, self.length
+
+    def out_dtype(self, dtype):
+        return dtype if dtype.kind == "f" else np.dtype("int64")
+
+    def compute(self, a):
+        self.infer(a)  # beyond the axis nothing must be written
+        return array_scatter_add(a, self.index, self.axis, self.length)
+
+    def gradient(self, out_grad, node):
+        return Take(self.index, self.axis, self.length)(out_grad)
+
+
+def getitem(a, index):
+    """``a[index]``, with NumPy's meaning; differentiable.
+
+    Parameters
+    ----------
+    a : Tensor
+    index : int, slice, ``...``, None, or an array of whole numbers or booleans; or a tuple of them
+        Ints drop their axis, slices keep it, None is a new axis of length 1. Arrays (NumPy's, lists or
+        Tensors) of whole numbers are broadcast to one shape, which takes the place of their axes: it comes
+        first if a slice, ``...`` or None separates them. A boolean array stands for ``array.nonzero()``. A
+        Tensor in an index is computed at once, in lazy mode too.
+
+    Raises
+    ------
+    IndexError
+        For a number beyond its axis, more indices than axes, and arrays of other numbers.
+    """
+    slices: list[slice] = []  # of every axis of `a`
+    shape: list[int] = []  # of the result, at first without the axes that arrays give it
+    arrays: dict[int, np.ndarray] = {}  # by their axes
+    picked: list[int] = []  # the axes that ints and arrays index
+    places: list[tuple[int, int]] = []  # where the items for these stand, and in `shape` their results would
+
+    items: Sequence = index if type(index) is tuple else (index,)
+    if not SIMPLE.issuperset(map(type, items)) or len(items) > a.ndim:
+        items = _per_axis(items, a.shape)
+    for place, item in enumerate(items):
+        axis = len(slices)
+        if item is None:
+            shape.append(1)
+        elif type(item) is slice:
+            slices.append(item)
+            shape.append(sliced_length(item, a.shape[axis]))
+        else:
+            picked.append(axis)
+            places.append((place, len(shape)))
+            if type(item) is int:
+                i = _position(item, axis, a.shape)
+                slices.append(slice(i, i + 1))
+            else:
+                arrays[axis] = _positions(item, axis, a.shape)
+                slices.append(WHOLE)
+    shape += a.shape[len(slices) :]
+    slices += [WHOLE] * (a.ndim - len(slices))
+
+    if any(s != WHOLE for s in slices):
+        a = Slice(tuple(slices))(a)
+    if arrays:
+        neighbours = places[-1][0] - places[0][0] == len(places) - 1
+        first, place = (picked[0], places[0][1]) if neighbours else (0, 0)
+        kept = [axis for axis in range(a.ndim) if axis not in picked]
+        order = (*kept[:first], *picked, *kept[first:])
+        lengths = [a.shape[axis] for axis in picked]
+        a = a if order == tuple(range(a.ndim)) else a.permute(order)
+        if len(picked) > 1:
+            a = a.reshape((*a.shape[:first], math.prod(lengths), *a.shape[first + len(picked) :]))
+        positions = _raveled(arrays, picked, lengths)
+        shape[place:place] = positions.shape
+        a = Take(positions.reshape(-1), first, a.shape[first])(a)
+    return a if a.shape == (result := tuple(shape)) else a.reshape(result)
+
+
+SIMPLE = frozenset((int, slice, type(None)))
+
+
+def sliced_length(s: slice, n: int) -> int:
+    """How many of `n` elements are in a slice."""
+    return len(range(*s.indices(n)))
+
+
+def _per_axis(items: tuple, shape: tuple[int, ...]) -> list:
+    """The items of an index as ints, slices, None and arrays of whole numbers; ``...`` is written out."""
+    items_ = [_plain(item) for item in items]
+    used = sum(map(_axes_used, items_))
+    if used > len(shape):
+        raise IndexError(f"index: {used} indices for the {len(shape)} axes of shape {shape}")
+    dots = [i for i, item in enumerate(items_) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("index: only one ... is possible")
+    for i in dots:
+        items_[i : i + 1] = [WHOLE] * (len(shape) - used)
+
+    found: list = []
+    axis = 0
+    for item in items_:
+        if isinstance(item, np.ndarray) and item.dtype == bool:
+            lengths = shape[axis : axis + item.ndim]
+            if item.shape != lengths:
+                raise IndexError(
+                    f"index: an array of booleans has shape {item.shape}, the axes that it is for "
+                    f"have lengths {lengths}; they must be equal"
+                )
+            found.extend(item.nonzero())
+        else:
+            found.append(item)
+        axis += _axes_used(item)
+    return found
+
+
+def _plain(item):
+    """One item of an index as an int, a slice, ``...``, None or an array of whole numbers or booleans."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, TensorOp.out):
+        item = item.numpy()
+    elif isinstance(item, NDArray):
+        item = to_numpy(item)
+    array = np.asarray(item)
+    if not array.size and not hasattr(item, "dtype"):
+        array = array.astype(np.int64)  # an empty list has no numbers that were not whole
+    if array.dtype.kind not in "iub" or (array.dtype == bool and not array.ndim):
+        kind = array.dtype if array.ndim else type(item).__name__
+        raise IndexError(
+            f"index: needs whole numbers or an array of booleans, got {kind}; "
+            "convert it: .astype('int64') or .astype('bool')"
+        )
+    return array if array.ndim else operator.index(array.item())
+
+
+def _axes_used(item) -> int:
+    """How many axes an item of an index is about."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
+
+
+def _position(i: int, axis: int, shape: tuple[int, ...]) -> int:
+    n = shape[axis]
+    if not -n <= i < n:
+        raise IndexError(f"index: {i} is outside axis {axis} of length {n} (shape {shape})")
+    return i % n
+
+
+def _positions(index: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray:
+    """An index as int64, a copy, with negative numbers counted from the end."""
+    n = shape[axis]
+    positions = np.array(index, np.int64)
+    if _highest(positions) < n:  # there are no negative numbers, as in most cases
+        return positions
+    positions[positions < 0] += n
+    if _highest(positions) >= n:
+        raise IndexError(
+            f"index: {index.min()} to {index.max()} reach beyond axis {axis} of length {n} (shape {shape})"
+        )
+    return positions
+
+
+def _highest(index: np.ndarray) -> int:
+    """The largest number of an index; a negative one counts as enormous."""
+    return int(index.view(np.uint64).max()) if index.size else -1
+
+
+def _raveled(arrays: dict[int, np.ndarray], axes: list[int], lengths: list[int]) -> np.ndarray:
+    """Indices of several axes as one into these axes taken together; where there is none, it would be 0."""
+    if len(arrays) > 1:
+        try:
+            broadcast_shape("index", *[array.shape for array in arrays.values()])
+        except ValueError as error:
+            raise IndexError(str(error)) from None
+    total: Any = 0
+    for axis, n in zip(axes, lengths, strict=True):
+        total = total * n + arrays[axis] if axis in arrays else total
+    return total
+
+
+class Concatenate(TensorOp):
+    """One Tensor behind the other along an axis; the gradient is cut at the seams."""
+
+    def __init__(self, axis: int = 0):
+        self.axis = axis
+
+    def infer(self, *inputs):
+        shape = joined_shape("concatenate", self.axis, *[x.shape for x in inputs])
+        dtype = np.result_type(*{x.dtype for x in inputs})
+        return Spec(shape, dtype, common_device("concatenate", inputs))
+
+    def compute(self, *arrays):
+        return array_concatenate(arrays, self.axis)
+
+    def gradient(self, out_grad, node):
+        (axis,) = normal_axes("concatenate", (self.axis,), out_grad.ndim)
+        partials = []
+        start = 0
+        for x in node.inputs:
+            stop = start + x.shape[axis]
+            slices = (*[WHOLE] * axis, slice(start, stop), *[WHOLE] * (out_grad.ndim - axis - 1))
+            partials.append(conform(Slice(slices)(out_grad), x) if x.requires_grad else None)
+            start = stop
+        return tuple(partials)
+
+
+def concatenate(args, axis: int = 0):
+    """Tensors one behind the other along `axis`; their other lengths must be equal.
+
+    Parameters
+    ----------
+    args : sequence of Tensor, or TensorTuple
+    axis : int
+    """
+    return Concatenate(axis)(*args)
+
+
+class Stack(TensorOp):
+    """The Tensors of a TensorTuple, all of one shape, along a new axis; the gradient is split there."""
+
+    def __init__(self, axis: int):
+        self.axis = axis
+
+    def infer(self, items):
+        if len({x.shape for x in items}) != 1:
+            shapes = ", ".join(map(str, dict.fromkeys(x.shape for x in items))) or "none"
+            raise ValueError(f"stack: needs at least one Tensor, and all of one shape; got shapes {shapes}")
+        shape = items[0].shape
+        (axis,) = normal_axes("stack", (self.axis,), len(shape) + 1)
+        dtype = np.result_type(*{x.dtype for x in items})
+        return Spec((*shape[:axis], len(items), *shape[axis:]), dtype, common_device("stack", items))
+
+    def compute(self, arrays):
+        shape, ndim = arrays[0].shape, len(arrays[0].shape) + 1
+        (axis,) = normal_axes("stack", (self.axis,), ndim)
+        row = (*shape[:axis], 1, *shape[axis:])
+        if any(x.shape != shape for x in arrays):
+            self.infer(arrays)
+        return array_concatenate([x.reshape(row) for x in arrays], axis)
+
+    def gradient(self, out_grad, node):
+        return Split(self.axis)(out_grad)
+
+
+def stack(args, axis: int = 0):
+    """Tensors of one shape along a new axis.
+
+    Parameters
+    ----------
+    args : sequence of Tensor, or TensorTuple
+    axis : int
+        Where the new axis is in the result.
+    """
+    return Stack(axis)(make_tuple(*args))
+
+
+class Split(TensorTupleOp):
+    """The parts along an axis, which they do not have; the gradient stacks them."""
+
+    def __init__(self, axis: int):
+        self.axis = axis
+
+    def infer(self, a):
+        (axis,) = normal_axes("split", (self.axis,), len(a.shape))
+        return (Spec((*a.shape[:axis], *a.shape[axis + 1 :]), a.dtype, a.device),) * a.shape[axis]
+
+    def compute(self, a):
+        return array_unstack(a, self.axis)
+
+    def gradient(self, out_grad, node):
+        return Stack(self.axis)(out_grad)
+
+
+def split(a, axis: int = 0):
+    """The TensorTuple of the parts of `a` along `axis`: as many as it is long, and without that axis."""
+    return Split(axis)(a)
