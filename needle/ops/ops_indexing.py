@@ -204,21 +204,21 @@ def sliced_length(s: slice, n: int) -> int:
     return len(range(*s.indices(n)))
 
 
-def _per_axis(items: tuple, shape: tuple[int, ...]) -> list:
+def _per_axis(items: Sequence, shape: tuple[int, ...]) -> list:
     """The items of an index as ints, slices, None and arrays of whole numbers; ``...`` is written out."""
-    items_ = [_plain(item) for item in items]
-    used = sum(map(_axes_used, items_))
+    plain = [_plain(item) for item in items]
+    used = sum(map(_axes_used, plain))
     if used > len(shape):
         raise IndexError(f"index: {used} indices for the {len(shape)} axes of shape {shape}")
-    dots = [i for i, item in enumerate(items_) if item is Ellipsis]
+    dots = [i for i, item in enumerate(plain) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("index: only one ... is possible")
     for i in dots:
-        items_[i : i + 1] = [WHOLE] * (len(shape) - used)
+        plain[i : i + 1] = [WHOLE] * (len(shape) - used)
 
     found: list = []
     axis = 0
-    for item in items_:
+    for item in plain:
         if isinstance(item, np.ndarray) and item.dtype == bool:
             lengths = shape[axis : axis + item.ndim]
             if item.shape != lengths:
