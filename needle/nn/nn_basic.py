@@ -1,97 +1,12 @@
-"""Modules: the parts that networks are put together from.
-
-A module holds parameters and other modules as attributes, lists, tuples or dictionaries of its own. That
-tree is walked in the order in which the attributes were set, so that parameters always come in the same
-order.
-"""
+"""The modules of feed-forward networks: linear maps, activations, containers, normalization, dropout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
+import math
 
 from .. import init, ops
-from ..autograd import Tensor
-
-
-class Parameter(Tensor):
-    """A Tensor that is learned: a module finds it and an optimiser changes it."""
-
-
-class Module:
-    """A part of a network: `forward` says what it computes, attributes hold its parameters and parts.
-
-    Attributes
-    ----------
-    training : bool
-        True while the network learns, False when it is used; some modules behave differently (see
-        `train`, `eval`).
-    """
-
-    training = True
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
-
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters of this module and its parts, each once, with the path that leads to it:
-        "modules.0.weight"."""
-        seen = set()
-        for name, value in _walk(self):
-            if isinstance(value, Parameter) and value not in seen:
-                seen.add(value)
-                yield name, value
-
-    def parameters(self) -> list[Parameter]:
-        """All parameters of this module and its parts."""
-        return [parameter for _, parameter in self.named_parameters()]
-
-    def _children(self) -> list[Module]:
-        """All modules inside this one, at any depth."""
-        return [value for _, value in _walk(self) if isinstance(value, Module) and value is not self]
-
-    def train(self) -> None:
-        """Switch this module and all inside it to training."""
-        self._set_training(True)
-
-    def eval(self) -> None:
-        """Switch this module and all inside it to use."""
-        self._set_training(False)
-
-    def _set_training(self, training: bool) -> None:
-        for module in (self, *self._children()):
-            module.training = training
-
-
-def _walk(root: Module) -> Iterator[tuple[str, Any]]:
-    """Every parameter and module below `root`, depth first, with its path; shared ones as often as they
-    are found."""
-    stack: list[tuple[str, Any, tuple]] = [("", root, ())]
-    while stack:
-        path, value, above = stack.pop()
-        if isinstance(value, Module):
-            if value in above:
-                continue  # a part that points back at its owner
-            yield path, value
-            items = list(vars(value).items())
-            above = (*above, value)
-        elif isinstance(value, Parameter):
-            yield path, value
-            continue
-        elif isinstance(value, dict):
-            items = list(value.items())
-        elif isinstance(value, (list, tuple)):
-            items = [(str(i), item) for i, item in enumerate(value)]
-        else:
-            continue
-        prefix = f"{path}." if path else ""
-        stack.extend((f"{prefix}{key}", item, above) for key, item in reversed(items))
+from ..autograd import Tensor, no_grad
+from .module import Module, Parameter
 
 
 class Identity(Module):
@@ -137,8 +52,18 @@ class Linear(Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim > 2:  # one product of all rows is faster than one for each batch
+            rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
+            return self.forward(rows).reshape((*x.shape[:-1], self.out_features))
         out = x @ self.weight
         return out if self.bias is None else out + self.bias
+
+
+class Flatten(Module):
+    """(batch, ...) as (batch, everything else)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape((x.shape[0], math.prod(x.shape[1:])))
 
 
 class ReLU(Module):
@@ -162,6 +87,42 @@ class Sigmoid(Module):
         return ops.sigmoid(x)
 
 
+class GELU(Module):
+    """x * Φ(x), where Φ is the distribution function of the standard normal distribution.
+
+    Parameters
+    ----------
+    approximate : "none" or "tanh"
+        See `needle.ops.gelu`.
+    """
+
+    def __init__(self, approximate: str = "none"):
+        self.approximate = approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.gelu(x, self.approximate)
+
+
+class LeakyReLU(Module):
+    """x where x > 0, else slope * x."""
+
+    def __init__(self, slope: float = 0.01):
+        self.slope = slope
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.leaky_relu(x, self.slope)
+
+
+class Softmax(Module):
+    """exp(x) / sum(exp(x)) over `axes`: None (all), an int or a tuple; by default the last."""
+
+    def __init__(self, axes: int | tuple[int, ...] | None = -1):
+        self.axes = axes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.softmax(x, self.axes)
+
+
 class Sequential(Module):
     """One module after the other.
 
@@ -182,33 +143,206 @@ class Sequential(Module):
         return x
 
 
-class SoftmaxLoss(Module):
-    """The mean cross entropy of softmax(logits): -log(softmax(logits))[label], averaged over the batch."""
+class Residual(Module):
+    """fn(x) + x, so that `fn` learns only what is to change.
 
-    def forward(self, logits: Tensor, y: Tensor) -> Tensor:
-        """
-        Parameters
-        ----------
-        logits : Tensor, shape (batch, classes)
-        y : Tensor or array of integers, shape (batch,)
-            The labels, 0 to classes - 1.
+    He et al. (2016), "Deep residual learning for image recognition".
 
-        Returns
-        -------
-        Tensor, shape ()
+    Attributes
+    ----------
+    fn : Module
+        Its output has the shape of its input.
+    """
 
-        Raises
-        ------
-        ValueError
-            If the shapes do not fit.
-        IndexError
-            If a label is not one of 0 to classes - 1.
-        """
-        if logits.ndim != 2 or np.shape(y) != logits.shape[:1]:
+    def __init__(self, fn: Module):
+        self.fn = fn
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.fn(x)
+        if out.shape != x.shape:
             raise ValueError(
-                "SoftmaxLoss: needs logits of shape (batch, classes) and labels of shape (batch,), "
-                f"got {logits.shape} and {np.shape(y)}"
+                f"Residual: {type(self.fn).__name__} makes {out.shape} of an input of shape {x.shape}; "
+                "only equal shapes can be added"
             )
-        batch, classes = logits.shape
-        targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
-        return (ops.logsoftmax(logits) * targets).sum() / -batch
+        return out + x
+
+
+class Dropout(Module):
+    """Zeros in random places while the network learns; the identity when it is used.
+
+    Each number is kept with probability 1 - p and then divided by 1 - p, so that its expectation stays.
+    Srivastava et al. (2014), "Dropout: a simple way to prevent neural networks from overfitting".
+
+    Parameters
+    ----------
+    p : float
+        The probability of a zero, 0 to 1. With 0 nothing is drawn.
+    rng : numpy.random.Generator, optional
+        Default: NumPy's global state.
+    """
+
+    def __init__(self, p: float = 0.5, rng=None):
+        if not 0 <= p <= 1:
+            raise ValueError(f"Dropout: p is the probability of a zero, 0 to 1, got {p}")
+        self.p = p
+        self._rng = rng
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        keep = init.randb(*x.shape, p=1 - self.p, device=x.device, dtype=x.dtype, rng=self._rng)
+        return x * (keep * (1 / (1 - self.p) if self.p < 1 else 0.0))
+
+
+class BatchNorm1d(Module):
+    """Each feature normalized over the batch, then scaled and shifted by what is learned.
+
+    (x - mean) / sqrt(variance + eps) * weight + bias. In training, mean and (biased) variance are those of
+    the batch, and the running ones follow them: running = (1 - momentum) * running + momentum * batch. In
+    use, the running ones take their place. Ioffe and Szegedy (2015), "Batch normalization".
+
+    Parameters
+    ----------
+    dim : int
+        Inputs have shape (batch, dim).
+    eps : float
+        Keeps the root away from 0.
+    momentum : float
+        The weight of the newest batch.
+    device, dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, shape (dim,)
+        Begin with 1 and 0.
+    running_mean, running_var : Tensor, shape (dim,)
+        Begin with 0 and 1.
+    """
+
+    _shape: tuple[str, ...] = ("batch", "dim")
+
+    def __init__(self, dim: int, eps: float = 1e-5, momentum: float = 0.1, device=None, dtype="float32"):
+        self.dim = dim
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
+        self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
+        self.running_mean = init.zeros(dim, device=device, dtype=dtype)
+        self.running_var = init.ones(dim, device=device, dtype=dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != len(self._shape) or x.shape[1] != self.dim:
+            raise ValueError(
+                f"{type(self).__name__}: needs shape ({', '.join(self._shape)}) with dim {self.dim}, "
+                f"got {x.shape}"
+            )
+        if self.training:
+            mean, variance = ops.moments(x, tuple([i for i in range(x.ndim) if i != 1])).tuple()
+            self._follow(mean, variance)
+        else:
+            mean = _per_channel(self.running_mean, x.ndim)
+            variance = _per_channel(self.running_var, x.ndim)
+        return _scaled(ops.normalize(x, mean, variance, self.eps), self.weight, self.bias)
+
+    def _follow(self, mean: Tensor, variance: Tensor) -> None:
+        """Let the running mean and variance follow those of a batch."""
+        with no_grad():
+            for running, batch in ((self.running_mean, mean), (self.running_var, variance)):
+                running.realize_cached_data()  # in lazy mode no more than one step is left waiting
+                latest = running * (1 - self.momentum) + batch.reshape((self.dim,)) * self.momentum
+                running.data = latest.astype(running.dtype)
+
+
+class BatchNorm2d(BatchNorm1d):
+    """`BatchNorm1d` of images: each channel is normalized over the batch and all places.
+
+    Inputs have shape (batch, dim, height, width): `dim` is the number of channels.
+    """
+
+    _shape = ("batch", "dim", "height", "width")
+
+
+class LayerNorm1d(Module):
+    """Each example normalized over its last axis, then scaled and shifted by what is learned.
+
+    (x - mean) / sqrt(variance + eps) * weight + bias. Ba, Kiros and Hinton (2016), "Layer normalization".
+
+    Parameters
+    ----------
+    dim : int
+        Inputs have shape (..., dim).
+    eps : float
+        Keeps the root away from 0.
+    device, dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, shape (dim,)
+        Begin with 1 and 0.
+    """
+
+    def __init__(self, dim: int, eps: float = 1e-5, device=None, dtype="float32"):
+        self.dim = dim
+        self.eps = eps
+        self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
+        self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"LayerNorm1d: needs shape (..., {self.dim}), got {x.shape}")
+        mean, variance = ops.moments(x, -1).tuple()
+        return ops.normalize(x, mean, variance, self.eps) * self.weight + self.bias
+
+
+class GroupNorm(Module):
+    """Groups of channels of each example normalized together, then scaled and shifted by what is learned.
+
+    With one group it is layer normalization over all channels and places, with as many groups as channels
+    instance normalization. Wu and He (2018), "Group normalization".
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        Inputs have shape (batch, num_channels, ...); the groups are equally large.
+    eps : float
+        Keeps the root away from 0.
+    device, dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, shape (num_channels,)
+        Begin with 1 and 0.
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, device=None, dtype="float32"):
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(
+                f"GroupNorm: {num_channels} channels do not make {num_groups} groups of equal size"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.weight = Parameter(init.ones(num_channels, device=device, dtype=dtype))
+        self.bias = Parameter(init.zeros(num_channels, device=device, dtype=dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ValueError(f"GroupNorm: needs shape (batch, {self.num_channels}, ...), got {x.shape}")
+        size = math.prod(x.shape[1:]) // self.num_groups
+        groups = x.reshape((x.shape[0], self.num_groups, size))
+        mean, variance = ops.moments(groups, 2).tuple()
+        normal = ops.normalize(groups, mean, variance, self.eps).reshape(x.shape)
+        return _scaled(normal, self.weight, self.bias)
+
+
+def _per_channel(values: Tensor, ndim: int) -> Tensor:
+    """Values of shape (channels,) so that they broadcast with (batch, channels, ...) of `ndim` axes."""
+    return values if ndim == 2 else values.reshape((*values.shape, *[1] * (ndim - 2)))
+
+
+def _scaled(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x * weight + bias, channel by channel."""
+    return x * _per_channel(weight, x.ndim) + _per_channel(bias, x.ndim)

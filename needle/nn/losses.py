@@ -1,0 +1,183 @@
+"""Losses: how far the outputs of a network are from what they should be, as one number of shape ()."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import init, ops
+from ..autograd import Tensor
+from .module import Module
+
+
+class SoftmaxLoss(Module):
+    """The mean cross entropy of softmax(logits): -log(softmax(logits))[label], averaged over the batch."""
+
+    def forward(self, logits: Tensor, y: Any) -> Tensor:
+        """
+        Parameters
+        ----------
+        logits : Tensor, shape (batch, classes)
+        y : Tensor or array of integers, shape (batch,)
+            The labels, 0 to classes - 1.
+
+        Returns
+        -------
+        Tensor, shape ()
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
+        IndexError
+            If a label is not one of 0 to classes - 1.
+        """
+        if logits.ndim != 2 or np.shape(y) != logits.shape[:1]:
+            raise ValueError(
+                "SoftmaxLoss: needs logits of shape (batch, classes) and labels of shape (batch,), "
+                f"got {logits.shape} and {np.shape(y)}"
+            )
+        batch, classes = logits.shape
+        targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
+        return (ops.logsoftmax(logits) * targets).sum() / -batch
+
+
+class CrossEntropyLoss(Module):
+    """The cross entropy of softmax(logits), with weights of classes, smoothed labels, and labels to ignore.
+
+    Each example should have probability 1 - s + s / classes for its label and s / classes for every other
+    class, where s is `label_smoothing`; the result is the mean over the examples, weighted by the weights of
+    their labels. Szegedy et al. (2016), "Rethinking the Inception architecture for computer vision",
+    section 7.
+
+    Parameters
+    ----------
+    label_smoothing : float
+        0 to 1.
+    ignore_index : int
+        A label that marks examples to be left out, as padding.
+    weight : Tensor or array, shape (classes,), optional
+        How much each class counts. Default: all the same.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, ignore_index: int = -100, weight: Any = None):
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"CrossEntropyLoss: label_smoothing is 0 to 1, got {label_smoothing}")
+        self.label_smoothing = label_smoothing
+        self.ignore_index = ignore_index
+        self.weight = None if weight is None else Tensor(weight, dtype="float64", requires_grad=False)
+
+    def forward(self, logits: Tensor, y: Any) -> Tensor:
+        """
+        Parameters
+        ----------
+        logits : Tensor, shape (..., classes)
+            The classes are the last axis, whatever is in front of it.
+        y : Tensor or array of integers, shape (...)
+            The labels, 0 to classes - 1 or `ignore_index`.
+
+        Returns
+        -------
+        Tensor, shape ()
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit, or no example is left.
+        IndexError
+            If a label is not one of 0 to classes - 1.
+        """
+        if logits.ndim < 1 or np.shape(y) != logits.shape[:-1]:
+            raise ValueError(
+                "CrossEntropyLoss: needs logits of shape (..., classes) and labels of shape (...), "
+                f"got {logits.shape} and {np.shape(y)}"
+            )
+        labels = _as_array(y)
+        counted = labels != self.ignore_index
+        classes = logits.shape[-1]
+        weight = self._weight_of(classes)
+        targets = init.one_hot(classes, np.where(counted, labels, 0), dtype="float64").numpy()
+        counts = (targets @ weight) * counted  # how much each example counts
+        if not counts.any():
+            raise ValueError(
+                f"CrossEntropyLoss: no example is left: all {labels.size} labels are ignored or have weight 0"
+            )
+        smooth = targets * (1 - self.label_smoothing) + self.label_smoothing / classes
+        shares = smooth * weight * counted[..., None] / counts.sum()
+        shares = Tensor(shares, device=logits.device, dtype=logits.dtype, requires_grad=False)
+        return -(ops.logsoftmax(logits) * shares).sum()
+
+    def _weight_of(self, classes: int) -> np.ndarray:
+        if self.weight is None:
+            return np.ones(classes)
+        if self.weight.shape != (classes,):
+            raise ValueError(
+                f"CrossEntropyLoss: weight has shape {self.weight.shape}, the logits {classes} classes"
+            )
+        return self.weight.numpy()
+
+
+class MSELoss(Module):
+    """The mean of the squared differences."""
+
+    def forward(self, prediction: Tensor, target: Any) -> Tensor:
+        """
+        Parameters
+        ----------
+        prediction : Tensor
+        target : Tensor or array of the same shape
+
+        Returns
+        -------
+        Tensor, shape ()
+
+        Raises
+        ------
+        ValueError
+            If the shapes differ: broadcasting would make a wrong loss of them.
+        """
+        difference = prediction - _target("MSELoss", target, prediction)
+        return (difference * difference).mean()
+
+
+class BCEWithLogitsLoss(Module):
+    """The mean binary cross entropy of sigmoid(logits).
+
+    -y * log(sigmoid(z)) - (1 - y) * log(1 - sigmoid(z)) = log(1 + exp(z)) - y * z, where log(1 + exp(z)) is
+    the logsumexp of 0 and z: it is exact for logits of any size.
+    """
+
+    def forward(self, logits: Tensor, y: Any) -> Tensor:
+        """
+        Parameters
+        ----------
+        logits : Tensor
+        y : Tensor or array of the same shape
+            The labels, or probabilities: 0 to 1.
+
+        Returns
+        -------
+        Tensor, shape ()
+
+        Raises
+        ------
+        ValueError
+            If the shapes differ: broadcasting would make a wrong loss of them.
+        """
+        y = _target("BCEWithLogitsLoss", y, logits)
+        zero_and_logits = ops.stack([init.zeros_like(logits), logits], 0)
+        return (ops.logsumexp(zero_and_logits, 0) - logits * y).mean()
+
+
+def _as_array(y: Any) -> np.ndarray:
+    return y.numpy() if isinstance(y, Tensor) else np.asarray(y)
+
+
+def _target(name: str, target: Any, prediction: Tensor) -> Tensor:
+    """The target as a Tensor of the dtype of the prediction, so that the loss has it too."""
+    if np.shape(target) != prediction.shape:
+        raise ValueError(f"{name}: needs two equal shapes, got {prediction.shape} and {np.shape(target)}")
+    if isinstance(target, Tensor):
+        return target.astype(prediction.dtype)
+    return Tensor(target, device=prediction.device, dtype=prediction.dtype, requires_grad=False)

@@ -1,0 +1,216 @@
+"""The tree of modules: what a network is made of, its parameters, its state, and its text.
+
+A module holds Tensors and other modules as attributes, or in lists, tuples and dictionaries that are its
+attributes. That tree is walked in the order in which the attributes were set, so that parameters always come
+in the same order; what is found twice counts once, where it is found first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ..autograd import Tensor, check_device, no_grad
+
+
+class Parameter(Tensor):
+    """A Tensor that is learned: a module finds it and an optimiser changes it."""
+
+
+class Module:
+    """A part of a network: `forward` says what it computes, attributes hold its parameters and parts.
+
+    Attributes
+    ----------
+    training : bool
+        True while the network learns, False when it is used; some modules behave differently (see
+        `train`, `eval`).
+    """
+
+    training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """All parameters of this module and its parts, each once, with the path that leads to it:
+        "modules.0.weight"."""
+        return ((name, part) for name, part in _walk(self) if isinstance(part, Parameter))
+
+    def parameters(self) -> list[Parameter]:
+        """All parameters of this module and its parts."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """All Tensors of this module and its parts that are no parameters, as running means are, each with
+        its path. A Tensor that was computed from others with a graph is a result and not counted."""
+        return ((name, part) for name, part in self._named_tensors() if not isinstance(part, Parameter))
+
+    def _named_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Parameters and buffers."""
+        return ((name, part) for name, part in _walk(self) if isinstance(part, Tensor) and part.is_leaf())
+
+    def _children(self) -> list[Module]:
+        """All modules inside this one, at any depth."""
+        return [part for _, part in _walk(self) if isinstance(part, Module) and part is not self]
+
+    def train(self) -> Module:
+        """Switch this module and all inside it to training; returns the module."""
+        return self._set_training(True)
+
+    def eval(self) -> Module:
+        """Switch this module and all inside it to use; returns the module."""
+        return self._set_training(False)
+
+    def _set_training(self, training: bool) -> Module:
+        for module in (self, *self._children()):
+            module.training = training
+        return self
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All parameters and buffers by their paths, as they are now.
+
+        Later training changes the module and not what was returned; nothing is copied.
+        """
+        return {name: tensor.detach() for name, tensor in self._named_tensors()}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Give parameters and buffers the values in `state`; their device and dtype stay as they are.
+
+        Parameters
+        ----------
+        state : mapping from str to Tensor or array
+            What `state_dict` of a module of the same build returned.
+        strict : bool
+            False: names of only one side are passed over; shapes must fit all the same.
+
+        Raises
+        ------
+        ValueError
+            If names are missing or unexpected, or shapes differ; the message lists all of them, and the
+            module stays as it was.
+        """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"load_state_dict: needs a dict of Tensors by name, got {type(state).__name__}")
+        own = dict(self._named_tensors())
+        found = {name: state[name] for name in own if name in state}
+        wrong = [
+            f"mis-shaped: {name} is {own[name].shape} here and {np.shape(value)} in the state"
+            for name, value in found.items()
+            if np.shape(value) != own[name].shape
+        ]
+        if strict:
+            wrong += [f"missing: {name}" for name in own if name not in state]
+            wrong += [f"unexpected: {name}" for name in state if name not in own]
+        if wrong:
+            listed = "\n  ".join(sorted(wrong))
+            raise ValueError(
+                f"load_state_dict: the state does not fit this {type(self).__name__}, which stays as it was "
+                f"(strict=False passes over missing and unexpected names):\n  {listed}"
+            )
+        values = {
+            name: Tensor(value, device=own[name].device, dtype=own[name].dtype)
+            for name, value in found.items()
+        }
+        for name, value in values.items():
+            own[name].data = value
+
+    def to(self, device: Any) -> Module:
+        """Move all parameters, their gradients and all buffers to `device`; returns the module.
+
+        They stay the same Tensors, so that an optimiser still knows them. What it has itself gathered about
+        them stays where it is: move a module before the first step.
+        """
+        check_device(device)
+        tensors = [tensor for _, tensor in self._named_tensors()]
+        with no_grad():
+            moved = [tensor.to(device) for tensor in tensors]
+            gradients = [None if tensor.grad is None else tensor.grad.to(device) for tensor in tensors]
+        for tensor, there, gradient in zip(tensors, moved, gradients, strict=True):
+            tensor.cached_data = there._data
+            tensor.grad = gradient
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there; a property whose own code failed is told apart by asking again.
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)
+        near = get_close_matches(name, dir(self), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+
+    def __repr__(self) -> str:
+        """The tree of modules, one a line, with settings, numbers of parameters and shapes."""
+        lines = []
+        first_path: dict[int, str] = {}
+        stack: list[tuple[str, str, str, Module]] = [("", "", "", self)]
+        while stack:
+            branch, trunk, path, module = stack.pop()
+            title = f"{path}: " if path else ""
+            if id(module) in first_path:
+                same = first_path[id(module)] or "the whole"
+                lines.append(f"{branch}{title}{type(module).__name__}, the same as {same}")
+                continue
+            first_path[id(module)] = path
+            lines.append(f"{branch}{title}{_described(module)}")
+            parts = [(name, part) for name, part in _parts(vars(module).items()) if isinstance(part, Module)]
+            for name, part in reversed(parts):
+                ends = ("└─ ", "   ") if name == parts[-1][0] else ("├─ ", "│  ")
+                stack.append((trunk + ends[0], trunk + ends[1], _joined(path, name), part))
+        return "\n".join(lines)
+
+
+def _described(module: Module) -> str:
+    """One line: "Linear(in_features=2, out_features=3): 9 parameters, weight (2, 3), bias (1, 3)"."""
+    settings = ", ".join(
+        f"{name}={value!r}"
+        for name, value in vars(module).items()
+        if isinstance(value, (bool, int, float, str)) and not name.startswith("_") and name != "training"
+    )
+    shapes = [
+        f"{name} {part.shape}{'' if isinstance(part, Parameter) else ' (not learned)'}"
+        for name, part in _parts(vars(module).items())
+        if isinstance(part, Tensor) and part.is_leaf()
+    ]
+    count = sum(math.prod(parameter.shape) for parameter in module.parameters())
+    counted = [f"{count:,} parameter{'' if count == 1 else 's'}"] if count else []
+    details = ", ".join(counted + shapes)
+    return f"{type(module).__name__}({settings})" + (f": {details}" if details else "")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _parts(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, Module | Tensor]]:
+    """The modules and Tensors among named things, also inside lists, tuples and dictionaries."""
+    for name, value in items:
+        if isinstance(value, (Module, Tensor)):
+            yield str(name), value
+        elif isinstance(value, (dict, list, tuple)):
+            inside = value.items() if isinstance(value, dict) else enumerate(value)
+            for path, part in _parts(inside):
+                yield f"{name}.{path}", part
+
+
+def _walk(root: Module) -> Iterator[tuple[str, Module | Tensor]]:
+    """`root` and every module and Tensor below it, depth first, each once, with its path."""
+    seen = set()
+    stack: list[tuple[str, Module | Tensor]] = [("", root)]
+    while stack:
+        path, part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield path, part
+        if isinstance(part, Module):
+            inside = [(_joined(path, name), x) for name, x in _parts(vars(part).items())]
+            stack.extend(reversed(inside))

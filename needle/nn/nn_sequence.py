@@ -1,0 +1,404 @@
+"""Recurrent networks and embeddings, for sequences of shape (time, batch, features).
+
+A cell makes one step in time: it maps the input and the state from before to the state after. `RNN`, `LSTM`
+and `GRU` take the steps of whole sequences, in one layer or several on top of each other. The part of a step
+that does not wait for the state, the product with the input, is one large product for all times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import init, ops
+from ..autograd import Tensor
+from .module import Module, Parameter
+
+ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
+
+State = tuple[Tensor, ...]
+
+
+class Cell(Module):
+    """What the cells share: weights, uniform in ±1 / sqrt(hidden_size), and the two halves of a step.
+
+    Attributes
+    ----------
+    W_ih : Parameter, shape (input_size, gates * hidden_size)
+    W_hh : Parameter, shape (hidden_size, gates * hidden_size)
+    bias_ih, bias_hh : Parameter, shape (gates * hidden_size,), or None
+    """
+
+    gates = 1  # how many vectors of hidden_size numbers a step is made of
+    states = 1  # how many Tensors are handed on to the next step
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype="float32", rng=None
+    ):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        bound, width = 1 / math.sqrt(hidden_size), self.gates * hidden_size
+
+        def drawn(*shape: int) -> Parameter:
+            return Parameter(init.rand(*shape, low=-bound, high=bound, device=device, dtype=dtype, rng=rng))
+
+        self.W_ih = drawn(input_size, width)
+        self.W_hh = drawn(hidden_size, width)
+        self.bias_ih = drawn(width) if bias else None
+        self.bias_hh = drawn(width) if bias else None
+
+    def project(self, X: Tensor) -> Tensor:
+        """The half of a step that needs only the input: shape (rows, input_size) to (rows, gates *
+        hidden_size), where the rows may be those of many steps."""
+        projected = X @ self.W_ih
+        return projected if self.bias_ih is None else projected + (self.bias_ih + self.bias_hh)
+
+    def step(self, projected: Tensor, state: State) -> State:
+        """The half of a step that needs the state: the state after it, its output first."""
+        raise NotImplementedError
+
+    def forward(self, X: Tensor, state: Any = None) -> Any:
+        if X.ndim != 2 or X.shape[1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__}: needs an input of shape (batch, {self.input_size}), got {X.shape}"
+            )
+        before = _state(self, state, (X.shape[0], self.hidden_size), X)
+        after = self.step(self.project(X), before)
+        return after[0] if self.states == 1 else after
+
+
+class RNNCell(Cell):
+    """One step of an Elman network: h' = tanh(x @ W_ih + bias_ih + h @ W_hh + bias_hh).
+
+    ``cell(X, h=None)`` takes X of shape (batch, input_size) and h of shape (batch, hidden_size), by default
+    zeros, and returns h'.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+    bias : bool
+        Whether biases are added.
+    nonlinearity : "tanh" or "relu"
+    device, dtype
+        Of the parameters.
+    rng : numpy.random.Generator, optional
+        Where the initial weights come from. Default: NumPy's global state.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype="float32",
+        rng=None,
+    ):
+        if nonlinearity not in ACTIVATIONS:
+            raise ValueError(f"RNNCell: nonlinearity is 'tanh' or 'relu', got {nonlinearity!r}")
+        self.nonlinearity = nonlinearity
+        super().__init__(input_size, hidden_size, bias, device, dtype, rng)
+
+    def step(self, projected: Tensor, state: State) -> State:
+        (h,) = state
+        return (ACTIVATIONS[self.nonlinearity](projected + h @ self.W_hh),)
+
+
+class LSTMCell(Cell):
+    """One step of a network with long short-term memory; the gates stand in the order i, f, g, o.
+
+    i, f, g, o = x @ W_ih + bias_ih + h @ W_hh + bias_hh,
+    c' = sigmoid(f) * c + sigmoid(i) * tanh(g) and h' = sigmoid(o) * tanh(c').
+
+    ``cell(X, (h, c)=None)`` takes X of shape (batch, input_size), h and c of shape (batch, hidden_size), by
+    default zeros, and returns (h', c'). Hochreiter and Schmidhuber (1997), "Long short-term memory"; Gers
+    et al. (2000), "Learning to forget".
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+    bias : bool
+        Whether biases are added.
+    device, dtype
+        Of the parameters.
+    rng : numpy.random.Generator, optional
+        Where the initial weights come from. Default: NumPy's global state.
+    """
+
+    gates = 4
+    states = 2
+
+    def step(self, projected: Tensor, state: State) -> State:
+        h, c = state
+        i, f, g, o = _gates(projected + h @ self.W_hh, 4)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        return ops.sigmoid(o) * ops.tanh(c), c
+
+
+class GRUCell(Cell):
+    """One step of a network of gated recurrent units; the gates stand in the order r, z, n.
+
+    With a = x @ W_ih + bias_ih and b = h @ W_hh + bias_hh, each made of three parts:
+    r = sigmoid(a_r + b_r), z = sigmoid(a_z + b_z), n = tanh(a_n + r * b_n) and h' = (1 - z) * n + z * h.
+
+    ``cell(X, h=None)`` takes X of shape (batch, input_size) and h of shape (batch, hidden_size), by default
+    zeros, and returns h'. Cho et al. (2014), "Learning phrase representations using RNN encoder-decoder", in
+    the form that cuDNN computes.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+    bias : bool
+        Whether biases are added.
+    device, dtype
+        Of the parameters.
+    rng : numpy.random.Generator, optional
+        Where the initial weights come from. Default: NumPy's global state.
+    """
+
+    gates = 3
+
+    def project(self, X: Tensor) -> Tensor:
+        projected = X @ self.W_ih
+        return projected if self.bias_ih is None else projected + self.bias_ih
+
+    def step(self, projected: Tensor, state: State) -> State:
+        (h,) = state
+        product = h @ self.W_hh
+        a_r, a_z, a_n = _gates(projected, 3)
+        b_r, b_z, b_n = _gates(product if self.bias_hh is None else product + self.bias_hh, 3)
+        n = ops.tanh(a_n + ops.sigmoid(a_r + b_r) * b_n)
+        return (n + ops.sigmoid(a_z + b_z) * (h - n),)
+
+
+class Recurrent(Module):
+    """What the networks of cells share: steps through time, layer by layer."""
+
+    states = 1
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int):
+        if num_layers < 1:
+            raise ValueError(f"{type(self).__name__}: needs at least one layer, got {num_layers}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+
+    def cells(self) -> list[Any]:
+        """One cell per layer, the lowest first."""
+        raise NotImplementedError
+
+    def forward(self, X: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        if X.ndim != 3 or X.shape[0] == 0 or X.shape[2] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__}: needs an input of shape (time, batch, {self.input_size}) with at "
+                f"least one time, got {X.shape}"
+            )
+        before = _state(self, state, (self.num_layers, X.shape[1], self.hidden_size), X)
+        layers = zip(*[ops.split(x, 0).tuple() for x in before], strict=True)
+        last = []
+        for cell, states in zip(self.cells(), layers, strict=True):
+            X, after = _through_time(cell, X, states)
+            last.append(after)
+        final = tuple([ops.stack(x, 0) for x in zip(*last, strict=True)])
+        return X, final[0] if self.states == 1 else final
+
+
+class RNN(Recurrent):
+    """Elman networks (`RNNCell`), one on top of the other.
+
+    ``rnn(X, h0=None)`` takes X of shape (time, batch, input_size) and h0 of shape (num_layers, batch,
+    hidden_size), by default zeros. It returns the outputs of the highest layer at all times, shape (time,
+    batch, hidden_size), and the state of all layers after the last time, of the shape of h0.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers : int
+    bias, nonlinearity, device, dtype, rng
+        As of `RNNCell`.
+
+    Attributes
+    ----------
+    rnn_cells : list of RNNCell
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype="float32",
+        rng=None,
+    ):
+        super().__init__(input_size, hidden_size, num_layers)
+        self.rnn_cells = [
+            RNNCell(hidden_size if layer else input_size, hidden_size, bias, nonlinearity, device, dtype, rng)
+            for layer in range(num_layers)
+        ]
+
+    def cells(self) -> list[RNNCell]:
+        return self.rnn_cells
+
+
+class LSTM(Recurrent):
+    """Networks with long short-term memory (`LSTMCell`), one on top of the other.
+
+    ``lstm(X, (h0, c0)=None)`` takes X of shape (time, batch, input_size), h0 and c0 of shape (num_layers,
+    batch, hidden_size), by default zeros. It returns the outputs of the highest layer at all times, shape
+    (time, batch, hidden_size), and the state (h, c) of all layers after the last time.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers : int
+    bias, device, dtype, rng
+        As of `LSTMCell`.
+
+    Attributes
+    ----------
+    lstm_cells : list of LSTMCell
+    """
+
+    states = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        device=None,
+        dtype="float32",
+        rng=None,
+    ):
+        super().__init__(input_size, hidden_size, num_layers)
+        self.lstm_cells = [
+            LSTMCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
+            for layer in range(num_layers)
+        ]
+
+    def cells(self) -> list[LSTMCell]:
+        return self.lstm_cells
+
+
+class GRU(Recurrent):
+    """Networks of gated recurrent units (`GRUCell`), one on top of the other.
+
+    ``gru(X, h0=None)`` takes and returns what `RNN` does.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers : int
+    bias, device, dtype, rng
+        As of `GRUCell`.
+
+    Attributes
+    ----------
+    gru_cells : list of GRUCell
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        device=None,
+        dtype="float32",
+        rng=None,
+    ):
+        super().__init__(input_size, hidden_size, num_layers)
+        self.gru_cells = [
+            GRUCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
+            for layer in range(num_layers)
+        ]
+
+    def cells(self) -> list[GRUCell]:
+        return self.gru_cells
+
+
+def _gates(values: Tensor, count: int) -> State:
+    """(batch, count * hidden) taken apart into `count` Tensors of shape (batch, hidden)."""
+    batch, width = values.shape
+    return ops.split(values.reshape((batch, count, width // count)), 1).tuple()
+
+
+def _state(module: Cell | Recurrent, state: Any, shape: tuple[int, ...], like: Tensor) -> State:
+    """The state to begin with as a tuple of Tensors, each of `shape`; zeros where there is none."""
+    if state is None:
+        zeros = init.zeros(*shape, device=like.device, dtype=like.dtype)
+        return (zeros,) * module.states
+    state = (state,) if isinstance(state, Tensor) else tuple(state)
+    shapes = [x.shape for x in state]
+    if shapes != [shape] * module.states:
+        needed = f"a state of shape {shape}" if module.states == 1 else f"a state (h, c), each {shape}"
+        raise ValueError(f"{type(module).__name__}: needs {needed}, got {', '.join(map(str, shapes))}")
+    return state
+
+
+def _through_time(cell: Cell, X: Tensor, state: State) -> tuple[Tensor, State]:
+    """The outputs of a cell at all times, and its state after the last."""
+    time, batch, features = X.shape
+    projected = cell.project(X.reshape((time * batch, features))).reshape((time, batch, -1))
+    outputs = []
+    for now in ops.split(projected, 0).tuple():
+        state = cell.step(now, state)
+        outputs.append(state[0])
+    return ops.stack(outputs, 0), state
+
+
+class Embedding(Module):
+    """A vector for each of n things (words, letters): a table of which rows are looked up.
+
+    Parameters
+    ----------
+    num_embeddings : int
+        How many things there are.
+    embedding_dim : int
+        How many numbers stand for each.
+    device, dtype
+        Of the parameters.
+    rng : numpy.random.Generator, optional
+        Where the initial weights come from. Default: NumPy's global state.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (num_embeddings, embedding_dim)
+        Begins normal with mean 0 and standard deviation 1.
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype="float32", rng=None):
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.weight = Parameter(
+            init.randn(num_embeddings, embedding_dim, device=device, dtype=dtype, rng=rng)
+        )
+
+    def forward(self, x: Any) -> Tensor:
+        """
+        Parameters
+        ----------
+        x : Tensor or array of whole numbers, shape (...), most often (time, batch)
+            0 to num_embeddings - 1, of any dtype. They are read at once.
+
+        Returns
+        -------
+        Tensor, shape (..., embedding_dim)
+
+        Raises
+        ------
+        IndexError
+            If a number is not whole or not one of these.
+        """
+        given = x.numpy() if isinstance(x, Tensor) else np.asarray(x)
+        rows = given.astype(np.int64)
+        if rows.size and (rows.min() < 0 or rows.max() >= self.num_embeddings or (rows != given).any()):
+            raise IndexError(
+                f"Embedding: needs whole numbers in 0..{self.num_embeddings - 1}, "
+                f"got {given.min()}..{given.max()}"
+            )
+        return self.weight[rows]
