@@ -1,0 +1,408 @@
+"""Windows over images, and what is made of them: convolution and pooling; padding, dilation and flips.
+
+Images are NHWC: (batch, height, width, channels). A convolution here is what deep learning calls so: the
+kernel is not turned round (strictly, a cross-correlation).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from ..backend_ndarray.shapes import as_shape, hashable_axes, normal_axes, window_counts
+from ..backend_selection import device_of, full
+from ..backend_selection import windows as array_windows
+from ..graph import Spec, TensorOp
+from .families import Movement, common_device, conform
+from .ops_tuple import spec_of
+
+Pairs = tuple[tuple[int, int], ...]
+
+COLUMNS = 1 << 20  # numbers that a convolution copies out of windows at a time, to bound its memory
+
+
+class Pad(TensorOp):
+    """y is a with a margin that holds `value`: dy is da with a margin of zeros."""
+
+    def __init__(self, pairs: Pairs, value: float = 0.0):
+        self.pairs = pairs
+        self.value = value
+
+    def infer(self, a):
+        if len(self.pairs) != len(a.shape) or any(min(pair) < 0 for pair in self.pairs):
+            raise ValueError(
+                f"pad: shape {a.shape} needs {len(a.shape)} pairs (how many before, how many after), none "
+                f"below 0; got {self.pairs}"
+            )
+        shape = tuple([before + n + after for n, (before, after) in zip(a.shape, self.pairs, strict=True)])
+        return Spec(shape, a.dtype, a.device)
+
+    def inside(self, shape) -> tuple[slice, ...]:
+        """Where an array of `shape` lies within the padded one."""
+        return tuple([slice(before, before + n) for n, (before, _) in zip(shape, self.pairs, strict=True)])
+
+    def compute(self, a):
+        out = full(self.infer(spec_of(a)).shape, self.value, dtype=a.dtype, device=device_of(a))
+        out[self.inside(a.shape)] = a
+        return out
+
+    def gradient(self, out_grad, node):
+        return out_grad[self.inside(node.inputs[0].shape)]
+
+
+def pad(a, pairs, value=0.0):
+    """`a` with a margin of `value`: ``pairs[i]`` is (how many before, how many after) along axis `i`."""
+    return Pad(tuple([as_shape(pair) for pair in pairs]), value)(a)
+
+
+def with_margins(a, pairs: Pairs):
+    """`pad`, where a margin below 0 takes elements away."""
+    if any(min(pair) < 0 for pair in pairs):
+        kept = [
+            slice(-min(before, 0), n + min(after, 0))
+            for n, (before, after) in zip(a.shape, pairs, strict=True)
+        ]
+        a = a[tuple(kept)]
+        pairs = tuple([(max(before, 0), max(after, 0)) for before, after in pairs])
+    return pad(a, pairs) if any(map(any, pairs)) else a
+
+
+def cropped(a, shape: tuple[int, ...]):
+    """The first elements along each axis, as many as `shape` says."""
+    return a if a.shape == shape else a[tuple([slice(0, n) for n in shape])]
+
+
+def along(axes, where: slice, ndim: int) -> tuple[slice, ...]:
+    """An index with the slice `where` on `axes`, and everything on the others."""
+    return tuple([where if i in axes else slice(None) for i in range(ndim)])
+
+
+class Flip(Movement):
+    """Some axes backwards; the gradient too."""
+
+    def __init__(self, axes=None):
+        self.axes = hashable_axes(axes)
+
+    def out_shape(self, shape):
+        normal_axes("flip", self.axes, len(shape))
+        return shape
+
+    def compute(self, a):
+        backwards = normal_axes("flip", self.axes, len(a.shape))
+        return a[along(backwards, slice(None, None, -1), len(a.shape))]
+
+    def gradient(self, out_grad, node):
+        return flip(out_grad, self.axes)
+
+
+def flip(a, axes=None):
+    """The given axes (None: all) backwards."""
+    return Flip(axes)(a)
+
+
+def zeros_between(name: str, dilation: int) -> int:
+    """How many zeros follow each element, as an integer of at least 0."""
+    if operator.index(dilation) < 0:
+        raise ValueError(
+            f"{name}: dilation is how many zeros follow each element, at least 0; got {dilation}"
+        )
+    return operator.index(dilation)
+
+
+class Dilate(TensorOp):
+    """`dilation` zeros after each element along `axes`; the gradient leaves out what stood there."""
+
+    def __init__(self, axes, dilation: int):
+        self.axes = hashable_axes(axes)
+        self.dilation = zeros_between("dilate", dilation)
+
+    def infer(self, a):
+        wide = normal_axes("dilate", self.axes, len(a.shape))
+        shape = tuple([n * (self.dilation + 1) if i in wide else n for i, n in enumerate(a.shape)])
+        return Spec(shape, a.dtype, a.device)
+
+    def compute(self, a):
+        out = full(self.infer(spec_of(a)).shape, 0, dtype=a.dtype, device=device_of(a))
+        wide = normal_axes("dilate", self.axes, len(a.shape))
+        out[along(wide, slice(None, None, self.dilation + 1), len(a.shape))] = a
+        return out
+
+    def gradient(self, out_grad, node):
+        return undilate(out_grad, self.axes, self.dilation)
+
+
+def dilate(a, axes, dilation: int):
+    """`dilation` zeros after each element along `axes`: a length n becomes n * (dilation + 1)."""
+    return Dilate(axes, dilation)(a)
+
+
+class UnDilate(Movement):
+    """Every (dilation + 1)-th element along `axes`; the gradient has zeros in the place of the others."""
+
+    def __init__(self, axes, dilation: int):
+        self.axes = hashable_axes(axes)
+        self.dilation = zeros_between("undilate", dilation)
+
+    def out_shape(self, shape):
+        narrow = normal_axes("undilate", self.axes, len(shape))
+        return tuple([-(-n // (self.dilation + 1)) if i in narrow else n for i, n in enumerate(shape)])
+
+    def compute(self, a):
+        narrow = normal_axes("undilate", self.axes, len(a.shape))
+        return a[along(narrow, slice(None, None, self.dilation + 1), len(a.shape))]
+
+    def gradient(self, out_grad, node):
+        dilated = dilate(out_grad, self.axes, self.dilation)
+        return cropped(dilated, node.inputs[0].shape)
+
+
+def undilate(a, axes, dilation: int):
+    """What `dilate` spread out, put together again."""
+    return UnDilate(axes, dilation)(a)
+
+
+class Windows(Movement):
+    """The windows of an image, seen without a copy: they overlap in memory. The gradient adds them up."""
+
+    def __init__(self, size: tuple[int, int], stride: int = 1, dilation: int = 1):
+        self.size = size
+        self.stride = stride
+        self.dilation = dilation
+
+    def out_shape(self, shape):
+        if len(shape) != 4:
+            raise ValueError(f"windows: needs images (batch, height, width, channels), got shape {shape}")
+        n, height, width, channels = shape
+        lengths = window_counts("windows", (height, width), self.size, self.stride, self.dilation)
+        return (n, *lengths, *self.size, channels)
+
+    def compute(self, a):
+        self.out_shape(a.shape)
+        return array_windows(a, self.size, self.stride, self.dilation)
+
+    def gradient(self, out_grad, node):
+        return Fold(node.inputs[0].shape, self.stride, self.dilation)(out_grad)
+
+
+def windows(a, size, stride=1, dilation=1):
+    """All windows of images, without a copy.
+
+    Parameters
+    ----------
+    a : Tensor, shape (batch, height, width, channels)
+    size : int or pair of int
+        Height and width of a window.
+    stride : int
+        Steps from a window to the next.
+    dilation : int
+        Steps between neighbours within a window.
+
+    Returns
+    -------
+    Tensor, shape (batch, rows of windows, windows in a row, window height, window width, channels)
+    """
+    return Windows(as_pair("windows", size), *steps("windows", stride, dilation))(a)
+
+
+class Fold(TensorOp):
+    """The images that windows make when they are laid back to where they were taken and added up."""
+
+    def __init__(self, shape: tuple[int, ...], stride: int = 1, dilation: int = 1):
+        self.shape = shape
+        self.stride = stride
+        self.dilation = dilation
+
+    def infer(self, a):
+        return Spec(self.shape, a.dtype, a.device)
+
+    def compute(self, a):
+        out = full(self.shape, 0, dtype=a.dtype, device=device_of(a))
+        n, rows, columns, height, width, channels = a.shape
+        if not math.prod(a.shape):
+            return out
+        for i in range(height):
+            for j in range(width):
+                part = a[:, :, :, i : i + 1, j : j + 1].reshape((n, rows, columns, channels))
+                down, right = (
+                    slice(k * self.dilation, k * self.dilation + (count - 1) * self.stride + 1, self.stride)
+                    for k, count in ((i, rows), (j, columns))
+                )
+                out[:, down, right] = out[:, down, right] + part
+        return out
+
+    def gradient(self, out_grad, node):
+        return Windows(node.inputs[0].shape[3:5], self.stride, self.dilation)(out_grad)
+
+
+class Conv(TensorOp):
+    """y[n, h, w, o] = sum over i, j, c of a[n, h * stride + i * dilation, w * stride + j * dilation, c] *
+    b[i, j, c, o]. It is linear in a and in b, and both adjoints are convolutions too."""
+
+    def __init__(self, stride: int = 1, padding: int | Pairs = 0, dilation: int = 1):
+        self.stride, self.dilation = steps("conv", stride, dilation)
+        self.padding = padding
+
+    @property
+    def pairs(self) -> Pairs:
+        """Zeros (before, after) along height and width."""
+        if isinstance(self.padding, tuple):
+            return self.padding
+        return ((self.padding, self.padding), (self.padding, self.padding))
+
+    def infer(self, a, b):
+        if len(a.shape) != 4 or len(b.shape) != 4:
+            raise ValueError(
+                "conv: needs images (batch, height, width, channels in) and a kernel (height, width, "
+                f"channels in, channels out), got shapes {a.shape} and {b.shape}"
+            )
+        if a.shape[3] != b.shape[2]:
+            hint = "; are the images (batch, channels, height, width)? permute((0, 2, 3, 1)) turns them"
+            raise ValueError(
+                f"conv: images {a.shape} have {a.shape[3]} channels, the kernel {b.shape} expects "
+                f"{b.shape[2]}{hint if a.shape[1] == b.shape[2] else ''}"
+            )
+        lengths = tuple(
+            [before + n + after for n, (before, after) in zip(a.shape[1:3], self.pairs, strict=True)]
+        )
+        counts = window_counts("conv", lengths, b.shape[:2], self.stride, self.dilation)
+        dtype = np.result_type(a.dtype, b.dtype)
+        return Spec((a.shape[0], *counts, b.shape[3]), dtype, common_device("conv", (a, b)))
+
+    def compute(self, a, b):
+        shape, dtype, _ = self.infer(spec_of(a), spec_of(b))
+        (batch, rows, columns, channels), size = shape, b.shape[:2]
+        if any(map(any, self.pairs)):
+            a = Pad(((0, 0), *self.pairs, (0, 0))).compute(a)
+        seen = array_windows(a, size, self.stride, self.dilation)
+        width = math.prod(b.shape[:3])
+        kernel = b.reshape((width, channels))
+        out = full(shape, 0, dtype=dtype, device=device_of(a))
+        # A matrix product wants each window's numbers as a row: several images' at a time are copied there.
+        step = max(1, COLUMNS // max(rows * columns * width, 1))
+        for i in range(0, batch if math.prod(shape) else 0, step):
+            some = seen[i : i + step]
+            product = some.reshape((some.shape[0] * rows * columns, width)) @ kernel
+            out[i : i + step] = product.reshape((some.shape[0], rows, columns, channels))
+        return out
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        return (
+            conform(self.gradient_of_images(out_grad, a, b), a) if a.requires_grad else None,
+            conform(self.gradient_of_kernel(out_grad, a, b), b) if b.requires_grad else None,
+        )
+
+    def gradient_of_images(self, out_grad, a, b):
+        """Each pixel's adjoint: the adjoints of the windows that saw it, by the weight with which they did.
+
+        That is a convolution with the kernel turned round: over the adjoints, spread as far apart as the
+        windows were.
+        """
+        spread = out_grad
+        if self.stride > 1:
+            spread = dilate(out_grad, (1, 2), self.stride - 1)
+        margins = []
+        for axis in (1, 2):
+            before, after = self.pairs[axis - 1]
+            reach = self.dilation * (b.shape[axis - 1] - 1)
+            length = (out_grad.shape[axis] - 1) * self.stride + 1
+            unseen = before + a.shape[axis] + after - (length + reach)  # pixels after the last window
+            tail = spread.shape[axis] - length  # zeros that dilation puts after the last adjoint
+            margins.append((reach - before, reach + unseen - after - tail))
+        turned = flip(b, (0, 1)).transpose((2, 3))
+        spread = with_margins(spread, ((0, 0), *margins, (0, 0)))
+        return Conv(1, 0, self.dilation)(spread, turned)
+
+    def gradient_of_kernel(self, out_grad, a, b):
+        """Each weight's adjoint: the products of what it saw with the adjoints of the windows it did so for.
+
+        That is a convolution of the images with the adjoints as a kernel, in which batch and channels have
+        changed places, and so have stride and dilation.
+        """
+        conv = Conv(self.dilation, self.padding, self.stride)
+        by_kernel = conv(a.permute((3, 1, 2, 0)), out_grad.permute((1, 2, 0, 3)))
+        # Pixels that no window reached would make it larger than the kernel.
+        return cropped(by_kernel, (b.shape[2], *b.shape[:2], b.shape[3])).permute((1, 2, 0, 3))
+
+
+def conv(a, b, stride=1, padding=1, dilation=1):
+    """The convolution of images with a kernel.
+
+    Parameters
+    ----------
+    a : Tensor, shape (batch, height, width, channels in)
+    b : Tensor, shape (kernel height, kernel width, channels in, channels out)
+    stride : int
+        Steps from a window to the next.
+    padding : int
+        Zeros around each image, on all four sides.
+    dilation : int
+        Steps between the pixels that neighbouring weights meet.
+
+    Returns
+    -------
+    Tensor, shape (batch, rows, columns, channels out)
+        With ``rows = (height + 2 * padding - dilation * (kernel height - 1) - 1) // stride + 1``.
+
+    Raises
+    ------
+    ValueError
+        If channels differ, or the kernel is larger than the padded image.
+    """
+    return Conv(stride, padding, dilation)(a, b)
+
+
+def max_pool2d(a, kernel_size, stride=None, padding=0):
+    """The largest number of each window.
+
+    Parameters
+    ----------
+    a : Tensor, shape (batch, height, width, channels)
+    kernel_size : int or pair of int
+        Height and width of a window.
+    stride : int, optional
+        Steps from a window to the next. Default: the window's height, so that windows do not overlap.
+    padding : int
+        Rows and columns around the image that are never the largest; at most half a window.
+
+    Returns
+    -------
+    Tensor, shape (batch, rows, columns, channels)
+    """
+    return pooled("max_pool2d", a, kernel_size, stride, padding, -math.inf).max((3, 4))
+
+
+def avg_pool2d(a, kernel_size, stride=None, padding=0):
+    """The mean of each window; the zeros of padding count. Parameters and result as for `max_pool2d`."""
+    seen = pooled("avg_pool2d", a, kernel_size, stride, padding, 0.0)
+    return seen.sum((3, 4)) / math.prod(seen.shape[3:5])
+
+
+def pooled(name: str, a, kernel_size, stride, padding: int, outside: float):
+    """The windows that a pooling looks at; beyond the image's edge it sees the number `outside`."""
+    size = as_pair(name, kernel_size)
+    if not 0 <= 2 * padding <= min(size):
+        raise ValueError(f"{name}: padding must lie between 0 and half a window, {size}; got {padding}")
+    if padding:
+        margin = (padding, padding)
+        a = pad(a, ((0, 0), margin, margin, (0, 0)), outside)
+    return Windows(size, *steps(name, size[0] if stride is None else stride))(a)
+
+
+def as_pair(name: str, size) -> tuple[int, int]:
+    """The height and width of a window, from both or from one number for both."""
+    pair = as_shape(size)
+    pair = pair * 2 if len(pair) == 1 else pair
+    if len(pair) != 2 or min(pair) < 1:
+        raise ValueError(f"{name}: a window needs a height and a width of at least 1, got {size}")
+    return pair
+
+
+def steps(name: str, stride: int, dilation: int = 1) -> tuple[int, int]:
+    """Stride and dilation as integers, both at least 1."""
+    stride, dilation = operator.index(stride), operator.index(dilation)
+    if stride < 1 or dilation < 1:
+        raise ValueError(f"{name}: stride and dilation must be at least 1, got {stride} and {dilation}")
+    return stride, dilation
