@@ -1,0 +1,72 @@
+"""Transforms: what is done to an image (height, width, channels) each time it is taken from its dataset."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["RandomCrop", "RandomFlipHorizontal", "Transform"]
+
+
+class Transform:
+    """A change of an image. A subclass gives ``__call__``, which takes and returns an array."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} needs a method __call__(self, x)")
+
+
+class RandomFlipHorizontal(Transform):
+    """Swaps left and right of an image (height, width, channels), with probability `p`.
+
+    Parameters
+    ----------
+    p : float
+        Between 0 and 1.
+    rng : numpy.random.Generator, optional
+        Where the one number in [0, 1) comes from that is drawn for each image: it is flipped if the number is
+        below `p`. Default: NumPy's global state.
+    """
+
+    def __init__(self, p: float = 0.5, rng: np.random.Generator | None = None):
+        if not 0 <= p <= 1:
+            raise ValueError(f"RandomFlipHorizontal: p is a probability between 0 and 1, got {p!r}")
+        self.p = p
+        self.rng = rng
+
+    def __call__(self, img: np.ndarray) -> np.ndarray:
+        _check_image("RandomFlipHorizontal", img)
+        return img[:, ::-1] if (self.rng or np.random).random() < self.p else img
+
+
+class RandomCrop(Transform):
+    """Moves an image (height, width, channels) by up to `padding` pixels; zeros come in from outside.
+
+    That is: zeros are put around it, and a part of its own size is cut out.
+
+    Parameters
+    ----------
+    padding : int
+        At least 0.
+    rng : numpy.random.Generator, optional
+        Where the two shifts come from that are drawn for each image, downwards and to the right, from
+        -padding to padding. Default: NumPy's global state.
+    """
+
+    def __init__(self, padding: int = 3, rng: np.random.Generator | None = None):
+        if padding < 0:
+            raise ValueError(f"RandomCrop: padding must be at least 0, got {padding!r}")
+        self.padding = padding
+        self.rng = rng
+
+    def __call__(self, img: np.ndarray) -> np.ndarray:
+        _check_image("RandomCrop", img)
+        draw = np.random.randint if self.rng is None else self.rng.integers
+        down, right = draw(low=-self.padding, high=self.padding + 1, size=2)
+        height, width, _ = img.shape
+        top, left = self.padding + down, self.padding + right
+        around = np.pad(img, ((self.padding, self.padding), (self.padding, self.padding), (0, 0)))
+        return around[top : top + height, left : left + width]
+
+
+def _check_image(name: str, img: np.ndarray) -> None:
+    if np.ndim(img) != 3:
+        raise ValueError(f"{name}: needs an image (height, width, channels), got shape {np.shape(img)}")

@@ -1,0 +1,46 @@
+"""Images with labels, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data_basic import Dataset
+
+
+class ImageDataset(Dataset):
+    """Images and their labels; an item is ``(image, label)``.
+
+    Parameters
+    ----------
+    images : numpy.ndarray, shape (n, height, width, channels)
+        Floats are taken as they are; of bytes, 0 to 255, an item has float32 from 0.0 to 1.0.
+    labels : numpy.ndarray, shape (n,)
+    transforms : list of Transform, optional
+        Applied to each image each time it is taken.
+    """
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray, transforms: Sequence[Callable] | None = None):
+        super().__init__(transforms)
+        self.images = images
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: Any) -> tuple[np.ndarray, Any]:
+        """The image and label with a number; those of a slice or an array of numbers, stacked."""
+        images, labels = self.images[index], self.labels[index]
+        if images.dtype == np.uint8:
+            images = images / np.float32(255)
+        if not self.transforms or not len(images):
+            return images, labels
+        if np.ndim(labels) == 0:
+            return self.apply_transforms(images), labels
+        return np.stack([self.apply_transforms(image) for image in images]), labels
+
+    def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
+        """The items with these numbers, stacked."""
+        return self[indices]
