@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import tarfile
 import zlib
@@ -57,8 +58,8 @@ def provide(folder: str, files: Sequence[Remote]) -> Path:
     Raises
     ------
     OSError
-        If a file is missing and no mirror gave it; the sentence says what was tried, and where to put the file
-        by hand.
+        If a file is missing and no mirror gave it; the sentence says what was tried, and where to put the
+        file by hand.
     """
     for place in places(folder):
         if all((place / file.name).is_file() for file in files):
@@ -74,7 +75,7 @@ def provide(folder: str, files: Sequence[Remote]) -> Path:
 def _download(file: Remote, place: Path) -> None:
     """Bring a file into `place`: whole and checked, or not at all."""
     from pooch import HTTPDownloader
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     failures = []
     for url in file.urls:
@@ -82,17 +83,26 @@ def _download(file: Remote, place: Path) -> None:
             unchecked = Path(scratch) / file.name
             try:
                 with tqdm(desc=file.name, unit="B", unit_scale=True) as progress:
-                    HTTPDownloader(progressbar=progress, timeout=TIMEOUT)(url, str(unchecked), None)
+                    download = HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT)
+                    download(url, str(unchecked), None)
                 file.check(unchecked)
             except (OSError, EOFError, ValueError, zlib.error) as error:
-                failures.append(f"{url}: {error}")
+                failures.append(f"{url}: {_in_short(error)}")
             else:
                 os.replace(unchecked, place / file.name)
                 return
     raise OSError(
-        f"{file.name} is not in {place} and cannot be downloaded (tried {'; '.join(failures)}): put it there by "
-        "hand, or name in NEEDLE_DATA_DIR the folder that holds " + place.name
+        f"{file.name} is missing and cannot be downloaded (tried {'; '.join(failures)}): put it into {place} "
+        f"by hand, or let NEEDLE_DATA_DIR name the folder in which {place.name}/{file.name} is"
     )
+
+
+def _in_short(error: Exception) -> str:
+    """What went wrong; of a failed connection only its kind, for the rest of its text is for debuggers."""
+    if not hasattr(error, "response"):
+        return str(error)
+    response = error.response
+    return type(error).__name__ if response is None else f"{response.status_code} {response.reason}"
 
 
 def check_md5(md5: str, path: Path) -> None:
@@ -129,22 +139,27 @@ def unpack(archive: Path, inside: str, max_bytes: int) -> Path:
         whole = Path(scratch) / inside
         whole.mkdir()
         try:
-            with (
-                gzip.open(archive) as packed,
-                tarfile.open(fileobj=_AtMost(packed, max_bytes), mode="r|") as tar,
-            ):
-                for member in tar:
-                    if member.isdir() and PurePosixPath(member.name) == PurePosixPath(inside):
-                        continue
-                    name = PurePosixPath(member.name).name
-                    if not member.isreg() or member.name != f"{inside}/{name}" or name == "..":
-                        raise ValueError(f"it holds {member.name!r}, which is no plain file in {inside}/")
-                    with open(whole / name, "xb") as file:
-                        shutil.copyfileobj(tar.extractfile(member), file)  # type: ignore[arg-type]
+            with gzip.open(archive) as packed:
+                _unpack(_AtMost(packed, max_bytes), inside, whole)
         except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
             raise ValueError(f"{archive} cannot be unpacked: {error}; download it again") from None
         os.replace(whole, target)
     return target
+
+
+def _unpack(stream: _AtMost, inside: str, folder: Path) -> None:
+    with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+        for member in tar:
+            if member.isdir() and member.name == inside:
+                continue
+            # What is sparse would swell to the size that it claims.
+            plain = member.isreg() and not member.issparse()
+            if not plain or not re.fullmatch(rf"{re.escape(inside)}/\w[\w.-]*", member.name):
+                raise ValueError(f"it holds {member.name!r}, which is no plain file in {inside}/")
+            with open(folder / PurePosixPath(member.name).name, "xb") as file:
+                shutil.copyfileobj(tar.extractfile(member), file)
+    while stream.read(1 << 20):  # to the end, where gzip's checksum is
+        pass
 
 
 class _AtMost:

@@ -174,7 +174,10 @@ class _FromBuffer(_Note):  # an array: arguments are bytes, dtype, shape, order
 
 
 # The unpickler that is written in Python: the one in C reserves as much memory as a file claims to need.
-class _Unpickler(pickle._Unpickler):
+_UNPICKLER: Any = pickle._Unpickler
+
+
+class _Unpickler(_UNPICKLER):
     ADMITTED = {  # noqa: RUF012 - never changed
         ("numpy", "ndarray"): _Note,
         ("numpy", "dtype"): _Dtype,
@@ -194,7 +197,7 @@ class _Unpickler(pickle._Unpickler):
         (size,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(size))
 
-    dispatch = pickle._Unpickler.dispatch | {pickle.BYTEARRAY8[0]: load_bytearray}
+    dispatch = _UNPICKLER.dispatch | {pickle.BYTEARRAY8[0]: load_bytearray}
 
 
 def _entry(batch: Any, key: str) -> Any:
