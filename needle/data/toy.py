@@ -1,16 +1,18 @@
-"""Toy problems in the plane: two classes of points, small enough to watch a network learn them.
+"""Toy problems in the plane, small enough to watch a network learn them.
 
 Every dataset is a function ``(n, noise, rng) -> (points, labels)``:
 
 - ``points`` has shape (n, 2) and dtype float64; the plane shown is `DOMAIN` = [-6, 6] in both directions;
-- ``labels`` has shape (n,) and dtype float64; each label is +1 or -1;
+- ``labels`` has shape (n,) and dtype float64; in `DATASETS` (two classes of points) each is +1 or -1, in
+  `REGRESSION` any number around that;
 - ``noise`` lies between 0 and 0.5;
 - ``rng`` is a `numpy.random.Generator`: the same state of it gives the same data. By default it is NumPy's
   global state, which ``numpy.random.seed`` sets.
 
 `circle`, `xor`, `gaussian` and `spiral` are the classification problems of TensorFlow Playground
-(https://playground.tensorflow.org). `simple`, `diag` and `split` are MiniTorch's
-(https://minitorch.github.io), which live on the unit square: here u in [0, 1] becomes 12 u - 6.
+(https://playground.tensorflow.org), `plane` and `multi_gaussian` its regression problems. `simple`, `diag`
+and `split` are MiniTorch's (https://minitorch.github.io), which live on the unit square: here u in [0, 1]
+becomes 12 u - 6. `moons` is known from scikit-learn (https://scikit-learn.org).
 
 Where noise *moves labels*, a point p is labelled as if it lay at p + e, with e uniform in
 ``noise * [-reach, reach]`` for both coordinates: points near a border may carry the other class's label.
@@ -28,9 +30,13 @@ __all__ = [
     "DATASETS",
     "DOMAIN",
     "MAX_NOISE",
+    "REGRESSION",
     "circle",
     "diag",
     "gaussian",
+    "moons",
+    "multi_gaussian",
+    "plane",
     "simple",
     "spiral",
     "split",
@@ -123,7 +129,49 @@ def split(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.n
     return _unit_square(n, noise, rng, lambda u1, u2: (u1 < 0.2) | (u1 > 0.8))
 
 
-#: Every dataset by its name, in the order in which a menu should list them.
+def moons(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Two half circles of radius 3 that reach into each other, +1 on the upper one.
+
+    The upper one's centre is (-1.5, -0.75), that of the lower one (1.5, 0.75); points are uniform along
+    them. Noise moves the *points*, with a reach of 3. Source: scikit-learn's ``make_moons``, three times as
+    large and around the origin.
+    """
+    rng = _checked(n, noise, rng)
+    labels = _sign(np.arange(n) < n // 2)
+    angle = rng.uniform(0, math.pi, n)
+    arc = 3 * np.stack([np.cos(angle), np.sin(angle)], axis=1) - (1.5, 0.75)
+    return _moved(labels[:, None] * arc, noise, 3, rng), labels
+
+
+def plane(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Regression: a label is (x1 + x2) / 10, so from -1.2 to 1.2 in the plane shown.
+
+    Points are uniform in the plane shown. Noise moves labels, with a reach of 6. Source: TensorFlow
+    Playground.
+    """
+    rng = _checked(n, noise, rng)
+    points = rng.uniform(*DOMAIN, (n, 2))
+    return points, _moved(points, noise, 6, rng).sum(axis=1) / 10
+
+
+def multi_gaussian(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Regression: three hills and three hollows in two rows, zero between them.
+
+    At a distance d from its centre a hill's height is max(0, 1 - d/2), a hollow's depth likewise; of all
+    these the largest counts. The hills are at (-4, 2.5), (4, 2.5) and (0, -2.5), the hollows at (-4, -2.5),
+    (4, -2.5) and (0, 2.5). Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
+    Source: TensorFlow Playground.
+    """
+    rng = _checked(n, noise, rng)
+    centres = np.array([(x, y) for x in (-4, 0, 4) for y in (-2.5, 2.5)])
+    signs = np.array([-1, 1, 1, -1, -1, 1])
+    points = rng.uniform(*DOMAIN, (n, 2))
+    apart = _moved(points, noise, 6, rng)[:, None] - centres
+    heights = signs * np.maximum(0, 1 - np.hypot(apart[..., 0], apart[..., 1]) / 2)
+    return points, heights[np.arange(n), np.abs(heights).argmax(axis=1)]
+
+
+#: Every problem with two classes by its name, in the order in which a menu should list them.
 DATASETS: dict[str, Dataset] = {
     "circle": circle,
     "xor": xor,
@@ -132,6 +180,13 @@ DATASETS: dict[str, Dataset] = {
     "simple": simple,
     "diag": diag,
     "split": split,
+    "moons": moons,
+}
+
+#: Every regression problem by its name.
+REGRESSION: dict[str, Dataset] = {
+    "plane": plane,
+    "multi-gaussian": multi_gaussian,
 }
 
 

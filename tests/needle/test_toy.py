@@ -103,6 +103,72 @@ def test_spiral_follows_its_formula():
     assert 0 < np.abs(noisy - points).max() <= 0.3
 
 
+def test_moons_follow_their_formula():
+    points, labels = toy.moons(1000, 0, rng())
+    upper, lower = points[labels > 0] + (1.5, 0.75), points[labels < 0] - (1.5, 0.75)
+    np.testing.assert_allclose(np.hypot(*upper.T), 3)
+    np.testing.assert_allclose(np.hypot(*lower.T), 3)
+    assert upper[:, 1].min() >= 0
+    assert lower[:, 1].max() <= 0
+    # Each reaches far into the other's half circle.
+    assert np.hypot(*(points[labels > 0] - (1.5, 0.75)).T).min() < 2
+    assert np.hypot(*(points[labels < 0] + (1.5, 0.75)).T).min() < 2
+    noisy, _ = toy.moons(1000, 0.5, rng())
+    assert 1 < np.abs(noisy - points).max() <= 1.5
+
+
+# Regression
+
+
+@pytest.mark.parametrize("name", toy.REGRESSION)
+@given(n=st.integers(1, 300), noise=st.floats(0, toy.MAX_NOISE), seed=st.integers(0, 2**32))
+def test_regression_shapes_and_determinism(name, n, noise, seed):
+    points, labels = toy.REGRESSION[name](n, noise, rng(seed))
+    assert (points.shape, labels.shape) == ((n, 2), (n,))
+    assert points.dtype == labels.dtype == np.float64
+    assert np.abs(points).max() <= 6
+    for array, again in zip((points, labels), toy.REGRESSION[name](n, noise, rng(seed)), strict=True):
+        np.testing.assert_array_equal(array, again)
+
+
+def test_a_regression_problem_is_no_classification_problem():
+    assert not toy.REGRESSION.keys() & toy.DATASETS.keys()
+
+
+def test_plane_follows_its_formula():
+    points, labels = toy.plane(1000, 0, rng())
+    np.testing.assert_allclose(labels, (points[:, 0] + points[:, 1]) / 10)
+    same_points, noisy = toy.plane(1000, 0.25, rng())
+    np.testing.assert_array_equal(points, same_points)
+    assert 0.2 < np.abs(noisy - labels).max() <= 0.3
+
+
+def hills(x, y):
+    best = 0.0
+    for cx, cy, sign in [
+        (-4, 2.5, 1),
+        (0, 2.5, -1),
+        (4, 2.5, 1),
+        (-4, -2.5, -1),
+        (0, -2.5, 1),
+        (4, -2.5, -1),
+    ]:
+        height = sign * max(0, 1 - np.hypot(x - cx, y - cy) / 2)
+        best = height if abs(height) > abs(best) else best
+    return best
+
+
+def test_multi_gaussian_follows_its_formula():
+    points, labels = toy.multi_gaussian(1000, 0, rng())
+    np.testing.assert_allclose(labels, [hills(x, y) for x, y in points], atol=1e-12)
+    assert labels.min() < -0.8
+    assert labels.max() > 0.8
+    assert (labels == 0).mean() > 0.3
+    same_points, noisy = toy.multi_gaussian(1000, 0.25, rng())
+    np.testing.assert_array_equal(points, same_points)
+    assert (noisy != labels).mean() > 0.5
+
+
 @pytest.mark.parametrize("n", [0, -3, 2.5, True, "many", None])
 def test_a_number_of_points_that_is_none(n):
     with pytest.raises(ValueError, match=r"number of points must be a whole number .* got"):

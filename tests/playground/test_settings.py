@@ -48,7 +48,7 @@ def test_hidden_layers_are_read_with_any_separator(text, hidden):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("dataset", "moons", 'The dataset must be one of circle, xor, .* not "moons"'),
+        ("dataset", "ring", 'The dataset must be one of circle, xor, .* not "ring"'),
         ("dataset", "", 'The dataset must be one of .* not ""'),
         ("activation", "swish", "The activation must be one of tanh, relu, sigmoid, linear"),
         ("optimiser", "Adam", "The optimiser must be one of SGD"),
