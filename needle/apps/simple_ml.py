@@ -1,10 +1,13 @@
-"""Softmax regression and a two-layer network on MNIST, with nothing but Tensors."""
+"""The course's small applications: a two-layer network with nothing but Tensors, and the loops that train
+and evaluate networks on images and text."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import needle as ndl
+from needle import nn
+from needle.apps.training import Averages, loss_module, on_device_of, run_epoch
 from needle.data.idx import read_mnist
 
 
@@ -97,3 +100,196 @@ def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     """The softmax loss and the share of wrong predictions of the logits `h` for the labels `y`."""
     y_one_hot = ndl.init.one_hot(h.shape[-1], y, device=h.device, dtype=h.dtype)
     return softmax_loss(h, y_one_hot).numpy(), np.mean(h.numpy().argmax(axis=1) != y)
+
+
+# Images
+
+
+def epoch_general_cifar10(dataloader, model, loss_fn=nn.SoftmaxLoss(), opt=None) -> tuple[float, float]:  # noqa: B008
+    """Go through labelled images once, training the model if there is an optimiser, else evaluating it.
+
+    Parameters
+    ----------
+    dataloader : iterable of (images, labels)
+        They are moved to the model's device.
+    model : Module
+        From images to logits.
+    loss_fn : Module, or its class
+    opt : Optimizer, optional
+
+    Returns
+    -------
+    tuple of float
+        The accuracy, and the mean loss of an image.
+    """
+    model.train() if opt is not None else model.eval()
+    batches = ((on_device_of(model, X), y) for X, y in dataloader)
+    averages = run_epoch(batches, model, loss_module(loss_fn), opt)
+    return averages.accuracy, averages.loss
+
+
+def train_cifar10(
+    model,
+    dataloader,
+    n_epochs=1,
+    optimizer=ndl.optim.Adam,
+    lr=0.001,
+    weight_decay=0.001,
+    loss_fn=nn.SoftmaxLoss,
+) -> tuple[float, float]:
+    """Train a model on labelled images.
+
+    Parameters
+    ----------
+    model : Module
+    dataloader : iterable of (images, labels)
+    n_epochs : int
+    optimizer : class of an Optimizer
+    lr, weight_decay : float
+        The optimiser's options.
+    loss_fn : Module, or its class
+
+    Returns
+    -------
+    tuple of float
+        The last epoch's accuracy and mean loss.
+    """
+    opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
+    for _ in range(_at_least_one(n_epochs)):
+        result = epoch_general_cifar10(dataloader, model, loss_fn, opt)
+    return result
+
+
+def evaluate_cifar10(model, dataloader, loss_fn=nn.SoftmaxLoss) -> tuple[float, float]:
+    """The accuracy and the mean loss of a model on labelled images."""
+    return epoch_general_cifar10(dataloader, model, loss_fn)
+
+
+# Text
+
+
+def epoch_general_ptb(
+    data,
+    model,
+    seq_len=40,
+    loss_fn=nn.SoftmaxLoss(),  # noqa: B008
+    opt=None,
+    clip=None,
+    device=None,
+    dtype="float32",
+) -> tuple[float, float]:
+    """Go through a text once, training the model if there is an optimiser, else evaluating it.
+
+    The hidden state is carried from one part of the text to the next; gradients are not.
+
+    Parameters
+    ----------
+    data : array of shape (steps, batch)
+        Numbers of words, as `needle.data.batchify` makes it: each column is a text.
+    model : LanguageModel
+    seq_len : int
+        How many steps the model is shown at once.
+    loss_fn : Module, or its class
+    opt : Optimizer, optional
+    clip : float, optional
+        How long the gradients of a step may be; see `Optimizer.clip_grad_norm`.
+    device, dtype
+        Of the inputs.
+
+    Returns
+    -------
+    tuple of float
+        The accuracy, and the mean loss of a word.
+    """
+    averages = text_epoch(data, model, seq_len, loss_module(loss_fn), opt, clip, device, dtype)
+    return averages.accuracy, averages.loss
+
+
+def text_epoch(
+    data,
+    model,
+    seq_len,
+    loss_fn,
+    opt=None,
+    clip=None,
+    device=None,
+    dtype="float32",
+    schedule=None,
+    progress=iter,
+) -> Averages:
+    """`epoch_general_ptb` with a schedule and a function that shows progress on an iterable."""
+    hidden = None
+
+    def logits_of(X):
+        nonlocal hidden
+        logits, state = model(X, hidden)
+        hidden = _detached(state)
+        return logits
+
+    model.train() if opt is not None else model.eval()
+    starts = range(0, len(data) - 1, seq_len)
+    batches = (ndl.data.get_batch(data, i, seq_len, device=device, dtype=dtype) for i in progress(starts))
+    return run_epoch(batches, logits_of, loss_fn, opt, clip, schedule)
+
+
+def _detached(state):
+    """A hidden state without history: None, a Tensor, or a tuple of them."""
+    if isinstance(state, (tuple, list)):
+        return tuple([_detached(part) for part in state])
+    return state if state is None else state.detach()
+
+
+def train_ptb(
+    model,
+    data,
+    seq_len=40,
+    n_epochs=1,
+    optimizer=ndl.optim.SGD,
+    lr=4.0,
+    weight_decay=0.0,
+    loss_fn=nn.SoftmaxLoss,
+    clip=None,
+    device=None,
+    dtype="float32",
+) -> tuple[float, float]:
+    """Train a language model.
+
+    Parameters
+    ----------
+    model : LanguageModel
+    data : array of shape (steps, batch)
+        Numbers of words, as `needle.data.batchify` makes it.
+    seq_len : int
+        How many steps the model is shown at once.
+    n_epochs : int
+    optimizer : class of an Optimizer
+    lr, weight_decay : float
+        The optimiser's options.
+    loss_fn : Module, or its class
+    clip : float, optional
+        How long the gradients of a step may be.
+    device, dtype
+        Of the inputs.
+
+    Returns
+    -------
+    tuple of float
+        The last epoch's accuracy and mean loss.
+    """
+    opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
+    for _ in range(_at_least_one(n_epochs)):
+        result = epoch_general_ptb(data, model, seq_len, loss_fn, opt, clip, device, dtype)
+    return result
+
+
+def evaluate_ptb(
+    model, data, seq_len=40, loss_fn=nn.SoftmaxLoss, device=None, dtype="float32"
+) -> tuple[float, float]:
+    """The accuracy and the mean loss of a language model on a text."""
+    return epoch_general_ptb(data, model, seq_len, loss_fn, device=device, dtype=dtype)
+
+
+def _at_least_one(n_epochs: int) -> int:
+    if n_epochs < 1:
+        raise ValueError(f"n_epochs must be 1 or more, got {n_epochs}")
+    return n_epochs

@@ -1,0 +1,194 @@
+"""A small GPT that learns a text character by character, and writes on.
+
+``python -m needle.apps.gpt`` learns Shakespeare's sonnets, with ``--data FILE`` any other text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import needle as ndl
+from needle import nn
+from needle.apps import text
+from needle.apps.models import Transformer
+from needle.apps.training import Averages, Training, options, run_epoch, start
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer: what comes next, at each place of a sequence.
+
+    Radford et al. (2019), "Language models are unsupervised multitask learners".
+
+    Parameters
+    ----------
+    vocabulary : int
+        How many different characters (or words) there are.
+    context : int
+        How many of them it sees at most.
+    dim : int
+        Numbers that stand for each.
+    num_layers, num_heads : int
+    dropout : float
+    device, dtype
+        Of the parameters.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        context: int = 64,
+        dim: int = 64,
+        num_layers: int = 2,
+        num_heads: int = 4,
+        dropout: float = 0.0,
+        device=None,
+        dtype="float32",
+    ):
+        self.context = context
+        self.embedding = nn.Embedding(vocabulary, dim, device=device, dtype=dtype)
+        self.transformer = Transformer(dim, 4 * dim, num_layers, num_heads, context, dropout, device, dtype)
+        self.linear = nn.Linear(dim, vocabulary, device=device, dtype=dtype)
+
+    def forward(self, x: ndl.Tensor) -> ndl.Tensor:
+        """
+        Parameters
+        ----------
+        x : Tensor of whole numbers, shape (batch, time)
+            At most `context` times.
+
+        Returns
+        -------
+        Tensor, shape (batch, time, vocabulary)
+            Logits of what follows each.
+        """
+        return self.linear(self.transformer(self.embedding(x)))
+
+    def generate(
+        self, start, length: int, temperature: float = 1.0, top_k: int | None = None, rng=None
+    ) -> list[int]:
+        """Write on, one character (or word) after the other.
+
+        Parameters
+        ----------
+        start : sequence of int
+            What to begin with, at least one.
+        length : int
+            How many are to follow.
+        temperature : float
+            Below 1 it prefers what is likely, above 1 it takes risks; 0 always takes the likeliest.
+        top_k : int, optional
+            Draw only from so many likeliest ones.
+        rng : numpy.random.Generator, optional
+            Default: NumPy's global state.
+
+        Returns
+        -------
+        list of int
+            `start` and what follows.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to begin with, or for a temperature below 0 or a top_k below 1.
+        """
+        numbers = [int(i) for i in start]
+        if not numbers:
+            raise ValueError("generate: start is empty; begin with at least one character")
+        if temperature < 0 or (top_k is not None and top_k < 1):
+            raise ValueError(
+                "generate: needs a temperature of 0 or more and a top_k of 1 or more, "
+                f"got {temperature} and {top_k}"
+            )
+        training = self.training
+        self.eval()
+        with ndl.no_grad():
+            for _ in range(length):
+                seen = ndl.Tensor([numbers[-self.context :]], device=self.linear.weight.device)
+                logits = self(seen).numpy()[0, -1]
+                numbers.append(_drawn(logits, temperature, top_k, rng or np.random))
+        if training:
+            self.train()
+        return numbers
+
+
+def _drawn(logits: np.ndarray, temperature: float, top_k: int | None, rng) -> int:
+    """A class, drawn with the probabilities softmax(logits / temperature), among the likeliest `top_k`."""
+    if temperature == 0:
+        return int(logits.argmax())
+    logits = logits.astype(np.float64) / temperature
+    if top_k is not None and top_k < len(logits):
+        logits[np.argsort(-logits, kind="stable")[top_k:]] = -np.inf
+    powers = np.exp(logits - logits.max())
+    return int(rng.choice(len(logits), p=powers / powers.sum()))
+
+
+def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
+    """Parts of a text that begin every ``context // 2`` characters; each with what follows its characters.
+
+    Raises
+    ------
+    ValueError
+        If the text has no more than `context` characters.
+    """
+    if len(numbers) <= context:
+        raise ValueError(
+            f"windows: a text of {len(numbers)} characters has no part of {context} and one more"
+        )
+    parts = np.lib.stride_tricks.sliding_window_view(numbers, context + 1)[:: max(context // 2, 1)]
+    return ndl.data.NDArrayDataset(parts[:, :-1], parts[:, 1:])
+
+
+def main(argv: list[str] | None = None) -> dict[str, float]:
+    """The command. Returns the last epoch's metrics."""
+    parser = options(__doc__, epochs=20, batch_size=16, lr=0.003, weight_decay=0.01)
+    parser.add_argument("--data", default="sonnets", help="sonnets, or a text file")
+    parser.add_argument("--context", type=int, default=64, help="how many characters it sees at most")
+    parser.add_argument("--dim", type=int, default=64, help="numbers that stand for a character")
+    parser.add_argument("--num-layers", type=int, default=2, help="layers of attention")
+    parser.add_argument("--num-heads", type=int, default=4, help="heads of attention")
+    parser.add_argument("--dropout", type=float, default=0.1, help="the probability of a zero")
+    parser.add_argument("--write", type=int, default=200, metavar="N", help="characters to write at the end")
+    parser.add_argument("--temperature", type=float, default=0.8, help="how daring it writes")
+    parser.add_argument("--top-k", type=int, default=20, help="draw only from so many likeliest characters")
+    args, device = start(parser, argv)
+
+    letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
+    model = GPT(
+        len(letters), args.context, args.dim, args.num_layers, args.num_heads, args.dropout, device=device
+    )
+    optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
+    train_loader = ndl.data.DataLoader(
+        windows(train, args.context), args.batch_size, shuffle=True, device=device
+    )
+    test_loader = ndl.data.DataLoader(windows(test, args.context), 32, device=device)
+    steps = args.epochs * len(train_loader)
+    warm_up = max(steps // 20, 1)
+    rest = ndl.optim.CosineLR(optimizer, max(steps - warm_up, 1))
+    schedule = ndl.optim.WarmUp(optimizer, warm_up, then=rest)
+
+    def one_epoch(batches, opt=None) -> Averages:
+        model.train() if opt is not None else model.eval()
+        flat = ((X, y.reshape((-1,))) for X, y in batches)
+        return run_epoch(
+            flat,
+            lambda X: model(X).reshape((-1, len(letters))),
+            nn.SoftmaxLoss(),
+            opt,
+            clip=1.0,
+            schedule=schedule,
+        )
+
+    metrics = Training(args, model, optimizer, schedule).run(
+        lambda progress: one_epoch(progress(train_loader), optimizer),
+        lambda: one_epoch(test_loader),
+    )
+    print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")
+    if args.write:
+        begin = letters.encode(letters.decode(train[-args.context :]))
+        written = model.generate(begin, args.write, args.temperature, args.top_k)
+        print(letters.decode(written[len(begin) :]))
+    return metrics
+
+
+if __name__ == "__main__":
+    main()

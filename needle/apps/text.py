@@ -1,0 +1,83 @@
+"""Texts of characters for language models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["SONNETS", "Characters", "frequency_loss"]
+
+#: Sonnets by William Shakespeare (1609).
+SONNETS = Path(__file__).with_name("sonnets.txt")
+
+
+class Characters:
+    """Numbers the characters of a text, in the order of their code points.
+
+    Attributes
+    ----------
+    letters : str
+        Every character that occurs; its place is its number.
+    """
+
+    def __init__(self, text: str):
+        self.letters = "".join(sorted(set(text)))
+        self._numbers = {letter: i for i, letter in enumerate(self.letters)}
+
+    def __len__(self) -> int:
+        """How many different characters there are."""
+        return len(self.letters)
+
+    def encode(self, text: str) -> np.ndarray:
+        """A text as numbers, int64.
+
+        Raises
+        ------
+        ValueError
+            If it has a character that is not among the letters.
+        """
+        unknown = sorted(set(text) - set(self.letters))
+        if unknown:
+            raise ValueError(f"Characters: {unknown[0]!r} does not occur in the text that was numbered")
+        return np.array([self._numbers[letter] for letter in text], np.int64)
+
+    def decode(self, numbers) -> str:
+        """Numbers as a text."""
+        return "".join(self.letters[int(i)] for i in numbers)
+
+
+def read(path: str | Path, test_share: float = 0.1) -> tuple[Characters, np.ndarray, np.ndarray]:
+    """A text file (UTF-8) as numbers, its last part to test with.
+
+    Returns
+    -------
+    characters : Characters
+    train, test : numpy.ndarray of int64
+
+    Raises
+    ------
+    SystemExit
+        If the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{path} cannot be read as a text: {error}") from None
+    characters = Characters(text)
+    numbers = characters.encode(text)
+    cut = round(len(numbers) * (1 - test_share))
+    return characters, numbers[:cut], numbers[cut:]
+
+
+def frequency_loss(train: np.ndarray, test: np.ndarray) -> float:
+    """The mean cross entropy, in nats, of guessing characters of `test` by how often they occur in `train`.
+
+    Each counts once more than it occurs, so that one that is new is not impossible. On `train` itself that is
+    about the entropy of single characters, which a model of sequences must fall below.
+    """
+    counts = Counter(train.tolist())
+    kinds = len(set(train.tolist()) | set(test.tolist()))
+    shares = np.array([(counts[i] + 1) / (len(train) + kinds) for i in test.tolist()])
+    return float(-np.log(shares).mean())
