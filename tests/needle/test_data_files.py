@@ -1,0 +1,533 @@
+"""Reading MNIST, CIFAR-10 and texts, unpacking archives: what is right, and what hostile files do not get."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+import struct
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from needle import data
+from needle.data import CIFAR10Dataset, Corpus, Dictionary, MNISTDataset, batchify, get_batch
+from needle.data.datasets import cifar10_dataset, mnist_dataset, ptb_dataset
+from needle.data.datasets.cifar10_dataset import read_batch
+from needle.data.downloads import unpack
+from needle.data.idx import read_mnist
+
+# The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
+DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[3] / "shared" / "data"))
+needs_mnist = pytest.mark.skipif(
+    not (DATA / "mnist").is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR"
+)
+
+
+# MNIST
+
+
+def idx(values, magic=None, shape=None) -> bytes:
+    """Unsigned bytes in the IDX format."""
+    values = np.asarray(values, "uint8")
+    shape = values.shape if shape is None else shape
+    magic = 0x0800 + len(shape) if magic is None else magic
+    return struct.pack(f">{1 + len(shape)}I", magic, *shape) + values.tobytes()
+
+
+IMAGES = np.arange(60, dtype="uint8").reshape(5, 3, 4) * 4
+LABELS = np.array([3, 1, 4, 1, 5])
+
+
+@pytest.fixture
+def mnist_files(tmp_path):
+    (tmp_path / "images.gz").write_bytes(gzip.compress(idx(IMAGES)))
+    (tmp_path / "labels.gz").write_bytes(gzip.compress(idx(LABELS)))
+    return tmp_path / "images.gz", str(tmp_path / "labels.gz")
+
+
+def test_an_mnist_dataset(mnist_files):
+    dataset = MNISTDataset(*mnist_files)
+    assert len(dataset) == 5
+    image, label = dataset[1]
+    assert (image.shape, image.dtype, label) == ((3, 4, 1), np.dtype("float32"), 1)
+    np.testing.assert_array_equal(image[..., 0], IMAGES[1].astype("float32") / 255)
+    for index in (slice(1, 4), np.array([4, 0])):
+        images, labels = dataset[index]
+        np.testing.assert_array_equal(images[..., 0], IMAGES[index].astype("float32") / 255)
+        np.testing.assert_array_equal(labels, LABELS[index])
+    with pytest.raises(IndexError):
+        dataset[5]
+
+
+def test_an_mnist_dataset_with_transforms(mnist_files):
+    dataset = MNISTDataset(*mnist_files, transforms=[lambda x: x[::-1], lambda x: x * 2])
+    np.testing.assert_allclose(dataset[2][0][..., 0], IMAGES[2, ::-1] / 127.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_idx_file_cut_off_anywhere(which, mnist_files):
+    path = Path(mnist_files[which])
+    packed = path.read_bytes()
+    plain = gzip.decompress(packed)
+    for damaged in [packed[:n] for n in range(len(packed))] + [
+        gzip.compress(plain[:n]) for n in range(len(plain))
+    ]:
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"read_mnist: .*\.gz "):
+            read_mnist(*mnist_files)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2**32 - 1,) * 3, (2**31, 1, 1), (2**20, 2**10, 2**10), (0, 2**32 - 1, 2**32 - 1)]
+)
+def test_an_idx_file_that_claims_to_be_huge(shape, mnist_files):
+    mnist_files[0].write_bytes(gzip.compress(idx(IMAGES, shape=shape)))
+    with pytest.raises(ValueError, match=r"images\.gz should hold \d+ bytes"):
+        read_mnist(*mnist_files)
+
+
+@needs_mnist
+def test_the_real_mnist(monkeypatch):
+    monkeypatch.setenv("NEEDLE_DATA_DIR", str(DATA))
+    train, test = data.mnist(), data.mnist(train=False)
+    assert (len(train), len(test)) == (60_000, 10_000)
+    image, label = train[0]
+    assert (image.shape, image.dtype, label) == ((28, 28, 1), np.dtype("float32"), 5)
+    norms = [np.linalg.norm(train[i][0]) for i in (1, 42, 1000, 2000, 3000)]
+    X = np.stack([train[i][0].reshape(-1) for i in (1, 42, 1000, 2000, 3000)])
+    np.testing.assert_allclose(norms, np.sqrt((X**2).sum(axis=1)), rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(train[:10][0]), 27.892084, rtol=1e-6)
+    np.testing.assert_array_equal(test[:5][1], [7, 2, 1, 0, 4])
+
+    loader = data.DataLoader(train, batch_size=6000, prefetch=1)
+    counts = sum(np.bincount(y.numpy().astype(int), minlength=10) for _, y in loader)
+    np.testing.assert_array_equal(counts, [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+
+
+@needs_mnist
+def test_the_checksums_are_those_of_the_real_mnist():
+    for name, file in mnist_dataset.FILES.items():
+        file.check(DATA / "mnist" / name)
+    with pytest.raises(ValueError, match="it unpacks to something else than MNIST's t10k-images"):
+        mnist_dataset.FILES["train-labels-idx1-ubyte.gz"].check(DATA / "mnist" / "t10k-images-idx3-ubyte.gz")
+
+
+# CIFAR-10
+
+
+def cifar_numbers(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (n, 3072), dtype="uint8"), rng.integers(0, 10, n).tolist()
+
+
+def python2_string(text: bytes) -> bytes:
+    return b"T" + struct.pack("<i", len(text)) + text
+
+
+def authors_batch(pixels, labels, dtype=b"u1", fortran=False, extra=b"") -> bytes:
+    """A batch as Python 2 and the NumPy of 2009 pickled it (protocol 2), opcode by opcode."""
+    content = pixels.tobytes(order="F" if fortran else "C")
+    shape = b"".join(b"J" + struct.pack("<i", n) for n in pixels.shape)
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n"
+        b"cnumpy\nndarray\n" + b"K\x00\x85" + b"U\x01b" + b"\x87R"  # (ndarray, (0,), "b"), called
+        b"(K\x01(" + shape + b"t"  # the state: version, shape, …
+        b"cnumpy\ndtype\n" + b"U" + bytes([len(dtype)]) + dtype + b"K\x00K\x01\x87R"
+        b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+        + (b"\x88" if fortran else b"\x89") + python2_string(content) + b"tb"
+    )  # fmt: skip
+    numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
+    names = b"](" + b"".join(python2_string(b"%d.png" % i) for i in range(len(labels))) + b"e"
+    return (
+        b"\x80\x02}("
+        + python2_string(b"batch_label") + python2_string(b"training batch 1 of 5")
+        + python2_string(b"labels") + numbers
+        + python2_string(b"data") + array
+        + python2_string(b"filenames") + names
+        + extra + b"u."
+    )  # fmt: skip
+
+
+WRITERS = {
+    "its authors": authors_batch,
+    "its authors, in Fortran's order": lambda pixels, labels: authors_batch(pixels, labels, fortran=True),
+    **{
+        f"Python 3, protocol {protocol}": lambda pixels, labels, protocol=protocol: pickle.dumps(
+            {b"data": pixels, b"labels": labels}, protocol=protocol
+        )
+        for protocol in (3, 4, 5)
+    },
+    "Python 3, with str": lambda pixels, labels: pickle.dumps({"data": pixels, "labels": labels}),
+    "Python 3, a view": lambda pixels, labels: pickle.dumps(
+        {"data": pixels[:, ::-1][:, ::-1], "labels": labels}
+    ),
+    "Python 3, in Fortran's order": lambda pixels, labels: pickle.dumps(
+        {"data": np.asfortranarray(pixels), "labels": labels}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_batch_of_cifar10(write, tmp_path):
+    pixels, labels = cifar_numbers(7)
+    (tmp_path / "test_batch").write_bytes(write(pixels, labels))
+    images, numbers = read_batch(tmp_path / "test_batch")
+    np.testing.assert_array_equal(images, pixels.reshape(7, 3, 32, 32))
+    np.testing.assert_array_equal(numbers, labels)
+    assert (images.dtype, numbers.dtype) == (np.dtype("uint8"), np.dtype("int64"))
+
+
+def test_what_the_authors_wrote_is_what_pickle_reads():
+    # Else the tests here would test themselves.
+    pixels, labels = cifar_numbers(3)
+    for fortran in (False, True):
+        batch = pickle.loads(authors_batch(pixels, labels, fortran=fortran), encoding="bytes")
+        np.testing.assert_array_equal(batch[b"data"], pixels)
+        assert batch[b"labels"] == labels
+        assert batch[b"filenames"] == [b"0.png", b"1.png", b"2.png"]
+
+
+@pytest.fixture
+def cifar_folder(tmp_path):
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for i, name in enumerate([*cifar10_dataset.TRAIN_BATCHES, *cifar10_dataset.TEST_BATCHES]):
+        (folder / name).write_bytes(authors_batch(*cifar_numbers(i + 2, seed=i)))
+    return folder
+
+
+def test_a_cifar10_dataset(cifar_folder):
+    train, test = (
+        CIFAR10Dataset(cifar_folder, train=True),
+        CIFAR10Dataset(str(cifar_folder), train=False, p=0.2),
+    )
+    assert train.X.shape == (2 + 3 + 4 + 5 + 6, 3, 32, 32)
+    assert test.X.shape == (7, 3, 32, 32)
+    assert (train.X.dtype, train.y.shape) == (np.dtype("float32"), (20,))
+    pixels, labels = cifar_numbers(3, seed=1)
+    np.testing.assert_array_equal(train.X[2:5], pixels.reshape(3, 3, 32, 32).astype("float32") / 255)
+    np.testing.assert_array_equal(train.y[2:5], labels)
+    image, label = train[3]
+    np.testing.assert_array_equal(image, train.X[3])
+    assert label == labels[1]
+    assert len(train) == 20
+    x, y = next(iter(data.DataLoader(train, batch_size=4)))
+    assert (x.shape, y.shape) == ((4, 3, 32, 32), (4,))
+
+
+def test_transforms_of_cifar10_see_height_width_channels(cifar_folder):
+    plain = CIFAR10Dataset(cifar_folder, train=False)
+    flipped = CIFAR10Dataset(cifar_folder, train=False, transforms=[data.RandomFlipHorizontal(1.0)])
+    np.testing.assert_array_equal(flipped[2][0], plain.X[2, :, :, ::-1])
+    np.testing.assert_array_equal(flipped[1:3][0], plain.X[1:3, :, :, ::-1])
+
+
+def test_a_missing_batch_is_named(cifar_folder):
+    (cifar_folder / "data_batch_4").unlink()
+    with pytest.raises(FileNotFoundError, match="data_batch_4"):
+        CIFAR10Dataset(cifar_folder, train=True)
+
+
+class Evil:
+    """Would write a file when unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+BATCH = authors_batch(*cifar_numbers(2))
+
+HOSTILE = {
+    "empty": (b"", "EOFError"),
+    "text": (b"<html>not found</html>", "not a batch"),
+    "no dict": (pickle.dumps([1, 2]), "not a batch"),
+    "no data": (pickle.dumps({b"labels": []}), "KeyError: 'data'"),
+    "no array": (pickle.dumps({b"data": b"abc", b"labels": []}), "its data are no array"),
+    "an array without its numbers": (b"\x80\x02}(U\x04datacnumpy\nndarray\nU\x06labels]u.", "no array"),
+    "another type": (authors_batch(*cifar_numbers(2), dtype=b"i1"), "unsigned bytes"),
+    "objects": (authors_batch(*cifar_numbers(2), dtype=b"O8"), "unsigned bytes"),
+    "too few labels": (authors_batch(cifar_numbers(3)[0], [1, 2]), r"2 labels come with .* \(3, 3072\)"),
+    "a label beyond": (authors_batch(cifar_numbers(2)[0], [1, 10]), "0 to 9"),
+    "labels that are no numbers": (pickle.dumps({b"data": cifar_numbers(1)[0], b"labels": ["1"]}), "0 to 9"),
+    "other images": (authors_batch(np.zeros((2, 784), "uint8"), [1, 2]), r"\(2, 784\)"),
+    "a shape beyond its numbers": (BATCH.replace(b"J\x02\0\0\0", b"J\xff\xff\xff\x7f"), "cannot reshape"),
+    "a function": (b"cbuiltins\nprint\n(S'called'\ntR.", r"asks for builtins\.print"),
+    "a function of os": (b"cos\nsystem\n(S'true'\ntR.", r"asks for os\.system"),
+    "another function of numpy": (b"cnumpy\nload\n.", r"asks for numpy\.load"),
+    "a class to make": (b"(icollections\nCounter\n.", r"asks for collections\.Counter"),
+    "a way around": (b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.", r"ndarray\.tofile"),
+    "a persistent id": (b"Pabc\n.", "persistent"),
+    "bytes that are not there": (b"\x80\x05\x96" + struct.pack("<Q", 2**62) + b"abc.", "EOFError"),
+    "a note where nobody looks": (b"\x80\x02}r\xff\xff\xff\xff.", "KeyError"),
+    "a frame that is not there": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"abc.", "not a batch"),
+    "too long a number": (b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1) + b".", "not a batch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_batches(content, words, tmp_path, capfd):
+    path = tmp_path / "test_batch"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_batch(path)
+    assert str(path) in str(caught.value)
+    assert "download it again" in str(caught.value)
+    assert "called" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_that_runs_something_runs_nothing(protocol, tmp_path):
+    target = tmp_path / "evil"
+    pixels, labels = cifar_numbers(1)
+    content = pickle.dumps({b"labels": labels, b"more": Evil(target), b"data": pixels}, protocol=protocol)
+    (tmp_path / "test_batch").write_bytes(content)
+    with pytest.raises(ValueError, match=r"it asks for (posix|nt)\.mkdir|it asks for _codecs"):
+        read_batch(tmp_path / "test_batch")
+    assert not target.exists()
+    pickle.loads(content)
+    assert target.is_dir()  # it would have
+
+
+def test_a_batch_cut_off_anywhere(tmp_path):
+    path = tmp_path / "test_batch"
+    for n in [*range(200), *range(200, len(BATCH), 97), *range(len(BATCH) - 60, len(BATCH))]:
+        path.write_bytes(BATCH[:n])
+        with pytest.raises(ValueError, match="test_batch is not a batch of CIFAR-10, or is damaged"):
+            read_batch(path)
+
+
+def test_a_batch_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(cifar10_dataset, "MAX_BYTES", len(BATCH) - 1)
+    (tmp_path / "test_batch").write_bytes(BATCH)
+    with pytest.raises(ValueError, match=f"more than {len(BATCH) - 1} bytes"):
+        read_batch(tmp_path / "test_batch")
+
+
+# Archives
+
+
+def member(name, content=b"", kind=tarfile.REGTYPE, link="", size=None):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, len(content) if size is None else size
+    return info, content
+
+
+def archive(path, *members, form=tarfile.GNU_FORMAT):
+    with tarfile.open(path, "w:gz", format=form) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_is_unpacked_beside_itself(form, tmp_path):
+    files = {"data_batch_1": b"abc" * 9000, "readme.html": b"", "batches.meta": b"x"}
+    members = [member("inside", kind=tarfile.DIRTYPE)] + [member(f"inside/{k}", v) for k, v in files.items()]
+    folder = unpack(archive(tmp_path / "a.tar.gz", *members, form=form), "inside", 100_000)
+    assert folder == tmp_path / "inside"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "inside"]
+
+
+EVIL_MEMBERS = {
+    "absolute": member("/tmp/evil", b"x"),
+    "outwards": member("../evil", b"x"),
+    "outwards from inside": member("inside/../evil", b"x"),
+    "two dots": member("inside/..", b"x"),
+    "in another folder": member("elsewhere/evil", b"x"),
+    "deeper": member("inside/deeper/evil", b"x"),
+    "with a backslash": member("inside/..\\evil", b"x"),
+    "beside": member("evil", b"x"),
+    "hidden": member("inside/.bashrc", b"x"),
+    "a folder": member("inside/deeper", kind=tarfile.DIRTYPE),
+    "a symbolic link": member("inside/evil", kind=tarfile.SYMTYPE, link="/etc/passwd"),
+    "a link": member("inside/evil", kind=tarfile.LNKTYPE, link="../../a.tar.gz"),
+    "the folder as a link": member("inside", kind=tarfile.SYMTYPE, link="/tmp"),
+    "a device": member("inside/evil", kind=tarfile.CHRTYPE),
+    "a pipe": member("inside/evil", kind=tarfile.FIFOTYPE),
+}
+
+
+@pytest.mark.parametrize("evil", EVIL_MEMBERS.values(), ids=EVIL_MEMBERS)
+def test_an_archive_that_leads_astray(evil, tmp_path):
+    path = tmp_path / "folder" / "a.tar.gz"
+    path.parent.mkdir()
+    archive(path, member("inside/good", b"x"), evil)
+    with pytest.raises(ValueError, match="which is no plain file in inside/") as caught:
+        unpack(path, "inside", 10_000_000)
+    assert str(path) in str(caught.value)
+    assert [p for p in tmp_path.rglob("*") if p != path.parent] == [path]
+
+
+def test_an_archive_with_a_sparse_file(tmp_path):
+    info, _ = member("inside/evil", kind=tarfile.GNUTYPE_SPARSE)
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[483:495] = b"77777777777\0"  # its real size: 8 GiB, all of them zeros
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(header) + bytes(1024)))
+    with pytest.raises(ValueError, match="no plain file"):
+        unpack(tmp_path / "a.tar.gz", "inside", 10_000)
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_that_swells(form, tmp_path):
+    big = archive(tmp_path / "big.tar.gz", member("inside/big", bytes(1_000_000)), form=form)
+    assert big.stat().st_size < 10_000
+    with pytest.raises(ValueError, match="larger than what it should hold"):
+        unpack(big, "inside", 100_000)
+    long = archive(tmp_path / "long.tar.gz", member("inside/" + "n" * 1_000_000, b""), form=form)
+    with pytest.raises(ValueError, match="larger than what it should hold"):
+        unpack(long, "inside", 100_000)
+    assert {path.name for path in tmp_path.iterdir()} == {"big.tar.gz", "long.tar.gz"}
+
+
+def test_an_archive_that_claims_more_than_it_has(tmp_path):
+    info, _ = member("inside/big", size=10**11)
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(info.tobuf() + bytes(2048)))
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        unpack(tmp_path / "a.tar.gz", "inside", 1_000_000)
+
+
+def test_an_archive_with_a_name_twice(tmp_path):
+    path = archive(tmp_path / "a.tar.gz", member("inside/a", b"1"), member("inside/a", b"2"))
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        unpack(path, "inside", 100_000)
+
+
+def test_an_archive_cut_off_or_changed_anywhere(tmp_path):
+    path = archive(tmp_path / "a.tar.gz", member("inside/a", b"abc" * 400), member("inside/b", b"d" * 700))
+    whole = path.read_bytes()
+    for n in range(len(whole)):
+        path.write_bytes(whole[:n])
+        with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be unpacked: .*; download it again"):
+            unpack(path, "inside", 100_000)
+    header = whole.index(b"\0", 10) + 1  # gzip's own: a date and a name, which nobody checks
+    for n in range(header, len(whole)):
+        path.write_bytes(whole[:n] + bytes([whole[n] ^ 4]) + whole[n + 1 :])
+        with pytest.raises(ValueError, match="cannot be unpacked"):
+            unpack(path, "inside", 100_000)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.tar.gz"]
+
+
+def test_cifar10_from_its_archive(cifar_folder, tmp_path, monkeypatch):
+    place = tmp_path / "data" / "cifar10"
+    place.mkdir(parents=True)
+    with tarfile.open(place / "cifar-10-python.tar.gz", "w:gz") as tar:
+        tar.add(cifar_folder, "cifar-10-batches-py")
+    monkeypatch.setenv("NEEDLE_DATA_DIR", str(tmp_path / "data"))
+    expected = CIFAR10Dataset(cifar_folder, train=False)
+    np.testing.assert_array_equal(data.cifar10(train=False).X, expected.X)
+    (place / "cifar-10-python.tar.gz").unlink()  # from now on the folder is enough
+    np.testing.assert_array_equal(data.cifar10(train=False).X, expected.X)
+    assert len(data.cifar10()) == 20
+
+
+# Texts
+
+
+def test_a_dictionary_numbers_words_as_they_come():
+    dictionary = Dictionary()
+    assert [dictionary.add_word(word) for word in ["b", "a", "b", "c", "a"]] == [0, 1, 0, 2, 1]
+    assert dictionary.idx2word == ["b", "a", "c"]
+    assert dictionary.word2idx == {"b": 0, "a": 1, "c": 2}
+    assert len(dictionary) == 3
+
+
+@pytest.fixture
+def texts(tmp_path):
+    (tmp_path / "train.txt").write_text(" the cat sat \n the dog\n\n the end \n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text("the bird sät\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_corpus(texts):
+    corpus = Corpus(texts)
+    assert corpus.dictionary.idx2word == ["the", "cat", "sat", "<eos>", "dog", "end", "bird", "sät"]
+    assert corpus.train == [0, 1, 2, 3, 0, 4, 3, 3, 0, 5, 3]
+    assert corpus.test == [0, 6, 7, 3]
+
+
+def test_some_lines_of_a_corpus(texts):
+    corpus = Corpus(str(texts), max_lines=2)
+    assert corpus.dictionary.idx2word == ["the", "cat", "sat", "<eos>", "dog", "bird", "sät"]
+    assert corpus.train == [0, 1, 2, 3, 0, 4, 3]
+    assert corpus.tokenize(texts / "train.txt", 1) == [0, 1, 2, 3]
+    assert Corpus(texts, max_lines=0).train == []
+
+
+def test_a_corpus_that_is_no_text(texts):
+    (texts / "test.txt").write_bytes(b"abc\xff\xfe")
+    with pytest.raises(ValueError, match=r"test\.txt is not a text in UTF-8"):
+        Corpus(texts)
+    (texts / "train.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"train\.txt"):
+        Corpus(texts)
+
+
+def test_batchify_cuts_the_alphabet_into_columns():
+    batches = batchify(range(26), batch_size=4, dtype="float32")
+    assert (batches.shape, batches.dtype) == ((6, 4), np.dtype("float32"))
+    np.testing.assert_array_equal(batches[:, 1], [6, 7, 8, 9, 10, 11])
+    np.testing.assert_array_equal(batches[0], [0, 6, 12, 18])
+    assert batches.max() == 23
+    for n, batch_size in [(3, 4), (3, 0), (0, 1)]:
+        with pytest.raises(ValueError, match=f"{n} words cannot be cut into {batch_size} columns"):
+            batchify(range(n), batch_size)
+
+
+def test_get_batch_gives_the_words_that_follow():
+    batches = batchify(range(24), 4)
+    x, y = get_batch(batches, 1, bptt=2, dtype="float32")
+    assert (x.dtype, y.dtype) == (np.dtype("float32"),) * 2
+    assert not x.requires_grad
+    np.testing.assert_array_equal(x.numpy(), [[1, 7, 13, 19], [2, 8, 14, 20]])
+    np.testing.assert_array_equal(y.numpy(), [2, 8, 14, 20, 3, 9, 15, 21])
+    x, y = get_batch(batches, 3, bptt=100)
+    np.testing.assert_array_equal(x.numpy(), batches[3:5])
+    np.testing.assert_array_equal(y.numpy(), batches[4:6].ravel())
+    for i, bptt in [(5, 2), (-1, 2), (0, 0)]:
+        with pytest.raises(
+            ValueError, match=f"get_batch: {bptt} rows from number {i} on are asked for; of 6 rows, 0 to 4"
+        ):
+            get_batch(batches, i, bptt)
+
+
+def test_the_whole_text_is_covered_by_its_batches():
+    batches = batchify(range(103), 5)
+    seen = np.concatenate([get_batch(batches, i, 7)[0].numpy() for i in range(0, len(batches) - 1, 7)])
+    np.testing.assert_array_equal(seen, batches[:-1])
+
+
+def test_the_text_of_a_download_is_counted(texts):
+    check = ptb_dataset._check_counts
+    check(4, 11, texts / "train.txt")
+    with pytest.raises(ValueError, match="it has 4 lines and 11 words, not 42068 and 929589"):
+        ptb_dataset.FILES[0].check(texts / "train.txt")
+
+
+def test_ptb_from_the_data_folder(texts, monkeypatch):
+    (texts / "data").mkdir()
+    (texts / "ptb").mkdir()
+    for name in ("train.txt", "test.txt"):
+        (texts / name).rename(texts / "ptb" / name)
+    monkeypatch.setenv("NEEDLE_DATA_DIR", str(texts))
+    assert len(data.ptb().dictionary) == 8
+    assert len(data.ptb(max_lines=1).dictionary) == 6
+
+
+def test_the_checksum_of_the_cifar10_archive_is_an_md5_sum(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert hashlib.md5(b"abc", usedforsecurity=False).hexdigest() == "900150983cd24fb0d6963f7d28e17f72"
+    with pytest.raises(
+        ValueError, match="should be c58f30108f718f92721af3b95e74349a, not 900150983cd24fb0d6963f7d28e17f72"
+    ):
+        cifar10_dataset.ARCHIVE.check(tmp_path / "x")
