@@ -82,7 +82,8 @@ def _download(file: Remote, place: Path) -> None:
         with TemporaryDirectory(prefix=".download-", dir=place) as scratch:
             unchecked = Path(scratch) / file.name
             try:
-                with tqdm(desc=file.name, unit="B", unit_scale=True) as progress:
+                # The total is set when it is known; without one, tqdm's bar counts as none.
+                with tqdm(desc=file.name, total=1, unit="B", unit_scale=True) as progress:
                     download = HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT)
                     download(url, str(unchecked), None)
                 file.check(unchecked)
