@@ -29,6 +29,9 @@ FILES = [
     "test_gradcheck.py",
     "test_simple_ml.py",
     "test_course_faults.py",
+    "test_data.py",
+    "test_data_files.py",
+    "test_serialization.py",
 ]
 # What takes long and is the same with any arrays.
 SLOW = ["central_differences", "random_graphs", "100_000", "mnist"]
