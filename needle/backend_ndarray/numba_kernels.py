@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from types import CellType, FunctionType
 from typing import Any
+from uuid import uuid4
 
 import numba
 import numpy as np
@@ -210,7 +211,7 @@ def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> Function
         if not isinstance(value, FunctionType):
             return value
         used = {key: bound for key, bound in names.items() if key in value.__code__.co_names}
-        return _helper(value, tuple(used.items()), reorder)
+        return _helper(value, tuple(used.items()), reorder, inline=value is names.get("f"))
 
     known = function.__globals__ | names
     known |= {name: compiled(known[name]) for name in function.__code__.co_names if name in known}
@@ -219,9 +220,16 @@ def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> Function
 
 
 @cache
-def _helper(function: Callable, names: tuple, reorder: bool) -> Callable:
-    """A function that kernels call, compiled; those for which it is the same share it."""
-    return njit(**_options(reorder))(_bound(function, dict(names), reorder))
+def _helper(function: Callable, names: tuple, reorder: bool, inline: bool) -> Callable:
+    """A function that kernels call, compiled; those for which it is the same share it.
+
+    A loop becomes vector instructions only if what it calls, however long, is made part of it: `inline`.
+    """
+    compiled = _bound(function, dict(names), reorder)
+    # Numba numbers functions anew in each process. Where kernels from the cache call functions of one name
+    # and number, the linker takes the first of them for all. Ours differ by what `f` is: so do their names.
+    compiled.__qualname__ = f"{function.__qualname__}_{uuid4().hex}"
+    return njit(**_options(reorder), forceinline=inline)(compiled)
 
 
 class _Cache(FunctionCache):

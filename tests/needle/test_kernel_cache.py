@@ -183,6 +183,23 @@ def test_a_change_of_the_table_is_seen(tmp_path):
     assert run(code, **environment)[0] == "[4.]\n"
 
 
+def test_kernels_that_different_processes_compiled_are_not_mixed_up(tmp_path):
+    """Each process compiles one kernel, as its first: Numba gives what it calls the same number."""
+    code = """
+        import sys
+        import numpy as np
+        from needle import backend_ndarray as nd
+
+        a = nd.array(np.arange(12).reshape(3, 4))
+        for name in sys.argv[1:]:
+            print(nd.elementwise(name, a, a[1:2]).numpy()[2].tolist())
+    """
+    names = ("add", "multiply", "maximum")
+    single = [run(code, name, NUMBA_CACHE_DIR=tmp_path)[0] for name in names]
+    assert single == ["[12.0, 14.0, 16.0, 18.0]\n", "[32.0, 45.0, 60.0, 77.0]\n", "[8.0, 9.0, 10.0, 11.0]\n"]
+    assert run(code, *names, NUMBA_CACHE_DIR=tmp_path)[0] == "".join(single)
+
+
 def test_rows_of_ones_own_are_not_mixed_up():
     """What has the same name may mean something else, in this process or in the next."""
     a, out = nd.array([2.0, 3.0], device=nd.cpu()), nd.empty((2,), device=nd.cpu())
