@@ -521,6 +521,12 @@ class Tensor(Value):
     def max(self, axes=None) -> Tensor:
         return ops.max(self, axes)
 
+    def min(self, axes=None) -> Tensor:
+        return ops.min(self, axes)
+
+    def argmax(self, axes=None) -> Tensor:
+        return ops.argmax(self, axes)
+
     def broadcast_to(self, shape) -> Tensor:
         return ops.broadcast_to(self, shape)
 

@@ -424,6 +424,10 @@ class NDArray:
         """Maximum over one axis, several, or (None) all; NaN where there is one."""
         return _fold("max", "maximum", self, axis, keepdims)
 
+    def min(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """Minimum over one axis, several, or (None) all; NaN where there is one."""
+        return _fold("min", "minimum", self, axis, keepdims)
+
 
 def _assemble(
     array: NDArray, handle: Any, shape: Shape, strides: Shape, offset: int, device: BackendDevice

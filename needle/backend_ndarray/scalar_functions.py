@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .vector_functions import VECTOR_FORMS
+from .vector_functions import ERF_BOUND, ERF_FAR, ERF_NEAR, ERF_ONE, VECTOR_FORMS, polynomial
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,26 @@ def _relu(x, out=None):
     return np.maximum(x, 0, out=out)
 
 
+def _keep(x, y):
+    return np.where(np.not_equal(y, 0), x, np.zeros_like(x))
+
+
+def _leaky_relu(x, y):
+    return np.where(np.less(x, 0), np.multiply(x, y), x)
+
+
+def _erf(x, out=None):
+    """As the vector form computes it, for NumPy has none."""
+    x = np.add(x, 0.0)  # of integers, a float
+    a = np.minimum(np.abs(x), ERF_ONE)
+    square = a * a
+    near, far = (
+        polynomial(t, top) / polynomial(t, bottom) for t, (top, bottom) in ((square, ERF_NEAR), (a, ERF_FAR))
+    )
+    far = np.copysign(1 - np.exp(-square) * far, x)
+    return np.add(np.where(a < ERF_BOUND, x * near, far), 0.0, out=out)
+
+
 def _sigmoid(x, out=None):
     # exp sees min(x, 0) and -|x| (of integers too), so it cannot overflow.
     return np.divide(np.exp(np.minimum(x, 0)), 1 + np.exp(np.copysign(x, -1)), out=out)
@@ -89,6 +109,9 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         # The test `x != x` is true of NaN alone, and NaN wins.
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
         ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
+        # Not x * (y != 0), for 0 times an infinity is not a number.
+        ScalarFunction("keep", lambda x, y: x if y != 0 else 0, _copied(_keep)),
+        ScalarFunction("leaky_relu", lambda x, y: x * y if x < 0 else x, _copied(_leaky_relu)),
         # NumPy compares to booleans, and is slow where it must write them into floats itself.
         ScalarFunction("eq", lambda x, y: x == y, _copied(np.equal)),
         ScalarFunction("ne", lambda x, y: x != y, _copied(np.not_equal)),
@@ -106,6 +129,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("sin", lambda x: math.sin(x), np.sin),
         ScalarFunction("cos", lambda x: math.cos(x), np.cos),
         ScalarFunction("tanh", lambda x: math.tanh(x), np.tanh, VECTOR_FORMS["tanh"]),
+        ScalarFunction("erf", lambda x: math.erf(x), _erf, VECTOR_FORMS["erf"]),
         ScalarFunction(
             "sigmoid",
             lambda x: 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x)),

@@ -2,16 +2,17 @@
 
 A vector instruction computes with 4 or 8 numbers at once, so a loop can use it only if every number takes the
 same path: arithmetic, comparisons that select one of two values, and operations on bits. ``math.exp`` is a
-call, one per number. Here are exp, log, tanh and sigmoid made of what vectors can do, and powers of which the
-usual ones need no call.
+call, one per number. Here are exp, log, tanh, sigmoid and erf made of what vectors can do, and powers of
+which the usual ones need no call.
 
 Everything rests on how a number is stored: sign, exponent n plus a bias, mantissa. So shifting n + bias into
 its place makes 2**n, and shifting it back finds n. And where the numbers are so large that their last bit
 stands for 1, adding one of them to x rounds x to an integer, and leaves it in the lowest bits.
 
-Results, denormal ones included, are within 2 units in the last place of the exact value; infinities, NaN and
-the sign of zero are as IEEE 754 has them. A compiler may fuse ``a * b + c`` but must not reorder sums. The
-functions run as plain Python, too, on NumPy's scalars: ``VECTOR_FORMS["exp"]["float32"](np.float32(1))``.
+Results, denormal ones included, are within 2 units in the last place of the exact value, those of erf within
+5; infinities, NaN and the sign of zero are as IEEE 754 has them. A compiler may fuse ``a * b + c`` but must
+not reorder sums. The functions run as plain Python, too, on NumPy's scalars:
+``VECTOR_FORMS["exp"]["float32"](np.float32(1))``.
 
 sin and cos are missing because it takes hundreds of digits of pi to reduce a large argument, 1e300 say: too
 much to do for every number. sqrt, abs, comparisons and the like are vector instructions already.
@@ -31,6 +32,47 @@ def polynomial(x, coefficients):
     for coefficient in coefficients[1:]:
         result = result * x + coefficient
     return result
+
+
+# erf(x) near 0 is x times a quotient of polynomials in x**2, farther off 1 - e**(-x**2) times a quotient of
+# polynomials in |x|. The coefficients, numerator's and denominator's, are those of W. J. Cody, "Rational
+# Chebyshev approximations for the error function", Mathematics of Computation 23 (1969).
+ERF_BOUND = 0.46875
+ERF_ONE = 6.0  # from here on the nearest number to erf is 1
+ERF_NEAR = (
+    (
+        1.85777706184603153e-1,
+        3.16112374387056560e0,
+        1.13864154151050156e2,
+        3.77485237685302021e2,
+        3.20937758913846947e3,
+    ),
+    (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
+)
+ERF_FAR = (
+    (
+        2.15311535474403846e-8,
+        5.64188496988670089e-1,
+        8.88314979438837594e0,
+        6.61191906371416295e1,
+        2.98635138197400131e2,
+        8.81952221241769090e2,
+        1.71204761263407058e3,
+        2.05107837782607147e3,
+        1.23033935479799725e3,
+    ),
+    (
+        1.0,
+        1.57449261107098347e1,
+        1.17693950891312499e2,
+        5.37181101862009858e2,
+        1.62138957456669019e3,
+        3.29079923573345963e3,
+        4.36261909014324716e3,
+        3.43936767414372164e3,
+        1.23033935480374942e3,
+    ),
+)
 
 
 def vector_functions(
@@ -79,6 +121,11 @@ def vector_functions(
     exp_coefficients = tuple(real(x) for x in exp_coefficients)
     log_coefficients = tuple(real(x) for x in log_coefficients)
     tanh_coefficients = tuple(real(x) for x in tanh_coefficients)
+
+    erf_bound, erf_one = real(ERF_BOUND), real(ERF_ONE)
+    (near_top, near_bottom), (far_top, far_bottom) = (
+        [tuple(real(x) for x in part) for part in quotient] for quotient in (ERF_NEAR, ERF_FAR)
+    )
 
     mantissa, mantissa_mask, one_bit = integer(digits), integer(2**digits - 1), integer(1)
     # Added to n, it leaves n + 2 * bias in the lowest bits, for negative n as well.
@@ -141,6 +188,14 @@ def vector_functions(
         at_most_zero = nan if x < zero else -infinity
         return (y if x > zero else at_most_zero) if x < infinity else x
 
+    def erf(x):
+        """2 / sqrt(pi) times the integral of e**(-t**2) from 0 to x (Cody, 1969)."""
+        a = min(abs(x), erf_one)  # in this order of arguments NaN stays NaN
+        square = a * a
+        near = a * (polynomial(square, near_top) / polynomial(square, near_bottom))
+        far = one - exp(-square) * (polynomial(a, far_top) / polynomial(a, far_bottom))
+        return np.copysign(near if a < erf_bound else far, x)
+
     def power(x, y):
         """x**y. If y is the same throughout a loop, the compiler decides before the loop."""
         if y == two:
@@ -153,7 +208,7 @@ def vector_functions(
             return np.sqrt(x + zero) if x != -infinity else infinity
         return x**y
 
-    return {form.__name__: form for form in (exp, log, tanh, sigmoid, power)}
+    return {form.__name__: form for form in (exp, log, tanh, sigmoid, erf, power)}
 
 
 _FLOAT32 = vector_functions(

@@ -8,18 +8,22 @@ product).
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
 
 from ..backend_ndarray.shapes import (
     as_shape,
+    broadcast_shape,
     check_broadcast,
     filled_shape,
     normal_axes,
     permuted_order,
     product_shape,
+    result_dtype,
 )
-from ..backend_selection import array_from_numpy, device_of, to_numpy
+from ..backend_selection import array_from_numpy, device_of, elementwise, to_numpy
 from ..backend_selection import broadcast_to as array_broadcast_to
 from ..backend_selection import permute as array_permute
 from ..graph import Spec, TensorOp
@@ -161,16 +165,131 @@ class Maximum(Elementwise):
     """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are."""
 
     function = "maximum"
+    wins = "gt"  # how the operand that comes out stands to the other one
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
         tie = compare(a, "eq", b) * 0.5  # where both are the maximum, each gets half
-        return out_grad * (compare(a, "gt", b) + tie), out_grad * (compare(b, "gt", a) + tie)
+        return out_grad * (compare(a, self.wins, b) + tie), out_grad * (compare(b, self.wins, a) + tie)
 
 
 def maximum(a, b):
     """The larger of a and b, element by element, broadcast; NaN where one is NaN."""
     return Maximum()(a, b)
+
+
+class Minimum(Maximum):
+    """y = min(a, b): dy is da where a is the smaller, db where b is, their mean where both are."""
+
+    function = "minimum"
+    wins = "lt"
+
+
+def minimum(a, b):
+    """The smaller of a and b, element by element, broadcast; NaN where one is NaN."""
+    return Minimum()(a, b)
+
+
+class Clip(Elementwise):
+    """y = a within `low` and `high`, either of which may be None: dy = da there, 0 beyond."""
+
+    def __init__(self, low=None, high=None):
+        self.low = low
+        self.high = high
+
+    def bounds(self) -> list[tuple[str, str, float]]:
+        """For each bound the function that keeps to it, how what keeps to it compares, and the bound."""
+        both = [("maximum", "ge", self.low), ("minimum", "le", self.high)]
+        return [bound for bound in both if bound[2] is not None]
+
+    def infer(self, a):
+        spec = Spec(a.shape, a.dtype, a.device)
+        for function, _, bound in self.bounds():
+            spec = spec._replace(dtype=result_dtype(function, spec, bound))
+        return spec
+
+    def compute(self, a):
+        for function, _, bound in self.bounds():
+            a = elementwise(function, a, bound)
+        return a
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        for _, relation, bound in self.bounds():
+            out_grad = keep(out_grad, compare(a, relation, bound))
+        return out_grad
+
+
+def clip(a, low=None, high=None):
+    """`a` where it lies between the numbers `low` and `high`, the nearer of them elsewhere; None: no bound.
+
+    The slope is 1 from `low` to `high`, these included.
+    """
+    return Clip(low, high)(a)
+
+
+class Keep(Elementwise):
+    """y = a where b is not 0, else 0: dy = da there. What is not kept may be infinite or NaN."""
+
+    function = "keep"
+
+    def gradient(self, out_grad, node):
+        return keep(out_grad, node.inputs[1]), None
+
+
+def keep(a, b):
+    """`a` where `b` is not 0, else 0, even where `a` is infinite or NaN; broadcast."""
+    return Keep()(a, b)
+
+
+class Where(Elementwise):
+    """y = a where the condition is not 0, else b: dy is da or db."""
+
+    def infer(self, condition, a, b):
+        shape = broadcast_shape("where", condition.shape, a.shape, b.shape)
+        return Spec(shape, result_dtype("add", a, b), common_device("where", (condition, a, b)))
+
+    def compute(self, condition, a, b):
+        dtype = result_dtype("add", a, b)
+        if condition.dtype != dtype:
+            is_bool = condition.dtype == bool
+            condition = (condition if is_bool else elementwise("ne", condition, 0)).astype(dtype)
+        kept = elementwise("keep", a, condition)
+        return elementwise("add", kept, elementwise("keep", b, elementwise("eq", condition, 0)))
+
+    def gradient(self, out_grad, node):
+        condition = node.inputs[0]
+        return None, keep(out_grad, condition), keep(out_grad, compare(condition, "eq", 0))
+
+
+def where(condition, a, b):
+    """`a` where the condition is not 0, else `b`, element by element; broadcast.
+
+    The branch that is not taken has no part in value or gradient, even where it is infinite or NaN.
+
+    Parameters
+    ----------
+    condition : Tensor or array
+        No gradient flows to it.
+    a, b : Tensor, array or number
+        At least one of the three is a Tensor; the others become constants beside it.
+    """
+    tensor = next((x for x in (a, b, condition) if isinstance(x, TensorOp.out)), None)
+    if tensor is None:
+        raise TypeError("where: at least one operand must be a Tensor; wrap one: needle.Tensor(...)")
+    dtype = tensor.dtype if tensor.dtype.kind == "f" else None
+    return Where()(
+        _constant(condition, tensor.device, "bool"),
+        _constant(a, tensor.device, dtype),
+        _constant(b, tensor.device, dtype),
+    )
+
+
+def _constant(x, device, dtype):
+    """A Tensor as it is; a number or an array as a constant."""
+    if isinstance(x, TensorOp.out):
+        return x
+    return TensorOp.out(x, device=device, dtype=dtype, requires_grad=False)
 
 
 class Compare(Elementwise):
@@ -247,13 +366,81 @@ def exp(a):
     return Exp()(a)
 
 
+class Sqrt(Elementwise):
+    """y = sqrt(a): dy = da / (2 * y)."""
+
+    function = "sqrt"
+
+    def gradient(self, out_grad, node):
+        return out_grad / (node * 2)
+
+
+def sqrt(a):
+    """The square root."""
+    return Sqrt()(a)
+
+
+class Sign(Elementwise):
+    """1, 0 or -1 where a is positive, 0 or negative; a step function, through which no gradient flows."""
+
+    function = "sign"
+    differentiable = False
+
+
+def sign(a):
+    """1 where a is positive, -1 where it is negative, 0 where it is 0; no gradient flows through."""
+    return Sign()(a)
+
+
+class Abs(Elementwise):
+    """y = abs(a): dy = sign(a) * da."""
+
+    function = "abs"
+
+    def gradient(self, out_grad, node):
+        return out_grad * sign(node.inputs[0])
+
+
+def abs(a):
+    """The absolute value, with slope 0 at 0."""
+    return Abs()(a)
+
+
+class Sin(Elementwise):
+    """y = sin(a): dy = cos(a) * da."""
+
+    function = "sin"
+
+    def gradient(self, out_grad, node):
+        return out_grad * cos(node.inputs[0])
+
+
+def sin(a):
+    """The sine."""
+    return Sin()(a)
+
+
+class Cos(Elementwise):
+    """y = cos(a): dy = -sin(a) * da."""
+
+    function = "cos"
+
+    def gradient(self, out_grad, node):
+        return -(out_grad * sin(node.inputs[0]))
+
+
+def cos(a):
+    """The cosine."""
+    return Cos()(a)
+
+
 class ReLU(Elementwise):
-    """y = max(a, 0): dy = da where a > 0, else 0."""
+    """y = max(a, 0): dy = da where y > 0, else 0."""
 
     function = "relu"
 
     def gradient(self, out_grad, node):
-        return out_grad * compare(node.inputs[0], "gt", 0)
+        return keep(out_grad, node)
 
 
 def relu(a):
@@ -287,6 +474,89 @@ class Sigmoid(Elementwise):
 def sigmoid(a):
     """1 / (1 + exp(-a))."""
     return Sigmoid()(a)
+
+
+class Erf(Elementwise):
+    """y = erf(a): dy = 2 / sqrt(pi) * exp(-a ** 2) * da."""
+
+    function = "erf"
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        return out_grad * (exp(-(a * a)) * (2 / math.sqrt(math.pi)))
+
+
+def erf(a):
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t ** 2) from 0 to a."""
+    return Erf()(a)
+
+
+class LeakyReLU(ElementwiseScalar):
+    """y = a, where it is negative times a number: dy = da, or times that number."""
+
+    function = "leaky_relu"
+
+    def gradient(self, out_grad, node):
+        # where(a < 0, scalar, 1)
+        return out_grad * (compare(node.inputs[0], "lt", 0) * (self.scalar - 1) + 1)
+
+
+def leaky_relu(a, slope=0.01):
+    """`a` where it is positive, ``slope * a`` where it is negative, with slope 1 at 0."""
+    return LeakyReLU(slope)(a)
+
+
+class GELU(Elementwise):
+    """y = a * s(a) with a step s that is smoothed: dy = (s(a) + a * s'(a)) * da.
+
+    ``approximate="none"``: s is the normal distribution's cumulative function, (1 + erf(a / sqrt(2))) / 2.
+    ``approximate="tanh"``: s is the sigmoid of sqrt(8 / pi) * (a + 0.044715 * a ** 3).
+    """
+
+    def __init__(self, approximate: str = "none"):
+        if approximate not in ("none", "tanh"):
+            raise ValueError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
+        self.approximate = approximate
+
+    @property
+    def function(self):  # type: ignore[override]
+        return "erf" if self.approximate == "none" else "sigmoid"
+
+    def argument(self, a):
+        """What the error function, or the sigmoid, is taken of: for a Tensor or an array `a`."""
+        if self.approximate == "none":
+            return a * math.sqrt(1 / 2)
+        return (a * a * 0.044715 + 1) * a * math.sqrt(8 / math.pi)
+
+    def compute(self, a):
+        if a.dtype.kind != "f":
+            a = a.astype(result_dtype(self.function, a))
+        step = elementwise(self.function, self.argument(a))
+        return a * step if self.approximate == "tanh" else a * 0.5 * (step + 1)
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        if self.approximate == "none":
+            step = (erf(self.argument(a)) + 1) * 0.5
+            slope = exp(a * a * -0.5) * math.sqrt(0.5 / math.pi)
+        else:
+            step = sigmoid(self.argument(a))
+            slope = step * (1 - step) * ((a * a * (3 * 0.044715) + 1) * math.sqrt(8 / math.pi))
+        return out_grad * (step + a * slope)
+
+
+def gelu(a, approximate: str = "none"):
+    """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
+
+    `a` times the probability that a number drawn from the standard normal distribution is smaller.
+
+    Parameters
+    ----------
+    a : Tensor
+    approximate : "none" or "tanh"
+        "tanh": the formula that the paper gives for a faster computation, right to three digits.
+    """
+    return GELU(approximate)(a)
 
 
 class Identity(Movement):
@@ -441,6 +711,43 @@ class Max(Reduction):
 def max(a, axes=None):
     """The largest element along `axes`: None (all), an int or a tuple."""
     return Max(axes)(a)
+
+
+class Min(Max):
+    """A minimum along axes; the elements that are the minimum share the gradient equally."""
+
+    def compute(self, a):
+        return a.min(axis=self.axes)
+
+
+def min(a, axes=None):
+    """The smallest element along `axes`: None (all), an int or a tuple."""
+    return Min(axes)(a)
+
+
+class ArgMax(Reduction):
+    """Where the maximum is; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def out_dtype(self, a):
+        return np.dtype("int64")
+
+    def compute(self, a):
+        axis: Any = self.axes  # None or an int
+        return array_from_numpy(to_numpy(a).argmax(axis), dtype="int64", device=device_of(a))
+
+
+def argmax(a, axes=None):
+    """The number (int64) of the largest element along an axis, the first of several; no gradient.
+
+    Parameters
+    ----------
+    a : Tensor
+    axes : int, optional
+        One axis. None: the number in row-major order among all elements.
+    """
+    return ArgMax(axes if axes is None else operator.index(axes))(a)
 
 
 class MatMul(TensorOp):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,9 +68,18 @@ def np_pooled(x, outside, kernel_size, stride=None, padding=0):
     return np_windows(x, size, stride or size[0])
 
 
+def np_standardize(x, axes, eps):
+    mean = x.mean(axes, keepdims=True) if x.size else x.sum(axes, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axes, keepdims=True) if x.size else mean
+    return (x - mean) / np.sqrt(variance + eps), mean, variance
+
+
 def np_conv(a, b, padding, stride=1, dilation=1):
     seen = np_windows(np_pooled(a, 0, 1, 1, padding)[..., 0, 0, :], b.shape[:2], stride, dilation)
     return np.einsum("nrshwc,hwco->nrso", seen, b)
+
+
+np_erf = np.vectorize(math.erf, otypes="d")
 
 
 def zeros_but_slice(x, slices, shape):
@@ -127,6 +137,7 @@ CASES = [
     *binary(ndl.ops.EWiseDiv, ndl.divide, np.divide, lambda torch, a, b: a / b, low=0.5),
     *binary(ndl.ops.EWisePow, ndl.power, np.power, lambda torch, a, b: a**b, low=0.3),
     *binary(ndl.ops.Maximum, ndl.maximum, np.maximum, lambda torch, a, b: torch.maximum(a, b)),
+    *binary(ndl.ops.Minimum, ndl.minimum, np.minimum, lambda torch, a, b: torch.minimum(a, b)),
     *with_scalar(ndl.ops.AddScalar, lambda x: x + 3),
     *with_scalar(ndl.ops.AddScalar, lambda x: x - 1.5),
     *with_scalar(ndl.ops.AddScalar, lambda x: 5 - x),
@@ -162,6 +173,59 @@ CASES = [
     *unary(ndl.ops.ReLU, ndl.relu, lambda x: np.maximum(x, 0), lambda torch, x: torch.relu(x)),
     *unary(ndl.ops.Tanh, ndl.tanh, np.tanh, lambda torch, x: torch.tanh(x)),
     *unary(ndl.ops.Sigmoid, ndl.sigmoid, lambda x: 1 / (1 + np.exp(-x)), lambda torch, x: torch.sigmoid(x)),
+    *unary(ndl.ops.Sqrt, ndl.sqrt, np.sqrt, lambda torch, x: torch.sqrt(x), low=0.2),
+    *unary(ndl.ops.Sign, lambda x: ndl.sign(x) * x, np.abs, lambda torch, x: torch.abs(x)),
+    *unary(ndl.ops.Abs, ndl.abs, np.abs, lambda torch, x: torch.abs(x)),
+    *unary(ndl.ops.Sin, ndl.sin, np.sin, lambda torch, x: torch.sin(x)),
+    *unary(ndl.ops.Cos, ndl.cos, np.cos, lambda torch, x: torch.cos(x)),
+    *unary(ndl.ops.Erf, ndl.erf, np_erf, lambda torch, x: torch.erf(x), low=-3),
+    *unary(
+        ndl.ops.GELU,
+        ndl.gelu,
+        lambda x: x * (1 + np_erf(x / np.sqrt(2).astype(x.dtype))) / 2,
+        lambda torch, x: torch.nn.functional.gelu(x),
+    ),
+    *unary(
+        ndl.ops.GELU,
+        lambda x: ndl.gelu(x, "tanh"),
+        lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
+        lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
+    ),
+    *[
+        case
+        for slope in (0.01, 0, -0.5, 3)
+        for case in unary(
+            ndl.ops.LeakyReLU,
+            lambda x, slope=slope: ndl.leaky_relu(x, slope),
+            lambda x, slope=slope: np.where(x < 0, slope * x, x),
+            lambda torch, x, slope=slope: torch.where(x < 0, slope * x, x),
+        )
+    ],
+    *[
+        case
+        for low, high in [(-0.7, 0.9), (None, 1), (0, None), (None, None), (1, -1)]
+        for case in unary(
+            ndl.ops.Clip,
+            lambda x, low=low, high=high: ndl.clip(x, low, high) * 2,
+            lambda x, low=low, high=high: (
+                np.minimum(np.maximum(x, -np.inf if low is None else low), np.inf if high is None else high)
+                * 2
+            ),
+            lambda torch, x, low=low, high=high: x * 2 if low is high else torch.clamp(x, low, high) * 2,
+        )
+    ],
+    *binary(
+        ndl.ops.Keep,
+        lambda a, b: ndl.ops.keep(a * a, ndl.compare(b, "gt", 0)),
+        lambda a, b: a * a * (b > 0),
+        lambda torch, a, b: a * a * (b > 0),
+    ),
+    *binary(
+        ndl.ops.Where,
+        lambda a, b: ndl.where(ndl.compare(a, "gt", 0.1), a * a, b),
+        lambda a, b: np.where(a > 0.1, a * a, b),
+        lambda torch, a, b: torch.where(a > 0.1, a * a, b),
+    ),
     *unary(ndl.ops.Identity, ndl.ops.Identity(), lambda x: x, lambda torch, x: x * 1),
     *unary(
         ndl.ops.Cast,
@@ -261,6 +325,7 @@ CASES = [
             (ndl.ops.Summation, ndl.summation, lambda x, axes: np.sum(x, axis=axes), "sum"),
             (ndl.ops.Summation, ndl.mean, lambda x, axes: np.mean(x, axis=axes), "mean"),
             (ndl.ops.Max, ndl.max, lambda x, axes: np.max(x, axis=axes), "amax"),
+            (ndl.ops.Min, ndl.min, lambda x, axes: np.min(x, axis=axes), "amin"),
             (ndl.ops.LogSumExp, ndl.logsumexp, np_logsumexp, "logsumexp"),
             (ndl.ops.Softmax, ndl.softmax, np_softmax, None),
         ]
@@ -285,6 +350,15 @@ CASES = [
                 x, tuple(range(x.ndim)) if axes is None else axes
             )
         ]
+    ],
+    *[
+        Case(
+            ndl.ops.ArgMax,
+            lambda x, axes=axes: ndl.cast(ndl.argmax(x, axes), str(x.dtype)),
+            (shape,),
+            lambda x, axes=axes: x.argmax(axes).astype(x.dtype),
+        )
+        for shape, axes in [((3, 4), None), ((3, 4), 0), ((2, 3, 2), -2), ((), None), ((0, 2), 1)]
     ],
     *[
         Case(
@@ -429,125 +503,31 @@ CASES = [
         ]
     ],
     *[
-        case
+        Case(
+            op,
+            lambda x, f=f, axes=axes: f(ndl.standardize(x, axes, 0.1)),
+            (shape,),
+            lambda x, f=f, axes=axes: f(np_standardize(x, axes, 0.1)),
+        )
         for shape, axes in [((3, 4), 0), ((2, 3, 4), (0, 2)), ((2, 3), None), ((1, 3), 0), ((0, 0), 0)]
-        for case in (
-            Case(
-                ndl.ops.Moments,
-                lambda x, axes=axes: (lambda mean, variance: mean * variance)(*ndl.moments(x, axes)),
-                (shape,),
-                lambda x, axes=axes: (
-                    x.mean(axes, keepdims=True) * x.var(axes, keepdims=True)
-                    if x.size
-                    else x.sum(axes, keepdims=True)
-                ),
+        for op, f in [
+            (ndl.ops.Standardize, lambda items: items[0]),
+            (ndl.ops.Standardize, lambda items: items[1] * items[2]),
+            (ndl.ops.StandardizeAdjoint, lambda items: items[0] * items[0] * items[2] + items[1]),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.StandardizeAdjoint,
+            ndl.ops.StandardizeAdjoint(axes, 0.1),
+            ((3, 4), (3, 4), kept),
+            lambda v, y, variance, axes=axes: (
+                (v - v.mean(axes, keepdims=True) - y * (v * y).mean(axes, keepdims=True))
+                / np.sqrt(variance + 0.1)
             ),
-            Case(
-                ndl.ops.Normalize,
-                lambda x, axes=axes: ndl.normalize(x, *ndl.moments(x, axes), 0.1),
-                (shape,),
-                lambda x, axes=axes: (
-                    (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 0.1)
-                    if x.size
-                    else x
-                ),
-            ),
+            low=0.5,
         )
-    ],
-    Case(
-        ndl.ops.Normalize,
-        lambda x, mean, variance: ndl.normalize(x, mean, variance, 1e-3),
-        ((2, 3), (3,), (1, 3)),
-        lambda x, mean, variance: (x - mean) / np.sqrt(variance + 1e-3),
-        low=0.5,
-    ),
-    *[
-        Case(ndl.ops.Slice, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
-        for f in (
-            lambda x: x[1:3],
-            lambda x: x[:, -2:, ::2],
-            lambda x: x[..., 3],
-            lambda x: x[-1, None, :, 1:1],
-            lambda x: x[0, 1, 2] * x[2, 1, 0],
-            lambda x: (x[1:] - x[:-1]) * x[:3],
-        )
-    ],
-    *[
-        Case(
-            ndl.ops.ZerosButSlice,
-            lambda x, slices=slices, shape=shape: ndl.ops.ZerosButSlice(slices, shape)(x) * 2,
-            (part,),
-            lambda x, slices=slices, shape=shape: zeros_but_slice(x, slices, shape) * 2,
-        )
-        for slices, shape, part in [
-            ((slice(1, 3), slice(None, None, -2)), (4, 5), (2, 3)),
-            ((slice(0, 0), slice(None)), (4, 5), (0, 5)),
-            ((slice(-1, None),), (3,), (1,)),
-        ]
-    ],
-    *[
-        Case(ndl.ops.Take, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
-        for f in (
-            lambda x: x[[0, 2, 2, -1]],
-            lambda x: x[:, [1]] * x[:, [2]],
-            lambda x: x[np.arange(4), :, [[0], [4]]],
-            lambda x: x[np.array([], int), 1],
-        )
-    ],
-    *[
-        Case(
-            ndl.ops.ScatterAdd,
-            lambda x, i=index, axis=axis: ndl.ops.ScatterAdd(np.array(i, int), axis, 3)(x),
-            (shape,),
-            lambda x, i=index, axis=axis: scatter_add(x, i, axis, 3),
-        )
-        for shape, index, axis in [
-            ((4,), [2, 0, 2, 2], 0),
-            ((2, 3, 4), [1, 1, 0], 1),
-            ((0, 2), [], 0),
-            ((2, 0), [0, 1], 0),
-        ]
-    ],
-    *[
-        Case(
-            ndl.ops.Stack,
-            lambda *args, axis=axis: ndl.stack(args, axis),
-            shapes,
-            lambda *args, axis=axis: np.stack(args, axis),
-            lambda torch, *args, axis=axis: torch.stack(args, axis),
-        )
-        for shapes, axis in [
-            (((2, 3),) * 3, 0),
-            (((2, 3),) * 2, 1),
-            (((2, 3),) * 2, -1),
-            (((),) * 2, 0),
-            (((2, 0),), 1),
-        ]
-    ],
-    *[
-        Case(
-            ndl.ops.Split,
-            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(ndl.split(x, axis)),
-            (shape,),
-            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(np.moveaxis(x, axis, 0)),
-            lambda torch, x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(x.unbind(axis)),
-        )
-        for shape, axis in [((3, 4), 0), ((2, 3, 2), 1), ((4, 3), -1), ((2,), 0), ((2, 0, 3), 0)]
-    ],
-    *[
-        Case(
-            ndl.ops.Concatenate,
-            lambda *args, axis=axis: ndl.concatenate(args, axis) ** 2,
-            shapes,
-            lambda *args, axis=axis: np.concatenate(args, axis) ** 2,
-            lambda torch, *args, axis=axis: torch.cat(args, axis) ** 2,
-        )
-        for shapes, axis in [
-            (((2, 3), (1, 3), (4, 3)), 0),
-            (((2, 3, 1), (2, 3, 2)), -1),
-            (((2, 0), (2, 3)), 1),
-            (((3,),), 0),
-        ]
+        for axes, kept in [(0, (1, 4)), (1, (3, 1)), (None, (1, 1))]
     ],
     Case(
         ndl.ops.FusedAddScalars,
