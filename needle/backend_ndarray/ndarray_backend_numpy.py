@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from .memory import empty
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 
 __device_name__ = "numpy"
@@ -38,7 +39,7 @@ class Array:
     __slots__ = ("buffer", "dtype", "size")
 
     def __init__(self, size: int, dtype: Any = "float32"):
-        self.buffer = buffer = np.empty(size, dtype)
+        self.buffer = buffer = empty(size, dtype)
         self.dtype = buffer.dtype
         self.size = size
 
