@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .. import init, ops
 from ..autograd import Tensor, no_grad
@@ -238,20 +239,26 @@ class BatchNorm1d(Module):
                 f"got {x.shape}"
             )
         if self.training:
-            mean, variance = ops.moments(x, tuple([i for i in range(x.ndim) if i != 1])).tuple()
+            normal, mean, variance = ops.standardize(x, tuple([i for i in range(x.ndim) if i != 1]), self.eps)
             self._follow(mean, variance)
         else:
-            mean = _per_channel(self.running_mean, x.ndim)
-            variance = _per_channel(self.running_var, x.ndim)
-        return _scaled(ops.normalize(x, mean, variance, self.eps), self.weight, self.bias)
+            deviation = (self.running_var + self.eps) ** 0.5
+            normal = (x - _per_channel(self.running_mean, x.ndim)) / _per_channel(deviation, x.ndim)
+        return _scaled(normal, self.weight, self.bias)
 
     def _follow(self, mean: Tensor, variance: Tensor) -> None:
         """Let the running mean and variance follow those of a batch."""
         with no_grad():
             for running, batch in ((self.running_mean, mean), (self.running_var, variance)):
                 running.realize_cached_data()  # in lazy mode no more than one step is left waiting
-                latest = running * (1 - self.momentum) + batch.reshape((self.dim,)) * self.momentum
-                running.data = latest.astype(running.dtype)
+                if batch.cached_data is None:
+                    running.data = self._latest(running, batch).astype(running.dtype)
+                else:  # the same on arrays, which is faster
+                    latest = Tensor.make_const(self._latest(running.cached_data, batch.cached_data))
+                    running.data = latest.astype(running.dtype)
+
+    def _latest(self, running: Any, batch: Any) -> Any:
+        return running * (1 - self.momentum) + batch.reshape((self.dim,)) * self.momentum
 
 
 class BatchNorm2d(BatchNorm1d):
@@ -292,8 +299,7 @@ class LayerNorm1d(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"LayerNorm1d: needs shape (..., {self.dim}), got {x.shape}")
-        mean, variance = ops.moments(x, -1).tuple()
-        return ops.normalize(x, mean, variance, self.eps) * self.weight + self.bias
+        return ops.standardize(x, -1, self.eps)[0] * self.weight + self.bias
 
 
 class GroupNorm(Module):
@@ -333,8 +339,7 @@ class GroupNorm(Module):
             raise ValueError(f"GroupNorm: needs shape (batch, {self.num_channels}, ...), got {x.shape}")
         size = math.prod(x.shape[1:]) // self.num_groups
         groups = x.reshape((x.shape[0], self.num_groups, size))
-        mean, variance = ops.moments(groups, 2).tuple()
-        normal = ops.normalize(groups, mean, variance, self.eps).reshape(x.shape)
+        normal = ops.standardize(groups, 2, self.eps)[0].reshape(x.shape)
         return _scaled(normal, self.weight, self.bias)
 
 

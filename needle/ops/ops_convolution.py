@@ -20,7 +20,7 @@ from .ops_tuple import spec_of
 
 Pairs = tuple[tuple[int, int], ...]
 
-COLUMNS = 1 << 20  # numbers that a convolution copies out of windows at a time, to bound its memory
+COLUMNS = 1 << 21  # numbers that a convolution copies out of windows at a time, to bound its memory
 
 
 class Pad(TensorOp):
@@ -54,7 +54,7 @@ class Pad(TensorOp):
 
 def pad(a, pairs, value=0.0):
     """`a` with a margin of `value`: ``pairs[i]`` is (how many before, how many after) along axis `i`."""
-    return Pad(tuple([as_shape(pair) for pair in pairs]), value)(a)
+    return Pad(tuple([(operator.index(before), operator.index(after)) for before, after in pairs]), value)(a)
 
 
 def with_margins(a, pairs: Pairs):

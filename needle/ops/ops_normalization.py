@@ -1,93 +1,121 @@
-"""Mean and variance, and what normalisation layers do with them."""
+"""Normalisation: numbers shifted and scaled to mean 0 and variance 1."""
 
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 
-import numpy as np
-
-from ..backend_ndarray.shapes import broadcast_shape, hashable_axes, reduced_shape, result_dtype
+from ..backend_ndarray.shapes import hashable_axes, reduced_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp, TensorTupleOp
-from .families import common_device, conform
+from .ops_logarithmic import sum_kept
+from .ops_tuple import partials_of_items, spec_of
 
 
-class Moments(TensorTupleOp):
-    """y = (mean(a), variance(a)): dy = (mean(da), 2 * mean((a - mean(a)) * da))."""
+class Standardize(TensorTupleOp):
+    """(y, mean, variance) with y = (a - mean) / sqrt(variance + eps); mean and variance are those of a.
 
-    def __init__(self, axes: int | tuple[int, ...] | None = None):
+    The derivative of y is the operator `StandardizeAdjoint`; dmean = mean(da) and
+    dvariance = 2 * mean((a - mean) * da).
+    """
+
+    def __init__(self, axes: int | tuple[int, ...] | None, eps: float):
         self.axes = hashable_axes(axes)
+        self.eps = eps
 
     def infer(self, a):
-        spec = Spec(
-            reduced_shape("moments", a.shape, self.axes, keepdims=True), result_dtype("exp", a), a.device
-        )
-        self.count(a.shape)
-        return spec, spec
-
-    def count(self, shape: tuple[int, ...]) -> int:
-        """How many elements each mean is taken of."""
-        kept = math.prod(reduced_shape("moments", shape, self.axes, keepdims=False))
-        if not math.prod(shape) and kept:
-            raise ValueError(
-                f"moments: shape {shape} has no element along axes {self.axes} to take the mean of"
-            )
-        return math.prod(shape) // kept if kept else 1
+        dtype = result_dtype("exp", a)
+        kept = reduced_shape("standardize", a.shape, self.axes, keepdims=True)
+        if 0 in a.shape and 0 not in kept:
+            raise ValueError(f"standardize: shape {a.shape} has no element along axes {self.axes}")
+        moment = Spec(kept, dtype, a.device)
+        return Spec(a.shape, dtype, a.device), moment, moment
 
     def compute(self, a):
-        if a.dtype.kind != "f":
-            a = a.astype(result_dtype("exp", a))
-        count = self.count(a.shape)
+        (_, dtype, _), (kept, _, _), _ = self.infer(spec_of(a))
+        a = a if a.dtype == dtype else a.astype(dtype)
+        count = group_size(a.shape, kept)
         mean = a.sum(axis=self.axes, keepdims=True) / count
         centred = elementwise("subtract", a, mean)
-        return mean, elementwise("multiply", centred, centred).sum(axis=self.axes, keepdims=True) / count
+        variance = elementwise("multiply", centred, centred).sum(axis=self.axes, keepdims=True) / count
+        deviation = elementwise("sqrt", elementwise("add", variance, self.eps))
+        return elementwise("divide", centred, deviation), mean, variance
 
     def gradient(self, out_grad, node):
         (a,) = node.inputs
-        count = self.count(a.shape)
-        by_mean, by_variance = out_grad.tuple()
-        return (a - node[0]) * (by_variance * (2 / count)) + by_mean / count
+        y, _, variance = node.tuple()
+        by_y, by_mean, by_variance = partials_of_items(out_grad)
+        count = group_size(a.shape, variance.shape)
+        partials = []
+        if by_y is not None:
+            partials.append(StandardizeAdjoint(self.axes, self.eps)(by_y, y, variance))
+        if by_mean is not None:
+            partials.append((by_mean / count).broadcast_to(a.shape))
+        if by_variance is not None:  # (a - mean) = y * deviation
+            partials.append(y * (by_variance * (variance + self.eps) ** 0.5 * (2 / count)))
+        return reduce(add, partials)
 
 
-def moments(a, axes=None):
-    """The mean and the (biased) variance over `axes`: None (all), an int or a tuple.
+class StandardizeAdjoint(TensorOp):
+    """The adjoint that `Standardize` passes on: (v - mean(v) - y * mean(v * y)) / sqrt(variance + eps).
+
+    As one operator, where primitive ones would be a dozen nodes of the graph. For itself y and the variance
+    are operands like v; in v it is linear, and its own adjoint.
+    """
+
+    def __init__(self, axes: int | tuple[int, ...] | None, eps: float):
+        self.axes = axes
+        self.eps = eps
+
+    def infer(self, v, y, variance):
+        return spec_of(y)
+
+    def compute(self, v, y, variance):
+        count = group_size(y.shape, variance.shape)
+        mean = v.sum(axis=self.axes, keepdims=True) / count
+        likeness = elementwise("multiply", v, y).sum(axis=self.axes, keepdims=True) / count
+        rest = elementwise("subtract", elementwise("subtract", v, mean), elementwise("multiply", y, likeness))
+        deviation = elementwise("sqrt", elementwise("add", variance, self.eps))
+        return elementwise("divide", rest, deviation)
+
+    def gradient(self, out_grad, node):
+        v, y, variance = node.inputs
+        count = group_size(y.shape, variance.shape)
+        shifted = variance + self.eps
+        by_y = v * sum_kept(out_grad * y, self.axes) + out_grad * sum_kept(v * y, self.axes)
+        return (
+            StandardizeAdjoint(self.axes, self.eps)(out_grad, y, variance),
+            by_y * shifted**-0.5 / -count,
+            sum_kept(out_grad * node, self.axes) / (shifted * -2),
+        )
+
+
+def standardize(a, axes=None, eps=1e-5):
+    """`a` shifted and scaled to mean 0 and variance (almost) 1 along axes.
+
+    Parameters
+    ----------
+    a : Tensor
+    axes : int, tuple or None
+        Along which mean and variance are taken; None: all.
+    eps : float
+        Added to the variance, so that constants do not lead to a division by 0.
 
     Returns
     -------
     TensorTuple
-        (mean, variance); the axes stay, with length 1, so that both broadcast with `a`.
+        ((a - mean) / sqrt(variance + eps), mean, variance). The variance is the biased one, the mean of the
+        squares; in mean and variance the axes stay, with length 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no element to take the mean of.
     """
-    return Moments(axes)(a)
+    return Standardize(axes, eps)(a)
 
 
-class Normalize(TensorOp):
-    """y = (a - mean) / s with s = sqrt(variance + eps): dy = da / s - dmean / s - y / (2 s^2) * dvariance."""
-
-    def __init__(self, eps: float):
-        self.eps = eps
-
-    def infer(self, a, mean, variance):
-        return Spec(
-            broadcast_shape("normalize", a.shape, mean.shape, variance.shape),
-            np.result_type(result_dtype("divide", a, mean), variance.dtype),
-            common_device("normalize", (a, mean, variance)),
-        )
-
-    def compute(self, a, mean, variance):
-        deviation = elementwise("sqrt", elementwise("add", variance, self.eps))
-        return elementwise("divide", elementwise("subtract", a, mean), deviation)
-
-    def gradient(self, out_grad, node):
-        a, mean, variance = node.inputs
-        shifted = variance + self.eps
-        by_a = out_grad * shifted**-0.5
-        return (
-            conform(by_a, a),
-            -conform(by_a, mean) if mean.requires_grad else None,
-            conform(out_grad * node, variance) / (shifted * -2) if variance.requires_grad else None,
-        )
-
-
-def normalize(a, mean, variance, eps=1e-5):
-    """(a - mean) / sqrt(variance + eps), broadcast."""
-    return Normalize(eps)(a, mean, variance)
+def group_size(shape: tuple[int, ...], kept: tuple[int, ...]) -> int:
+    """How many elements an array of `shape` has for each of one of shape `kept`."""
+    return math.prod(shape) // math.prod(kept) if math.prod(kept) else 1

@@ -90,6 +90,13 @@ class ZerosButOne(TensorTupleOp):
         return out_grad[self.index]
 
 
+def partials_of_items(out_grad) -> list:
+    """The adjoint of each item of a tuple; None for items that are known not to have been used."""
+    if isinstance(out_grad.op, ZerosButOne):
+        return [out_grad.inputs[0] if i == out_grad.op.index else None for i in range(len(out_grad))]
+    return list(out_grad.tuple())
+
+
 def sum_tuples(tuples):
     """The sum of TensorTuples of one length, item by item."""
     specs = tuples[0].specs
