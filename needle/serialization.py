@@ -99,7 +99,7 @@ def load(path: str | os.PathLike, device: Any = None) -> Any:
         raise ValueError(f"load: {path} {_what_is_wrong(content)} ({error})") from None
     arrays = {name: _array(name, view, path) for name, view in stored.items()}
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    text = header.get("__metadata__", {}).get(STRUCTURE)
+    text = (header.get("__metadata__") or {}).get(STRUCTURE)
     if text is None:
         return {name: _tensor(array, device, requires_grad=False) for name, array in arrays.items()}
     try:

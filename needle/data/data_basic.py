@@ -44,6 +44,12 @@ class Dataset:
             x = transform(x)
         return x
 
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if "__getitem__" in vars(cls) and "take" not in vars(cls):
+            # Its parent's short cut does not know of its items.
+            cls.take = Dataset.take  # type: ignore[method-assign]
+
     def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
         """The items with these numbers, as one array for each part of an item, items along the first axis.
 

@@ -153,6 +153,21 @@ def test_a_dataset_that_takes_one_number_at_a_time():
     )
 
 
+def test_a_subclass_that_changes_the_items_of_a_dataset():
+    class Odd(NDArrayDataset):
+        def __getitem__(self, index):
+            (x,) = super().__getitem__(index)
+            return x, int(x % 2)  # not possible with several at once
+
+    same(arrays(DataLoader(Odd(np.arange(3)), batch_size=3)), [[[0, 1, 2], [0, 1, 0]]])
+
+    class Doubled(Odd):
+        def take(self, indices):
+            return (2 * self.arrays[0][indices],)
+
+    same(arrays(DataLoader(Doubled(np.arange(3)), batch_size=3)), [[[0, 2, 4]]])
+
+
 def test_a_dataset_that_is_no_dataset():
     same(arrays(DataLoader(Bare(), batch_size=2)), [[[[0, 0], [1, -1]]], [[[2, -2], [3, -3]]]])
 

@@ -229,6 +229,14 @@ def test_whole_numbers_too_large_for_a_tensor(path):
     assert ndl.load(path)["x"].numpy() == 2**63 - 1
 
 
+@pytest.mark.parametrize("metadata", [{}, {"__metadata__": {}}, {"__metadata__": None}])
+def test_a_foreign_file_without_metadata(metadata, path):
+    path.write_bytes(
+        file(metadata | {"x": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, b"\x07\x09")
+    )
+    np.testing.assert_array_equal(ndl.load(path)["x"].numpy(), [7, 9])
+
+
 def test_a_type_of_numbers_that_needle_does_not_know(path):
     path.write_bytes(file({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"\0"))
     with pytest.raises(ValueError, match=r"'x' holds F8_E4M3 numbers, which needle cannot read"):
