@@ -59,6 +59,15 @@ class Cell(Module):
         """The half of a step that needs the state: the state after it, its output first."""
         raise NotImplementedError
 
+    def steps(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        """Steps for all times of `projected`, shape (time, batch, gates * hidden_size): the outputs at all
+        times, and the state after the last."""
+        outputs = []
+        for now in ops.split(projected, 0).tuple():
+            state = self.step(now, state)
+            outputs.append(state[0])
+        return ops.stack(outputs, 0), state
+
     def forward(self, X: Tensor, state: Any = None) -> Any:
         if X.ndim != 2 or X.shape[1] != self.input_size:
             raise ValueError(
@@ -137,6 +146,10 @@ class LSTMCell(Cell):
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
 
+    def steps(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        h, c, *_ = ops.lstm_steps(projected, self.W_hh, *state)  # the same, as one operator
+        return h, (h[-1], c[-1])
+
 
 class GRUCell(Cell):
     """One step of a network of gated recurrent units; the gates stand in the order r, z, n.
@@ -200,7 +213,9 @@ class Recurrent(Module):
         layers = zip(*[ops.split(x, 0).tuple() for x in before], strict=True)
         last = []
         for cell, states in zip(self.cells(), layers, strict=True):
-            X, after = _through_time(cell, X, states)
+            time, batch, features = X.shape
+            projected = cell.project(X.reshape((time * batch, features)))
+            X, after = cell.steps(projected.reshape((time, batch, projected.shape[1])), states)
             last.append(after)
         final = tuple([ops.stack(x, 0) for x in zip(*last, strict=True)])
         return X, final[0] if self.states == 1 else final
@@ -338,17 +353,6 @@ def _state(module: Cell | Recurrent, state: Any, shape: tuple[int, ...], like: T
         needed = f"a state of shape {shape}" if module.states == 1 else f"a state (h, c), each {shape}"
         raise ValueError(f"{type(module).__name__}: needs {needed}, got {', '.join(map(str, shapes))}")
     return state
-
-
-def _through_time(cell: Cell, X: Tensor, state: State) -> tuple[Tensor, State]:
-    """The outputs of a cell at all times, and its state after the last."""
-    time, batch, features = X.shape
-    projected = cell.project(X.reshape((time * batch, features))).reshape((time, batch, -1))
-    outputs = []
-    for now in ops.split(projected, 0).tuple():
-        state = cell.step(now, state)
-        outputs.append(state[0])
-    return ops.stack(outputs, 0), state
 
 
 class Embedding(Module):

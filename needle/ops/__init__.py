@@ -117,6 +117,7 @@ from .ops_mathematic import (
     where,
 )
 from .ops_normalization import Standardize, StandardizeAdjoint, standardize
+from .ops_recurrent import LSTMSteps, lstm_steps
 from .ops_tuple import (
     FusedAddScalars,
     MakeTensorTuple,
@@ -132,16 +133,16 @@ __all__ = [
     "GELU", "Abs", "AddScalar", "ArgMax", "BroadcastTo", "Cast", "Clip", "Compare", "CompareScalar",
     "Concatenate", "Conv", "Cos", "Dilate", "DivScalar", "EWiseAdd", "EWiseDiv", "EWiseMul", "EWisePow",
     "Elementwise", "ElementwiseScalar", "Erf", "Exp", "Flip", "Fold", "FusedAddScalars", "Identity", "Keep",
-    "LeakyReLU", "Log", "LogSoftmax", "LogSumExp", "MakeTensorTuple", "MatMul", "Max", "Maximum", "Min",
-    "Minimum", "Movement", "MulScalar", "Negate", "Pad", "Permute", "PowerScalar", "ReLU", "Reduction",
-    "Reshape", "ScatterAdd", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Stack",
-    "Standardize", "StandardizeAdjoint", "Summation", "Take", "Tanh", "ToDevice", "Transpose",
+    "LSTMSteps", "LeakyReLU", "Log", "LogSoftmax", "LogSumExp", "MakeTensorTuple", "MatMul", "Max",
+    "Maximum", "Min", "Minimum", "Movement", "MulScalar", "Negate", "Pad", "Permute", "PowerScalar", "ReLU",
+    "Reduction", "Reshape", "ScatterAdd", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt",
+    "Stack", "Standardize", "StandardizeAdjoint", "Summation", "Take", "Tanh", "ToDevice", "Transpose",
     "TupleGetItem", "UnDilate", "Where", "Windows", "ZerosButOne", "ZerosButSlice", "abs", "add",
     "add_scalar", "argmax", "avg_pool2d", "broadcast_to", "cast", "clip", "compare", "concatenate", "conv",
     "cos", "dilate", "divide", "divide_scalar", "erf", "exp", "flip", "fused_add_scalars", "gelu",
-    "getitem", "keep", "leaky_relu", "log", "logsoftmax", "logsumexp", "make_tuple", "matmul", "max",
-    "max_pool2d", "maximum", "mean", "min", "minimum", "mul_scalar", "multiply", "negate", "pad", "permute",
-    "power", "power_scalar", "relu", "reshape", "sigmoid", "sign", "sin", "softmax", "split", "sqrt",
-    "stack", "standardize", "sum_tuples", "summation", "tanh", "to_device", "transpose", "tuple_get_item",
-    "undilate", "where", "windows",
+    "getitem", "keep", "leaky_relu", "log", "logsoftmax", "logsumexp", "lstm_steps", "make_tuple", "matmul",
+    "max", "max_pool2d", "maximum", "mean", "min", "minimum", "mul_scalar", "multiply", "negate", "pad",
+    "permute", "power", "power_scalar", "relu", "reshape", "sigmoid", "sign", "sin", "softmax", "split",
+    "sqrt", "stack", "standardize", "sum_tuples", "summation", "tanh", "to_device", "transpose",
+    "tuple_get_item", "undilate", "where", "windows",
 ]  # fmt: skip

@@ -74,6 +74,17 @@ def np_standardize(x, axes, eps):
     return (x - mean) / np.sqrt(variance + eps), mean, variance
 
 
+def np_lstm(x, W, h, c):
+    steps = []
+    for now in x:
+        s_i, s_f, s_g, s_o = np.split(now + h @ W, 4, axis=1)
+        i, f, g, o = 1 / (1 + np.exp(-s_i)), 1 / (1 + np.exp(-s_f)), np.tanh(s_g), 1 / (1 + np.exp(-s_o))
+        c = f * c + i * g
+        h = o * np.tanh(c)
+        steps.append((h, c, i, f, g, o))
+    return [np.stack(item) for item in zip(*steps, strict=True)]
+
+
 def np_conv(a, b, padding, stride=1, dilation=1):
     seen = np_windows(np_pooled(a, 0, 1, 1, padding)[..., 0, 0, :], b.shape[:2], stride, dilation)
     return np.einsum("nrshwc,hwco->nrso", seen, b)
@@ -528,6 +539,20 @@ CASES = [
             low=0.5,
         )
         for axes, kept in [(0, (1, 4)), (1, (3, 1)), (None, (1, 1))]
+    ],
+    *[
+        Case(
+            ndl.ops.LSTMSteps,
+            lambda *args, f=f: f(ndl.lstm_steps(*args)),
+            ((time, 2, 8), (2, 8), (2, 2), (2, 2)),
+            lambda *args, f=f: f(np_lstm(*args)),
+        )
+        for time, f in [
+            (3, lambda items: items[0]),
+            (2, lambda items: items[1]),
+            (1, lambda items: items[0] * items[2] + items[3]),
+            (2, lambda items: items[1] * items[4] - items[5]),
+        ]
     ],
     Case(
         ndl.ops.FusedAddScalars,
