@@ -27,15 +27,17 @@ WHOLE = slice(None)
 
 
 class Slice(Movement):
-    """A slice of every axis; the gradient is zeros elsewhere."""
+    """A slice of each axis, or of the first ones; the gradient is zeros elsewhere."""
 
     def __init__(self, slices: tuple[slice, ...]):
         self.slices = slices
 
     def out_shape(self, shape):
-        if len(self.slices) != len(shape):
-            raise ValueError(f"slice: {len(self.slices)} slices for the {len(shape)} axes of shape {shape}")
-        return tuple([sliced_length(s, n) for s, n in zip(self.slices, shape, strict=True)])
+        count = len(self.slices)
+        if count > len(shape):
+            raise ValueError(f"slice: {count} slices for the {len(shape)} axes of shape {shape}")
+        lengths = [sliced_length(s, n) for s, n in zip(self.slices, shape[:count], strict=True)]
+        return (*lengths, *shape[count:])
 
     def compute(self, a):
         return a[self.slices]
@@ -151,7 +153,7 @@ def getitem(a, index):
     IndexError
         For a number beyond its axis, more indices than axes, and arrays of other numbers.
     """
-    slices: list[slice] = []  # of every axis of `a`
+    slices: list[slice] = []  # of the axes of `a` that the index is about
     shape: list[int] = []  # of the result, at first without the axes that arrays give it
     arrays: dict[int, np.ndarray] = {}  # by their axes
     picked: list[int] = []  # the axes that ints and arrays index
@@ -177,7 +179,6 @@ def getitem(a, index):
                 arrays[axis] = _positions(item, axis, a.shape)
                 slices.append(WHOLE)
     shape += a.shape[len(slices) :]
-    slices += [WHOLE] * (a.ndim - len(slices))
 
     if any(s != WHOLE for s in slices):
         a = Slice(tuple(slices))(a)
@@ -360,7 +361,8 @@ class Stack(TensorOp):
         return array_concatenate([x.reshape(row) for x in arrays], axis)
 
     def gradient(self, out_grad, node):
-        return Split(self.axis)(out_grad)
+        parts = Split(self.axis)(out_grad)
+        return make_tuple(*[conform(part, x) for part, x in zip(parts, node.inputs[0].specs, strict=True)])
 
 
 def stack(args, axis: int = 0):

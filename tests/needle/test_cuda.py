@@ -36,6 +36,7 @@ FILES = [
     "test_ndarray.py",
     "test_device.py",
     "test_ops.py",
+    "test_indexing.py",
     "test_course_faults.py",
     "test_init.py",
     "test_nn.py",

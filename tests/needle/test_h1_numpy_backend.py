@@ -17,6 +17,7 @@ NEEDLE = HERE.parents[1] / "needle"
 FILES = [
     "under_numpy.py",
     "test_ops.py",
+    "test_indexing.py",
     "test_tensor.py",
     "test_autograd.py",
     "test_writes.py",
