@@ -1,0 +1,552 @@
+"""The applications: their networks, passes over data, and commands that save and resume."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import autograd, nn, optim
+from needle.apps import cnn, gpt, language_model, mlp_resnet, models, simple_ml, text, training
+from needle.autograd import Tensor
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("NEEDLE_DATA_DIR", ROOT.parent / "shared" / "data")) / "mnist"
+needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
+
+
+# Passes over images
+
+
+def images(n=23, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 2, 4, 4)).astype("float32"), rng.integers(0, 3, size=n)
+
+
+def image_model(seed=0, dtype="float32"):
+    rng = np.random.default_rng(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(32, 3, rng=rng, dtype=dtype), nn.Dropout(0.5))
+
+
+def loader(X, y, batch_size=10):
+    return ndl.data.DataLoader(ndl.data.NDArrayDataset(X, y), batch_size)
+
+
+def values(model):
+    return [p.numpy() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("loss_fn", [nn.SoftmaxLoss, nn.SoftmaxLoss(), nn.CrossEntropyLoss])
+def test_evaluation_is_the_mean_over_images(loss_fn, mode):
+    X, y = images()
+    model = image_model()
+    before = values(model)
+    accuracy, loss = simple_ml.evaluate_cifar10(model, loader(X, y), loss_fn)
+    logits = model(Tensor(X)).numpy()  # in one piece, though batches have 10, 10 and 3
+    assert accuracy == (logits.argmax(axis=1) == y).mean()
+    np.testing.assert_allclose(loss, nn.SoftmaxLoss()(Tensor(logits), y).numpy(), rtol=1e-6)
+    assert not model.training
+    for p, value in zip(model.parameters(), before, strict=True):
+        np.testing.assert_array_equal(p.numpy(), value)
+        assert p.grad is None
+
+
+def test_an_epoch_is_one_step_per_batch(mode):
+    X, y = images()
+    model, twin = image_model(), image_model()
+    opt = optim.Adam(model.parameters(), lr=0.1)
+    np.random.seed(3)
+    accuracy, loss = simple_ml.epoch_general_cifar10(loader(X, y), model, opt=opt)
+    assert model.training
+
+    other = optim.Adam(twin.parameters(), lr=0.1)
+    np.random.seed(3)
+    losses, correct = [], 0
+    for start in (0, 10, 20):
+        part = slice(start, start + 10)
+        logits = twin(Tensor(X[part]))
+        batch_loss = nn.SoftmaxLoss()(logits, y[part])
+        correct += (logits.numpy().argmax(axis=1) == y[part]).sum()
+        losses.append(batch_loss.numpy().item())
+        other.reset_grad()
+        batch_loss.backward()
+        other.step()
+    np.testing.assert_allclose(loss, np.average(losses, weights=[10, 10, 3]), rtol=1e-6)
+    assert accuracy == correct / 23
+    for a, b in zip(values(model), values(twin), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_training_on_images_returns_the_last_epochs_figures():
+    X, y = images()
+    model = image_model()
+    first = simple_ml.train_cifar10(model, loader(X, y), lr=0.01)
+    later = simple_ml.train_cifar10(model, loader(X, y), n_epochs=30, lr=0.01, optimizer=optim.SGD)
+    assert later[1] < first[1]
+    with pytest.raises(ValueError, match="n_epochs must be 1 or more, got 0"):
+        simple_ml.train_cifar10(model, loader(X, y), n_epochs=0)
+
+
+def test_images_are_moved_to_the_model():
+    X, y = images()
+    model = image_model(dtype="float64").to(ndl.cpu_numpy())
+    accuracy, loss = simple_ml.train_cifar10(model, loader(X, y))
+    assert {(p.device, p.dtype) for p in model.parameters()} == {(ndl.cpu_numpy(), np.dtype("float64"))}
+    assert 0 <= accuracy <= 1
+    assert loss > 0
+
+
+def test_no_batches_are_a_mistake():
+    with pytest.raises(ValueError, match="there are no batches"):
+        simple_ml.evaluate_cifar10(image_model(), [])
+
+
+# Passes over text
+
+
+def language_batches(rows=26, columns=3, vocabulary=5):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, vocabulary, size=(rows, columns)).astype("float32")
+
+
+def language_net(seq_model="rnn", vocabulary=5, dtype="float32"):
+    np.random.seed(7)
+    return models.LanguageModel(4, vocabulary, 6, seq_model=seq_model, seq_len=10, dtype=dtype)
+
+
+@pytest.mark.parametrize("seq_model", ["rnn", "lstm", "gru"])
+def test_the_hidden_state_is_carried(seq_model, mode):
+    """Evaluating in parts of 10, 10 and 5 steps comes to the same as in one piece."""
+    data = language_batches()
+    model = language_net(seq_model)
+    accuracy, loss = simple_ml.evaluate_ptb(model, data, seq_len=10)
+    whole, targets = ndl.data.get_batch(data, 0, 25)
+    logits, _ = model(whole)
+    np.testing.assert_allclose(loss, nn.SoftmaxLoss()(logits, targets).numpy(), rtol=1e-5)
+    assert accuracy == (logits.numpy().argmax(axis=1) == targets.numpy()).mean()
+
+
+def test_gradients_are_not_carried():
+    """A step of training is that of its own part, begun with the state of the part before as a constant."""
+    data = language_batches(rows=21)
+    model, twin = language_net("lstm"), language_net("lstm")
+    opt, other = optim.SGD(model.parameters(), lr=1.0), optim.SGD(twin.parameters(), lr=1.0)
+    simple_ml.epoch_general_ptb(data, model, seq_len=10, opt=opt, clip=0.2)
+    state = None
+    for start in (0, 10):
+        X, y = ndl.data.get_batch(data, start, 10)
+        logits, (h, c) = twin(X, state)
+        state = (h.data, c.data)
+        nn.SoftmaxLoss()(logits, y).backward()
+        assert other.clip_grad_norm(0.2) > 0.2
+        other.step()
+    for a, b in zip(values(model), values(twin), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_training_on_text_learns_and_keeps_nothing(no_gc):
+    data = np.tile(np.arange(5.0), 40)[: 4 * 50].reshape(4, 50).T  # what follows is certain
+    model = language_net()
+    first = simple_ml.train_ptb(model, data, seq_len=10, lr=0.5)
+    alive = autograd.TENSOR_COUNTER
+    later = simple_ml.train_ptb(model, data, seq_len=10, n_epochs=15, lr=0.5, clip=5.0)
+    assert alive == autograd.TENSOR_COUNTER
+    assert later[1] < 0.5 * first[1]
+    accuracy, loss = simple_ml.evaluate_ptb(model, data, seq_len=10)
+    assert accuracy > 0.9
+    assert loss < first[1]
+
+
+# The residual network
+
+
+def test_a_residual_block():
+    np.random.seed(0)
+    block = mlp_resnet.ResidualBlock(6, 4, norm=nn.LayerNorm1d, drop_prob=0.0)
+    first, norm, relu, dropout, second, norm2 = block.modules[0].fn.modules
+    assert [type(m) for m in (relu, dropout)] == [nn.ReLU, nn.Dropout]
+    x = Tensor(np.random.randn(3, 6))
+    expected = ndl.relu(x + norm2(second(ndl.relu(norm(first(x))))))
+    np.testing.assert_allclose(block(x).numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_the_residual_network():
+    model = mlp_resnet.MLPResNet(12, hidden_dim=8, num_blocks=2, num_classes=4)
+    blocks = 2 * ((8 * 4 + 4) + 2 * 4 + (4 * 8 + 8) + 2 * 8)
+    assert sum(p.size for p in model.parameters()) == (12 * 8 + 8) + blocks + (8 * 4 + 4)
+    assert model(Tensor(np.ones((3, 12)))).shape == (3, 4)
+    assert len([m for m in model._children() if isinstance(m, nn.BatchNorm1d)]) == 4
+
+
+def test_an_epoch_reseeds_and_says_the_error():
+    X, y = images()
+    X = X.reshape(23, 32)
+    results = []
+    for seed in (0, 1):
+        np.random.seed(5)
+        model = mlp_resnet.MLPResNet(32, 8, 1, 3)
+        np.random.seed(seed)  # of no effect: dropout draws after the seed 4
+        results.append(
+            mlp_resnet.epoch(loader(X, y), model, optim.SGD(model.parameters(), lr=0.1))
+            + mlp_resnet.epoch(loader(X, y), model)
+        )
+        assert not model.training
+    assert results[0] == results[1]
+    logits = model(Tensor(X)).numpy()
+    error, loss = results[1][2:]
+    np.testing.assert_allclose(error, (logits.argmax(axis=1) != y).mean(), rtol=1e-12)
+    parts = [slice(0, 10), slice(10, 20), slice(20, 23)]  # each batch counts alike
+    losses = [nn.SoftmaxLoss()(Tensor(logits[part]), y[part]).numpy() for part in parts]
+    np.testing.assert_allclose(loss, np.mean(losses), rtol=1e-5)
+
+
+def mnist_loader(part, batch_size):
+    names = [f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz"]
+    dataset = ndl.data.MNISTDataset(*[DATA / name for name in names])
+    return ndl.data.DataLoader(dataset, batch_size)
+
+
+@needs_mnist
+def test_the_courses_figures():
+    np.random.seed(1)
+    result = mlp_resnet.epoch(mnist_loader("t10k", 150), mlp_resnet.MLPResNet(784, 10))
+    np.testing.assert_allclose(result, (0.9164, 4.137814), rtol=1e-5)
+    np.random.seed(1)
+    batches, model = mnist_loader("train", 250), mlp_resnet.MLPResNet(784, 5)
+    opt = optim.Adam(model.parameters(), lr=0.01, weight_decay=0.1)
+    np.testing.assert_allclose(mlp_resnet.epoch(batches, model, opt), (0.675267, 1.84043), rtol=1e-3)
+
+
+@needs_mnist
+@pytest.mark.slow
+def test_the_courses_training():
+    result = mlp_resnet.train_mnist(250, 2, optim.SGD, 0.001, 0.01, 100, data_dir=str(DATA))
+    # Differences of rounding grow a thousandfold in this network: its batch norms divide by tiny deviations.
+    np.testing.assert_allclose(result, (0.4875, 1.462595, 0.3245, 1.049429), rtol=1e-2)
+
+
+def test_train_mnist_needs_an_epoch():
+    with pytest.raises(ValueError, match="epochs must be 1 or more"):
+        mlp_resnet.train_mnist(epochs=0)
+
+
+# Networks
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_resnet9(dtype):
+    model = models.ResNet9(device=ndl.cpu_numpy(), dtype=dtype)
+    assert sum(p.size for p in model.parameters()) == 431_946
+    out = model(Tensor(np.random.randn(2, 3, 32, 32), device=ndl.cpu_numpy(), dtype=dtype))
+    assert (out.shape, out.dtype, out.device) == ((2, 10), np.dtype(dtype), ndl.cpu_numpy())
+    out.sum().backward(create_graph=False)
+    assert all(p.grad.shape == p.shape for p in model.parameters())
+
+
+def test_the_small_cnn():
+    model = models.CNN(8, channels=4)
+    assert model(Tensor(np.random.randn(2, 1, 8, 8))).shape == (2, 10)
+    with pytest.raises(ValueError, match="side must be a multiple of 4"):
+        models.CNN(10)
+    X = Tensor(np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5))
+    np.testing.assert_array_equal(cnn.channels_first(X).numpy(), X.numpy().transpose(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("seq_model", ["rnn", "lstm", "gru", "transformer"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_language_models(seq_model, dtype, mode):
+    np.random.seed(0)
+    model = models.LanguageModel(8, 7, 6, num_layers=2, seq_model=seq_model, seq_len=5, dtype=dtype)
+    X = Tensor(np.random.randint(0, 7, size=(5, 3)), dtype="float32", requires_grad=False)
+    logits, h = model(X)
+    assert (logits.shape, logits.dtype) == ((15, 7), np.dtype(dtype))
+    if seq_model == "transformer":
+        assert h is None
+    else:
+        state = h if isinstance(h, tuple) else (h,)
+        assert [x.shape for x in state] == [(2, 3, 6)] * (2 if seq_model == "lstm" else 1)
+    # Rows are times: logits of the first times do not depend on what comes later.
+    changed = X.numpy()
+    changed[-1] = (changed[-1] + 1) % 7
+    later, _ = model(Tensor(changed, requires_grad=False), None)
+    np.testing.assert_allclose(later.numpy()[:12], logits.numpy()[:12], rtol=1e-5, atol=1e-6)
+    assert not np.allclose(later.numpy()[12:], logits.numpy()[12:])
+    logits.sum().backward(create_graph=False)
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_the_kind_of_a_language_model_must_be_known():
+    with pytest.raises(ValueError, match="no seq_model 'RNN'; use rnn, lstm, gru or transformer"):
+        models.LanguageModel(4, 5, 6, seq_model="RNN")
+
+
+def test_a_gpt_sees_what_came_before_only():
+    model = gpt.GPT(7, context=6, dim=8)
+    X = np.random.randint(0, 7, size=(2, 6))
+    changed = X.copy()
+    changed[:, 4] = (changed[:, 4] + 1) % 7
+    a, b = model(Tensor(X)).numpy(), model(Tensor(changed)).numpy()
+    assert a.shape == (2, 6, 7)
+    np.testing.assert_allclose(a[:, :4], b[:, :4], rtol=1e-5, atol=1e-6)
+    assert not np.allclose(a[:, 4:], b[:, 4:])
+
+
+def test_generating():
+    model = gpt.GPT(7, context=4, dim=8, dropout=0.5)
+    start = [1, 2, 3, 4, 5, 6]  # longer than what it sees
+    greedy = model.generate(start, 5, temperature=0)
+    assert greedy[:6] == start
+    assert len(greedy) == 11
+    assert all(0 <= i < 7 for i in greedy)
+    assert model.training  # as it was, though nothing was dropped meanwhile
+    assert model.generate(start, 5, top_k=1) == greedy
+    model.eval()
+    for i in range(6, 11):
+        logits = model(Tensor([greedy[i - 4 : i]])).numpy()[0, -1]
+        assert logits.argmax() == greedy[i]
+    draws = [model.generate([0], 8, rng=np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    hot = model.generate([0], 300, temperature=50.0, top_k=3, rng=np.random.default_rng(0))
+    assert len(set(hot)) > 3  # any three, after different beginnings
+    for bad in ({"start": []}, {"temperature": -1.0}, {"top_k": 0}):
+        with pytest.raises(ValueError, match="generate"):
+            model.generate(**{"start": [0], "length": 1, **bad})
+
+
+def test_draws_have_the_softmaxs_shares():
+    logits = np.log([0.5, 0.3, 0.15, 0.05])
+    rng = np.random.default_rng(0)
+
+    def shares(*options):
+        found = np.bincount([gpt._drawn(logits, *options, rng) for _ in range(4000)], minlength=4)
+        return found / 4000
+
+    np.testing.assert_allclose(shares(1.0, None), [0.5, 0.3, 0.15, 0.05], atol=0.03)
+    np.testing.assert_allclose(shares(1.0, 2), [0.625, 0.375, 0, 0], atol=0.03)
+    squares = np.array([0.25, 0.09, 0.0225, 0.0025])
+    np.testing.assert_allclose(shares(0.5, 9), squares / squares.sum(), atol=0.03)
+
+
+# Texts
+
+
+def test_characters():
+    letters = text.Characters("banana\n")
+    assert letters.letters == "\nabn"
+    assert letters.encode("nab").tolist() == [3, 1, 2]
+    assert letters.decode([3, 1, 2]) == "nab"
+    assert len(letters) == 4
+    with pytest.raises(ValueError, match="'o' does not occur"):
+        letters.encode("box")
+
+
+def test_the_sonnets():
+    sonnets = text.SONNETS.read_text(encoding="utf-8").strip().split("\n\n")
+    assert {len(sonnet.split("\n")) for sonnet in sonnets} == {14}
+    letters, train, test = text.read(text.SONNETS)
+    assert len(sonnets) > 30
+    assert letters.decode(np.concatenate([train, test])) == text.SONNETS.read_text(encoding="utf-8")
+    assert 0.09 < len(test) / (len(train) + len(test)) < 0.11
+    assert max(map(ord, letters.letters)) < 128
+
+
+def test_guessing_by_frequency():
+    train, test = np.array([0, 0, 0, 1]), np.array([0, 2])
+    expected = -(np.log(4 / 7) + np.log(1 / 7)) / 2
+    np.testing.assert_allclose(text.frequency_loss(train, test), expected, rtol=1e-12)
+
+
+def test_windows_overlap_by_half():
+    dataset = gpt.windows(np.arange(11), 4)
+    assert [x.tolist() for x, _ in dataset] == [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [6, 7, 8, 9]]
+    assert all((y == x + 1).all() for x, y in dataset)
+    with pytest.raises(ValueError, match="a text of 4 characters"):
+        gpt.windows(np.arange(4), 4)
+
+
+def test_a_text_that_cannot_be_read(tmp_path):
+    with pytest.raises(SystemExit, match=r"missing\.txt cannot be read"):
+        text.read(tmp_path / "missing.txt")
+
+
+# Commands
+
+SMALL = {
+    mlp_resnet: ["--batch-size", "200", "--hidden-dim", "16", "--num-blocks", "1"],
+    cnn: ["--batch-size", "200", "--channels", "2"],
+    language_model: ["--batch-size", "64", "--hidden-size", "8", "--embedding-size", "8"],
+    gpt: ["--batch-size", "64", "--context", "16", "--dim", "8", "--num-layers", "1", "--write", "0"],
+}
+every = pytest.mark.parametrize("app", SMALL, ids=[app.__name__.rpartition(".")[2] for app in SMALL])
+
+
+def run(app, *argv, device="cpu_numpy"):
+    return app.main([*SMALL[app], "--quiet", "--device", device, *map(str, argv)])
+
+
+@every
+def test_a_resumed_training_is_bit_identical(app, tmp_path, capsys):
+    """One run of three epochs; one that is stopped in its second, and goes on from its checkpoint."""
+    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
+    metrics = run(app, "--epochs", 3, "--checkpoint", whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.Training, "run", interrupted(training.Training.run, during_epoch=2))
+        with pytest.raises(SystemExit, match="stopped after 1 of 3 epochs; go on with --checkpoint"):
+            run(app, "--epochs", 3, "--checkpoint", parts)
+    np.random.seed(99)  # and other random numbers were drawn meanwhile
+    assert run(app, "--epochs", 3, "--checkpoint", parts, "--resume", "--seed", 5) == metrics
+    assert whole.read_bytes() == parts.read_bytes()
+    assert f"test accuracy {metrics['test_accuracy']:.2%}" in capsys.readouterr().out
+
+
+def interrupted(run_, during_epoch):
+    """`Training.run`, stopped by Ctrl-C when an epoch has gone half its way."""
+
+    def run_until(self, learn, evaluate):
+        def learn_half(progress):
+            def half(batches):
+                batches = list(progress(batches))
+                yield from batches[: len(batches) // 2]
+                raise KeyboardInterrupt
+
+            return learn(half if self.epoch + 1 == during_epoch else progress)
+
+        return run_(self, learn_half, evaluate)
+
+    return run_until
+
+
+@every
+def test_every_command_says_what_it_can(app, capsys):
+    with pytest.raises(SystemExit) as ended:
+        app.main(["--help"])
+    assert ended.value.code == 0
+    words = capsys.readouterr().out
+    assert "--checkpoint" in words
+    assert app.__doc__.split("\n")[0] in " ".join(words.split())
+
+
+def test_a_finished_training_is_tested_only(tmp_path):
+    path = tmp_path / "x.safetensors"
+    metrics = run(mlp_resnet, "--epochs", 1, "--checkpoint", path)
+    again = run(mlp_resnet, "--epochs", 1, "--checkpoint", path, "--resume")
+    assert again == {name: value for name, value in metrics.items() if name.startswith("test")}
+    elsewhere = run(mlp_resnet, "--epochs", 1, "--checkpoint", path, "--resume", device="cpu")
+    np.testing.assert_allclose(elsewhere["test_loss"], metrics["test_loss"], rtol=1e-5)
+
+
+def test_progress_is_shown(capsys):
+    mlp_resnet.main([*SMALL[mlp_resnet], "--epochs", "1", "--device", "cpu_numpy"])
+    assert "epoch 1/1  train loss" in capsys.readouterr().out
+
+
+BAD_COMMANDS = {
+    "--epochs 0": "--epochs must be 1 or more, got 0",
+    "--resume": "--resume needs --checkpoint PATH",
+    "--device gpu": "invalid choice: 'gpu'",
+}
+
+
+@pytest.mark.parametrize(("line", "words"), BAD_COMMANDS.items(), ids=BAD_COMMANDS)
+def test_wrong_options_are_explained(line, words, capsys):
+    with pytest.raises(SystemExit):
+        mlp_resnet.main(line.split())
+    assert words in capsys.readouterr().err
+
+
+def test_checkpoints_that_do_not_fit(tmp_path):
+    path = tmp_path / "x.safetensors"
+    run(mlp_resnet, "--epochs", 1, "--checkpoint", path)
+    before = path.read_bytes()
+    with pytest.raises(SystemExit, match="--hidden-dim was 16, and is 20 now"):
+        run(mlp_resnet, "--checkpoint", path, "--resume", "--hidden-dim", 20)
+    path.write_bytes(before[: len(before) // 2])
+    with pytest.raises(SystemExit, match=r"--resume: .*x\.safetensors"):
+        run(mlp_resnet, "--checkpoint", path, "--resume")
+    ndl.save(path, {"weight": ndl.ones(2)})
+    with pytest.raises(SystemExit, match="not the state of a training"):
+        run(mlp_resnet, "--checkpoint", path, "--resume")
+    with pytest.raises(SystemExit, match="cannot be written"):
+        run(mlp_resnet, "--checkpoint", tmp_path / "no" / "such" / "folder")
+
+
+def test_a_first_run_may_say_resume(tmp_path, capsys):
+    run(mlp_resnet, "--epochs", 1, "--checkpoint", tmp_path / "x", "--resume")
+    assert "beginning anew" in capsys.readouterr().err
+    assert (tmp_path / "x").exists()
+
+
+def test_a_device_that_is_not_there_says_why(monkeypatch):
+    monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "There is no card.")
+    with pytest.raises(SystemExit, match="--device cuda: There is no card"):
+        mlp_resnet.main(["--device", "cuda"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no GPU-free way to send Ctrl-C to a process on Windows")
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(tmp_path):
+    path = tmp_path / "x.safetensors"
+    command = [sys.executable, "-m", "needle.apps.mlp_resnet", "--device=cpu_numpy", f"--checkpoint={path}"]
+    process = subprocess.Popen(
+        [*command, "--epochs=10000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.startswith("epoch 2/"):
+            break
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "go on with --checkpoint" in errors
+    assert "Traceback" not in errors
+    done = ndl.load(path)["epoch"]
+    assert done >= 2
+    again = subprocess.run(
+        [*command, "--resume", f"--epochs={done + 1}"], capture_output=True, text=True, check=True
+    )
+    assert f"going on after epoch {done}" in again.stdout
+
+
+# How the course's notebooks and tests import them
+
+
+@pytest.mark.parametrize(
+    ("folder", "package"), [("needle", "apps."), ("needle/apps", "")], ids=["apps.X", "X"]
+)
+def test_the_folders_may_be_on_the_path(folder, package):
+    names = [path.stem for path in sorted((ROOT / "needle" / "apps").glob("[a-z]*.py"))]
+    assert {"simple_ml", "mlp_resnet", "models"} <= set(names)
+    program = f"import sys; sys.path.append({str(ROOT / folder)!r})\n"
+    program += "".join(f"import {package}{name}\n" for name in names)
+    program += (
+        f"from {package}mlp_resnet import *; from {package}models import *; MLPResNet, ResNet9, epoch\n"
+    )
+    program += f"from {package}simple_ml import *; nn_epoch, train_ptb\n"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+UNDER_NUMPY = f"""
+import numpy as np
+import needle as ndl
+from needle.apps import cnn, mlp_resnet, language_model
+assert ndl.BACKEND == "np"
+options = ["--quiet", "--epochs", "1"]
+assert mlp_resnet.main([*options, "--hidden-dim", "16"])["train_loss"] < 3
+assert cnn.main([*options, "--channels", "2", "--batch-size", "200"])["train_loss"] < 3
+model = {SMALL[language_model]!r}
+assert language_model.main([*options, *model])["train_loss"] < 5
+print("ok")
+"""
+
+
+def test_the_commands_run_on_numpys_arrays(monkeypatch):
+    monkeypatch.setenv("NEEDLE_BACKEND", "np")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", UNDER_NUMPY], capture_output=True, text=True)
+    assert done.stdout.endswith("ok\n"), done.stderr
