@@ -38,17 +38,17 @@ class RandomFlipHorizontal(Transform):
 
 
 class RandomCrop(Transform):
-    """Moves an image (height, width, channels) by up to `padding` pixels; zeros come in from outside.
+    """Puts `padding` zeros around an image (height, width, channels) and cuts a part of its size out of that.
 
-    That is: zeros are put around it, and a part of its own size is cut out.
+    So it moves the image by up to `padding` pixels; zeros come in from outside.
 
     Parameters
     ----------
     padding : int
         At least 0.
     rng : numpy.random.Generator, optional
-        Where the two shifts come from that are drawn for each image, downwards and to the right, from
-        -padding to padding. Default: NumPy's global state.
+        Where the two shifts of the part come from that are drawn for each image, downwards and to the right,
+        from -padding to padding. Default: NumPy's global state.
     """
 
     def __init__(self, padding: int = 3, rng: np.random.Generator | None = None):
@@ -61,10 +61,20 @@ class RandomCrop(Transform):
         _check_image("RandomCrop", img)
         draw = np.random.randint if self.rng is None else self.rng.integers
         down, right = draw(low=-self.padding, high=self.padding + 1, size=2)
-        height, width, _ = img.shape
-        top, left = self.padding + down, self.padding + right
-        around = np.pad(img, ((self.padding, self.padding), (self.padding, self.padding), (0, 0)))
-        return around[top : top + height, left : left + width]
+        rows, to_rows = _overlap(img.shape[0], int(down))
+        columns, to_columns = _overlap(img.shape[1], int(right))
+        part = np.zeros_like(img)
+        part[to_rows, to_columns] = img[rows, columns]  # faster than with the padded image
+        return part
+
+
+def _overlap(length: int, shift: int) -> tuple[slice, slice]:
+    """Where an axis and the part of it that is shifted have pixels in common: seen from the axis, and from
+    the part."""
+    return (
+        slice(max(shift, 0), max(length + shift, 0)),
+        slice(max(-shift, 0), max(length - shift, 0)),
+    )
 
 
 def _check_image(name: str, img: np.ndarray) -> None:
