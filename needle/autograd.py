@@ -365,7 +365,8 @@ class Tensor(Value):
         """The value as a constant, without history; assigning to it replaces the value and leaves the
         graph as it is.
 
-        What was computed before the assignment, and gradients of it, keep the value from before.
+        What was computed before the assignment, and gradients of it, keep the value from before. The new
+        value has the same shape; leading axes of length 1 may be missing.
         """
         return self.detach()
 
@@ -377,6 +378,8 @@ class Tensor(Value):
                 f"data = ...: this Tensor is on {self.device}, the new value on {value.device}; "
                 f"move it: value.to({self.device})"
             )
+        if value.shape != self.shape == (1,) * (self.ndim - value.ndim) + value.shape:
+            value = value.detach().reshape(self.shape)
         if value.dtype != self.dtype or value.shape != self.shape:
             raise ValueError(
                 f"data = ...: this Tensor is {self.dtype} of shape {self.shape}, the new value "

@@ -85,8 +85,8 @@ class LSTMSteps(TensorTupleOp):
         from_c = None if by_c is None else split(by_c, 0).tuple()
         from_gates = None
         if any(partial is not None for partial in by_gates):  # in gradients of this gradient
-            partials = [zeros if p is None else p * slope for p, slope in zip(by_gates, slopes, strict=True)]
-            from_gates = split(stack(partials, 2), 0).tuple()
+            into_s = [zeros if p is None else p * slope for p, slope in zip(by_gates, slopes, strict=True)]
+            from_gates = split(stack(into_s, 2), 0).tuple()
         f_at = split(f, 0).tuple()
         WT = W.transpose()
         by_s: list = [None] * steps

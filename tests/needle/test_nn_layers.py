@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 
@@ -11,6 +12,7 @@ import pytest
 import needle as ndl
 from needle import nn
 from needle.autograd import Tensor
+from needle.graph import Cell
 
 DEVICES = [d for d in ndl.all_devices() if d.enabled()]
 
@@ -165,7 +167,9 @@ def test_running_statistics_keep_no_steps(mode):
     counts = []
     for seed in range(6):
         layer(random(5, 3, seed=seed))
-        counts.append(ndl.autograd.TENSOR_COUNTER)
+        gc.collect()
+        cells = sum(type(thing) is Cell for thing in gc.get_objects())
+        counts.append((cells, ndl.autograd.TENSOR_COUNTER))
     assert len(set(counts[1:])) == 1
 
 

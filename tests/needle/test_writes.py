@@ -64,6 +64,18 @@ def test_a_write_of_another_dtype_or_shape_is_refused(value, words, mode):
     np.testing.assert_array_equal(x.numpy(), [3, 4])
 
 
+def test_a_write_may_leave_out_leading_axes_of_length_1(mode):
+    """As a vector for the bias of a layer, which is a row."""
+    for shape in [(1, 2), (1, 1, 2)]:
+        x = leaf(np.zeros(shape))
+        x.data = leaf([3.0, 4.0])
+        assert x.shape == shape
+        assert x.is_leaf()
+        np.testing.assert_array_equal(x.numpy(), np.reshape([3, 4], shape))
+    with pytest.raises(ValueError, match=r"shape \(2, 1\), the new value float64 of shape \(2,\)"):
+        leaf([[1.0], [2.0]]).data = leaf([3.0, 4.0])
+
+
 def test_nodes_that_were_built_before_keep_the_old_value(mode):
     x = leaf([3.0])
     before = x * x
