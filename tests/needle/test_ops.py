@@ -554,6 +554,94 @@ CASES = [
             (2, lambda items: items[1] * items[4] - items[5]),
         ]
     ],
+    *[
+        Case(ndl.ops.Slice, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
+        for f in (
+            lambda x: x[1:3],
+            lambda x: x[:, -2:, ::2],
+            lambda x: x[..., 3],
+            lambda x: x[-1, None, :, 1:1],
+            lambda x: x[0, 1, 2] * x[2, 1, 0],
+            lambda x: (x[1:] - x[:-1]) * x[:3],
+        )
+    ],
+    *[
+        Case(
+            ndl.ops.ZerosButSlice,
+            lambda x, slices=slices, shape=shape: ndl.ops.ZerosButSlice(slices, shape)(x) * 2,
+            (part,),
+            lambda x, slices=slices, shape=shape: zeros_but_slice(x, slices, shape) * 2,
+        )
+        for slices, shape, part in [
+            ((slice(1, 3), slice(None, None, -2)), (4, 5), (2, 3)),
+            ((slice(0, 0), slice(None)), (4, 5), (0, 5)),
+            ((slice(-1, None),), (3,), (1,)),
+        ]
+    ],
+    *[
+        Case(ndl.ops.Take, f, ((4, 3, 5),), f, lambda torch, x, f=f: f(x))
+        for f in (
+            lambda x: x[[0, 2, 2, -1]],
+            lambda x: x[:, [1]] * x[:, [2]],
+            lambda x: x[np.arange(4), :, [[0], [4]]],
+            lambda x: x[np.array([], int), 1],
+        )
+    ],
+    *[
+        Case(
+            ndl.ops.ScatterAdd,
+            lambda x, i=index, axis=axis: ndl.ops.ScatterAdd(np.array(i, int), axis, 3)(x),
+            (shape,),
+            lambda x, i=index, axis=axis: scatter_add(x, i, axis, 3),
+        )
+        for shape, index, axis in [
+            ((4,), [2, 0, 2, 2], 0),
+            ((2, 3, 4), [1, 1, 0], 1),
+            ((0, 2), [], 0),
+            ((2, 0), [0, 1], 0),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Stack,
+            lambda *args, axis=axis: ndl.stack(args, axis),
+            shapes,
+            lambda *args, axis=axis: np.stack(args, axis),
+            lambda torch, *args, axis=axis: torch.stack(args, axis),
+        )
+        for shapes, axis in [
+            (((2, 3),) * 3, 0),
+            (((2, 3),) * 2, 1),
+            (((2, 3),) * 2, -1),
+            (((),) * 2, 0),
+            (((2, 0),), 1),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.Split,
+            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(ndl.split(x, axis)),
+            (shape,),
+            lambda x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(np.moveaxis(x, axis, 0)),
+            lambda torch, x, axis=axis: (lambda parts: parts[0] * parts[-1] + parts[1])(x.unbind(axis)),
+        )
+        for shape, axis in [((3, 4), 0), ((2, 3, 2), 1), ((4, 3), -1), ((2,), 0), ((2, 0, 3), 0)]
+    ],
+    *[
+        Case(
+            ndl.ops.Concatenate,
+            lambda *args, axis=axis: ndl.concatenate(args, axis) ** 2,
+            shapes,
+            lambda *args, axis=axis: np.concatenate(args, axis) ** 2,
+            lambda torch, *args, axis=axis: torch.cat(args, axis) ** 2,
+        )
+        for shapes, axis in [
+            (((2, 3), (1, 3), (4, 3)), 0),
+            (((2, 3, 1), (2, 3, 2)), -1),
+            (((2, 0), (2, 3)), 1),
+            (((3,),), 0),
+        ]
+    ],
     Case(
         ndl.ops.FusedAddScalars,
         lambda x: (lambda pair: pair[0] * pair[1])(ndl.fused_add_scalars(x, 1, 2)),
