@@ -119,6 +119,11 @@ def unstack(array: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
     return tuple([first[i, ...] for i in range(len(first))])
 
 
+def stack(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Arrays side by side along a new axis."""
+    return np.stack(arrays, axis)
+
+
 def concatenate(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Arrays one behind the other along `axis`."""
     return np.concatenate(arrays, axis)

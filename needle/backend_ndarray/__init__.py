@@ -20,7 +20,7 @@ from .device import (
     cuda,
     default_device,
 )
-from .ndarray import Axes, NDArray, Shape, concatenate, elementwise, scatter_add, take, unstack
+from .ndarray import Axes, NDArray, Shape, concatenate, elementwise, scatter_add, stack, take, unstack
 from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from .shapes import window_layout
 
@@ -52,6 +52,7 @@ __all__ = [
     "permute",
     "reshape",
     "scatter_add",
+    "stack",
     "sum",
     "take",
     "tanh",

@@ -34,6 +34,7 @@ from .shapes import (
     product_shape,
     reduced_shape,
     result_dtype,
+    stacked_shape,
 )
 
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "bool", "uint8", "int32", "int64"))
@@ -719,21 +720,35 @@ def unstack(a: NDArray, axis: int) -> tuple[NDArray, ...]:
     return tuple([a._view(shape, strides, a.offset + i * step) for i in range(a.shape[axis])])
 
 
+def stack(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
+    """Arrays of one device and shape, side by side along a new axis; their common data type is NumPy's."""
+    shape = stacked_shape(axis, *[a.shape for a in arrays])
+    strides = compact_strides(shape)
+    axis %= len(shape)
+    steps = [strides[axis]] * len(arrays)
+    return _joined("stack", arrays, shape, strides[:axis] + strides[axis + 1 :], steps)
+
+
 def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Arrays of one device, one behind the other along `axis`; their common data type is NumPy's."""
-    shape = joined_shape("concatenate", axis, *[a.shape for a in arrays])
-    first = arrays[0]
+    shape = joined_shape(axis, *[a.shape for a in arrays])
+    strides = compact_strides(shape)
+    return _joined("concatenate", arrays, shape, strides, [a.shape[axis] * strides[axis] for a in arrays])
+
+
+def _joined(name: str, arrays: Sequence[NDArray], shape: Shape, strides: Shape, steps: list[int]) -> NDArray:
+    """An array of `shape` into which others are written with `strides`, each a step behind the one before."""
+    device = arrays[0].device
     dtype = _common_dtype(*{a.dtype for a in arrays})
-    strides, mod = compact_strides(shape), first.device.mod
-    out = mod.Array(math.prod(shape), dtype)
+    out = device.mod.Array(math.prod(shape), dtype)
     offset = 0
-    for a in arrays:
-        if a.device is not first.device:
-            _check_device("concatenate", a, first)
+    for a, step in zip(arrays, steps, strict=True):
+        if a.device is not device:
+            _check_device(name, arrays[0], a)
         if a.size:
-            mod.ewise_setitem(a._cast(dtype).compact()._handle, out, a.shape, strides, offset)
-        offset += a.shape[axis] * strides[axis]
-    return _result(out, shape, strides, first.device)
+            device.mod.ewise_setitem(a._cast(dtype).compact()._handle, out, a.shape, strides, offset)
+        offset += step
+    return _result(out, shape, compact_strides(shape), device)
 
 
 def take(a: NDArray, index: np.ndarray, axis: int) -> NDArray:

@@ -126,7 +126,7 @@ def permuted_order(name: str, axes: tuple[int, ...], shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
-def joined_shape(name: str, axis: int, *shapes: Shape) -> Shape:
+def joined_shape(axis: int, *shapes: Shape) -> Shape:
     """The shape of arrays that are put one behind the other along `axis`.
 
     Raises
@@ -135,15 +135,31 @@ def joined_shape(name: str, axis: int, *shapes: Shape) -> Shape:
         If there is none, or they differ along another axis.
     """
     if not shapes:
-        raise ValueError(f"{name}: needs at least one array")
+        raise ValueError("concatenate: needs at least one array")
     first = shapes[0]
-    (axis,) = normal_axes(name, (axis,), len(first))
+    (axis,) = normal_axes("concatenate", (axis,), len(first))
     if any((*shape[:axis], *shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]) for shape in shapes):
         raise ValueError(
-            f"{name}: shapes {', '.join(map(str, dict.fromkeys(shapes)))} differ along another axis than "
-            f"{axis}, along which they are joined; reshape or slice some of them"
+            f"concatenate: shapes {', '.join(map(str, dict.fromkeys(shapes)))} differ along another axis "
+            f"than {axis}, along which they are joined; reshape or slice some of them"
         )
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+@lru_cache(maxsize=4096)
+def stacked_shape(axis: int, *shapes: Shape) -> Shape:
+    """The shape of arrays that are put side by side along a new axis.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they are not all of one shape.
+    """
+    if len(set(shapes)) != 1:
+        given = ", ".join(map(str, dict.fromkeys(shapes))) or "none"
+        raise ValueError(f"stack: needs at least one array, and all of one shape; got shapes {given}")
+    (axis,) = normal_axes("stack", (axis,), len(shapes[0]) + 1)
+    return (*shapes[0][:axis], len(shapes), *shapes[0][axis:])
 
 
 @lru_cache(maxsize=4096)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes
+from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes, stacked_shape
 from ..backend_selection import NDArray, device_of, full, to_numpy
 from ..backend_selection import concatenate as array_concatenate
 from ..backend_selection import scatter_add as array_scatter_add
+from ..backend_selection import stack as array_stack
 from ..backend_selection import take as array_take
 from ..backend_selection import unstack as array_unstack
 from ..graph import Spec, TensorOp, TensorTupleOp
@@ -182,16 +183,20 @@ def getitem(a, index):
 
     if any(s != WHOLE for s in slices):
         a = Slice(tuple(slices))(a)
-    if arrays:
+    if len(picked) > 1 and arrays:
+        # The axes become neighbours, then one: of two axes (m, n) it has the elements i * n + j.
         neighbours = places[-1][0] - places[0][0] == len(places) - 1
         first, place = (picked[0], places[0][1]) if neighbours else (0, 0)
         kept = [axis for axis in range(a.ndim) if axis not in picked]
         order = (*kept[:first], *picked, *kept[first:])
         lengths = [a.shape[axis] for axis in picked]
         a = a if order == tuple(range(a.ndim)) else a.permute(order)
-        if len(picked) > 1:
-            a = a.reshape((*a.shape[:first], math.prod(lengths), *a.shape[first + len(picked) :]))
+        a = a.reshape((*a.shape[:first], math.prod(lengths), *a.shape[first + len(picked) :]))
         positions = _raveled(arrays, picked, lengths)
+    elif arrays:
+        ((first, positions),) = arrays.items()
+        place = places[0][1]
+    if arrays:
         shape[place:place] = positions.shape
         a = Take(positions.reshape(-1), first, a.shape[first])(a)
     return a if a.shape == (result := tuple(shape)) else a.reshape(result)
@@ -288,12 +293,11 @@ def _highest(index: np.ndarray) -> int:
 
 
 def _raveled(arrays: dict[int, np.ndarray], axes: list[int], lengths: list[int]) -> np.ndarray:
-    """Indices of several axes as one into these axes taken together; where there is none, it would be 0."""
-    if len(arrays) > 1:
-        try:
-            broadcast_shape("index", *[array.shape for array in arrays.values()])
-        except ValueError as error:
-            raise IndexError(str(error)) from None
+    """Indices of several axes as one of all these axes; those that an int has sliced have length 1."""
+    try:
+        broadcast_shape("index", *[array.shape for array in arrays.values()])
+    except ValueError as error:
+        raise IndexError(str(error)) from None
     total: Any = 0
     for axis, n in zip(axes, lengths, strict=True):
         total = total * n + arrays[axis] if axis in arrays else total
@@ -307,7 +311,7 @@ class Concatenate(TensorOp):
         self.axis = axis
 
     def infer(self, *inputs):
-        shape = joined_shape("concatenate", self.axis, *[x.shape for x in inputs])
+        shape = joined_shape(self.axis, *[x.shape for x in inputs])
         dtype = np.result_type(*{x.dtype for x in inputs})
         return Spec(shape, dtype, common_device("concatenate", inputs))
 
@@ -344,21 +348,12 @@ class Stack(TensorOp):
         self.axis = axis
 
     def infer(self, items):
-        if len({x.shape for x in items}) != 1:
-            shapes = ", ".join(map(str, dict.fromkeys(x.shape for x in items))) or "none"
-            raise ValueError(f"stack: needs at least one Tensor, and all of one shape; got shapes {shapes}")
-        shape = items[0].shape
-        (axis,) = normal_axes("stack", (self.axis,), len(shape) + 1)
+        shape = stacked_shape(self.axis, *[x.shape for x in items])
         dtype = np.result_type(*{x.dtype for x in items})
-        return Spec((*shape[:axis], len(items), *shape[axis:]), dtype, common_device("stack", items))
+        return Spec(shape, dtype, common_device("stack", items))
 
     def compute(self, arrays):
-        shape, ndim = arrays[0].shape, len(arrays[0].shape) + 1
-        (axis,) = normal_axes("stack", (self.axis,), ndim)
-        row = (*shape[:axis], 1, *shape[axis:])
-        if any(x.shape != shape for x in arrays):
-            self.infer(arrays)
-        return array_concatenate([x.reshape(row) for x in arrays], axis)
+        return array_stack(arrays, self.axis)
 
     def gradient(self, out_grad, node):
         parts = Split(self.axis)(out_grad)
