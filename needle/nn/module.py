@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,16 +62,17 @@ class Module:
         """All modules inside this one, at any depth."""
         return [part for _, part in _walk(self) if isinstance(part, Module) and part is not self]
 
-    def train(self) -> Module:
+    def train(self) -> Self:
         """Switch this module and all inside it to training; returns the module."""
         return self._set_training(True)
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Switch this module and all inside it to use; returns the module."""
         return self._set_training(False)
 
-    def _set_training(self, training: bool) -> Module:
-        for module in (self, *self._children()):
+    def _set_training(self, training: bool) -> Self:
+        self.training = training
+        for module in self._children():
             module.training = training
         return self
 
@@ -123,7 +124,7 @@ class Module:
         for name, value in values.items():
             own[name].data = value
 
-    def to(self, device: Any) -> Module:
+    def to(self, device: Any) -> Self:
         """Move all parameters, their gradients and all buffers to `device`; returns the module.
 
         They stay the same Tensors, so that an optimiser still knows them. What it has itself gathered about
