@@ -80,14 +80,14 @@ def _leaky_relu(x, y):
 
 def _erf(x, out=None):
     """As the vector form computes it, for NumPy has none."""
-    x = np.add(x, 0.0)  # of integers, a float
+    x = np.multiply(x, 1.0)  # integers become floats, and zeros keep their sign
     a = np.minimum(np.abs(x), ERF_ONE)
     square = a * a
     near, far = (
         polynomial(t, top) / polynomial(t, bottom) for t, (top, bottom) in ((square, ERF_NEAR), (a, ERF_FAR))
     )
     far = np.copysign(1 - np.exp(-square) * far, x)
-    return np.add(np.where(a < ERF_BOUND, x * near, far), 0.0, out=out)
+    return np.positive(np.where(a < ERF_BOUND, x * near, far), out=out)
 
 
 def _sigmoid(x, out=None):

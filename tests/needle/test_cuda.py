@@ -37,6 +37,7 @@ FILES = [
     "test_device.py",
     "test_ops.py",
     "test_indexing.py",
+    "test_elementwise.py",
     "test_course_faults.py",
     "test_init.py",
     "test_nn.py",

@@ -18,6 +18,7 @@ FILES = [
     "under_numpy.py",
     "test_ops.py",
     "test_indexing.py",
+    "test_elementwise.py",
     "test_tensor.py",
     "test_autograd.py",
     "test_writes.py",
