@@ -48,6 +48,13 @@ class GPT(nn.Module):
         self.embedding = nn.Embedding(vocabulary, dim, device=device, dtype=dtype)
         self.transformer = Transformer(dim, 4 * dim, num_layers, num_heads, context, dropout, device, dtype)
         self.linear = nn.Linear(dim, vocabulary, device=device, dtype=dtype)
+        for module in self._children():  # as GPT-2's begin: sharper first guesses take long to unlearn
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                module.weight.data = ndl.init.randn(
+                    *module.weight.shape, std=0.02, device=device, dtype=dtype
+                )
+            if isinstance(module, nn.Linear):
+                module.bias.data = ndl.init.zeros(*module.bias.shape, device=device, dtype=dtype)
 
     def forward(self, x: ndl.Tensor) -> ndl.Tensor:
         """
