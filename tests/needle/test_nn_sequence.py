@@ -171,6 +171,20 @@ def test_inputs_and_states_that_do_not_fit(name, mode):
         network(3, 4, 0)
 
 
+def test_the_steps_of_an_lstm_are_few_operators(computed):
+    lstm = nn.LSTM(3, 4)
+    counts = []
+    for time in (8, 16):
+        out, _ = lstm(random(time, 2, 3))
+        nodes = len(find_topo_sort([out]))
+        computed.clear()
+        out.sum().backward(create_graph=False)
+        counts.append((nodes, len(computed)))
+    (nodes, few), (same, more) = counts
+    assert nodes == same < 20  # the graph does not grow with the sequence
+    assert (more - few) / 8 <= 20  # for each step backwards; out of primitive operators there are 60
+
+
 def test_nonlinearities():
     x = random(2, 3)
     for name, f in (("tanh", np.tanh), ("relu", lambda a: np.maximum(a, 0))):
