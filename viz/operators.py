@@ -20,16 +20,20 @@ SIGNS = {
     "MatMul": "@",
     "Negate": "−",
     "Maximum": "max",
+    "Minimum": "min",
+    "Sqrt": "√",
+    "LeakyReLU": "leaky relu",
     "Summation": "Σ",
     "BroadcastTo": "broadcast to",
     "MakeTensorTuple": "tuple",
     "ZerosButOne": "zeros but one",
+    "ScatterAdd": "scatter add",
     "ToDevice": "to",
 }
 SIGNS_WITH_SCALAR = {"AddScalar": "+", "MulScalar": "×", "DivScalar": "÷", "PowerScalar": "**"}
 RELATIONS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
-ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum"}
+ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
 
 def order_matters(op: Op) -> bool:
@@ -54,11 +58,19 @@ def symbol(op: Op) -> str:
         return f"{sign} {_short(attributes['scalar'])}" if "scalar" in attributes else sign
     if name == "TupleGetItem" and "index" in attributes:
         return f"[{attributes['index']}]"
+    if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
+        return elide(("" if name == "Slice" else "zeros but ") + f"[{', '.join(map(_slice, op.slices))}]", 48)
     sign = SIGNS.get(name, name.lower())
     if name in ONE_ATTRIBUTE_SAYS_ALL:
         attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
         return sign if attribute is None else f"{sign} {_short(attribute)}"
     return elide(" ".join([sign, ", ".join(f"{key}={_short(x)}" for key, x in attributes.items())]), 48)
+
+
+def _slice(s: slice) -> str:
+    """A slice as one writes it: ``1:3``, ``:``, ``::-1``."""
+    start, stop, step = ["" if x is None else str(x) for x in (s.start, s.stop, s.step)]
+    return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
 def _is_plain(x: object) -> bool:
