@@ -122,23 +122,22 @@ class Optimizer:
                         self._update(p, options)
 
     def _update(self, p: Tensor, options: dict[str, Any]) -> None:
-        grad = p.grad.astype(p.dtype)
-        if grad.shape != p.shape:
-            raise ValueError(f"step: a parameter of shape {p.shape} has a grad of shape {grad.shape}")
+        if p.grad.shape != p.shape:
+            raise ValueError(f"step: a parameter of shape {p.shape} has a grad of shape {p.grad.shape}")
         state = self.state.setdefault(p, {})
         t = self._updates[p] = self._updates.get(p, 0) + 1
-        if BACKEND == "np" or p.cached_data is None or grad.cached_data is None:
-            p.data = self.rule(p.detach(), grad.detach(), state, t, **options)
+        value, grad = p.cached_data, p.grad.cached_data
+        if BACKEND == "np" or value is None or grad is None or grad.dtype is not value.dtype:
+            p.data = self.rule(p.detach(), p.grad.detach().astype(p.dtype), state, t, **options)
             return
         # The same rule on the arrays themselves takes half the time for small parameters.
-        arrays = {name: value.realize_cached_data() for name, value in state.items()}
-        new = self.rule(p.cached_data, grad.cached_data, arrays, t, **options)
-        p.data = Tensor.make_const(new)
+        arrays = {name: x.realize_cached_data() for name, x in state.items()}
+        p.cached_data = self.rule(value, grad, arrays, t, **options)
         for name, array in arrays.items():
             state[name] = Tensor.make_const(array)
 
     def rule(self, p: Any, grad: Any, state: dict[str, Any], t: int, *_: Any, **options: Any) -> Any:
-        """The new value of a parameter.
+        """The new value of a parameter, of its shape and dtype.
 
         It is given arrays or Tensors and uses nothing but operators, which both have.
 

@@ -53,7 +53,7 @@ class GPT(nn.Module):
                 module.weight.data = ndl.init.randn(
                     *module.weight.shape, std=0.02, device=device, dtype=dtype
                 )
-            if isinstance(module, nn.Linear):
+            if isinstance(module, nn.Linear) and module.bias is not None:
                 module.bias.data = ndl.init.zeros(*module.bias.shape, device=device, dtype=dtype)
 
     def forward(self, x: ndl.Tensor) -> ndl.Tensor:

@@ -423,6 +423,44 @@ def interrupted(run_, during_epoch):
     return run_until
 
 
+def test_resnet9_learns_photographs_with_flips_and_crops(monkeypatch):
+    rng = np.random.default_rng(0)
+
+    class Photographs(ndl.data.CIFAR10Dataset):
+        def __init__(self, n, transforms=None):
+            images = rng.random((n, 3, 32, 32), dtype="float32")
+            ndl.data.ImageDataset.__init__(self, images, rng.integers(0, 10, size=n), transforms)
+
+    used = []
+
+    def cifar10(train=True, transforms=None):
+        used.append(transforms)
+        return Photographs(20 if train else 10, transforms)
+
+    monkeypatch.setattr(ndl.data, "cifar10", cifar10)
+    metrics = run(cnn, "--data", "cifar10", "--epochs", 1)
+    assert [type(t).__name__ for t in used[0]] == ["RandomFlipHorizontal", "RandomCrop"]
+    assert used[1] is None
+    assert np.isfinite(metrics["test_loss"])
+
+
+def test_a_language_model_of_words(monkeypatch, tmp_path):
+    (tmp_path / "train.txt").write_text("the cat sat on the mat\n" * 60)
+    (tmp_path / "test.txt").write_text("the cat sat on the mat\n" * 10)
+    monkeypatch.setattr(ndl.data, "ptb", lambda: ndl.data.Corpus(tmp_path))
+    options = ["--data", "ptb", "--batch-size", 4, "--seq-len", 8, "--lr", 0.02, "--model", "transformer"]
+    metrics = run(language_model, *options, "--epochs", 15)
+    assert metrics["train_loss"] < np.log(6) / 2
+    assert metrics["test_loss"] < np.log(6) / 2
+
+
+def test_a_text_of_ones_own(tmp_path, capsys):
+    (tmp_path / "my.txt").write_text("abc" * 400, encoding="utf-8")
+    run(gpt, "--data", tmp_path / "my.txt", "--epochs", 30, "--write", 9, "--temperature", 0, "--lr", 0.02)
+    written = capsys.readouterr().out.splitlines()[-1]
+    assert written == "abcabcabc"
+
+
 @every
 def test_every_command_says_what_it_can(app, capsys):
     with pytest.raises(SystemExit) as ended:
