@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import needle as ndl
 from needle.apps.models import CNN, ResNet9
-from needle.apps.training import options, start, train_on_images
+from needle.apps.training import finding_data, options, start, train_on_images
 
 
 def channels_first(images: ndl.Tensor) -> ndl.Tensor:
@@ -27,9 +27,11 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
 
     if args.data == "cifar10":
         flips = [ndl.data.RandomFlipHorizontal(), ndl.data.RandomCrop(4)]
-        train, test = ndl.data.cifar10(transforms=flips), ndl.data.cifar10(train=False)
+        with finding_data():
+            train, test = ndl.data.cifar10(transforms=flips), ndl.data.cifar10(train=False)
         return train_on_images(args, train, test, ResNet9(device=device))
-    train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
+    with finding_data():
+        train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
     model = CNN(train[0][0].shape[0], args.channels, device=device)
     return train_on_images(args, train, test, model, channels_first)
 

@@ -11,7 +11,7 @@ import needle as ndl
 from needle import nn
 from needle.apps import text
 from needle.apps.models import Transformer
-from needle.apps.training import Averages, Training, options, run_epoch, start
+from needle.apps.training import Averages, Training, finding_data, options, run_epoch, start
 
 
 class GPT(nn.Module):
@@ -164,10 +164,10 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         len(letters), args.context, args.dim, args.num_layers, args.num_heads, args.dropout, device=device
     )
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
-    train_loader = ndl.data.DataLoader(
-        windows(train, args.context), args.batch_size, shuffle=True, device=device
-    )
-    test_loader = ndl.data.DataLoader(windows(test, args.context), 32, device=device)
+    with finding_data():
+        train_windows, test_windows = windows(train, args.context), windows(test, args.context)
+    train_loader = ndl.data.DataLoader(train_windows, args.batch_size, shuffle=True, device=device)
+    test_loader = ndl.data.DataLoader(test_windows, 32, device=device)
     steps = args.epochs * len(train_loader)
     warm_up = max(steps // 20, 1)
     rest = ndl.optim.CosineLR(optimizer, max(steps - warm_up, 1))

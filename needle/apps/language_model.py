@@ -16,7 +16,7 @@ from needle import nn
 from needle.apps import text
 from needle.apps.models import LanguageModel
 from needle.apps.simple_ml import text_epoch
-from needle.apps.training import Training, options, start
+from needle.apps.training import Training, finding_data, options, start
 
 
 def main(argv: list[str] | None = None) -> dict[str, float]:
@@ -34,7 +34,8 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     args, device = start(parser, argv)
 
     if args.data == "ptb":
-        corpus = ndl.data.ptb()
+        with finding_data():
+            corpus = ndl.data.ptb()
         vocabulary, train, test = len(corpus.dictionary), np.array(corpus.train), np.array(corpus.test)
     else:
         letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
@@ -48,10 +49,10 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         args.seq_len,
         device=device,
     )
-    train_batches = ndl.data.batchify(train.tolist(), args.batch_size)
-    test_batches = ndl.data.batchify(test.tolist(), args.batch_size)
+    with finding_data():
+        train_batches, test_batches = [ndl.data.batchify(x.tolist(), args.batch_size) for x in (train, test)]
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
-    steps = args.epochs * math.ceil((len(train_batches) - 1) / args.seq_len)
+    steps = args.epochs * max(math.ceil((len(train_batches) - 1) / args.seq_len), 1)
     schedule = ndl.optim.CosineLR(optimizer, steps)
 
     def one_epoch(batches, **more):

@@ -12,7 +12,7 @@ import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.apps.training import on_device_of, options, run_epoch, start, train_on_images
+from needle.apps.training import finding_data, on_device_of, options, run_epoch, start, train_on_images
 
 __all__ = ["MLPResNet", "ResidualBlock", "epoch", "main", "train_mnist"]
 
@@ -155,7 +155,8 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--num-blocks", type=int, default=3, help="how many residual blocks")
     args, device = start(parser, argv)
 
-    train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
+    with finding_data():
+        train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
     model = MLPResNet(train[0][0].size, args.hidden_dim, args.num_blocks).to(device)
     return train_on_images(args, train, test, model, flat)
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ __all__ = [
     "Averages",
     "Training",
     "chosen_device",
+    "finding_data",
     "loss_module",
     "on_device_of",
     "options",
@@ -179,6 +180,15 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
     device = chosen_device(args.device)
     np.random.seed(args.seed)
     return args, device
+
+
+@contextmanager
+def finding_data():
+    """Within this block, data that is missing or does not fit ends the command with a sentence."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"the data cannot be used: {error}") from None
 
 
 #: Options that may change from one run of a training to the next.

@@ -381,7 +381,7 @@ def test_a_text_that_cannot_be_read(tmp_path):
 SMALL = {
     mlp_resnet: ["--batch-size", "200", "--hidden-dim", "16", "--num-blocks", "1"],
     cnn: ["--batch-size", "200", "--channels", "2"],
-    language_model: ["--batch-size", "64", "--hidden-size", "8", "--embedding-size", "8"],
+    language_model: ["--batch-size", "200", "--hidden-size", "8", "--embedding-size", "8"],
     gpt: ["--batch-size", "64", "--context", "16", "--dim", "8", "--num-layers", "1", "--write", "0"],
 }
 every = pytest.mark.parametrize("app", SMALL, ids=[app.__name__.rpartition(".")[2] for app in SMALL])
@@ -525,6 +525,27 @@ def test_a_device_that_is_not_there_says_why(monkeypatch):
     monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "There is no card.")
     with pytest.raises(SystemExit, match="--device cuda: There is no card"):
         mlp_resnet.main(["--device", "cuda"])
+
+
+@pytest.mark.parametrize(
+    ("app", "function"), [(mlp_resnet, "mnist"), (cnn, "mnist"), (cnn, "cifar10"), (language_model, "ptb")]
+)
+def test_data_that_is_not_there_is_a_sentence(app, function, monkeypatch):
+    def offline(**_):
+        raise OSError("it could not be downloaded")
+
+    monkeypatch.setattr(ndl.data, function, offline)
+    with pytest.raises(SystemExit, match="the data cannot be used: it could not be downloaded"):
+        run(app, "--data", function)
+
+
+@pytest.mark.parametrize(
+    ("app", "words"), [(gpt, "no part of 16 and one more"), (language_model, "200 columns")]
+)
+def test_a_text_that_is_too_short_is_a_sentence(app, words, tmp_path):
+    (tmp_path / "my.txt").write_text("too short for words", encoding="utf-8")
+    with pytest.raises(SystemExit, match=words):
+        run(app, "--data", tmp_path / "my.txt")
 
 
 @pytest.mark.slow
