@@ -11,10 +11,10 @@ import numpy as np
 
 import needle as ndl
 
-from . import THREADS, arrays, cuda, imports, training
+from . import THREADS, arrays, cuda, imports, layers, training
 from .timing import ROUNDS, torch
 
-GROUPS = {"imports": imports, "arrays": arrays, "training": training, "cuda": cuda}
+GROUPS = {"imports": imports, "arrays": arrays, "training": training, "layers": layers, "cuda": cuda}
 RIVALS = ("NumPy", "torch")
 
 

@@ -69,7 +69,9 @@ class Case:
         # What is small beside the other numbers has fewer right digits.
         tolerance = {"rtol": 1e-3, "atol": 1e-5 * np.abs(expected).max()}
         for name, run in self.contenders.items():
-            np.testing.assert_allclose(_as_numpy(run()), expected, **tolerance, err_msg=f"{self.name}: {name}")
+            np.testing.assert_allclose(
+                _as_numpy(run()), expected, **tolerance, err_msg=f"{self.name}: {name}"
+            )
 
 
 def _as_numpy(result) -> np.ndarray:

@@ -1,0 +1,169 @@
+"""Forward and backward pass of the layers that networks are made of, and a step of a residual network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import needle as ndl
+from needle import nn, optim
+from needle.apps.mlp_resnet import MLPResNet
+
+from .timing import Case, torch
+
+LEARNING_RATE = 1e-9  # so small that all contenders keep the same weights, however often they run
+
+
+def cases() -> Iterator[Case]:
+    """Yield the lines of this group."""
+    yield residual_step(inputs=784, hidden=100, blocks=3, batch=100)
+    yield convolution(batch=16, size=32, channels=32)
+    yield long_short_term_memory(steps=32, batch=16, inputs=64, hidden=128)
+    yield attention(batch=8, steps=128, width=64, heads=4)
+
+
+def residual_step(inputs: int, hidden: int, blocks: int, batch: int) -> Case:
+    """Forward, softmax loss, backward and Adam of the residual network of `needle.apps.mlp_resnet`."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((batch, inputs), dtype="float32"), rng.integers(10, size=batch)
+    np.random.seed(0)
+    model = MLPResNet(inputs, hidden, blocks, drop_prob=0.0)
+    loss_of = nn.SoftmaxLoss()
+    optimizer = optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    x_, weights = ndl.Tensor(x, requires_grad=False), [p.numpy() for p in model.parameters()]
+
+    def step():
+        loss = loss_of(model(x_), y)
+        loss.backward(create_graph=False)
+        optimizer.step()
+        return loss
+
+    contenders: dict[str, Callable] = {"needle": step}
+    if torch:
+        contenders["torch"] = torch_residual_step(weights, blocks, x, y)
+    return Case(f"residual MLP {inputs}-{hidden}, {blocks} blocks, batch {batch}", contenders)
+
+
+def torch_residual_step(weights, blocks, x, y) -> Callable:
+    """Return the same step in PyTorch."""
+
+    class Residual(torch.nn.Sequential):
+        def forward(self, x):
+            return x + super().forward(x)
+
+    inputs, hidden = weights[0].shape
+    layers = [torch.nn.Linear(inputs, hidden), torch.nn.ReLU()]
+    for _ in range(blocks):
+        inner = hidden // 2
+        norms = torch.nn.BatchNorm1d(inner), torch.nn.BatchNorm1d(hidden)
+        linears = torch.nn.Linear(hidden, inner), torch.nn.Linear(inner, hidden)
+        layers += [Residual(linears[0], norms[0], torch.nn.ReLU(), linears[1], norms[1]), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(hidden, weights[-1].size))
+    for parameter, weight in zip(model.parameters(), weights, strict=True):
+        parameter.data = (
+            torch.tensor(weight.T if weight.shape[0] > 1 else weight).contiguous().reshape(parameter.shape)
+        )
+    loss_of = torch.nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    x, y = torch.tensor(x), torch.tensor(y)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def convolution(batch: int, size: int, channels: int) -> Case:
+    """A convolution with a 3 x 3 kernel and its gradients by images and kernel."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(batch, size, size, channels)).astype("float32")
+    kernel = rng.normal(size=(3, 3, channels, channels)).astype("float32")
+    a, b = ndl.Tensor(images), ndl.Tensor(kernel)
+
+    def needle():
+        ndl.conv(a, b, padding=1).sum().backward(create_graph=False)
+        return b.grad
+
+    contenders: dict[str, Callable] = {"needle": needle}
+    if torch:
+        x = torch.tensor(images.transpose(0, 3, 1, 2).copy(), requires_grad=True)
+        weight = torch.tensor(kernel.transpose(3, 2, 0, 1).copy(), requires_grad=True)
+
+        def in_torch():
+            x.grad = weight.grad = None
+            torch.nn.functional.conv2d(x, weight, padding=1).sum().backward()
+            return weight.grad.permute(2, 3, 1, 0)
+
+        contenders["torch"] = in_torch
+    return Case(f"convolution 3x3, {channels} to {channels}, {size}x{size}, batch {batch}", contenders)
+
+
+def long_short_term_memory(steps: int, batch: int, inputs: int, hidden: int) -> Case:
+    """An LSTM over a sequence, and the gradients by its weights and the sequence."""
+    np.random.seed(0)
+    model = nn.LSTM(inputs, hidden)
+    sequence = np.random.default_rng(0).normal(size=(steps, batch, inputs)).astype("float32")
+    x = ndl.Tensor(sequence)
+
+    def needle():
+        model(x)[0].sum().backward(create_graph=False)
+        return x.grad
+
+    contenders: dict[str, Callable] = {"needle": needle}
+    if torch:
+        other, cell = torch.nn.LSTM(inputs, hidden), model.lstm_cells[0]
+        for name, weight in [
+            ("weight_ih_l0", cell.W_ih),
+            ("weight_hh_l0", cell.W_hh),
+            ("bias_ih_l0", cell.bias_ih),
+            ("bias_hh_l0", cell.bias_hh),
+        ]:
+            getattr(other, name).data = torch.tensor(weight.numpy().T).contiguous()
+        leaf = torch.tensor(sequence, requires_grad=True)
+
+        def in_torch():
+            leaf.grad = None
+            other.zero_grad()
+            other(leaf)[0].sum().backward()
+            return leaf.grad
+
+        contenders["torch"] = in_torch
+    return Case(f"LSTM, hidden {hidden}, {steps} steps, batch {batch}", contenders)
+
+
+def attention(batch: int, steps: int, width: int, heads: int) -> Case:
+    """Causal self-attention with several heads, and the gradients by its weights and its input."""
+    np.random.seed(0)
+    model = nn.MultiHeadAttention(width, heads)
+    tokens = np.random.default_rng(0).normal(size=(batch, steps, width)).astype("float32")
+    x = ndl.Tensor(tokens)
+
+    def needle():
+        model(x, causal=True).sum().backward(create_graph=False)
+        return x.grad
+
+    contenders: dict[str, Callable] = {"needle": needle}
+    if torch:
+        leaf = torch.tensor(tokens, requires_grad=True)
+        weights = [torch.tensor(p.numpy(), requires_grad=True) for p in model.parameters()]
+
+        def in_torch():
+            leaf.grad = None
+            for weight in weights:
+                weight.grad = None
+            (wq, bq, wk, bk, wv, bv, wo, bo) = weights
+            q, k, v = (
+                (leaf @ w + b).reshape(batch, steps, heads, -1).transpose(1, 2)
+                for w, b in ((wq, bq), (wk, bk), (wv, bv))
+            )
+            mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            (mixed.transpose(1, 2).reshape(batch, steps, width) @ wo + bo).sum().backward()
+            return leaf.grad
+
+        contenders["torch"] = in_torch
+    return Case(f"attention, {heads} heads, width {width}, {steps} steps, batch {batch}", contenders)
