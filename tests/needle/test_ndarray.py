@@ -675,3 +675,67 @@ def test_max_of_nothing_into_nothing_is_no_error():
     same(nd.empty((0, 4)).max(1), np.empty((0,), "float32"))
     same(nd.empty((0, 4)).sum(0), np.zeros(4, "float32"))
     same(nd.empty((2, 0)) @ nd.empty((0, 3)), np.zeros((2, 3), "float32"))
+
+
+# Arrays put together, and parts that an index names
+
+
+def views(device, dtype):
+    """NumPy's arrays of shape (3, 4) with different strides, and ours."""
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    a = nd.array(x, dtype, device)
+    return [
+        (x, a),
+        (x[::-1, ::-1], a[::-1, ::-1]),
+        (x.reshape(4, 3).T, a.reshape((4, 3)).permute((1, 0))),
+        (np.broadcast_to(x[:1], (3, 4)), a[0].broadcast_to((3, 4))),
+    ]
+
+
+@devices
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_arrays_put_together(dtype, device):
+    theirs, ours = zip(*views(device, dtype), strict=True)
+    for axis in (0, 1, -1):
+        same(nd.concatenate(ours, axis), np.concatenate(theirs, axis))
+        same(nd.stack(ours, axis), np.stack(theirs, axis))
+    empty = nd.empty((3, 0), dtype, device)
+    same(nd.concatenate([empty, ours[1], empty], 1), theirs[1])
+    assert nd.stack([empty]).shape == (1, 3, 0)
+    wider = nd.array(np.ones((3, 4)), "float64", device)
+    same(nd.concatenate([ours[0], wider]), np.concatenate([theirs[0], np.ones((3, 4))]))
+
+
+@devices
+def test_parts_along_an_axis_are_views(device):
+    for x, a in views(device, "float32"):
+        for axis in (0, 1, -1):
+            parts = nd.unstack(a, axis)
+            assert all(part._handle is a._handle for part in parts)
+            for part, expected in zip(parts, np.moveaxis(x, axis, 0), strict=True):
+                same(part, expected)
+
+
+@devices
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
+def test_take_and_its_transpose(dtype, device):
+    index = np.array([2, 0, 2, 2, 1])
+    for x, a in views(device, dtype):
+        for axis in (0, 1):
+            taken = nd.take(a, index, axis)
+            same(taken, x.take(index, axis))
+            total = np.zeros((3, 4), dtype if np.dtype(dtype).kind == "f" else "int64")
+            np.add.at(total, (slice(None),) * axis + (index,), x.take(index, axis))
+            same(nd.scatter_add(taken, index, axis, x.shape[axis]), total)
+        nothing = np.zeros(0, np.int64)
+        assert nd.take(a, nothing, 1).shape == (3, 0)
+        assert nd.scatter_add(nd.take(a, nothing, 1), nothing, 1, 2).numpy().tolist() == [[0, 0]] * 3
+
+
+@devices
+def test_min(device):
+    for x, a in views(device, "float32"):
+        same(a.min(), x.min())
+        same(a.min(1, keepdims=True), x.min(1, keepdims=True))
+        same(a.min((0,)), x.min(0))
+    assert np.isnan(nd.array([1, np.nan, 0], device=device).min().numpy())
