@@ -493,6 +493,11 @@ class Tensor(Value):
             raise TypeError("len: a Tensor of shape () has no axis")
         return self.shape[0]
 
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("Tensor: NumPy cannot look at its storage; only a copy can be had")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
     def __iter__(self):
         """The parts along the first axis, one by one."""
         if not self.shape:
@@ -551,6 +556,8 @@ def check_device(device) -> None:
 
 def _as_numpy(array) -> np.ndarray:
     """What a user gave as numbers, as a NumPy array of numbers."""
+    if _holds_tensor(array):  # their values would make a constant, and the gradient would end there
+        raise TypeError("Tensor: a list of Tensors is joined by needle.stack, which keeps their gradients")
     try:
         result = np.asarray(array)
     except ValueError as error:
@@ -558,6 +565,11 @@ def _as_numpy(array) -> np.ndarray:
     if result.dtype.kind not in "biuf":
         raise TypeError(f"Tensor: needs numbers, got {type(array).__name__} {array!r:.60}")
     return result
+
+
+def _holds_tensor(array) -> bool:
+    """Whether there is a Tensor in nested lists."""
+    return isinstance(array, (list, tuple)) and any(isinstance(x, Tensor) or _holds_tensor(x) for x in array)
 
 
 def _operand(other, tensor: Tensor) -> Tensor | None:

@@ -281,6 +281,24 @@ def test_whether_a_number_is_in_a_tensor():
     assert Tensor(1.0) in t
 
 
+def test_numpy_sees_its_values():
+    x = np.arange(6.0).reshape(2, 3)
+    t = Tensor(x, dtype="float64")
+    for array in (np.asarray(t), np.array([t, t])[1], np.array(list(t)), np.asarray(t, "float32")):
+        np.testing.assert_array_equal(array, x)
+    np.asarray(t)[0] = 7
+    np.testing.assert_array_equal(t.numpy(), x)
+    with pytest.raises(ValueError, match="copy"):
+        np.array(t, copy=False)
+
+
+@pytest.mark.parametrize("nested", [lambda t: [t, t], lambda t: (1, t), lambda t: [[1, 2], [3, t]]])
+def test_a_list_of_tensors_is_not_made_a_constant(nested):
+    for f in (Tensor, lambda x: Tensor([1.0, 2.0]) + list(x)):
+        with pytest.raises(TypeError, match=r"needle\.stack"):
+            f(nested(Tensor(1.0)))
+
+
 def test_the_truth_of_a_tensor():
     assert Tensor([[2.0]])
     assert not Tensor(0.0)
