@@ -90,12 +90,14 @@ class ByIndex(TensorOp):
         self.length = length
 
     def infer(self, a):
+        return Spec(self.out_shape(a.shape), self.out_dtype(a.dtype), a.device)
+
+    def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the result; ValueError for an axis of another length than the index is made for."""
         old, new = self.lengths()
-        if len(a.shape) <= self.axis or a.shape[self.axis] != old:
-            raise ValueError(f"{self}: needs length {old} along axis {self.axis}, got shape {a.shape}")
-        return Spec(
-            (*a.shape[: self.axis], new, *a.shape[self.axis + 1 :]), self.out_dtype(a.dtype), a.device
-        )
+        if len(shape) <= self.axis or shape[self.axis] != old:
+            raise ValueError(f"{self}: needs length {old} along axis {self.axis}, got shape {shape}")
+        return (*shape[: self.axis], new, *shape[self.axis + 1 :])
 
     def lengths(self) -> tuple[int, int]:
         """The length along the axis before and after."""
@@ -113,7 +115,7 @@ class Take(ByIndex):
         return self.length, self.index.size
 
     def compute(self, a):
-        self.infer(a)  # what is beyond the axis must not be read
+        self.out_shape(a.shape)  # what is beyond the axis must not be read
         return array_take(a, self.index, self.axis)
 
     def gradient(self, out_grad, node):
@@ -130,7 +132,7 @@ class ScatterAdd(ByIndex):
         return dtype if dtype.kind == "f" else np.dtype("int64")
 
     def compute(self, a):
-        self.infer(a)  # beyond the axis nothing must be written
+        self.out_shape(a.shape)  # beyond the axis nothing must be written
         return array_scatter_add(a, self.index, self.axis, self.length)
 
     def gradient(self, out_grad, node):
@@ -183,22 +185,12 @@ def getitem(a, index):
 
     if any(s != WHOLE for s in slices):
         a = Slice(tuple(slices))(a)
-    if len(picked) > 1 and arrays:
-        # The axes become neighbours, then one: of two axes (m, n) it has the elements i * n + j.
-        neighbours = places[-1][0] - places[0][0] == len(places) - 1
-        first, place = (picked[0], places[0][1]) if neighbours else (0, 0)
-        kept = [axis for axis in range(a.ndim) if axis not in picked]
-        order = (*kept[:first], *picked, *kept[first:])
-        lengths = [a.shape[axis] for axis in picked]
-        a = a if order == tuple(range(a.ndim)) else a.permute(order)
-        a = a.reshape((*a.shape[:first], math.prod(lengths), *a.shape[first + len(picked) :]))
-        positions = _raveled(arrays, picked, lengths)
-    elif arrays:
-        ((first, positions),) = arrays.items()
-        place = places[0][1]
     if arrays:
+        neighbours = places[-1][0] - places[0][0] == len(places) - 1
+        place = places[0][1] if neighbours else 0
+        a, axis, positions = _merged(a, arrays, picked, neighbours)
         shape[place:place] = positions.shape
-        a = Take(positions.reshape(-1), first, a.shape[first])(a)
+        a = Take(positions.reshape(-1), axis, a.shape[axis])(a)
     return a if a.shape == (result := tuple(shape)) else a.reshape(result)
 
 
@@ -292,16 +284,33 @@ def _highest(index: np.ndarray) -> int:
     return int(index.view(np.uint64).max()) if index.size else -1
 
 
-def _raveled(arrays: dict[int, np.ndarray], axes: list[int], lengths: list[int]) -> np.ndarray:
-    """Indices of several axes as one of all these axes; those that an int has sliced have length 1."""
+def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: bool) -> tuple:
+    """`a` with the axes that ints and arrays index as one, which axis that is, and the index of it.
+
+    Of two axes of lengths m and n, (i, j) is element i * n + j of the one. Ints have sliced theirs to length
+    1, so there they count as 0. Axes whose indices are no neighbours come first.
+    """
+    if len(picked) == 1:
+        return a, picked[0], arrays[picked[0]]
     try:
         broadcast_shape("index", *[array.shape for array in arrays.values()])
     except ValueError as error:
         raise IndexError(str(error)) from None
-    total: Any = 0
-    for axis, n in zip(axes, lengths, strict=True):
-        total = total * n + arrays[axis] if axis in arrays else total
-    return total
+    positions: Any = 0
+    for axis in picked:
+        if axis in arrays:
+            positions = positions * a.shape[axis] + arrays[axis]
+    first = picked[0] if neighbours else 0
+    kept = [axis for axis in range(a.ndim) if axis not in picked]
+    order = (*kept[:first], *picked, *kept[first:])
+    lengths = [a.shape[axis] for axis in order]
+    a = a if order == tuple(range(a.ndim)) else a.permute(order)
+    behind = first + len(picked)
+    return (
+        a.reshape((*lengths[:first], math.prod(lengths[first:behind]), *lengths[behind:])),
+        first,
+        positions,
+    )
 
 
 class Concatenate(TensorOp):
