@@ -154,18 +154,17 @@ class Module:
         first_path: dict[int, str] = {}
         stack: list[tuple[str, str, str, Module]] = [("", "", "", self)]
         while stack:
-            branch, trunk, path, module = stack.pop()
-            title = f"{path}: " if path else ""
+            title, trunk, path, module = stack.pop()
             if id(module) in first_path:
                 same = first_path[id(module)] or "the whole"
-                lines.append(f"{branch}{title}{type(module).__name__}, the same as {same}")
+                lines.append(f"{title}{type(module).__name__}, the same as {same}")
                 continue
             first_path[id(module)] = path
-            lines.append(f"{branch}{title}{_described(module)}")
+            lines.append(title + _described(module))
             parts = [(name, part) for name, part in _parts(vars(module).items()) if isinstance(part, Module)]
             for name, part in reversed(parts):
-                ends = ("└─ ", "   ") if name == parts[-1][0] else ("├─ ", "│  ")
-                stack.append((trunk + ends[0], trunk + ends[1], _joined(path, name), part))
+                branch, space = ("└─ ", "   ") if name == parts[-1][0] else ("├─ ", "│  ")
+                stack.append((f"{trunk}{branch}{name}: ", trunk + space, _joined(path, name), part))
         return "\n".join(lines)
 
 
@@ -176,15 +175,18 @@ def _described(module: Module) -> str:
         for name, value in vars(module).items()
         if isinstance(value, (bool, int, float, str)) and not name.startswith("_") and name != "training"
     )
-    shapes = [
-        f"{name} {part.shape}{'' if isinstance(part, Parameter) else ' (not learned)'}"
+    own = [
+        (name, part)
         for name, part in _parts(vars(module).items())
         if isinstance(part, Tensor) and part.is_leaf()
     ]
     count = sum(math.prod(parameter.shape) for parameter in module.parameters())
-    counted = [f"{count:,} parameter{'' if count == 1 else 's'}"] if count else []
-    details = ", ".join(counted + shapes)
-    return f"{type(module).__name__}({settings})" + (f": {details}" if details else "")
+    details = [f"{count:,} parameter{'' if count == 1 else 's'}"] if count else []
+    details += [f"{name} {part.shape}" for name, part in own if isinstance(part, Parameter)]
+    buffers = [f"{name} {part.shape}" for name, part in own if not isinstance(part, Parameter)]
+    details += ["not learned: " + ", ".join(buffers)] if buffers else []
+    title = type(module).__name__ + (f"({settings})" if settings else "")
+    return ": ".join([title, ", ".join(details)]) if details else title
 
 
 def _joined(path: str, name: str) -> str:

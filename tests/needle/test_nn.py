@@ -319,14 +319,14 @@ def test_the_text_of_a_module_is_its_tree():
         nn.Linear(20, 50), nn.ReLU(), nn.Sequential(nn.Linear(50, 2, bias=False), Counting()), nn.Tanh()
     )
     assert repr(model).splitlines() == [
-        "Sequential(): 1,152 parameters",
+        "Sequential: 1,152 parameters",
         "├─ modules.0: Linear(in_features=20, out_features=50): "
         "1,050 parameters, weight (20, 50), bias (1, 50)",
-        "├─ modules.1: ReLU()",
-        "├─ modules.2: Sequential(): 102 parameters",
-        "│  ├─ modules.2.modules.0: Linear(in_features=50, out_features=2): 100 parameters, weight (50, 2)",
-        "│  └─ modules.2.modules.1: Counting(): 2 parameters, scale (2,), seen (3,) (not learned)",
-        "└─ modules.3: Tanh()",
+        "├─ modules.1: ReLU",
+        "├─ modules.2: Sequential: 102 parameters",
+        "│  ├─ modules.0: Linear(in_features=50, out_features=2): 100 parameters, weight (50, 2)",
+        "│  └─ modules.1: Counting: 2 parameters, scale (2,), not learned: seen (3,)",
+        "└─ modules.3: Tanh",
     ]
 
 
@@ -335,7 +335,7 @@ def test_the_text_of_modules_that_are_met_again():
     model = nn.Sequential(shared, shared)
     model.itself = model
     assert repr(model).splitlines() == [
-        "Sequential(): 1 parameter",
+        "Sequential: 1 parameter",
         "├─ modules.0: Linear(in_features=1, out_features=1): 1 parameter, weight (1, 1)",
         "├─ modules.1: Linear, the same as modules.0",
         "└─ itself: Sequential, the same as the whole",
