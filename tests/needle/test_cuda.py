@@ -44,6 +44,7 @@ FILES = [
     "test_writes.py",
 ]
 MORE_FILES = ["test_tensor.py", "test_autograd.py", "test_gradcheck.py", "test_h3.py"]
+MORE_FILES += ["test_nn_layers.py", "test_training_memory.py"]
 # What is about the default device's name or the CPU's own kernels, and what takes the simulator minutes.
 NEVER = ["test_names", "matmul_of_tiles", "ewise_or_scalar", "text_and_truth", "mixed_devices_are_named"]
 NEVER += ["central_differences", "those_of_torch", "many_threads", "random_graphs", "100_000", "mnist"]
