@@ -281,7 +281,7 @@ def _positions(index: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarr
 
 def _highest(index: np.ndarray) -> int:
     """The largest number of an index; a negative one counts as enormous."""
-    return int(index.view(np.uint64).max()) if index.size else -1
+    return int(np.maximum.reduce(index.view(np.uint64), axis=None)) if index.size else -1
 
 
 def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: bool) -> tuple:

@@ -680,7 +680,7 @@ def test_max_of_nothing_into_nothing_is_no_error():
 # Arrays put together, and parts that an index names
 
 
-def views(device, dtype):
+def different_strides(device, dtype):
     """NumPy's arrays of shape (3, 4) with different strides, and ours."""
     x = np.arange(12).reshape(3, 4).astype(dtype)
     a = nd.array(x, dtype, device)
@@ -695,7 +695,7 @@ def views(device, dtype):
 @devices
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 def test_arrays_put_together(dtype, device):
-    theirs, ours = zip(*views(device, dtype), strict=True)
+    theirs, ours = zip(*different_strides(device, dtype), strict=True)
     for axis in (0, 1, -1):
         same(nd.concatenate(ours, axis), np.concatenate(theirs, axis))
         same(nd.stack(ours, axis), np.stack(theirs, axis))
@@ -707,8 +707,8 @@ def test_arrays_put_together(dtype, device):
 
 
 @devices
-def test_parts_along_an_axis_are_views(device):
-    for x, a in views(device, "float32"):
+def test_parts_along_an_axis_are_different_strides(device):
+    for x, a in different_strides(device, "float32"):
         for axis in (0, 1, -1):
             parts = nd.unstack(a, axis)
             assert all(part._handle is a._handle for part in parts)
@@ -720,7 +720,7 @@ def test_parts_along_an_axis_are_views(device):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
 def test_take_and_its_transpose(dtype, device):
     index = np.array([2, 0, 2, 2, 1])
-    for x, a in views(device, dtype):
+    for x, a in different_strides(device, dtype):
         for axis in (0, 1):
             taken = nd.take(a, index, axis)
             same(taken, x.take(index, axis))
@@ -734,7 +734,7 @@ def test_take_and_its_transpose(dtype, device):
 
 @devices
 def test_min(device):
-    for x, a in views(device, "float32"):
+    for x, a in different_strides(device, "float32"):
         same(a.min(), x.min())
         same(a.min(1, keepdims=True), x.min(1, keepdims=True))
         same(a.min((0,)), x.min(0))
