@@ -258,8 +258,12 @@ class Where(Elementwise):
         return elementwise("add", kept, elementwise("keep", b, elementwise("eq", condition, 0)))
 
     def gradient(self, out_grad, node):
-        condition = node.inputs[0]
-        return None, keep(out_grad, condition), keep(out_grad, compare(condition, "eq", 0))
+        condition, a, b = node.inputs
+        return (
+            None,
+            keep(out_grad, condition) if a.requires_grad else None,
+            keep(out_grad, compare(condition, "eq", 0)) if b.requires_grad else None,
+        )
 
 
 def where(condition, a, b):
