@@ -193,11 +193,13 @@ class Value:
                 return self
         node = type(self).make_const(self._data if self._overwritten is None else self._overwritten)
         node.op, node._operands, node.requires_grad = self.op, self._operands, self.requires_grad
-        node.inputs = [
-            _before_write(x, operand) if _written(x, operand) else x
-            for x, operand in zip(self.inputs, self._operands, strict=True)
-        ]
+        node.inputs = [self._input_as_built(i) for i in range(len(self.inputs))]
         return node
+
+    def _input_as_built(self, index: int) -> Value:
+        """An input of this node; where it was written to since: a stand-in as it was then."""
+        x, operand = self.inputs[index], self._operands[index]
+        return _before_write(x, operand) if _written(x, operand) else x
 
 
 def _written(value: Value, operand) -> bool:

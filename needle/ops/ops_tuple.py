@@ -63,7 +63,7 @@ def tuple_get_item(value, index: int):
         raise IndexError(f"tuple_get_item: index {index} is out of range for a TensorTuple of {length}")
     index %= length
     if isinstance(value.op, MakeTensorTuple):
-        return value._as_built().inputs[index]
+        return value._input_as_built(index)
     return TupleGetItem(index)(value)
 
 
