@@ -496,7 +496,7 @@ def erf(a):
 
 
 class LeakyReLU(ElementwiseScalar):
-    """y = a, where it is negative times a number: dy = da, or times that number."""
+    """y = a, times the scalar where it is negative: dy = da, times the scalar there."""
 
     function = "leaky_relu"
 
