@@ -362,6 +362,12 @@ class Tensor(Value):
         """The values as a NumPy array (a copy)."""
         return to_numpy(self.realize_cached_data())
 
+    def item(self) -> float:
+        """The one number of a Tensor with one element, as Python's."""
+        if self.size != 1:
+            raise ValueError(f"item: needs one element, shape {self.shape} has {self.size}; use .numpy()")
+        return self.numpy().item()
+
     @property
     def data(self) -> Tensor:
         """The value as a constant, without history; assigning to it replaces the value and leaves the
@@ -545,6 +551,11 @@ class Tensor(Value):
 
     def transpose(self, axes=None) -> Tensor:
         return ops.transpose(self, axes)
+
+    @property
+    def T(self) -> Tensor:
+        """The last two axes swapped."""
+        return ops.transpose(self)
 
     def permute(self, axes) -> Tensor:
         return ops.permute(self, axes)

@@ -156,7 +156,9 @@ def full(
     return (device or _CPU).full(shape, fill_value, dtype)
 
 
-def windows(array: np.ndarray, size: tuple[int, ...], stride: int, dilation: int) -> np.ndarray:
+def windows(
+    array: np.ndarray, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> np.ndarray:
     """A view of all windows of images: see `shapes.window_layout`."""
     shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
     return np.lib.stride_tricks.as_strided(array, shape, strides)

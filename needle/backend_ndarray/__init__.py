@@ -147,7 +147,7 @@ def device_of(array: NDArray) -> BackendDevice:
     return array.device
 
 
-def windows(array: NDArray, size: Shape, stride: int, dilation: int) -> NDArray:
+def windows(array: NDArray, size: Shape, stride: Shape, dilation: Shape) -> NDArray:
     """A view of all windows of images: see `shapes.window_layout`."""
     shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
     return array.as_strided(shape, strides)

@@ -218,27 +218,27 @@ def product_shape(a: Shape, b: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
-def window_counts(name: str, lengths: Shape, size: Shape, stride: int = 1, dilation: int = 1) -> Shape:
+def window_counts(name: str, lengths: Shape, size: Shape, stride: Shape, dilation: Shape) -> Shape:
     """How many windows of `size` fit along axes of the given lengths.
 
-    A window begins every `stride` elements, and sees every `dilation`-th from there on.
+    A window begins every `stride` elements, and sees every `dilation`-th from there on; all by axis.
 
     Raises
     ------
     ValueError
         If not even one fits.
     """
-    reach = tuple([dilation * (n - 1) + 1 for n in size])
+    reach = tuple([step * (n - 1) + 1 for n, step in zip(size, dilation, strict=True)])
     if any(n < needed for n, needed in zip(lengths, reach, strict=True)):
         raise ValueError(
             f"{name}: a window of {' x '.join(map(str, reach))} does not fit into "
             f"{' x '.join(map(str, lengths))}; use a smaller one, or padding"
         )
-    return tuple([(n - needed) // stride + 1 for n, needed in zip(lengths, reach, strict=True)])
+    return tuple([(n - needed) // step + 1 for n, needed, step in zip(lengths, reach, stride, strict=True)])
 
 
 def window_layout(
-    shape: Shape, strides: Shape, size: Shape, stride: int, dilation: int
+    shape: Shape, strides: Shape, size: Shape, stride: Shape, dilation: Shape
 ) -> tuple[Shape, Shape]:
     """Shape and strides with which images (batch, height, width, channels) read as their windows.
 
@@ -248,7 +248,12 @@ def window_layout(
     down, right = strides[1:3]
     return (
         (shape[0], *counts, *size, shape[3]),
-        (strides[0], down * stride, right * stride, down * dilation, right * dilation, strides[3]),
+        (
+            strides[0],
+            *[down * stride[0], right * stride[1]],
+            *[down * dilation[0], right * dilation[1]],
+            strides[3],
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from ..graph import Spec, TensorOp
 from .families import Movement, common_device, conform
 from .ops_tuple import spec_of
 
-Pairs = tuple[tuple[int, int], ...]
+Pair = tuple[int, int]
+Pairs = tuple[Pair, ...]
 
 COLUMNS = 1 << 21  # numbers that a convolution copies out of windows at a time, to bound its memory
 
@@ -27,21 +29,21 @@ class Pad(TensorOp):
     """y is a with a margin that holds `value`: dy is da with a margin of zeros."""
 
     def __init__(self, pairs: Pairs, value: float = 0.0):
-        self.pairs = pairs
+        self.padding = pairs
         self.value = value
 
     def infer(self, a):
-        if len(self.pairs) != len(a.shape) or any(min(pair) < 0 for pair in self.pairs):
+        if len(self.padding) != len(a.shape) or any(min(pair) < 0 for pair in self.padding):
             raise ValueError(
                 f"pad: shape {a.shape} needs {len(a.shape)} pairs (how many before, how many after), none "
-                f"below 0; got {self.pairs}"
+                f"below 0; got {self.padding}"
             )
-        shape = tuple([before + n + after for n, (before, after) in zip(a.shape, self.pairs, strict=True)])
+        shape = tuple([before + n + after for n, (before, after) in zip(a.shape, self.padding, strict=True)])
         return Spec(shape, a.dtype, a.device)
 
     def inside(self, shape) -> tuple[slice, ...]:
         """Where an array of `shape` lies within the padded one."""
-        return tuple([slice(before, before + n) for n, (before, _) in zip(shape, self.pairs, strict=True)])
+        return tuple([slice(before, before + n) for n, (before, _) in zip(shape, self.padding, strict=True)])
 
     def compute(self, a):
         out = full(self.infer(spec_of(a)).shape, self.value, dtype=a.dtype, device=device_of(a))
@@ -166,7 +168,7 @@ def undilate(a, axes, dilation: int):
 class Windows(Movement):
     """The windows of an image, seen without a copy: they overlap in memory. The gradient adds them up."""
 
-    def __init__(self, size: tuple[int, int], stride: int = 1, dilation: int = 1):
+    def __init__(self, size: Pair, stride: Pair = (1, 1), dilation: Pair = (1, 1)):
         self.size = size
         self.stride = stride
         self.dilation = dilation
@@ -194,22 +196,22 @@ def windows(a, size, stride=1, dilation=1):
     a : Tensor, shape (batch, height, width, channels)
     size : int or pair of int
         Height and width of a window.
-    stride : int
-        Steps from a window to the next.
-    dilation : int
+    stride : int or pair of int
+        Steps from a window to the next, downwards and to the right.
+    dilation : int or pair of int
         Steps between neighbours within a window.
 
     Returns
     -------
     Tensor, shape (batch, rows of windows, windows in a row, window height, window width, channels)
     """
-    return Windows(as_pair("windows", size), *steps("windows", stride, dilation))(a)
+    return Windows(*[as_pair("windows", x) for x in (size, stride, dilation)])(a)
 
 
 class Fold(TensorOp):
     """The images that windows make when they are laid back to where they were taken and added up."""
 
-    def __init__(self, shape: tuple[int, ...], stride: int = 1, dilation: int = 1):
+    def __init__(self, shape: tuple[int, ...], stride: Pair = (1, 1), dilation: Pair = (1, 1)):
         self.shape = shape
         self.stride = stride
         self.dilation = dilation
@@ -226,8 +228,10 @@ class Fold(TensorOp):
             for j in range(width):
                 part = a[:, :, :, i : i + 1, j : j + 1].reshape((n, rows, columns, channels))
                 down, right = (
-                    slice(k * self.dilation, k * self.dilation + (count - 1) * self.stride + 1, self.stride)
-                    for k, count in ((i, rows), (j, columns))
+                    slice(k * apart, k * apart + (count - 1) * step + 1, step)
+                    for k, count, step, apart in zip(
+                        (i, j), (rows, columns), self.stride, self.dilation, strict=True
+                    )
                 )
                 out[:, down, right] = out[:, down, right] + part
         return out
@@ -240,16 +244,10 @@ class Conv(TensorOp):
     """y[n, h, w, o] = sum over i, j, c of a[n, h * stride + i * dilation, w * stride + j * dilation, c] *
     b[i, j, c, o]. It is linear in a and in b, and both adjoints are convolutions too."""
 
-    def __init__(self, stride: int = 1, padding: int | Pairs = 0, dilation: int = 1):
-        self.stride, self.dilation = steps("conv", stride, dilation)
-        self.padding = padding
-
-    @property
-    def pairs(self) -> Pairs:
-        """Zeros (before, after) along height and width."""
-        if isinstance(self.padding, tuple):
-            return self.padding
-        return ((self.padding, self.padding), (self.padding, self.padding))
+    def __init__(self, stride: int | Pair = 1, padding: int | Pair | Pairs = 0, dilation: int | Pair = 1):
+        self.stride = as_pair("conv", stride)
+        self.padding = margins("conv", padding)  # (before, after) along height and width
+        self.dilation = as_pair("conv", dilation)
 
     def infer(self, a, b):
         if len(a.shape) != 4 or len(b.shape) != 4:
@@ -264,7 +262,7 @@ class Conv(TensorOp):
                 f"{b.shape[2]}{hint if a.shape[1] == b.shape[2] else ''}"
             )
         lengths = tuple(
-            [before + n + after for n, (before, after) in zip(a.shape[1:3], self.pairs, strict=True)]
+            [before + n + after for n, (before, after) in zip(a.shape[1:3], self.padding, strict=True)]
         )
         counts = window_counts("conv", lengths, b.shape[:2], self.stride, self.dilation)
         dtype = np.result_type(a.dtype, b.dtype)
@@ -273,8 +271,8 @@ class Conv(TensorOp):
     def compute(self, a, b):
         shape, dtype, _ = self.infer(spec_of(a), spec_of(b))
         (batch, rows, columns, channels), size = shape, b.shape[:2]
-        if any(map(any, self.pairs)):
-            a = Pad(((0, 0), *self.pairs, (0, 0))).compute(a)
+        if any(map(any, self.padding)):
+            a = Pad(((0, 0), *self.padding, (0, 0))).compute(a)
         seen = array_windows(a, size, self.stride, self.dilation)
         width = math.prod(b.shape[:3])
         kernel = b.reshape((width, channels))
@@ -301,18 +299,19 @@ class Conv(TensorOp):
         windows were.
         """
         spread = out_grad
-        if self.stride > 1:
-            spread = dilate(out_grad, (1, 2), self.stride - 1)
-        margins = []
+        around = []
         for axis in (1, 2):
-            before, after = self.pairs[axis - 1]
-            reach = self.dilation * (b.shape[axis - 1] - 1)
-            length = (out_grad.shape[axis] - 1) * self.stride + 1
+            stride, dilation = self.stride[axis - 1], self.dilation[axis - 1]
+            before, after = self.padding[axis - 1]
+            reach = dilation * (b.shape[axis - 1] - 1)
+            length = (out_grad.shape[axis] - 1) * stride + 1
             unseen = before + a.shape[axis] + after - (length + reach)  # pixels after the last window
+            if stride > 1:
+                spread = dilate(spread, axis, stride - 1)
             tail = spread.shape[axis] - length  # zeros that dilation puts after the last adjoint
-            margins.append((reach - before, reach + unseen - after - tail))
+            around.append((reach - before, reach + unseen - after - tail))
         turned = flip(b, (0, 1)).transpose((2, 3))
-        spread = with_margins(spread, ((0, 0), *margins, (0, 0)))
+        spread = with_margins(spread, ((0, 0), *around, (0, 0)))
         return Conv(1, 0, self.dilation)(spread, turned)
 
     def gradient_of_kernel(self, out_grad, a, b):
@@ -334,11 +333,11 @@ def conv(a, b, stride=1, padding=1, dilation=1):
     ----------
     a : Tensor, shape (batch, height, width, channels in)
     b : Tensor, shape (kernel height, kernel width, channels in, channels out)
-    stride : int
-        Steps from a window to the next.
-    padding : int
-        Zeros around each image, on all four sides.
-    dilation : int
+    stride : int or pair of int
+        Steps from a window to the next, downwards and to the right.
+    padding : int or pair of int
+        Zeros above and below each image, and on its left and right.
+    dilation : int or pair of int
         Steps between the pixels that neighbouring weights meet.
 
     Returns
@@ -362,9 +361,9 @@ def max_pool2d(a, kernel_size, stride=None, padding=0):
     a : Tensor, shape (batch, height, width, channels)
     kernel_size : int or pair of int
         Height and width of a window.
-    stride : int, optional
-        Steps from a window to the next. Default: the window's height, so that windows do not overlap.
-    padding : int
+    stride : int or pair of int, optional
+        Steps from a window to the next. Default: `kernel_size`, so that windows do not overlap.
+    padding : int or pair of int
         Rows and columns around the image that are never the largest; at most half a window.
 
     Returns
@@ -380,29 +379,37 @@ def avg_pool2d(a, kernel_size, stride=None, padding=0):
     return seen.sum((3, 4)) / math.prod(seen.shape[3:5])
 
 
-def pooled(name: str, a, kernel_size, stride, padding: int, outside: float):
+def pooled(name: str, a, kernel_size, stride, padding, outside: float):
     """The windows that a pooling looks at; beyond the image's edge it sees the number `outside`."""
     size = as_pair(name, kernel_size)
-    if not 0 <= 2 * padding <= min(size):
-        raise ValueError(f"{name}: padding must lie between 0 and half a window, {size}; got {padding}")
-    if padding:
-        margin = (padding, padding)
-        a = pad(a, ((0, 0), margin, margin, (0, 0)), outside)
-    return Windows(size, *steps(name, size[0] if stride is None else stride))(a)
+    around = margins(name, padding)
+    if any(2 * before > n for (before, _), n in zip(around, size, strict=True)):
+        raise ValueError(f"{name}: padding is at most half a window; got {padding} for a window of {size}")
+    if any(map(any, around)):
+        if a.dtype.kind != "f":
+            raise TypeError(f"{name}: padding is for images of floats, got {a.dtype}; use .astype('float32')")
+        a = pad(a, ((0, 0), *around, (0, 0)), outside)
+    return Windows(size, as_pair(name, size if stride is None else stride))(a)
 
 
-def as_pair(name: str, size) -> tuple[int, int]:
-    """The height and width of a window, from both or from one number for both."""
-    pair = as_shape(size)
+def as_pair(name: str, lengths: Any, least: int = 1) -> Pair:
+    """Lengths downwards and to the right, given as both or as one number for both."""
+    try:
+        pair = as_shape(lengths)
+    except TypeError:
+        pair = ()
     pair = pair * 2 if len(pair) == 1 else pair
-    if len(pair) != 2 or min(pair) < 1:
-        raise ValueError(f"{name}: a window needs a height and a width of at least 1, got {size}")
+    if len(pair) != 2 or min(pair) < least:
+        raise ValueError(
+            f"{name}: needs one whole number, or one downwards and one to the right, of at least {least}; "
+            f"got {lengths!r}"
+        )
     return pair
 
 
-def steps(name: str, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """Stride and dilation as integers, both at least 1."""
-    stride, dilation = operator.index(stride), operator.index(dilation)
-    if stride < 1 or dilation < 1:
-        raise ValueError(f"{name}: stride and dilation must be at least 1, got {stride} and {dilation}")
-    return stride, dilation
+def margins(name: str, padding: Any) -> Pairs:
+    """Padding as (before, after) downwards and to the right; given so, or with both sides equal."""
+    if isinstance(padding, tuple) and all(isinstance(pair, tuple) for pair in padding):
+        return padding
+    down, right = as_pair(name, padding, least=0)
+    return ((down, down), (right, right))

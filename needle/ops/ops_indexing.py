@@ -169,6 +169,8 @@ def getitem(a, index):
         axis = len(slices)
         if item is None:
             shape.append(1)
+        elif item is Ellipsis:
+            pass
         elif type(item) is slice:
             slices.append(item)
             shape.append(sliced_length(item, a.shape[axis]))
@@ -183,7 +185,7 @@ def getitem(a, index):
                 slices.append(WHOLE)
     shape += a.shape[len(slices) :]
 
-    if any(s != WHOLE for s in slices):
+    if not arrays or any(s != WHOLE for s in slices):
         a = Slice(tuple(slices))(a)
     if arrays:
         neighbours = places[-1][0] - places[0][0] == len(places) - 1
@@ -203,7 +205,8 @@ def sliced_length(s: slice, n: int) -> int:
 
 
 def _per_axis(items: Sequence, shape: tuple[int, ...]) -> list:
-    """The items of an index as ints, slices, None and arrays of whole numbers; ``...`` is written out."""
+    """The items of an index as ints, slices, None and arrays of whole numbers; ``...`` is written out,
+    unless it stands for no axis."""
     plain = [_plain(item) for item in items]
     used = sum(map(_axes_used, plain))
     if used > len(shape):
@@ -211,8 +214,9 @@ def _per_axis(items: Sequence, shape: tuple[int, ...]) -> list:
     dots = [i for i, item in enumerate(plain) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("index: only one ... is possible")
-    for i in dots:
-        plain[i : i + 1] = [WHOLE] * (len(shape) - used)
+    for i in dots:  # one that stands for no axis stays: it keeps what is beside it apart
+        if used < len(shape):
+            plain[i : i + 1] = [WHOLE] * (len(shape) - used)
 
     found: list = []
     axis = 0

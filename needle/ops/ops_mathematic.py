@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,12 @@ def clip(a, low=None, high=None):
 
     The slope is 1 from `low` to `high`, these included.
     """
+    for bound in (low, high):
+        if bound is not None and not isinstance(bound, Real):
+            raise TypeError(
+                f"clip: a bound is a number or None, got a {type(bound).__name__}; where each element has "
+                "bounds of its own use maximum and minimum"
+            )
     return Clip(low, high)(a)
 
 
@@ -501,8 +508,8 @@ class LeakyReLU(ElementwiseScalar):
     function = "leaky_relu"
 
     def gradient(self, out_grad, node):
-        # where(a < 0, scalar, 1)
-        return out_grad * (compare(node.inputs[0], "lt", 0) * (self.scalar - 1) + 1)
+        negative = compare(node.inputs[0], "lt", 0)
+        return where(negative, out_grad * self.scalar, out_grad)
 
 
 def leaky_relu(a, slope=0.01):
@@ -751,6 +758,8 @@ def argmax(a, axes=None):
     axes : int, optional
         One axis. None: the number in row-major order among all elements.
     """
+    if axes is not None and not isinstance(axes, Integral):
+        raise TypeError(f"argmax: needs one axis, or None for all elements; got {axes!r}")
     return ArgMax(axes if axes is None else operator.index(axes))(a)
 
 

@@ -192,13 +192,6 @@ def test_a_slice_and_a_split_are_views():
     assert all(part.realize_cached_data()._handle is data._handle for part in parts)
 
 
-def test_the_whole_tensor_is_the_tensor_itself():
-    t = Tensor(X)
-    assert t[...] is t
-    assert t[:] is t
-    assert t[()] is t
-
-
 def test_a_later_change_of_the_index_array_changes_nothing(mode):
     t, index = Tensor(X, dtype="float64"), np.array([0, 1])
     out = t[index]

@@ -55,17 +55,21 @@ def np_dilate(x, axes, dilation):
     return out
 
 
+def both(x):
+    return x if isinstance(x, tuple) else (x, x)
+
+
 def np_windows(x, size, stride=1, dilation=1):
-    reach = [dilation * (n - 1) + 1 for n in size]
+    (down, right), apart = both(stride), both(dilation)
+    reach = [step * (n - 1) + 1 for n, step in zip(size, apart, strict=True)]
     seen = np.lib.stride_tricks.sliding_window_view(x, reach, (1, 2))
-    return seen[:, ::stride, ::stride, :, ::dilation, ::dilation].transpose(0, 1, 2, 4, 5, 3)
+    return seen[:, ::down, ::right, :, :: apart[0], :: apart[1]].transpose(0, 1, 2, 4, 5, 3)
 
 
 def np_pooled(x, outside, kernel_size, stride=None, padding=0):
-    size = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-    margin = (padding, padding)
-    x = np.pad(x, ((0, 0), margin, margin, (0, 0)), constant_values=outside)
-    return np_windows(x, size, stride or size[0])
+    down, right = both(padding)
+    x = np.pad(x, ((0, 0), (down, down), (right, right), (0, 0)), constant_values=outside)
+    return np_windows(x, both(kernel_size), stride or kernel_size)
 
 
 def np_standardize(x, axes, eps):
@@ -428,6 +432,8 @@ CASES = [
             (1, (6, 7), (3, 2), {"padding": 1, "dilation": 2}),
             (1, (7, 8), (2, 3), {"padding": 2, "stride": 2, "dilation": 2}),
             (0, (3, 3), (2, 2), {"padding": 0}),
+            (1, (7, 6), (2, 3), {"padding": (2, 1), "stride": (2, 3), "dilation": (3, 1)}),
+            (1, (6, 7), (3, 3), {"padding": (0, 1), "stride": (1, 2)}),
         ]
     ],
     *[
@@ -489,6 +495,7 @@ CASES = [
             ((2, 4, 5, 2), (2, 2), {"stride": 2}),
             ((1, 4, 5, 2), (3, 2), {}),
             ((1, 6, 7, 1), (2, 3), {"stride": 3, "dilation": 2}),
+            ((1, 6, 7, 1), (2, 3), {"stride": (2, 1), "dilation": (1, 2)}),
             ((0, 3, 3, 1), (2, 2), {}),
         ]
         for op, f, g in [
@@ -511,6 +518,8 @@ CASES = [
             {"kernel_size": 2},
             {"kernel_size": 3, "stride": 1, "padding": 1},
             {"kernel_size": (2, 4), "stride": 3, "padding": 1},
+            {"kernel_size": (2, 3)},
+            {"kernel_size": (1, 4), "stride": (3, 2), "padding": (0, 2)},
         ]
     ],
     *[

@@ -580,3 +580,17 @@ def test_a_cycle_of_gradients_is_freed_by_the_collector():
     del x
     gc.collect()
     assert alive() == before
+
+
+def test_the_number_of_a_tensor():
+    assert Tensor([[3]], dtype="int64").item() == 3
+    assert type(Tensor(2.5).item()) is float
+    with pytest.raises(ValueError, match=r"item: .*\(2,\).*numpy"):
+        Tensor([1.0, 2.0]).item()
+
+
+def test_T_swaps_the_last_two_axes(mode):
+    values = np.arange(24).reshape(2, 3, 4)
+    np.testing.assert_array_equal(Tensor(values).T.numpy(), values.swapaxes(1, 2))
+    with pytest.raises(ValueError, match="transpose"):
+        _ = Tensor([1.0]).T
