@@ -1,4 +1,4 @@
-"""Storage on the processor: large blocks of memory are kept for reuse.
+"""Storage on the processor: the memory of large arrays is kept for the next ones.
 
 A network makes the same large arrays in each step of its training. To give their memory back to the system
 and get it anew, page by page, would often take longer than to compute what is written there.
@@ -7,14 +7,14 @@ and get it anew, page by page, would often take longer than to compute what is w
 from __future__ import annotations
 
 import sys
-from collections import defaultdict, deque
+from collections import defaultdict
 from typing import Any, NamedTuple
+from weakref import finalize
 
 import numpy as np
 
 LARGE = 1 << 15  # numbers, from which on the C library may ask the system for pages of their own
-KEPT = 1 << 28  # bytes of blocks from which on those that nobody uses are let go
-TRIES = 8  # blocks of a size that are asked whether somebody uses them
+KEPT = 1 << 28  # bytes that may wait for another array
 ALIGNMENT = 64  # bytes of a memory line, and of the longest vector instruction
 
 
@@ -26,66 +26,53 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """Blocks of memory by their size in bytes: those in use and those that wait for it.
-
-    A block is in use as long as anyone but its queue refers to its memory: the count of references tells.
+    """Blocks of memory that wait for another array of their size.
 
     Attributes
     ----------
-    total : int
-        The bytes of all blocks.
+    size : int
+        The bytes of all of them: at most `KEPT`, beyond which they are given back to the system.
     """
 
     def __init__(self) -> None:
-        self.total = 0
-        self._queues: dict[int, deque[Block]] = defaultdict(deque)
-        self._limit = KEPT
-        self._unused = _next(deque([_new(1)]))[1]
+        self.size = 0
+        self._waiting: dict[int, list[Block]] = defaultdict(list)  # by size in bytes
+        self._references = 0
+        self.array(1, np.dtype("uint8"))  # and its memory comes back at once
+        self.let_go()
 
     def array(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """A flat array of `size` numbers, not yet written. Its block is free again when the array is gone."""
+        """A flat array of `size` numbers, not yet written; its memory comes back when it is gone."""
         nbytes = size * dtype.itemsize
-        queue = self._queues[nbytes]
-        for _ in range(min(len(queue), TRIES)):
-            try:
-                block, references = _next(queue)
-            except IndexError:  # other threads are about to ask for the others
-                break
-            array = np.ndarray(size, dtype, *block) if references == self._unused else None
-            queue.append(block)
-            if array is not None:
-                return array
-        if self.total + nbytes > self._limit:
-            self.let_go()
-            self._limit = max(KEPT, 2 * (self.total + nbytes))
         try:
-            block = _new(nbytes)
-        except MemoryError:
-            self.let_go()
-            block = _new(nbytes)
+            block = self._waiting[nbytes].pop()
+            self.size -= nbytes
+        except IndexError:
+            try:
+                block = _new(nbytes)
+            except MemoryError:
+                self.let_go()
+                block = _new(nbytes)
         array = np.ndarray(size, dtype, *block)
-        queue.append(block)
-        self.total += nbytes
+        finalize(array, self._take_back, nbytes, block).atexit = False
         return array
 
+    def _take_back(self, nbytes: int, block: Block) -> None:
+        """Keep a block whose array is gone, unless somebody still looks at the memory."""
+        references = sys.getrefcount(block.memory)
+        if not self._references:
+            self._references = references  # as many as there are when nobody looks
+        if references > self._references or nbytes > KEPT:
+            return
+        if self.size + nbytes > KEPT:
+            self.let_go()
+        self._waiting[nbytes].append(block)
+        self.size += nbytes
+
     def let_go(self) -> None:
-        """Give the blocks that nobody uses back to the system."""
-        for nbytes, queue in list(self._queues.items()):
-            for _ in range(len(queue)):
-                try:
-                    block, references = _next(queue)
-                except IndexError:
-                    break
-                if references == self._unused:
-                    self.total -= nbytes
-                else:
-                    queue.append(block)
-
-
-def _next(queue: deque[Block]) -> tuple[Block, int]:
-    """The first block, taken out so that no other thread finds it meanwhile, and how many refer to it."""
-    block = queue.popleft()
-    return block, sys.getrefcount(block.memory)
+        """Give the blocks that wait back to the system."""
+        self._waiting.clear()
+        self.size = 0
 
 
 def _new(nbytes: int) -> Block:

@@ -28,11 +28,13 @@ def test_a_block_is_used_again_when_its_array_is_gone(blocks):
     second = blocks.array(N, FLOAT)
     places = {address(first), address(second)}
     assert len(places) == 2
+    assert blocks.size == 0
     del first, second
+    assert blocks.size == 2 * N * 4
     again = [blocks.array(N, FLOAT) for _ in range(3)]
-    assert len({address(array) for array in again}) == 3
     assert places < {address(array) for array in again}
-    assert blocks.total == 3 * N * 4
+    assert len({address(array) for array in again}) == 3
+    assert blocks.size == 0
 
 
 @pytest.mark.parametrize("look", [lambda a: a[5:], lambda a: memoryview(a), lambda a: a.reshape(2, -1).T])
@@ -41,9 +43,9 @@ def test_not_while_a_view_is_alive(blocks, look):
     place = address(array)
     view = look(array)
     del array
+    assert blocks.size == 0
     assert address(blocks.array(N, FLOAT)) != place
     del view
-    assert place in {address(array) for array in [blocks.array(N, FLOAT) for _ in range(2)]}
 
 
 def test_other_data_types_of_the_same_size_share_blocks(blocks):
@@ -62,19 +64,22 @@ def test_arrays_are_aligned_and_writable(dtype):
     assert array.sum() == N + 3
 
 
-def test_unused_blocks_are_let_go(blocks, monkeypatch):
+def test_only_so_much_is_kept(monkeypatch):
     monkeypatch.setattr(memory, "KEPT", 10 * N * 4)
     blocks = memory.Blocks()
-    kept = blocks.array(N, FLOAT)
-    for i in range(40):  # each of another size
-        blocks.array(N + i, FLOAT)
-    assert blocks.total <= 20 * N * 4
+    arrays = [blocks.array(N + i, FLOAT) for i in range(40)]  # each of another size
+    while arrays:
+        arrays.pop()
+        assert blocks.size <= 10 * N * 4 + 40 * 4
+    assert blocks.size > 0
+    del [blocks.array(11 * N, FLOAT)][0]  # larger than all that may be kept
+    before = blocks.size
+    assert before <= 10 * N * 4 + 40 * 4
     blocks.let_go()
-    assert blocks.total == N * 4
-    assert kept.size == N
+    assert blocks.size == 0
 
 
-def test_where_memory_runs_out_unused_blocks_make_room(blocks, monkeypatch):
+def test_where_memory_runs_out_waiting_blocks_make_room(blocks, monkeypatch):
     del [blocks.array(N, FLOAT)][0]
     new, failures = memory._new, iter([True, False])
 
@@ -83,9 +88,11 @@ def test_where_memory_runs_out_unused_blocks_make_room(blocks, monkeypatch):
             raise MemoryError
         return new(nbytes)
 
+    assert blocks.size == N * 4
     monkeypatch.setattr(memory, "_new", full_at_first)
-    assert blocks.array(2 * N, FLOAT).size == 2 * N
-    assert blocks.total == 2 * N * 4
+    array = blocks.array(2 * N, FLOAT)
+    assert array.size == 2 * N
+    assert blocks.size == 0  # they were given back
 
 
 def test_threads_never_share_a_block():
@@ -113,9 +120,11 @@ def test_a_loop_asks_for_no_new_memory(device):
     def step():
         return ((a + 1) * 2).sum()
 
+    memory.blocks.let_go()
     step(), step()
-    before = memory.blocks.total
+    before = memory.blocks.size
+    assert before > 0
     for _ in range(20):
         step()
-    assert memory.blocks.total == before
+        assert memory.blocks.size == before
     assert (a.numpy() == 1).all()

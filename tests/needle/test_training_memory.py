@@ -72,9 +72,9 @@ def test_a_thousand_steps(problem, device, no_gc):
         optimizer.step()
 
     def size():
-        """The bytes of all arrays, and of the blocks that are kept for large ones."""
+        """The bytes of all arrays, and of the blocks that wait for large ones."""
         arrays = [x for x in gc.get_objects() if type(x) is device.mod.Array]
-        return sum(array.size * array.dtype.itemsize for array in arrays), memory.blocks.total
+        return sum(array.size * array.dtype.itemsize for array in arrays), memory.blocks.size
 
     step(), step()
     tensors, before = autograd.TENSOR_COUNTER, size()
