@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
 
 from .autograd import Tensor, no_grad
 from .backend_selection import BACKEND
@@ -47,6 +50,9 @@ class Optimizer:
         One per group: "params", and the group's own options.
     state : dict
         For each parameter that was updated a dictionary of the Tensors that the rule remembers.
+    keeps : dict of str to bool, or None
+        Of a subclass: the names that its rule uses in the state, and whether each is there after any update.
+        With it `load_state_dict` checks the names in a state; None, the default, lets any pass.
 
     Raises
     ------
@@ -55,6 +61,8 @@ class Optimizer:
     ValueError
         If there are no parameters, one comes twice, or an option is unknown or out of its bounds.
     """
+
+    keeps: ClassVar[dict[str, bool] | None] = None
 
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]], **options: Any):
         if isinstance(params, (Tensor, dict)):
@@ -99,8 +107,10 @@ class Optimizer:
                     f"{type(self).__name__}: there is no option {name!r}; "
                     f"it has {', '.join(self._option_names) or 'none'}"
                 )
-            low, high = _BOUNDS.get(name, (-math.inf, math.inf))
-            if name in _BOUNDS and value is not None and not low <= value < high:
+            if name not in _BOUNDS or (name == "dampening" and value is None):
+                continue
+            low, high = _BOUNDS[name]
+            if not isinstance(value, Real) or not low <= float(value) < high:
                 bounds = f"{low} or more" if high == math.inf else f"from {low} to below {high}"
                 raise ValueError(f"{type(self).__name__}: {name} must be {bounds}, got {value!r}")
 
@@ -124,17 +134,24 @@ class Optimizer:
     def _update(self, p: Tensor, options: dict[str, Any]) -> None:
         if p.grad.shape != p.shape:
             raise ValueError(f"step: a parameter of shape {p.shape} has a grad of shape {p.grad.shape}")
+        device = p.device
         state = self.state.setdefault(p, {})
-        t = self._updates[p] = self._updates.get(p, 0) + 1
+        for name, x in state.items():
+            if x.device is not device:  # the parameter was moved
+                state[name] = _beside(p, x)
+        t = self._updates.get(p, 0) + 1
         value, grad = p.cached_data, p.grad.cached_data
         if BACKEND == "np" or value is None or grad is None or grad.dtype is not value.dtype:
             p.data = self.rule(p.detach(), p.grad.detach().astype(p.dtype), state, t, **options)
-            return
-        # The same rule on the arrays themselves takes half the time for small parameters.
-        arrays = {name: x.realize_cached_data() for name, x in state.items()}
-        p.cached_data = self.rule(value, grad, arrays, t, **options)
-        for name, array in arrays.items():
-            state[name] = Tensor.make_const(array)
+        else:  # The same rule on the arrays themselves takes half the time for small parameters.
+            arrays = {name: x.realize_cached_data() for name, x in state.items()}
+            p.cached_data = self.rule(value, grad, arrays, t, **options)
+            for name, array in arrays.items():
+                if name in state:
+                    state[name].cached_data = array
+                else:
+                    state[name] = Tensor.make_const(array)
+        self._updates[p] = t
 
     def rule(self, p: Any, grad: Any, state: dict[str, Any], t: int, *_: Any, **options: Any) -> Any:
         """The new value of a parameter, of its shape and dtype.
@@ -187,7 +204,7 @@ class Optimizer:
             raise ValueError(f"clip_grad_norm: max_norm must be above 0, got {max_norm!r}")
         with no_grad():
             with_grad = [p for p in self.params if p.grad is not None]
-            norm = math.sqrt(sum((p.grad * p.grad).sum().numpy().item() for p in with_grad))
+            norm = _length([p.grad for p in with_grad])
             factor = max_norm / (norm + 1e-6)
             if factor < 1 and math.isfinite(norm):
                 for p in with_grad:
@@ -221,38 +238,30 @@ class Optimizer:
         ValueError
             If `state` is another optimiser's or does not fit the parameters. Then nothing was changed.
         """
-        missing = {"optimizer", "options", "groups", "updates", "state"} - set(state)
-        if missing:
-            raise ValueError(f"load_state_dict: {', '.join(sorted(missing))} missing; is it an optimiser's?")
+        parts = ("optimizer", "options", "groups", "updates", "state")
+        if not isinstance(state, dict) or not set(parts) <= set(state):
+            missing = sorted(set(parts) - set(state)) if isinstance(state, dict) else parts
+            raise ValueError(f"load_state_dict: {', '.join(missing)} missing; is it an optimiser's?")
         if state["optimizer"] != type(self).__name__:
             raise ValueError(
                 f"load_state_dict: the state of {state['optimizer']} does not fit {type(self).__name__}"
             )
-        theirs = [list(group["params"]) for group in state["groups"]]
-        if theirs != [group["params"] for group in self.state_dict()["groups"]]:
+        own = self._checked_groups(state["groups"])
+        if not isinstance(state["options"], dict) or set(state["options"]) != set(self._option_names):
             raise ValueError(
-                f"load_state_dict: groups of {[len(g) for g in theirs]} parameters do not fit "
-                f"{[len(group['params']) for group in self.groups]}"
+                f"load_state_dict: got the options {_names(state['options'])}, "
+                f"needed {_names(self._option_names)}"
             )
-        if set(state["options"]) != set(self._option_names):
-            raise ValueError(
-                f"load_state_dict: got the options {', '.join(state['options'])}, "
-                f"needed {', '.join(self._option_names)}"
-            )
-        for part in ("state", "updates"):
-            if len(state[part]) != len(self.params):
-                raise ValueError(
-                    f"load_state_dict: got {len(state[part])} parameters' {part}, needed {len(self.params)}"
-                )
-        for i, (p, remembered) in enumerate(zip(self.params, state["state"], strict=True)):
-            for name, value in remembered.items():
-                if value.shape != p.shape:
-                    raise ValueError(
-                        f"load_state_dict: {name} of parameter {i} has shape {value.shape}, needed {p.shape}"
-                    )
-        own = [{k: v for k, v in group.items() if k != "params"} for group in state["groups"]]
         for options in (state["options"], *own):
             self._check_options(options)
+        for part in ("state", "updates"):
+            if not isinstance(state[part], (list, tuple)) or len(state[part]) != len(self.params):
+                got = len(state[part]) if isinstance(state[part], (list, tuple)) else "not a list of"
+                raise ValueError(f"load_state_dict: got {got} parameters' {part}, needed {len(self.params)}")
+        remembered = [
+            self._checked_memory(i, *theirs)
+            for i, theirs in enumerate(zip(state["updates"], state["state"], strict=True))
+        ]
 
         for name, value in state["options"].items():
             setattr(self, name, value)
@@ -260,17 +269,75 @@ class Optimizer:
             {**options, "params": group["params"]} for options, group in zip(own, self.groups, strict=True)
         ]
         self._updates = {p: t for p, t in zip(self.params, state["updates"], strict=True) if t}
-        self.state = {
-            p: {name: _beside(p, value) for name, value in remembered.items()}
-            for p, remembered in zip(self.params, state["state"], strict=True)
-            if remembered
-        }
+        self.state = {p: memory for p, memory in zip(self.params, remembered, strict=True) if memory}
+
+    def _checked_groups(self, theirs: Any) -> list[dict[str, Any]]:
+        """The groups' own options in a state, whose groups must be of the same parameters."""
+        ours = [len(group["params"]) for group in self.groups]
+        if not isinstance(theirs, (list, tuple)) or not all(
+            isinstance(group, dict) and isinstance(group.get("params"), (list, tuple)) for group in theirs
+        ):
+            raise ValueError(
+                f"load_state_dict: needs groups of {ours} parameters, each a dict with their numbers as "
+                f'"params", got {theirs!r:.100}'
+            )
+        numbers = [n for group in theirs for n in group["params"]]
+        if [len(group["params"]) for group in theirs] != ours or numbers != list(range(len(numbers))):
+            raise ValueError(
+                f"load_state_dict: groups of {[len(group['params']) for group in theirs]} parameters "
+                f"do not fit {ours}"
+            )
+        return [{name: value for name, value in group.items() if name != "params"} for group in theirs]
+
+    def _checked_memory(self, i: int, updates: Any, theirs: Any) -> dict[str, Tensor]:
+        """What a state remembers of parameter number `i`, for this optimiser's own `state`."""
+        what = f"of parameter {i}"
+        if type(updates) is not int or updates < 0:
+            raise ValueError(f"load_state_dict: updates {what} must be 0 or more, got {updates!r}")
+        if not isinstance(theirs, dict):
+            raise ValueError(f"load_state_dict: the state {what} must be a dict, got {theirs!r:.100}")
+        if self.keeps is not None:
+            possible = list(self.keeps) if updates else []
+            needed = [name for name in possible if self.keeps[name]]
+            if not set(needed) <= set(theirs) <= set(possible):
+                raise ValueError(
+                    f"load_state_dict: got {_names(theirs)} {what} after {updates} updates, "
+                    f"needed {_names(needed or possible)}"
+                )
+        p = self.params[i]
+        for name, value in theirs.items():
+            if not isinstance(value, (Tensor, np.ndarray)) or value.dtype.kind != "f":
+                raise ValueError(
+                    f"load_state_dict: {name} {what} must be a Tensor of floats, got {value!r:.100}"
+                )
+            if value.shape != p.shape:
+                raise ValueError(f"load_state_dict: {name} {what} has shape {value.shape}, needed {p.shape}")
+        return {name: _beside(p, value) for name, value in theirs.items()}
 
 
-def _beside(p: Tensor, value: Tensor) -> Tensor:
+def _names(names: Any) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, Iterable) and names else "none"
+
+
+def _beside(p: Tensor, value: Tensor | np.ndarray) -> Tensor:
     """`value` as a constant on the device and in the dtype of `p`."""
     with no_grad():
-        return value.to(p.device).astype(p.dtype).detach()
+        tensor = value if isinstance(value, Tensor) else Tensor(value, device=p.device, dtype=p.dtype)
+        return tensor.to(p.device).astype(p.dtype).detach()
+
+
+def _length(gradients: list[Tensor]) -> float:
+    """The square root of the sum of the squares of all elements."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = math.sqrt(sum((g * g).sum().numpy().item() for g in gradients))
+    if math.isfinite(length):
+        return length
+    # Squares overflow where the elements themselves need not: in units of the largest they do not.
+    arrays = [g.numpy().astype("float64") for g in gradients]
+    largest = max(np.abs(array).max(initial=0.0).item() for array in arrays)
+    if not math.isfinite(largest):
+        return length
+    return largest * math.sqrt(sum(np.square(array / largest).sum().item() for array in arrays))
 
 
 class SGD(Optimizer):
@@ -300,6 +367,7 @@ class SGD(Optimizer):
     Sutskever et al. (2013), "On the importance of initialization and momentum in deep learning".
     """
 
+    keeps: ClassVar = {"u": False}
     lr: float
     momentum: float
     weight_decay: float
@@ -330,7 +398,7 @@ class SGD(Optimizer):
         if momentum:
             factor = 1 - (momentum if dampening is None else dampening)
             damped = grad * factor if factor != 1 else grad
-            state["u"] = u = state["u"] * momentum + damped if "u" in state else damped
+            state["u"] = u = state.get("u", 0) * momentum + damped
             grad = u * momentum + damped if nesterov else u
         return p + grad * -lr
 
@@ -359,6 +427,7 @@ class Adam(Optimizer):
     Kingma and Ba (2015), "Adam: a method for stochastic optimization", algorithm 1.
     """
 
+    keeps: ClassVar = {"m": True, "v": True}
     lr: float
     beta1: float
     beta2: float
@@ -375,6 +444,36 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
     ):
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay)
+        self._betas = self._betas_now()  # those of the last step
+
+    def step(self) -> None:
+        self._follow_betas()
+        super().step()
+
+    def state_dict(self) -> dict[str, Any]:
+        self._follow_betas()
+        return super().state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._betas = self._betas_now()
+
+    def _betas_now(self) -> list[tuple[float, float]]:
+        return [(group.get("beta1", self.beta1), group.get("beta2", self.beta2)) for group in self.groups]
+
+    def _follow_betas(self) -> None:
+        """Let the means stay as they are where a beta was changed, on which the sums in the state depend."""
+        now = self._betas_now()
+        if now == self._betas:
+            return
+        for group, *betas in zip(self.groups, self._betas, now, strict=True):
+            for name, old, new in zip(("m", "v"), *betas, strict=True):
+                for p in group["params"]:
+                    if old != new and name in self.state.get(p, {}):
+                        with no_grad():
+                            value = self.state[p][name] * ((1 - old) / (1 - new))
+                        self.state[p][name] = value.detach()
+        self._betas = now
 
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps, weight_decay):
         if weight_decay:
@@ -387,9 +486,8 @@ class Adam(Optimizer):
         The state holds sums instead of means. A mean is the sum by the sum of the weights, which are
         1, beta, beta², …; that division is the paper's bias correction.
         """
-        squares = grad * grad
-        state["m"] = m = state["m"] * beta1 + grad if "m" in state else grad
-        state["v"] = v = state["v"] * beta2 + squares if "v" in state else squares
+        state["m"] = m = state.get("m", 0) * beta1 + grad
+        state["v"] = v = state.get("v", 0) * beta2 + grad * grad
         m_weights = (1 - beta1**t) / (1 - beta1)
         root_of_v_weights = math.sqrt((1 - beta2**t) / (1 - beta2))
         return m / (v**0.5 + eps * root_of_v_weights) * (scale * root_of_v_weights / m_weights)
@@ -453,6 +551,7 @@ class RMSProp(Optimizer):
     Tieleman and Hinton (2012), "Lecture 6.5: rmsprop", Neural Networks for Machine Learning.
     """
 
+    keeps: ClassVar = {"v": True, "u": False}
     lr: float
     alpha: float
     eps: float
@@ -473,12 +572,10 @@ class RMSProp(Optimizer):
     def rule(self, p, grad, state, t, lr, alpha, eps, momentum, weight_decay):
         if weight_decay:
             grad = grad + p * weight_decay
-        squares = grad * grad * (1 - alpha)
-        state["v"] = v = state["v"] * alpha + squares if "v" in state else squares
+        state["v"] = v = state.get("v", 0) * alpha + grad * grad * (1 - alpha)
         u = grad / (v**0.5 + eps)
         if momentum:
-            u = state["u"] * momentum + u if "u" in state else u
-            state["u"] = u
+            state["u"] = u = state.get("u", 0) * momentum + u
         return p + u * -lr
 
 
@@ -528,14 +625,23 @@ class Schedule:
         return {"t": self.t, "bases": list(self._bases)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where the schedule was that `state` was taken of."""
-        t, bases = state.get("t"), state.get("bases")
-        if not isinstance(t, int) or not isinstance(bases, Sequence) or len(bases) != len(self._bases):
+        """Go on where the schedule was that `state` was taken of.
+
+        Raises
+        ------
+        ValueError
+            If `state` is not a schedule's, or of an optimiser with other groups. Then nothing was changed.
+        """
+        if not isinstance(state, dict) or not self._fits(state.get("t"), state.get("bases")):
             raise ValueError(
                 f"load_state_dict: needs t and {len(self._bases)} base learning rates, got {state!r}"
             )
-        self.t, self._bases = t, list(bases)
+        self.t, self._bases = state["t"], list(state["bases"])
         self._set()
+
+    def _fits(self, t: Any, bases: Any) -> bool:
+        counts = type(t) is int and t >= 0 and isinstance(bases, Sequence) and len(bases) == len(self._bases)
+        return counts and all(isinstance(base, Real) for base in bases)
 
 
 class StepLR(Schedule):

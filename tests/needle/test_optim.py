@@ -101,6 +101,32 @@ def test_adam_follows_its_formula(weight_decay, mode):
         np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
 
 
+def test_betas_changed_between_steps_against_torch(mode):
+    """Also where the change comes between saving and loading."""
+    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+    params = parameters()
+    twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
+    ours = optim.Adam([{"params": params[:1]}, {"params": params[1:], "beta2": 0.99}], lr=0.05)
+    theirs = torch.optim.Adam([{"params": twins[:1]}, {"params": twins[1:], "betas": (0.9, 0.99)}], lr=0.05)
+    for step in range(12):
+        if step in (4, 8):
+            ours.beta1 = 0.5 + step / 100
+            ours.groups[1]["beta2"] = 0.9
+            theirs.param_groups[0]["betas"] = (ours.beta1, 0.999)
+            theirs.param_groups[1]["betas"] = (ours.beta1, 0.9)
+        if step == 8:
+            state = ours.state_dict()
+            ours = optim.Adam([{"params": params[:1]}, {"params": params[1:]}])
+            ours.load_state_dict(state)
+        loss_of(params).backward(create_graph=False)
+        ours.step()
+        theirs.zero_grad()
+        loss_of(twins, torch).backward()
+        theirs.step()
+        for p, q in zip(params, twins, strict=True):
+            np.testing.assert_allclose(p.numpy(), q.detach(), rtol=1e-11, err_msg=f"step {step}")
+
+
 def torch_pairs(torch):
     ours, theirs = optim, torch.optim
     yield "SGD", lambda ps: ours.SGD(ps, 0.05), lambda qs: theirs.SGD(qs, 0.05)
@@ -292,6 +318,36 @@ def test_earlier_graphs_do_not_see_a_step(mode):
     assert before.numpy() == 9
 
 
+@pytest.mark.parametrize("make", [ALL["Adam"], lambda ps: optim.SGD(ps, 0.1, 0.9, dampening=0)])
+def test_no_gradient_is_kept(make, mode):
+    """Nor the storage that it is a view of."""
+    p = Parameter(np.ones((4, 1)), dtype="float64")
+    optimizer = make([{"params": [p], "weight_decay": 0.0}])
+    p.grad = Tensor(np.arange(400.0).reshape(4, 100), dtype="float64")[:, 3:4]
+    optimizer.step()
+    arrays = [remembered.realize_cached_data() for remembered in optimizer.state[p].values()]
+    p.grad.realize_cached_data()[...] = 7.0
+    for array in arrays:
+        assert array.is_compact()
+        assert not (array.numpy() == 7).any()
+
+
+@each
+def test_the_state_follows_a_parameter_that_is_moved(make):
+    p, twin = Parameter([1.0, 2.0]), Parameter([1.0, 2.0])
+    optimizer, other = make([p]), make([twin])
+    for step in range(4):
+        if step == 2:
+            module = ndl.nn.Module()
+            module.weight = p
+            module.to(ndl.cpu_numpy())
+        for q, rule in ((p, optimizer), (twin, other)):
+            (q * q).backward(create_graph=False)
+            rule.step()
+    assert {x.device for x in (p, *optimizer.state[p].values())} == {ndl.cpu_numpy()}
+    np.testing.assert_allclose(p.numpy(), twin.numpy(), rtol=1e-5)
+
+
 # Groups
 
 
@@ -323,6 +379,13 @@ MISTAKES = {
     "NaN": (lambda p: optim.Adam([p], lr=math.nan), ValueError, "lr must be 0 or more, got nan"),
     "beta": (lambda p: optim.Adam([p], beta2=1.0), ValueError, "beta2 must be from 0 to below 1, got 1.0"),
     "momentum": (lambda p: optim.SGD([p], momentum=1.5), ValueError, "momentum must be from 0 to below 1"),
+    "no rate": (lambda p: optim.SGD([p], lr=None), ValueError, "SGD: lr must be 0 or more, got None"),
+    "a group's rate": (
+        lambda p: optim.Adam([{"params": [p], "lr": None}]),
+        ValueError,
+        "lr must be 0 or more, got None",
+    ),
+    "a word": (lambda p: optim.RMSProp([p], alpha="0.9"), ValueError, "alpha must be from 0 .* got '0.9'"),
     "max_norm": (lambda p: optim.SGD([p]).clip_grad_norm(0), ValueError, "max_norm must be above 0, got 0"),
     "steps": (lambda p: optim.CosineLR(optim.SGD([p]), 0), ValueError, "steps must be 1 or more, got 0"),
     "no lr": (lambda p: optim.StepLR(optim.Optimizer([p]), 1), TypeError, "has an lr"),
@@ -374,6 +437,15 @@ def test_clipping_against_torch():
     np.testing.assert_allclose(norm, torch.nn.utils.clip_grad_norm_(twins, 0.3).item(), rtol=1e-14)
     for p, q in zip(params, twins, strict=True):
         np.testing.assert_allclose(p.grad.numpy(), q.grad, rtol=1e-13)
+
+
+def test_gradients_whose_squares_overflow_are_clipped(mode):
+    p, q = Parameter([0.0, 0.0], dtype="float32"), Parameter([0.0], dtype="float64")
+    p.grad = Tensor([3e25, 0.0])
+    q.grad = Tensor([-4e25], dtype="float64")
+    np.testing.assert_allclose(optim.SGD([p, q]).clip_grad_norm(1.0), 5e25, rtol=1e-6)
+    np.testing.assert_allclose(p.grad.numpy(), [0.6, 0], rtol=1e-5)
+    np.testing.assert_allclose(q.grad.numpy(), [-0.8], rtol=1e-5)
 
 
 @pytest.mark.parametrize("odd", [math.inf, math.nan])
@@ -518,7 +590,56 @@ def test_a_restored_state_has_the_parameters_dtype():
     assert optimizer.state[params[0]]["m"].dtype == "float32"
 
 
+def test_a_restored_state_may_be_of_numpys_arrays():
+    params, optimizer, _ = training(ALL["Adam"])
+    train(params, optimizer, 1)
+    state = optimizer.state_dict()
+    state["state"] = [{k: x.numpy() for k, x in memory.items()} for memory in state["state"]]
+    optimizer.load_state_dict(state)
+    assert type(optimizer.state[params[0]]["m"]) is Tensor
+    train(params, optimizer, 1)
+
+
+def test_velocity_may_be_missing_where_momentum_was_switched_on():
+    params = parameters()
+    optimizer = optim.SGD(params)
+    train(params, optimizer, 1)
+    optimizer.momentum = 0.9
+    optimizer.load_state_dict(optimizer.state_dict())
+    train(params, optimizer, 1)
+    assert set(optimizer.state[params[0]]) == {"u"}
+
+
+def memory(**changes):
+    """A change of what a state remembers of the first parameter."""
+    return lambda state: state | {"state": [state["state"][0] | changes, *state["state"][1:]]}
+
+
 UNFIT = {
+    "None": (lambda state: None, "groups, updates, state missing"),
+    "empty groups": (
+        lambda state: state | {"groups": [{}]},
+        "needs groups of .1, 2. parameters, each a dict",
+    ),
+    "no groups": (lambda state: state | {"groups": None}, "needs groups of"),
+    "a group's odd option": (
+        lambda state: state | {"groups": [state["groups"][0] | {"gamma": 1}, state["groups"][1]]},
+        "no option 'gamma'",
+    ),
+    "options None": (lambda state: state | {"options": None}, "got the options none, needed lr"),
+    "a word": (lambda state: state | {"options": state["options"] | {"lr": "fast"}}, "lr must be 0 or more"),
+    "state None": (lambda state: state | {"state": None}, "got not a list of parameters' state"),
+    "memory None": (lambda state: state | {"state": [None, {}, {}]}, "state of parameter 0 must be a dict"),
+    "negative updates": (lambda state: state | {"updates": [-1, 1, 1]}, "updates of parameter 0 must be 0"),
+    "half an update": (lambda state: state | {"updates": [1, 0.5, 1]}, "updates of parameter 1 must be 0"),
+    "never updated": (
+        lambda state: state | {"updates": [0, 1, 1]},
+        "got m, v of parameter 0 after 0 updates",
+    ),
+    "forgotten": (lambda state: state | {"state": [{}] * 3}, "got none of parameter 0 .* needed m, v"),
+    "an odd name": (memory(w=ndl.ones(3, 2)), "got m, v, w of parameter 0"),
+    "a number": (memory(v=1.0), "v of parameter 0 must be a Tensor of floats, got 1.0"),
+    "integers": (memory(v=np.ones((3, 2), int)), "v of parameter 0 must be a Tensor of floats"),
     "nothing": (lambda state: {}, "groups, optimizer, options, state, updates missing"),
     "another optimiser": (lambda state: state | {"optimizer": "SGD"}, "state of SGD does not fit Adam"),
     "another grouping": (
@@ -553,7 +674,8 @@ def test_a_state_that_does_not_fit_changes_nothing(change, words):
 
 def test_a_schedules_state_that_does_not_fit():
     schedule = optim.StepLR(optimizer_with(0.1), 1)
-    for state in ({}, {"t": 1}, {"t": 1, "bases": [0.1, 0.2]}):
+    odd = [None, {}, {"t": 1}, {"t": 1, "bases": [0.1, 0.2]}, {"t": -1, "bases": [0.1]}]
+    for state in (*odd, {"t": 1, "bases": ["a"]}):
         with pytest.raises(ValueError, match="needs t and 1 base"):
             schedule.load_state_dict(state)
 
