@@ -21,6 +21,27 @@ import numpy as np
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def generator(rng: Any) -> np.random.Generator | None:
+    """What every `rng` stands for: a generator is itself, a whole number the seed of a new one.
+
+    None stays None and means NumPy's global state, which ``numpy.random.seed`` sets: numbers are drawn from
+    ``generator(rng) or numpy.random``.
+
+    Raises
+    ------
+    TypeError
+        If `rng` is anything else.
+    """
+    if rng is None or isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)):
+        raise TypeError(
+            f"rng: needs a numpy.random.Generator, a seed (int) or None, got {type(rng).__name__}; "
+            "make a generator with numpy.random.default_rng(seed)"
+        )
+    return np.random.default_rng(rng)
+
+
 class DeviceUnavailable(RuntimeError, AttributeError):
     """A device that cannot work on this machine was used.
 
@@ -65,12 +86,12 @@ class Device:
         raise NotImplementedError
 
     def rand(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
-        """Uniform numbers in [0, 1), from `rng` (a NumPy generator) or NumPy's global state."""
-        return self.array((rng or np.random).random(shape), dtype)
+        """Uniform numbers in [0, 1); what `rng` may be, `generator` says."""
+        return self.array((generator(rng) or np.random).random(shape), dtype)
 
     def randn(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
-        """Standard normal numbers, from `rng` (a NumPy generator) or NumPy's global state."""
-        return self.array((rng or np.random).standard_normal(shape), dtype)
+        """Standard normal numbers; what `rng` may be, `generator` says."""
+        return self.array((generator(rng) or np.random).standard_normal(shape), dtype)
 
     def one_hot(self, n: int, i: Any, dtype: Any = "float32") -> Any:
         """Rows of zeros with a single one: shape ``i.shape + (n,)``.

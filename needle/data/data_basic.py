@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Tensor, check_device
+from ..backend_ndarray.device import generator
 
 __all__ = ["DataLoader", "Dataset"]
 
@@ -106,7 +107,7 @@ class DataLoader:
         self.batch_size = _count("batch_size", 1 if batch_size is None else batch_size, at_least=1)
         self.shuffle = shuffle
         self.drop_last = drop_last
-        self.rng = _generator(rng)
+        self.rng = generator(rng)
         self.prefetch = _count("prefetch", prefetch, at_least=0)
         check_device(device)
         self.device = device
@@ -127,7 +128,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         # Everything that is random about the order is drawn here, before the first batch is asked for.
         n = len(self.dataset)
-        order = self.rng.permutation(n) if self.shuffle else np.arange(n)
+        order = (self.rng or np.random).permutation(n) if self.shuffle else np.arange(n)
         starts = range(0, len(self) * self.batch_size, self.batch_size)
         parts = [order[start : start + self.batch_size] for start in starts]
         if self.prefetch:
@@ -143,6 +144,11 @@ class DataLoader:
         return tuple(
             [Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in arrays]
         )
+
+
+def owned(part: Any) -> Any:
+    """A part of an item that shares no memory with its dataset, so that it can be changed."""
+    return part.copy() if isinstance(part, np.ndarray) and not part.flags.owndata else part
 
 
 def stacked(items: Sequence[Any]) -> tuple[np.ndarray, ...]:
@@ -195,15 +201,3 @@ def _count(name: str, value: Any, at_least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
         raise ValueError(f"DataLoader: {name} must be a whole number of at least {at_least}, got {value!r}")
     return int(value)
-
-
-def _generator(rng: Any) -> Any:
-    if rng is None:
-        return np.random
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)):
-        raise TypeError(
-            f"DataLoader: rng must be a numpy.random.Generator or a seed, got {type(rng).__name__}"
-        )
-    return np.random.default_rng(rng)

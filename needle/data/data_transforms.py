@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend_ndarray.device import generator
+
 __all__ = ["RandomCrop", "RandomFlipHorizontal", "Transform"]
 
 
@@ -21,16 +23,16 @@ class RandomFlipHorizontal(Transform):
     ----------
     p : float
         Between 0 and 1.
-    rng : numpy.random.Generator, optional
+    rng : numpy.random.Generator or int, optional
         Where the one number in [0, 1) comes from that is drawn for each image: it is flipped if the number is
-        below `p`. Default: NumPy's global state.
+        below `p`. An int is the seed of a generator. Default: NumPy's global state.
     """
 
-    def __init__(self, p: float = 0.5, rng: np.random.Generator | None = None):
+    def __init__(self, p: float = 0.5, rng: np.random.Generator | int | None = None):
         if not 0 <= p <= 1:
             raise ValueError(f"RandomFlipHorizontal: p is a probability between 0 and 1, got {p!r}")
         self.p = p
-        self.rng = rng
+        self.rng = generator(rng)
 
     def __call__(self, img: np.ndarray) -> np.ndarray:
         _check_image("RandomFlipHorizontal", img)
@@ -46,16 +48,16 @@ class RandomCrop(Transform):
     ----------
     padding : int
         At least 0.
-    rng : numpy.random.Generator, optional
+    rng : numpy.random.Generator or int, optional
         Where the two shifts of the part come from that are drawn for each image, downwards and to the right,
-        from -padding to padding. Default: NumPy's global state.
+        from -padding to padding. An int is the seed of a generator. Default: NumPy's global state.
     """
 
-    def __init__(self, padding: int = 3, rng: np.random.Generator | None = None):
+    def __init__(self, padding: int = 3, rng: np.random.Generator | int | None = None):
         if padding < 0:
             raise ValueError(f"RandomCrop: padding must be at least 0, got {padding!r}")
         self.padding = padding
-        self.rng = rng
+        self.rng = generator(rng)
 
     def __call__(self, img: np.ndarray) -> np.ndarray:
         _check_image("RandomCrop", img)

@@ -11,6 +11,8 @@ import zlib
 import numpy as np
 
 UNSIGNED_BYTES = 0x0800  # the type's code in the magic number, whose last byte is the number of axes
+MAX_BYTES = 256 << 20  # of the numbers of a file; MNIST's images have 47 million
+MAX_RATIO = 1032  # of unpacked to packed: no file in gzip's format packs better
 
 
 def read_mnist(
@@ -53,7 +55,14 @@ def _read_idx(filename: str | os.PathLike, ndim: int) -> np.ndarray:
                 )
             sizes = struct.unpack(f">{ndim}I", header[4:])
             needed = math.prod(sizes)
-            content = file.read(min(needed + 1, 1 << 31))  # one more: to see the end, where the checksum is
+            packed = os.path.getsize(filename)
+            limit = min(MAX_BYTES, packed * MAX_RATIO)
+            if max(needed, *sizes) > limit:
+                raise ValueError(
+                    f"read_mnist: {filename} claims the sizes {sizes}; of a file of {packed} bytes at most "
+                    f"{limit} numbers are read; download it again"
+                )
+            content = file.read(needed + 1)  # one more: to see the end, where the checksum is
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"read_mnist: {filename} is damaged ({error}); download it again") from None
     if len(content) != needed:

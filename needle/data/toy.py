@@ -6,8 +6,8 @@ Every dataset is a function ``(n, noise, rng) -> (points, labels)``:
 - ``labels`` has shape (n,) and dtype float64; in `DATASETS` (two classes of points) each is +1 or -1, in
   `REGRESSION` any number around that;
 - ``noise`` lies between 0 and 0.5;
-- ``rng`` is a `numpy.random.Generator`: the same state of it gives the same data. By default it is NumPy's
-  global state, which ``numpy.random.seed`` sets.
+- ``rng`` is a `numpy.random.Generator` or the seed of a new one: the same state of it gives the same data. By
+  default it is NumPy's global state, which ``numpy.random.seed`` sets.
 
 `circle`, `xor`, `gaussian` and `spiral` are the classification problems of TensorFlow Playground
 (https://playground.tensorflow.org), `plane` and `multi_gaussian` its regression problems. `simple`, `diag`
@@ -25,6 +25,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from ..backend_ndarray.device import generator
 
 __all__ = [
     "DATASETS",
@@ -201,8 +203,8 @@ def train_test_split(
         Arrays of the same length, at least 2; they are not changed.
     train_share : float
         The share to learn from, above 0 and below 1. Either part gets at least one point.
-    rng : numpy.random.Generator, optional
-        Decides the order. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Decides the order; an int is the seed of a generator. Default: NumPy's global state.
 
     Returns
     -------
@@ -221,7 +223,7 @@ def train_test_split(
         raise ValueError(f"train_test_split: {n} points cannot be split; at least 2 are needed")
     if not 0 < train_share < 1:
         raise ValueError(f"train_test_split: train_share must be above 0 and below 1, got {train_share!r}")
-    order = _generator(rng).permutation(n)
+    order = (generator(rng) or np.random).permutation(n)
     cut = min(max(round(n * train_share), 1), n - 1)
     train, test = order[:cut], order[cut:]
     return (points[train], labels[train]), (points[test], labels[test])
@@ -254,13 +256,4 @@ def _checked(n: int, noise: float, rng: Any) -> Any:
         raise ValueError(f"the number of points must be a whole number of at least 1, got {n!r}")
     if not 0 <= noise <= MAX_NOISE:
         raise ValueError(f"noise must lie between 0 and {MAX_NOISE}, got {noise!r}")
-    return _generator(rng)
-
-
-def _generator(rng: Any) -> Any:
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {type(rng).__name__}; "
-            "make one with np.random.default_rng(seed)"
-        )
-    return np.random if rng is None else rng
+    return generator(rng) or np.random

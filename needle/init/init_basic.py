@@ -1,8 +1,8 @@
 """Constant and random Tensors.
 
 Common parameters: `*shape`, the sizes, one by one or as a tuple; `device` (default: `default_device()`);
-`dtype`; `requires_grad`; and for random numbers `rng`, a `numpy.random.Generator` (default: NumPy's
-global state, which ``numpy.random.seed`` sets).
+`dtype`; `requires_grad`; and for random numbers `rng`, a `numpy.random.Generator` or the seed of a new one
+(default: NumPy's global state, which ``numpy.random.seed`` sets).
 """
 
 from __future__ import annotations

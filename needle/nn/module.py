@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,11 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module and all inside it, at any depth, each once, with the path that leads to it; its own is
+        ""."""
+        return ((name, part) for name, part in _walk(self) if isinstance(part, Module))
+
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """All parameters of this module and its parts, each once, with the path that leads to it:
         "modules.0.weight"."""
@@ -58,9 +64,20 @@ class Module:
         """Parameters and buffers."""
         return ((name, part) for name, part in _walk(self) if isinstance(part, Tensor) and part.is_leaf())
 
+    def _tensors_by_name(self) -> dict[str, Tensor]:
+        tensors: dict[str, Tensor] = {}
+        for name, tensor in self._named_tensors():
+            if name in tensors:
+                raise ValueError(
+                    f"{type(self).__name__}: two Tensors have the path {name!r}; give one another name (in a "
+                    "dict a key 'a.b' leads to the same path as 'b' in 'a', and 1 as '1')"
+                )
+            tensors[name] = tensor
+        return tensors
+
     def _children(self) -> list[Module]:
         """All modules inside this one, at any depth."""
-        return [part for _, part in _walk(self) if isinstance(part, Module) and part is not self]
+        return [module for _, module in self.named_modules() if module is not self]
 
     def train(self) -> Self:
         """Switch this module and all inside it to training; returns the module."""
@@ -80,8 +97,13 @@ class Module:
         """All parameters and buffers by their paths, as they are now.
 
         Later training changes the module and not what was returned; nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If two of them have the same path.
         """
-        return {name: tensor.detach() for name, tensor in self._named_tensors()}
+        return {name: tensor.detach() for name, tensor in self._tensors_by_name().items()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Give parameters and buffers the values in `state`; their device and dtype stay as they are.
@@ -101,7 +123,7 @@ class Module:
         """
         if not isinstance(state, Mapping):
             raise TypeError(f"load_state_dict: needs a dict of Tensors by name, got {type(state).__name__}")
-        own = dict(self._named_tensors())
+        own = self._tensors_by_name()
         found = {name: state[name] for name in own if name in state}
         wrong = [
             f"mis-shaped: {name} is {own[name].shape} here and {np.shape(value)} in the state"
@@ -168,6 +190,15 @@ class Module:
         return "\n".join(lines)
 
 
+def check_sizes(module: Module, **sizes: Any) -> None:
+    """Raise ValueError unless these arguments of a module's constructor are whole numbers of at least 1."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise ValueError(
+                f"{type(module).__name__}: {name} must be a whole number of at least 1, got {size!r}"
+            )
+
+
 def _described(module: Module) -> str:
     """One line: "Linear(in_features=2, out_features=3): 9 parameters, weight (2, 3), bias (1, 3)"."""
     settings = ", ".join(
@@ -193,14 +224,19 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _parts(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, Module | Tensor]]:
-    """The modules and Tensors among named things, also inside lists, tuples and dictionaries."""
+def _parts(
+    items: Iterable[tuple[Any, Any]], around: tuple[int, ...] = ()
+) -> Iterator[tuple[str, Module | Tensor]]:
+    """The modules and Tensors among named things, also inside lists, tuples and dictionaries.
+
+    `around` holds the ids of the collections that `items` are in: what contains itself is not entered again.
+    """
     for name, value in items:
         if isinstance(value, (Module, Tensor)):
             yield str(name), value
-        elif isinstance(value, (dict, list, tuple)):
+        elif isinstance(value, (dict, list, tuple)) and id(value) not in around:
             inside = value.items() if isinstance(value, dict) else enumerate(value)
-            for path, part in _parts(inside):
+            for path, part in _parts(inside, (*around, id(value))):
                 yield f"{name}.{path}", part
 
 

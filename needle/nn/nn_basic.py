@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from .. import init, ops
-from ..autograd import Tensor, no_grad
-from .module import Module, Parameter
+from ..autograd import Tensor, TensorTuple, no_grad
+from ..backend_ndarray.device import generator
+from .module import Module, Parameter, check_sizes
 
 
 class Identity(Module):
@@ -23,13 +25,13 @@ class Linear(Module):
     Parameters
     ----------
     in_features, out_features : int
-        Inputs have shape (..., batch, in_features), outputs (..., batch, out_features).
+        Inputs have shape (..., in_features), outputs (..., out_features).
     bias : bool
         Whether a bias is added.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
 
     Attributes
     ----------
@@ -42,9 +44,10 @@ class Linear(Module):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device=None, dtype="float32", rng=None
     ):
+        check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features = in_features
         self.out_features = out_features
-        kwargs = {"device": device, "dtype": dtype, "rng": rng}
+        kwargs = {"device": device, "dtype": dtype, "rng": generator(rng)}
         self.weight = Parameter(init.kaiming_uniform(in_features, out_features, **kwargs))
         self.bias = (
             Parameter(init.kaiming_uniform(out_features, 1, shape=(1, out_features), **kwargs))
@@ -53,7 +56,9 @@ class Linear(Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim > 2:  # one product of all rows is faster than one for each batch
+        if x.shape[-1:] != (self.in_features,):
+            raise ValueError(f"Linear: needs shape (..., {self.in_features}), got {x.shape}")
+        if x.ndim != 2:  # one product of all rows is faster than one for each batch
             rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
             return self.forward(rows).reshape((*x.shape[:-1], self.out_features))
         out = x @ self.weight
@@ -127,6 +132,9 @@ class Softmax(Module):
 class Sequential(Module):
     """One module after the other.
 
+    ``network[0]`` is the first of them, ``network[:2]`` a Sequential of the first two; it has a length, and
+    ``for`` goes through its modules.
+
     Attributes
     ----------
     modules : tuple of Module
@@ -137,6 +145,15 @@ class Sequential(Module):
             if not isinstance(module, Module):
                 raise TypeError(f"Sequential: argument {i} is a {type(module).__name__}, not a Module")
         self.modules = modules
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.modules)
+
+    def __getitem__(self, index: int | slice) -> Module:
+        return Sequential(*self.modules[index]) if isinstance(index, slice) else self.modules[index]
 
     def forward(self, x: Tensor) -> Tensor:
         for module in self.modules:
@@ -178,15 +195,15 @@ class Dropout(Module):
     ----------
     p : float
         The probability of a zero, 0 to 1. With 0 nothing is drawn.
-    rng : numpy.random.Generator, optional
-        Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        An int is the seed of a generator. Default: NumPy's global state.
     """
 
     def __init__(self, p: float = 0.5, rng=None):
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout: p is the probability of a zero, 0 to 1, got {p}")
         self.p = p
-        self._rng = rng
+        self._rng = generator(rng)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
@@ -224,6 +241,7 @@ class BatchNorm1d(Module):
     _shape: tuple[str, ...] = ("batch", "dim")
 
     def __init__(self, dim: int, eps: float = 1e-5, momentum: float = 0.1, device=None, dtype="float32"):
+        check_sizes(self, dim=dim)
         self.dim = dim
         self.eps = eps
         self.momentum = momentum
@@ -239,26 +257,25 @@ class BatchNorm1d(Module):
                 f"got {x.shape}"
             )
         if self.training:
-            normal, mean, variance = ops.standardize(x, tuple([i for i in range(x.ndim) if i != 1]), self.eps)
-            self._follow(mean, variance)
+            batch = ops.standardize(x, tuple([i for i in range(x.ndim) if i != 1]), self.eps)
+            normal = batch[0]
+            self._follow(batch)
         else:
             deviation = (self.running_var + self.eps) ** 0.5
             normal = (x - _per_channel(self.running_mean, x.ndim)) / _per_channel(deviation, x.ndim)
         return _scaled(normal, self.weight, self.bias)
 
-    def _follow(self, mean: Tensor, variance: Tensor) -> None:
-        """Let the running mean and variance follow those of a batch."""
+    def _follow(self, batch: TensorTuple) -> None:
+        """Let the running mean and variance follow those of a batch, which are its items 1 and 2."""
+        arrays = batch.cached_data  # None where it waits to be computed
         with no_grad():
-            for running, batch in ((self.running_mean, mean), (self.running_var, variance)):
-                running.realize_cached_data()  # in lazy mode no more than one step is left waiting
-                if batch.cached_data is None:
-                    running.data = self._latest(running, batch).astype(running.dtype)
-                else:  # the same on arrays, which is faster
-                    latest = Tensor.make_const(self._latest(running.cached_data, batch.cached_data))
-                    running.data = latest.astype(running.dtype)
-
-    def _latest(self, running: Any, batch: Any) -> Any:
-        return running * (1 - self.momentum) + batch.reshape((self.dim,)) * self.momentum
+            for i, running in enumerate((self.running_mean, self.running_var), start=1):
+                array = running.realize_cached_data()  # in lazy mode no more than one step is left waiting
+                before, now = (
+                    (running, batch[i]) if arrays is None else (array, arrays[i])
+                )  # arrays are faster
+                latest: Any = before * (1 - self.momentum) + now.reshape((self.dim,)) * self.momentum
+                running.data = Tensor.make_const(latest).astype(running.dtype)
 
 
 class BatchNorm2d(BatchNorm1d):
@@ -291,6 +308,7 @@ class LayerNorm1d(Module):
     """
 
     def __init__(self, dim: int, eps: float = 1e-5, device=None, dtype="float32"):
+        check_sizes(self, dim=dim)
         self.dim = dim
         self.eps = eps
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
@@ -324,7 +342,8 @@ class GroupNorm(Module):
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, device=None, dtype="float32"):
-        if num_groups < 1 or num_channels % num_groups:
+        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        if num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: {num_channels} channels do not make {num_groups} groups of equal size"
             )

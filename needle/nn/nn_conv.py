@@ -12,7 +12,8 @@ from typing import Any
 
 from .. import init, ops
 from ..autograd import Tensor
-from .module import Module, Parameter
+from ..backend_ndarray.device import generator
+from .module import Module, Parameter, check_sizes
 
 CHANNELS_LAST = (0, 2, 3, 1)
 CHANNELS_FIRST = (0, 3, 1, 2)
@@ -26,7 +27,7 @@ class Conv(Module):
     in_channels, out_channels : int
         Inputs have shape (batch, in_channels, height, width), outputs (batch, out_channels, ...).
     kernel_size : int
-        Height and width of a kernel.
+        Height and width of a kernel (of this, stride and padding, pairs of equal numbers will do too).
     stride : int
         How far a kernel is moved from one output to the next.
     bias : bool
@@ -36,8 +37,8 @@ class Conv(Module):
     padding : int, optional
         How many zeros are put around an image. Default: (kernel_size - 1) // 2, which keeps height and width
         at stride 1 if the kernel size is odd.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
 
     Attributes
     ----------
@@ -59,14 +60,15 @@ class Conv(Module):
         padding: int | None = None,
         rng=None,
     ):
-        kernel_size, stride = _side("kernel_size", kernel_size), _side("stride", stride)
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels)
+        kernel_size = _side(self, "kernel_size", kernel_size)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = (kernel_size - 1) // 2 if padding is None else padding
+        self.stride = _side(self, "stride", stride)
+        self.padding = (kernel_size - 1) // 2 if padding is None else _side(self, "padding", padding, 0)
         area = kernel_size * kernel_size
-        kwargs = {"device": device, "dtype": dtype, "rng": rng}
+        kwargs = {"device": device, "dtype": dtype, "rng": generator(rng)}
         self.weight = Parameter(
             init.kaiming_uniform(
                 in_channels * area,
@@ -101,9 +103,14 @@ class Pool(Module):
     """
 
     def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0):
-        self.kernel_size = _side("kernel_size", kernel_size)
-        self.stride = self.kernel_size if stride is None else _side("stride", stride)
-        self.padding = padding
+        self.kernel_size = _side(self, "kernel_size", kernel_size)
+        self.stride = self.kernel_size if stride is None else _side(self, "stride", stride)
+        self.padding = _side(self, "padding", padding, 0)
+        if self.padding > self.kernel_size // 2:
+            raise ValueError(
+                f"{type(self).__name__}: padding is at most half a window; got {self.padding} for "
+                f"a kernel_size of {self.kernel_size}"
+            )
 
     def pool(self, images: Tensor) -> Tensor:
         """The result for images with the channels last."""
@@ -130,10 +137,12 @@ class AvgPool2d(Pool):
         return ops.avg_pool2d(images, self.kernel_size, self.stride, self.padding)
 
 
-def _side(name: str, size: Any) -> int:
-    """A size that is the same along both axes, given as one number or as a pair of equal ones."""
-    if isinstance(size, (tuple, list)) and len({*size}) == 1:
-        return int(size[0])
-    if not isinstance(size, Integral):
-        raise TypeError(f"{name}: needs one int, or a pair of equal ones, got {size!r}")
-    return int(size)
+def _side(module: Module, name: str, size: Any, least: int = 1) -> int:
+    """A length that is the same along both axes, given as one number or as a pair of equal ones."""
+    one = size[0] if isinstance(size, (tuple, list)) and len(size) == 2 and size[0] == size[1] else size
+    if isinstance(one, bool) or not isinstance(one, Integral) or one < least:
+        raise ValueError(
+            f"{type(module).__name__}: {name} must be a whole number of at least {least}, or a pair of equal "
+            f"ones, got {size!r}"
+        )
+    return int(one)

@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import init, ops
 from ..autograd import Tensor
-from .module import Module, Parameter
+from ..backend_ndarray.device import generator
+from .module import Module, Parameter, check_sizes
 
 ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
 
@@ -37,8 +38,10 @@ class Cell(Module):
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype="float32", rng=None
     ):
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.input_size = input_size
         self.hidden_size = hidden_size
+        rng = generator(rng)
         bound, width = 1 / math.sqrt(hidden_size), self.gates * hidden_size
 
         def drawn(*shape: int) -> Parameter:
@@ -68,12 +71,12 @@ class Cell(Module):
             outputs.append(state[0])
         return ops.stack(outputs, 0), state
 
-    def forward(self, X: Tensor, state: Any = None) -> Any:
+    def forward(self, X: Tensor, h: Any = None) -> Any:
         if X.ndim != 2 or X.shape[1] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__}: needs an input of shape (batch, {self.input_size}), got {X.shape}"
             )
-        before = _state(self, state, (X.shape[0], self.hidden_size), X)
+        before = _state(self, h, (X.shape[0], self.hidden_size), X)
         after = self.step(self.project(X), before)
         return after[0] if self.states == 1 else after
 
@@ -92,8 +95,8 @@ class RNNCell(Cell):
     nonlinearity : "tanh" or "relu"
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
     """
 
     def __init__(
@@ -122,9 +125,9 @@ class LSTMCell(Cell):
     i, f, g, o = x @ W_ih + bias_ih + h @ W_hh + bias_hh,
     c' = sigmoid(f) * c + sigmoid(i) * tanh(g) and h' = sigmoid(o) * tanh(c').
 
-    ``cell(X, (h, c)=None)`` takes X of shape (batch, input_size), h and c of shape (batch, hidden_size), by
-    default zeros, and returns (h', c'). Hochreiter and Schmidhuber (1997), "Long short-term memory"; Gers
-    et al. (2000), "Learning to forget".
+    ``cell(X, h=None)`` takes X of shape (batch, input_size) and a pair (h, c), each of shape (batch,
+    hidden_size), by default zeros, and returns (h', c'). Hochreiter and Schmidhuber (1997), "Long short-term
+    memory"; Gers et al. (2000), "Learning to forget".
 
     Parameters
     ----------
@@ -133,8 +136,8 @@ class LSTMCell(Cell):
         Whether biases are added.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
     """
 
     gates = 4
@@ -168,8 +171,8 @@ class GRUCell(Cell):
         Whether biases are added.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
     """
 
     gates = 3
@@ -193,8 +196,7 @@ class Recurrent(Module):
     states = 1
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int):
-        if num_layers < 1:
-            raise ValueError(f"{type(self).__name__}: needs at least one layer, got {num_layers}")
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -203,13 +205,13 @@ class Recurrent(Module):
         """One cell per layer, the lowest first."""
         raise NotImplementedError
 
-    def forward(self, X: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, X: Tensor, h0: Any = None) -> tuple[Tensor, Any]:
         if X.ndim != 3 or X.shape[0] == 0 or X.shape[2] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__}: needs an input of shape (time, batch, {self.input_size}) with at "
                 f"least one time, got {X.shape}"
             )
-        before = _state(self, state, (self.num_layers, X.shape[1], self.hidden_size), X)
+        before = _state(self, h0, (self.num_layers, X.shape[1], self.hidden_size), X)
         layers = zip(*[ops.split(x, 0).tuple() for x in before], strict=True)
         last = []
         for cell, states in zip(self.cells(), layers, strict=True):
@@ -251,6 +253,7 @@ class RNN(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
+        rng = generator(rng)
         self.rnn_cells = [
             RNNCell(hidden_size if layer else input_size, hidden_size, bias, nonlinearity, device, dtype, rng)
             for layer in range(num_layers)
@@ -263,9 +266,9 @@ class RNN(Recurrent):
 class LSTM(Recurrent):
     """Networks with long short-term memory (`LSTMCell`), one on top of the other.
 
-    ``lstm(X, (h0, c0)=None)`` takes X of shape (time, batch, input_size), h0 and c0 of shape (num_layers,
-    batch, hidden_size), by default zeros. It returns the outputs of the highest layer at all times, shape
-    (time, batch, hidden_size), and the state (h, c) of all layers after the last time.
+    ``lstm(X, h=None)`` takes X of shape (time, batch, input_size) and a pair (h0, c0), each of shape
+    (num_layers, batch, hidden_size), by default zeros. It returns the outputs of the highest layer at all
+    times, shape (time, batch, hidden_size), and the state (h, c) of all layers after the last time.
 
     Parameters
     ----------
@@ -291,6 +294,7 @@ class LSTM(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
+        rng = generator(rng)
         self.lstm_cells = [
             LSTMCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
             for layer in range(num_layers)
@@ -298,6 +302,9 @@ class LSTM(Recurrent):
 
     def cells(self) -> list[LSTMCell]:
         return self.lstm_cells
+
+    def forward(self, X: Tensor, h: Any = None) -> tuple[Tensor, Any]:
+        return super().forward(X, h)
 
 
 class GRU(Recurrent):
@@ -327,6 +334,7 @@ class GRU(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
+        rng = generator(rng)
         self.gru_cells = [
             GRUCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
             for layer in range(num_layers)
@@ -366,8 +374,8 @@ class Embedding(Module):
         How many numbers stand for each.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial weights come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
 
     Attributes
     ----------
@@ -376,6 +384,7 @@ class Embedding(Module):
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype="float32", rng=None):
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.weight = Parameter(

@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import init, ops
 from ..autograd import Tensor
-from .module import Module, Parameter
+from ..backend_ndarray.device import generator
+from .module import Module, Parameter, check_sizes
 from .nn_basic import GELU, Dropout, LayerNorm1d, Linear, Sequential
 
 
@@ -45,8 +46,9 @@ class MultiHeadAttention(Module):
         Whether the linear maps have a bias.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where initial weights and dropout come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where initial weights and dropout come from; an int is the seed of a generator. Default: NumPy's
+        global state.
 
     Attributes
     ----------
@@ -64,11 +66,13 @@ class MultiHeadAttention(Module):
         dtype="float32",
         rng=None,
     ):
-        if num_heads < 1 or dim % num_heads:
+        check_sizes(self, dim=dim, num_heads=num_heads)
+        if dim % num_heads:
             raise ValueError(
                 f"MultiHeadAttention: {num_heads} heads cannot share {dim} features equally; "
                 "dim must be a multiple of num_heads"
             )
+        rng = generator(rng)
         self.dim = dim
         self.num_heads = num_heads
         self.query = Linear(dim, dim, bias, device, dtype, rng)
@@ -165,14 +169,17 @@ def _additive(mask: Any, scores: Tensor) -> Tensor:
     if mask.ndim == 3:
         batch, time, key_time = mask.shape
         mask = mask.reshape((batch, 1, time, key_time))
-    try:
-        np.broadcast_shapes(mask.shape, scores.shape)
-    except ValueError:
+    if not _broadcasts(mask.shape, scores.shape):
         raise ValueError(
             f"MultiHeadAttention: a mask of shape {mask.shape} does not fit scores of shape {scores.shape}: "
             "(batch, num_heads, time, key_time)"
-        ) from None
+        )
     return mask.astype(scores.dtype)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of this shape can be added to one of shape `to` without enlarging it."""
+    return all(size in (1, there) for size, there in zip(reversed(shape), reversed(to), strict=False))
 
 
 class TransformerEncoderLayer(Module):
@@ -198,8 +205,9 @@ class TransformerEncoderLayer(Module):
         Where the normalization stands.
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where initial weights and dropout come from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where initial weights and dropout come from; an int is the seed of a generator. Default: NumPy's
+        global state.
     """
 
     def __init__(
@@ -215,6 +223,7 @@ class TransformerEncoderLayer(Module):
         rng=None,
     ):
         kwargs = {"device": device, "dtype": dtype}
+        rng = generator(rng)
         self.pre_norm = pre_norm
         self.attention = MultiHeadAttention(dim, num_heads, dropout, rng=rng, **kwargs)
         self.attention_norm = LayerNorm1d(dim, **kwargs)
@@ -257,6 +266,7 @@ class TransformerDecoderLayer(Module):
         rng=None,
     ):
         kwargs = {"device": device, "dtype": dtype}
+        rng = generator(rng)
         self.pre_norm = pre_norm
         self.attention = MultiHeadAttention(dim, num_heads, dropout, rng=rng, **kwargs)
         self.attention_norm = LayerNorm1d(dim, **kwargs)
@@ -326,6 +336,7 @@ class SinusoidalEncoding(Module):
     """
 
     def __init__(self, max_length: int, dim: int, device=None, dtype="float32"):
+        check_sizes(self, max_length=max_length, dim=dim)
         self.max_length = max_length
         self.dim = dim
         feature = np.arange(dim)
@@ -347,8 +358,8 @@ class LearnedEncoding(Module):
     dim : int
     device, dtype
         Of the parameters.
-    rng : numpy.random.Generator, optional
-        Where the initial table comes from. Default: NumPy's global state.
+    rng : numpy.random.Generator or int, optional
+        Where the initial table comes from; an int is the seed of a generator. Default: NumPy's global state.
 
     Attributes
     ----------
@@ -357,6 +368,7 @@ class LearnedEncoding(Module):
     """
 
     def __init__(self, max_length: int, dim: int, device=None, dtype="float32", rng=None):
+        check_sizes(self, max_length=max_length, dim=dim)
         self.max_length = max_length
         self.dim = dim
         self.table = Parameter(init.randn(max_length, dim, std=0.02, device=device, dtype=dtype, rng=rng))

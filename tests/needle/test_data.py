@@ -262,7 +262,7 @@ def test_two_loops_over_one_loader_do_not_disturb_each_other():
         ({"batch_size": 2.0}, ValueError, r"got 2\.0"),
         ({"batch_size": True}, ValueError, "got True"),
         ({"prefetch": -1}, ValueError, "prefetch must be a whole number of at least 0, got -1"),
-        ({"rng": "seed"}, TypeError, r"numpy\.random\.Generator or a seed, got str"),
+        ({"rng": "seed"}, TypeError, r"rng: needs a numpy\.random\.Generator, a seed .* got str"),
         ({"batch_size": 9, "drop_last": True}, ValueError, "leaves nothing of 3 items in batches of 9"),
     ],
 )
@@ -461,3 +461,37 @@ def test_transforms_refuse_their_arguments():
         RandomFlipHorizontal(1.5)
     with pytest.raises(ValueError, match="at least 0, got -1"):
         RandomCrop(-1)
+
+
+@pytest.mark.parametrize("transform", [RandomCrop, RandomFlipHorizontal])
+def test_a_seed_as_the_rng_of_a_transform(transform):
+    img = np.random.default_rng(1).random((5, 6, 1))
+    for seed in (0, 5):
+        ours, expected = transform(rng=seed), transform(rng=np.random.default_rng(seed))
+        for _ in range(5):
+            np.testing.assert_array_equal(ours(img), expected(img))
+    with pytest.raises(TypeError, match=r"rng: needs a numpy\.random\.Generator, a seed .* got list"):
+        transform(rng=[1])
+
+
+class Darker(Transform):
+    """Changes the image that it is given."""
+
+    def __call__(self, x):
+        x *= 0.5
+        return x
+
+
+@pytest.mark.parametrize("index", [0, -1, slice(0, 2), [0, 2]])
+def test_items_share_no_memory_with_their_dataset(index):
+    values, labels = np.ones((3, 2, 2, 1), "float32"), np.arange(3)
+    for dataset in (
+        NDArrayDataset(values, labels),
+        ImageDataset(values, labels),
+        ImageDataset(values, labels, [Darker()]),
+    ):
+        image, label = dataset[index]
+        image += 100
+        label += 100
+        np.testing.assert_array_equal(values, np.ones((3, 2, 2, 1)))
+        np.testing.assert_array_equal(labels, np.arange(3))

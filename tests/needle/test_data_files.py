@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import pickle
+import re
 import struct
 import tarfile
 from pathlib import Path
@@ -82,12 +83,25 @@ def test_an_idx_file_cut_off_anywhere(which, mnist_files):
             read_mnist(*mnist_files)
 
 
-@pytest.mark.parametrize(
-    "shape", [(2**32 - 1,) * 3, (2**31, 1, 1), (2**20, 2**10, 2**10), (0, 2**32 - 1, 2**32 - 1)]
-)
+@pytest.mark.parametrize("shape", [(2**32 - 1,) * 3, (2**31, 1, 1), (2**20, 2**10, 2**10), (1000, 28, 28)])
 def test_an_idx_file_that_claims_to_be_huge(shape, mnist_files):
-    mnist_files[0].write_bytes(gzip.compress(idx(IMAGES, shape=shape)))
-    with pytest.raises(ValueError, match=r"images\.gz should hold \d+ bytes"):
+    content = gzip.compress(idx(IMAGES, shape=shape))
+    mnist_files[0].write_bytes(content)
+    words = f"images.gz claims the sizes {shape}; of a file of {len(content)} bytes at most "
+    with pytest.raises(ValueError, match=f"{re.escape(words)}{1032 * len(content)} numbers are read"):
+        read_mnist(*mnist_files)
+
+
+@pytest.mark.parametrize("content", [b"", b"abc"])
+def test_an_idx_file_of_no_images_of_a_huge_size(content, mnist_files):
+    mnist_files[0].write_bytes(gzip.compress(struct.pack(">4I", 0x803, 0, 2**32 - 1, 2**32 - 1) + content))
+    with pytest.raises(ValueError, match=r"read_mnist: .*images\.gz"):
+        read_mnist(*mnist_files)
+
+
+def test_an_idx_file_that_is_huge(mnist_files, monkeypatch):
+    monkeypatch.setattr("needle.data.idx.MAX_BYTES", IMAGES.size - 1)
+    with pytest.raises(ValueError, match=f"at most {IMAGES.size - 1} numbers are read"):
         read_mnist(*mnist_files)
 
 
@@ -245,6 +259,9 @@ class Evil:
 
 BATCH = authors_batch(*cifar_numbers(2))
 
+# A pair of the same pair of the same pair …: 60 steps to build, 2 ** 60 to hash.
+NESTED = b")" + b"".join(b"q%c0h%ch%c\x86" % (i, i, i) for i in range(60))
+
 HOSTILE = {
     "empty": (b"", "EOFError"),
     "text": (b"<html>not found</html>", "not a batch"),
@@ -268,6 +285,11 @@ HOSTILE = {
     "bytes that are not there": (b"\x80\x05\x96" + struct.pack("<Q", 2**62) + b"abc.", "EOFError"),
     "a note where nobody looks": (b"\x80\x02}r\xff\xff\xff\xff.", "KeyError"),
     "a frame that is not there": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"abc.", "not a batch"),
+    "a key that takes for ever": (b"\x80\x02}" + NESTED + b"K\x01s.", "a key that is no text"),
+    "keys that take for ever": (b"\x80\x02}(" + NESTED + b"K\x01u.", "a key that is no text"),
+    "a dict of such keys": (b"\x80\x02(" + NESTED + b"K\x01d.", "a key that is no text"),
+    "a set of them": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "a set, which no batch needs"),
+    "a frozen set of them": (b"\x80\x04(" + NESTED + b"\x91.", "a set, which no batch needs"),
     "too long a number": (b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1) + b".", "not a batch"),
 }  # fmt: skip
 

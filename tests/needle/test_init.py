@@ -198,3 +198,13 @@ def test_signatures_are_the_courses():
     assert defaults(init.constant) == {"c": 1, **common}
     assert defaults(init.ones) == defaults(init.zeros) == defaults(init.one_hot) == common
     assert defaults(init.randb) == {"p": 0.5, **common, "dtype": "bool", "rng": None}
+
+
+def test_what_stands_for_an_rng():
+    for draw in (init.rand, init.randn, init.randb):
+        for seed in (0, np.int64(5)):
+            expected = draw(4, rng=np.random.default_rng(int(seed))).numpy()
+            np.testing.assert_array_equal(draw(4, rng=seed).numpy(), expected)
+        for wrong in ("0", 0.0, True, np.random.RandomState(0)):
+            with pytest.raises(TypeError, match=r"rng: needs a numpy\.random\.Generator, a seed"):
+                draw(4, rng=wrong)

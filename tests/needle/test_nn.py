@@ -393,7 +393,7 @@ def test_the_shapes_of_linear(dtype, device):
         x = Tensor(np.ones(shape), dtype=dtype, device=device)
         out = layer(x)
         assert out.shape[-1] == 4
-        expected = x.numpy() @ layer.weight.numpy() + layer.bias.numpy()
+        expected = x.numpy() @ layer.weight.numpy() + layer.bias.numpy()[0]
         assert out.shape == expected.shape
         np.testing.assert_allclose(
             out.numpy(), expected, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-6
@@ -427,8 +427,9 @@ def test_linear_draws_its_weight_and_then_its_bias(bias):
 
 
 def test_a_misfit_input_names_the_shapes(mode):
-    with pytest.raises(ValueError, match=r"matmul: \(2, 3\) @ \(4, 5\)"):
-        nn.Linear(4, 5)(Tensor(np.ones((2, 3))))
+    for shape in [(2, 3), (3,), (2, 4, 3), ()]:
+        with pytest.raises(ValueError, match=re.escape(f"Linear: needs shape (..., 4), got {shape}")):
+            nn.Linear(4, 5)(Tensor(np.ones(shape)))
 
 
 # Small layers
@@ -442,6 +443,107 @@ def test_sequential_can_be_looked_into():
     x = Tensor([[1.0, 2.0]], dtype="float32")
     np.testing.assert_array_equal(model(x).numpy(), layers[2](layers[1](layers[0](x))).numpy())
     assert nn.Sequential()(x) is x
+
+
+def test_sequential_is_a_sequence():
+    layers = [nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)]
+    model = nn.Sequential(*layers)
+    assert (len(model), list(model), model[-1]) == (3, layers, layers[2])
+    part = model[1:]
+    assert type(part) is nn.Sequential
+    assert list(part) == layers[1:]
+    with pytest.raises(IndexError):
+        model[3]
+
+
+def test_modules_by_name():
+    inner = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    model = nn.Sequential(inner, nn.Residual(inner))
+    assert list(model.named_modules()) == [
+        ("", model),
+        ("modules.0", inner),
+        ("modules.0.modules.0", inner[0]),
+        ("modules.0.modules.1", inner[1]),
+        ("modules.1", model[1]),
+    ]
+
+
+def test_paths_that_collide_are_refused():
+    model = nn.Module()
+    model.parts = {"a.b": nn.Parameter([1.0]), "a": {"b": nn.Parameter([2.0])}}
+    for use in (model.state_dict, lambda: model.load_state_dict({})):
+        with pytest.raises(ValueError, match=r"two Tensors have the path 'parts\.a\.b'"):
+            use()
+    assert len(model.parameters()) == 2
+
+
+def test_a_list_that_contains_itself():
+    model = nn.Module()
+    model.parts = [nn.Parameter([1.0])]
+    model.parts.append(model.parts)
+    assert list(model.state_dict()) == ["parts.0"]
+    assert "1 parameter" in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: nn.Linear(0, 3), "Linear: in_features must be a whole number of at least 1, got 0"),
+        (lambda: nn.Linear(3, -1), "Linear: out_features .* got -1"),
+        (lambda: nn.Linear(3, 2.0), "Linear: out_features .* got 2.0"),
+        (lambda: nn.RNN(3, 0), "RNN: hidden_size .* got 0"),
+        (lambda: nn.LSTMCell(-1, 2), "LSTMCell: input_size .* got -1"),
+        (lambda: nn.Embedding(0, 2), "Embedding: num_embeddings .* got 0"),
+        (lambda: nn.BatchNorm2d(0), "BatchNorm2d: dim .* got 0"),
+        (lambda: nn.LayerNorm1d((2, 3)), r"LayerNorm1d: dim .* got \(2, 3\)"),
+        (lambda: nn.LearnedEncoding(0, 2), "LearnedEncoding: max_length .* got 0"),
+        (lambda: nn.Conv(0, 1, 3), "Conv: in_channels .* got 0"),
+        (lambda: nn.Conv(1, 1, 0), "Conv: kernel_size must be a whole number of at least 1, or a pair .* 0"),
+        (lambda: nn.Conv(1, 1, 3, stride=0), "Conv: stride .* got 0"),
+        (lambda: nn.Conv(1, 1, 3, padding="same"), "Conv: padding .* of at least 0, .* got 'same'"),
+        (lambda: nn.Conv(1, 1, 3, padding=(1, 2)), r"Conv: padding .* got \(1, 2\)"),
+        (lambda: nn.AvgPool2d(2, padding=-1), "AvgPool2d: padding .* got -1"),
+        (lambda: nn.MaxPool2d("2"), "MaxPool2d: kernel_size .* got '2'"),
+        (lambda: nn.MaxPool2d(3, padding=2), "MaxPool2d: padding is at most half a window; got 2"),
+    ],
+)
+def test_sizes_that_make_no_sense(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+RANDOM = {
+    "Linear": lambda rng: nn.Linear(3, 4, rng=rng),
+    "Conv": lambda rng: nn.Conv(1, 2, 3, rng=rng),
+    "RNN": lambda rng: nn.RNN(3, 3, 2, rng=rng),
+    "LSTM": lambda rng: nn.LSTM(3, 3, 2, rng=rng),
+    "GRU": lambda rng: nn.GRU(3, 3, 2, rng=rng),
+    "Embedding": lambda rng: nn.Embedding(3, 4, rng=rng),
+    "LearnedEncoding": lambda rng: nn.LearnedEncoding(3, 4, rng=rng),
+    "TransformerEncoderLayer": lambda rng: nn.TransformerEncoderLayer(4, 2, rng=rng),
+    "TransformerDecoderLayer": lambda rng: nn.TransformerDecoderLayer(4, 2, rng=rng),
+}
+
+
+@pytest.mark.parametrize("make", RANDOM.values(), ids=RANDOM)
+def test_an_int_as_rng_is_the_seed_of_one_generator(make):
+    before = np.random.get_state()[1].tolist()
+    for seed in (0, 5):
+        ours, expected = make(seed).parameters(), make(np.random.default_rng(seed)).parameters()
+        for p, q in zip(ours, expected, strict=True):
+            np.testing.assert_array_equal(p.numpy(), q.numpy())
+    assert np.random.get_state()[1].tolist() == before
+    with pytest.raises(TypeError, match=r"rng: needs a numpy\.random\.Generator, a seed .* got str"):
+        make("0")
+
+
+def test_the_rng_of_dropout():
+    x = Tensor(np.ones((4, 5)))
+    ours, expected = nn.Dropout(rng=0), nn.Dropout(rng=np.random.default_rng(0))
+    for _ in range(2):  # seeded once, not at each call
+        np.testing.assert_array_equal(ours(x).numpy(), expected(x).numpy())
+    with pytest.raises(TypeError, match="rng: needs"):
+        nn.Dropout(rng=1.5)
 
 
 def test_identity_is_its_input():

@@ -189,9 +189,10 @@ def test_float32_statistics_of_float64_batches():
 
 
 def test_groups_have_equal_sizes():
-    for groups in (3, 0):
-        with pytest.raises(ValueError, match=f"4 channels do not make {groups} groups of equal size"):
-            nn.GroupNorm(groups, 4)
+    with pytest.raises(ValueError, match="4 channels do not make 3 groups of equal size"):
+        nn.GroupNorm(3, 4)
+    with pytest.raises(ValueError, match="num_groups must be a whole number of at least 1, got 0"):
+        nn.GroupNorm(0, 4)
 
 
 # Convolution
@@ -215,14 +216,32 @@ def test_conv_draws_its_weight_and_then_its_bias():
 
 
 def test_windows_are_square():
-    assert nn.Conv(1, 1, (3, 3)).weight.shape == (3, 3, 1, 1)
-    with pytest.raises(TypeError, match=r"kernel_size: needs one int, or a pair of equal ones, got \(3, 5\)"):
+    layer = nn.Conv(1, 1, (3, 3), padding=(1, 1))
+    assert layer.weight.shape == (3, 3, 1, 1)
+    assert layer.padding == 1
+    with pytest.raises(ValueError, match=r"Conv: kernel_size .* a pair of equal ones, got \(3, 5\)"):
         nn.Conv(1, 1, (3, 5))
-    with pytest.raises(TypeError, match=r"stride: needs one int, or a pair of equal ones, got 1.5"):
+    with pytest.raises(ValueError, match=r"MaxPool2d: stride .* a pair of equal ones, got 1\.5"):
         nn.MaxPool2d(2, 1.5)
 
 
 # Losses
+
+
+@pytest.mark.parametrize("loss", [nn.SoftmaxLoss(), nn.CrossEntropyLoss()], ids=["softmax", "cross entropy"])
+def test_a_class_that_cannot_be(loss, mode):
+    logits = Tensor([[0.0, -math.inf], [-math.inf, 1.0]], dtype="float32")
+    out = loss(logits, [0, 1])
+    out.backward()
+    assert out.numpy() == 0
+    np.testing.assert_array_equal(logits.grad.numpy(), np.zeros((2, 2)))
+    assert loss(logits, [0, 0]).numpy() == math.inf
+    mixed = Tensor([[1.0, 2.0, -math.inf]], dtype="float64")
+    out = loss(mixed, [0])
+    out.backward()
+    share = 1 / (1 + math.exp(-1))
+    np.testing.assert_allclose(out.numpy(), -math.log(1 - share), rtol=1e-12)
+    np.testing.assert_allclose(mixed.grad.numpy(), [[-share, share, 0]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -167,8 +167,22 @@ def test_inputs_and_states_that_do_not_fit(name, mode):
     if name == "LSTM":
         with pytest.raises(ValueError, match=r"needs a state \(h, c\), each \(2, 4\), got \(2, 4\)"):
             one(random(2, 3), ndl.zeros(2, 4))
-    with pytest.raises(ValueError, match=f"{name}: needs at least one layer, got 0"):
+    with pytest.raises(ValueError, match=f"{name}: num_layers must be a whole number of at least 1, got 0"):
         network(3, 4, 0)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_states_by_keyword(name):
+    network, cell, _ = CELLS[name]
+    rnn, one = network(3, 4), cell(3, 4)
+    state, layers = random(2, 4), random(1, 2, 4)
+    if name == "LSTM":
+        state, layers = (state, state), (layers, layers)
+    X, keyword = random(5, 2, 3), "h" if name == "LSTM" else "h0"
+    np.testing.assert_array_equal(rnn(X=X, **{keyword: layers})[0].numpy(), rnn(X, layers)[0].numpy())
+    ours, expected = one(X=X[0], h=state), one(X[0], state)
+    ours, expected = (ours[0], expected[0]) if name == "LSTM" else (ours, expected)
+    np.testing.assert_array_equal(ours.numpy(), expected.numpy())
 
 
 def test_the_steps_of_an_lstm_are_few_operators(computed):

@@ -135,9 +135,17 @@ def test_attention_to_what_does_not_fit(error, message, arguments, mode):
 
 
 def test_heads_share_the_features():
-    for heads in (3, 0):
-        with pytest.raises(ValueError, match=f"{heads} heads cannot share 4 features equally"):
-            nn.MultiHeadAttention(4, heads)
+    with pytest.raises(ValueError, match="3 heads cannot share 4 features equally"):
+        nn.MultiHeadAttention(4, 3)
+    with pytest.raises(ValueError, match="num_heads must be a whole number of at least 1, got 0"):
+        nn.MultiHeadAttention(4, 0)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 3), (1, 3, 3, 3), (4, 3)])
+def test_a_mask_does_not_enlarge_the_scores(shape):
+    for layer_input in (random(1, 3, 4), random(1, 1, 4)):
+        with pytest.raises(ValueError, match=r"a mask of shape .* does not fit scores of shape \(1, 2, "):
+            nn.MultiHeadAttention(4, 2)(layer_input, mask=np.zeros(shape, bool))
 
 
 def test_dropout_is_in_every_part_and_only_in_training():

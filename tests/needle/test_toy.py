@@ -181,9 +181,11 @@ def test_noise_out_of_range(noise):
         toy.spiral(10, noise, rng())
 
 
-def test_a_seed_is_not_a_generator():
-    with pytest.raises(TypeError, match=r"got int; make one with np\.random\.default_rng"):
-        toy.xor(10, 0, 7)
+def test_a_seed_in_place_of_a_generator():
+    for ours, expected in zip(toy.xor(10, 0.1, 7), toy.xor(10, 0.1, rng(7)), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    with pytest.raises(TypeError, match=r"rng: needs a numpy\.random\.Generator, a seed .* got float"):
+        toy.xor(10, 0, 7.0)
 
 
 @given(n=st.integers(2, 200), share=st.floats(0.01, 0.99))

@@ -197,11 +197,44 @@ class _Unpickler(_UNPICKLER):
         (size,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(size))
 
-    dispatch = _UNPICKLER.dispatch | {pickle.BYTEARRAY8[0]: load_bytearray}
+    def load_dict(self) -> None:
+        items = self.pop_mark()
+        self.append({})
+        self._put(items)
+
+    def load_setitem(self) -> None:
+        self._put([self.stack.pop(-2), self.stack.pop()])
+
+    def load_setitems(self) -> None:
+        self._put(self.pop_mark())
+
+    def _put(self, items: list) -> None:
+        """Add keys and values, which alternate, to the dict on top of the stack.
+
+        Only text can be a key: to hash tuples in tuples, each found many times, can take for ever. For the
+        same reason there are no sets.
+        """
+        if not all(isinstance(key, (str, bytes)) for key in items[::2]):
+            raise ValueError("it has a dict with a key that is no text")
+        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
+
+    def load_set(self) -> None:
+        raise ValueError("it has a set, which no batch needs")
+
+    dispatch = _UNPICKLER.dispatch | {
+        pickle.BYTEARRAY8[0]: load_bytearray,
+        pickle.DICT[0]: load_dict,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.EMPTY_SET[0]: load_set,
+        pickle.FROZENSET[0]: load_set,
+    }
 
 
 def _entry(batch: Any, key: str) -> Any:
     """An entry of the dict; written by Python 2, its keys are bytes."""
+    if not isinstance(batch, dict):
+        raise ValueError(f"it holds a {type(batch).__name__}, not a dict")
     return batch[key.encode()] if key.encode() in batch else batch[key]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data_basic import Dataset
+from ..data_basic import Dataset, owned
 
 
 class ImageDataset(Dataset):
@@ -31,10 +31,9 @@ class ImageDataset(Dataset):
         return len(self.labels)
 
     def __getitem__(self, index: Any) -> tuple[np.ndarray, Any]:
-        """The image and label with a number; those of a slice or an array of numbers, stacked."""
-        images, labels = self.images[index], self.labels[index]
-        if images.dtype == np.uint8:
-            images = images / np.float32(255)
+        """The image and label with a number; those of a slice or an array of numbers, stacked; copies."""
+        images, labels = self.images[index], owned(self.labels[index])
+        images = images / np.float32(255) if images.dtype == np.uint8 else owned(images)
         if not self.transforms or not len(images):
             return images, labels
         if np.ndim(labels) == 0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd import Tensor
-from ..data_basic import Dataset
+from ..data_basic import Dataset, owned
 
 
 class NDArrayDataset(Dataset):
@@ -38,8 +38,8 @@ class NDArrayDataset(Dataset):
         return len(self.arrays[0])
 
     def __getitem__(self, index: Any) -> tuple:
-        """The elements at a number, a slice or an array of numbers."""
-        return tuple([array[index] for array in self.arrays])
+        """The elements at a number, a slice or an array of numbers, as copies."""
+        return tuple([owned(array[index]) for array in self.arrays])
 
     def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
         """The items with these numbers, stacked."""
