@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,12 @@ def load(path: str | os.PathLike, device: Any = None) -> Any:
     arrays = {name: _array(name, view, path) for name, view in stored.items()}
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     text = (header.get("__metadata__") or {}).get(STRUCTURE)
-    if text is None:
-        return {name: _tensor(array, device, requires_grad=False) for name, array in arrays.items()}
     try:
+        if text is None:
+            return {name: _tensor(array, device, requires_grad=False) for name, array in arrays.items()}
         return _put_together(json.loads(text), arrays, device)
+    except OverflowError as error:
+        raise ValueError(f"load: {path}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(
             f"load: {path} was changed after it was saved: its structure does not fit its Tensors"
@@ -154,6 +157,7 @@ def _put(array: np.ndarray, where: tuple, tensors: dict[str, np.ndarray]) -> str
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise TypeError(f"save: {_place(where)} holds {array.dtype}; convert it to a type of numbers first")
     name = ".".join(map(str, where)) or "state"
+    name = name.encode(errors="replace").decode()  # half of a surrogate pair, which no file can hold
     while name in tensors or name == "__metadata__":  # "a.b" may be the key "a.b", or "b" in "a"
         name += "'"
     tensors[name] = np.asarray(array, order="C")
@@ -192,7 +196,7 @@ def _array(name: str, view: dict[str, Any], path: str | os.PathLike) -> np.ndarr
 def _tensor(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
     dtype = HELD_AS.get(array.dtype.name, array.dtype.name)
     if array.dtype.name == "uint64" and array.size and array.max() > np.iinfo("int64").max:
-        raise OverflowError("load: a uint64 number is too large for int64, the widest type of a Tensor")
+        raise OverflowError("a uint64 number is too large for int64, the widest type of a Tensor")
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
@@ -205,11 +209,14 @@ def _what_is_wrong(content: bytes) -> str:
 
 
 def _write_in_place_of(path: Path, content: bytes) -> None:
-    """Replace the file at `path` by one with `content`, at once or, where that fails, not at all."""
+    """Replace the file at `path` by one with `content`, at once or, where that fails, not at all; who may
+    read and write it stays as it was."""
     path = path.resolve()  # what a link points to, not the link
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(unfinished, "xb") as file:
+            if path.exists():
+                os.chmod(unfinished, stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -223,7 +223,7 @@ def test_bfloat16_becomes_float32(path):
 
 def test_whole_numbers_too_large_for_a_tensor(path):
     save_file({"x": np.array([2**63], "uint64")}, path)
-    with pytest.raises(OverflowError, match="too large for int64"):
+    with pytest.raises(ValueError, match=r"state\.safetensors: a uint64 number is too large for int64"):
         ndl.load(path)
     save_file({"x": np.array([2**63 - 1], "uint64")}, path)
     assert ndl.load(path)["x"].numpy() == 2**63 - 1
@@ -445,3 +445,19 @@ def test_links_and_permissions_are_those_of_any_other_file(tmp_path):
     (tmp_path / "plain").write_bytes(b"")
     modes = {stat.S_IMODE(p.stat().st_mode) for p in (link, tmp_path / "plain")}
     assert len(modes) == 1
+
+
+def test_half_of_a_surrogate_pair_as_a_key(path):
+    state = {chr(0xD800): np.arange(3), chr(0xDFFF): np.arange(2), "text": chr(0xD800)}
+    ndl.save(path, state)
+    same(ndl.load(path), state)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_the_mode_of_the_file_stays(mode, path):
+    ndl.save(path, {"epoch": 1})
+    path.chmod(mode)
+    ndl.save(path, {"epoch": 2})
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert ndl.load(path) == {"epoch": 2}
