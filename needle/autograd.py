@@ -525,40 +525,80 @@ class Tensor(Value):
             )
         return bool(self.numpy().item())
 
+    # Comparisons are Tensors of booleans, but for == and !=: these ask whether it is the same Tensor, so that
+    # Tensors can be looked for in lists and dictionaries. `needle.compare` compares to equal as well.
+
+    def __lt__(self, other) -> Tensor:
+        return _compared(self, "lt", other)
+
+    def __le__(self, other) -> Tensor:
+        return _compared(self, "le", other)
+
+    def __gt__(self, other) -> Tensor:
+        return _compared(self, "gt", other)
+
+    def __ge__(self, other) -> Tensor:
+        return _compared(self, "ge", other)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        """``f"{loss:.3f}"``: the format of the number of a Tensor with one element."""
+        return format(self.item(), spec) if spec else str(self)
+
     def matmul(self, other) -> Tensor:
+        """See `needle.ops.matmul`."""
         return self @ other
 
     def sum(self, axes=None) -> Tensor:
+        """The sum over `axes`: None (all), an int or a tuple."""
         return ops.summation(self, axes)
 
     def mean(self, axes=None) -> Tensor:
+        """The mean over `axes`: None (all), an int or a tuple."""
         return ops.mean(self, axes)
 
     def max(self, axes=None) -> Tensor:
+        """The largest element along `axes`: None (all), an int or a tuple."""
         return ops.max(self, axes)
 
     def min(self, axes=None) -> Tensor:
+        """The smallest element along `axes`: None (all), an int or a tuple."""
         return ops.min(self, axes)
 
     def argmax(self, axes=None) -> Tensor:
+        """The number of the largest element along an axis, or (None) among all."""
         return ops.argmax(self, axes)
 
     def broadcast_to(self, shape) -> Tensor:
+        """The same elements repeated along axes of length 1, and along new axes in front."""
         return ops.broadcast_to(self, shape)
 
     def reshape(self, shape, *more: int) -> Tensor:
+        """The same elements in another shape, given as a tuple or length by length; one may be -1."""
         return ops.reshape(self, (shape, *more) if more else shape)
 
-    def transpose(self, axes=None) -> Tensor:
-        return ops.transpose(self, axes)
+    def transpose(self, axes=None, *more: int) -> Tensor:
+        """Two axes swapped, given as a tuple or one by one; by default the last two."""
+        return ops.transpose(self, (axes, *more) if more else axes)
 
     @property
     def T(self) -> Tensor:
         """The last two axes swapped."""
         return ops.transpose(self)
 
-    def permute(self, axes) -> Tensor:
-        return ops.permute(self, axes)
+    def permute(self, axes, *more: int) -> Tensor:
+        """The axes in another order, given as a tuple or one by one."""
+        return ops.permute(self, (axes, *more) if more else axes)
+
+
+def _compared(a: Tensor, relation: str, other):
+    other = other if isinstance(other, NUMBERS) else _operand(other, a)
+    return NotImplemented if other is None else ops.compare(a, relation, other).astype("bool")
 
 
 def check_device(device) -> None:

@@ -56,7 +56,13 @@ class Pad(TensorOp):
 
 def pad(a, pairs, value=0.0):
     """`a` with a margin of `value`: ``pairs[i]`` is (how many before, how many after) along axis `i`."""
-    return Pad(tuple([(operator.index(before), operator.index(after)) for before, after in pairs]), value)(a)
+    try:
+        pairs = tuple([(operator.index(before), operator.index(after)) for before, after in pairs])
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"pad: needs a pair (how many before, how many after) per axis, got {pairs!r}"
+        ) from None
+    return Pad(pairs, value)(a)
 
 
 def with_margins(a, pairs: Pairs):

@@ -351,6 +351,8 @@ def concatenate(args, axis: int = 0):
     args : sequence of Tensor, or TensorTuple
     axis : int
     """
+    if isinstance(args, TensorOp.out):
+        raise TypeError("concatenate: needs a sequence of Tensors, got a Tensor; write concatenate([a, b])")
     return Concatenate(axis)(*args)
 
 

@@ -594,3 +594,33 @@ def test_T_swaps_the_last_two_axes(mode):
     np.testing.assert_array_equal(Tensor(values).T.numpy(), values.swapaxes(1, 2))
     with pytest.raises(ValueError, match="transpose"):
         _ = Tensor([1.0]).T
+
+
+def test_order_is_a_tensor_of_booleans(mode):
+    x = Tensor([1.0, 6.0, 7.0])
+    for found, expected in [
+        (x > 5, [False, True, True]),
+        (x >= Tensor([1.0, 7.0, 7.0]), [True, False, True]),
+        (x >= 6, [False, True, True]),
+        (np.array([2.0, 2.0, 8.0]) > x, [True, False, True]),
+    ]:
+        assert found.dtype == "bool"
+        np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(x[x > 5].numpy(), [6, 7])
+    assert x.sum() < 15
+    with pytest.raises(TypeError, match="not supported"):
+        _ = x < "a"
+
+
+def test_a_tensor_with_one_number_reads_as_a_number():
+    x = Tensor([[2.5]])
+    assert (float(x), int(x), f"{x:.2f}", round(float(x), 1)) == (2.5, 2, "2.50", 2.5)
+    assert f"{x}" == str(x)
+    with pytest.raises(ValueError, match="one element"):
+        f"{Tensor([1.0, 2.0]):.2f}"
+
+
+def test_axes_one_by_one(mode):
+    x = Tensor(np.ones((2, 3, 4)))
+    assert x.permute(2, 0, 1).shape == x.permute((2, 0, 1)).shape == (4, 2, 3)
+    assert x.transpose(0, 1).shape == x.transpose((0, 1)).shape == (3, 2, 4)
