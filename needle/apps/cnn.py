@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import needle as ndl
 from needle.apps.models import CNN, ResNet9
-from needle.apps.training import finding_data, options, start, train_on_images
+from needle.apps.training import command, explained, finding_data, options, start, train_on_images, whole
 
 
 def channels_first(images: ndl.Tensor) -> ndl.Tensor:
@@ -16,13 +16,14 @@ def channels_first(images: ndl.Tensor) -> ndl.Tensor:
     return images.permute((0, 3, 1, 2))
 
 
+@command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """The command. Returns the last epoch's metrics."""
     parser = options(__doc__, epochs=10, batch_size=32, lr=0.003, weight_decay=0.01)
     parser.add_argument(
         "--data", choices=["digits", "mnist", "cifar10"], default="digits", help="what to see"
     )
-    parser.add_argument("--channels", type=int, default=16, help="of the first layer (not with cifar10)")
+    parser.add_argument("--channels", type=whole(1), default=16, help="of the first layer (not with cifar10)")
     args, device = start(parser, argv)
 
     if args.data == "cifar10":
@@ -32,7 +33,8 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         return train_on_images(args, train, test, ResNet9(device=device))
     with finding_data():
         train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
-    model = CNN(train[0][0].shape[0], args.channels, device=device)
+    with explained(parser):
+        model = CNN(train[0][0].shape[0], args.channels, device=device)
     return train_on_images(args, train, test, model, channels_first)
 
 

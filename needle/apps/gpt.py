@@ -11,7 +11,18 @@ import needle as ndl
 from needle import nn
 from needle.apps import text
 from needle.apps.models import Transformer
-from needle.apps.training import Averages, Training, finding_data, options, run_epoch, start
+from needle.apps.training import (
+    Averages,
+    Training,
+    command,
+    explained,
+    number,
+    options,
+    run_epoch,
+    start,
+    whole,
+)
+from needle.backend_ndarray.device import generator
 
 
 class GPT(nn.Module):
@@ -85,8 +96,8 @@ class GPT(nn.Module):
             Below 1 it prefers what is likely, above 1 it takes risks; 0 always takes the likeliest.
         top_k : int, optional
             Draw only from so many likeliest ones.
-        rng : numpy.random.Generator, optional
-            Default: NumPy's global state.
+        rng : numpy.random.Generator or int, optional
+            An int is the seed of a new one. Default: NumPy's global state.
 
         Returns
         -------
@@ -106,15 +117,18 @@ class GPT(nn.Module):
                 "generate: needs a temperature of 0 or more and a top_k of 1 or more, "
                 f"got {temperature} and {top_k}"
             )
+        source = generator(rng) or np.random
         training = self.training
         self.eval()
-        with ndl.no_grad():
-            for _ in range(length):
-                seen = ndl.Tensor([numbers[-self.context :]], device=self.linear.weight.device)
-                logits = self(seen).numpy()[0, -1]
-                numbers.append(_drawn(logits, temperature, top_k, rng or np.random))
-        if training:
-            self.train()
+        try:
+            with ndl.no_grad():
+                for _ in range(length):
+                    seen = ndl.Tensor([numbers[-self.context :]], device=self.linear.weight.device)
+                    logits = self(seen).numpy()[0, -1]
+                    numbers.append(_drawn(logits, temperature, top_k, source))
+        finally:
+            if training:
+                self.train()
         return numbers
 
 
@@ -139,39 +153,50 @@ def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
     """
     if len(numbers) <= context:
         raise ValueError(
-            f"windows: a text of {len(numbers)} characters has no part of {context} and one more"
+            f"windows: a text of {len(numbers)} characters has no part of {context} and one more; "
+            "use a longer text or a shorter context"
         )
     parts = np.lib.stride_tricks.sliding_window_view(numbers, context + 1)[:: max(context // 2, 1)]
     return ndl.data.NDArrayDataset(parts[:, :-1], parts[:, 1:])
 
 
+@command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """The command. Returns the last epoch's metrics."""
     parser = options(__doc__, epochs=20, batch_size=16, lr=0.003, weight_decay=0.01)
     parser.add_argument("--data", default="sonnets", help="sonnets, or a text file")
-    parser.add_argument("--context", type=int, default=64, help="how many characters it sees at most")
-    parser.add_argument("--dim", type=int, default=64, help="numbers that stand for a character")
-    parser.add_argument("--num-layers", type=int, default=2, help="layers of attention")
-    parser.add_argument("--num-heads", type=int, default=4, help="heads of attention")
-    parser.add_argument("--dropout", type=float, default=0.1, help="the probability of a zero")
-    parser.add_argument("--write", type=int, default=200, metavar="N", help="characters to write at the end")
-    parser.add_argument("--temperature", type=float, default=0.8, help="how daring it writes")
-    parser.add_argument("--top-k", type=int, default=20, help="draw only from so many likeliest characters")
+    parser.add_argument("--context", type=whole(1), default=64, help="how many characters it sees at most")
+    parser.add_argument("--dim", type=whole(1), default=64, help="numbers that stand for a character")
+    parser.add_argument("--num-layers", type=whole(1), default=2, help="layers of attention")
+    parser.add_argument("--num-heads", type=whole(1), default=4, help="heads of attention")
+    parser.add_argument("--dropout", type=number(0, 1), default=0.1, help="the probability of a zero")
+    parser.add_argument(
+        "--write", type=whole(0), default=200, metavar="N", help="characters to write at the end"
+    )
+    parser.add_argument("--temperature", type=number(0), default=0.8, help="how daring it writes")
+    parser.add_argument(
+        "--top-k", type=whole(1), default=20, help="draw only from so many likeliest characters"
+    )
     args, device = start(parser, argv)
 
-    letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
-    model = GPT(
-        len(letters), args.context, args.dim, args.num_layers, args.num_heads, args.dropout, device=device
-    )
-    optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
-    with finding_data():
+    with explained(parser):
+        letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
         train_windows, test_windows = windows(train, args.context), windows(test, args.context)
+        model = GPT(
+            len(letters), args.context, args.dim, args.num_layers, args.num_heads, args.dropout, device=device
+        )
+    optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
     train_loader = ndl.data.DataLoader(train_windows, args.batch_size, shuffle=True, device=device)
     test_loader = ndl.data.DataLoader(test_windows, 32, device=device)
-    steps = args.epochs * len(train_loader)
-    warm_up = max(steps // 20, 1)
-    rest = ndl.optim.CosineLR(optimizer, max(steps - warm_up, 1))
-    schedule = ndl.optim.WarmUp(optimizer, warm_up, then=rest)
+
+    def schedule_for(epochs: int) -> ndl.optim.Schedule:
+        steps = epochs * len(train_loader)
+        warm_up = max(steps // 20, 1)
+        rest = ndl.optim.CosineLR(optimizer, max(steps - warm_up, 1))
+        return ndl.optim.WarmUp(optimizer, warm_up, then=rest)
+
+    data = text.fingerprint(letters.letters, train, test)
+    training = Training(args, model, optimizer, schedule_for, data)
 
     def one_epoch(batches, opt=None) -> Averages:
         model.train() if opt is not None else model.eval()
@@ -182,16 +207,16 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
             nn.SoftmaxLoss(),
             opt,
             clip=1.0,
-            schedule=schedule,
+            schedule=training.schedule,
         )
 
-    metrics = Training(args, model, optimizer, schedule).run(
+    metrics = training.run(
         lambda progress: one_epoch(progress(train_loader), optimizer),
         lambda: one_epoch(test_loader),
     )
     print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")
     if args.write:
-        begin = letters.encode(letters.decode(train[-args.context :]))
+        begin = train[-args.context :]
         written = model.generate(begin, args.write, args.temperature, args.top_k)
         print(letters.decode(written[len(begin) :]))
     return metrics

@@ -12,7 +12,17 @@ import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.apps.training import finding_data, on_device_of, options, run_epoch, start, train_on_images
+from needle.apps.training import (
+    command,
+    explained,
+    finding_data,
+    on_device_of,
+    options,
+    run_epoch,
+    start,
+    train_on_images,
+    whole,
+)
 
 __all__ = ["MLPResNet", "ResidualBlock", "epoch", "main", "train_mnist"]
 
@@ -147,17 +157,19 @@ def train_mnist(
     return *trained, *epoch(test_loader, model)
 
 
+@command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """The command: train on digits or MNIST. Returns the last epoch's metrics."""
     parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0)
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
-    parser.add_argument("--hidden-dim", type=int, default=100, help="features between the blocks")
-    parser.add_argument("--num-blocks", type=int, default=3, help="how many residual blocks")
+    parser.add_argument("--hidden-dim", type=whole(2), default=100, help="features between the blocks")
+    parser.add_argument("--num-blocks", type=whole(0), default=3, help="how many residual blocks")
     args, device = start(parser, argv)
 
     with finding_data():
         train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
-    model = MLPResNet(train[0][0].size, args.hidden_dim, args.num_blocks).to(device)
+    with explained(parser):
+        model = MLPResNet(train[0][0].size, args.hidden_dim, args.num_blocks).to(device)
     return train_on_images(args, train, test, model, flat)
 
 

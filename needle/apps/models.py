@@ -1,9 +1,15 @@
-"""The networks of the applications: for images a small CNN and ResNet9, for text recurrent ones and
-transformers."""
+"""The networks of the applications: for images a small CNN and ResNet9, for text recurrent ones and more.
+
+``python -m needle.apps.models`` shows them; with a name it trains one: ``python -m needle.apps.models lstm``.
+"""
 
 from __future__ import annotations
 
+import argparse
+import functools
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import needle as ndl
@@ -167,7 +173,7 @@ class LanguageModel(nn.Module):
     Raises
     ------
     ValueError
-        If there is no such `seq_model`.
+        If there is no such `seq_model`; if what the model is given does not have two axes.
     """
 
     def __init__(
@@ -212,6 +218,11 @@ class LanguageModel(nn.Module):
         h
             The state after the last word; None of a transformer.
         """
+        if x.ndim != 2:
+            raise ValueError(
+                f"LanguageModel: x must have shape (seq_len, batch), got {x.shape}; "
+                "of a single sequence: x.reshape((-1, 1))"
+            )
         seq_len, batch = x.shape
         vectors = self.embedding(x)
         if isinstance(self.model, Transformer):
@@ -220,3 +231,39 @@ class LanguageModel(nn.Module):
         else:
             out, h = self.model(vectors, h)
         return self.linear(out.reshape((seq_len * batch, out.shape[2]))), h
+
+
+#: The networks that can be trained by name: how one is made, and the command that trains it.
+_NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "cnn": (lambda: CNN(8), "cnn"),
+    "resnet9": (ResNet9, "cnn --data cifar10"),
+    **{
+        kind: (
+            functools.partial(LanguageModel, 32, 64, 128, seq_model=kind, seq_len=32),
+            f"language_model --model {kind}",
+        )
+        for kind in ("rnn", "lstm", "gru", "transformer")
+    },
+}
+
+
+def main(argv: list[str] | None = None) -> dict[str, float] | None:
+    """The command: train the network of that name, without one show all. Returns the last metrics."""
+    from needle.apps import cnn, language_model  # which themselves need this module
+
+    name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
+    if name in _NETWORKS:
+        app, *options = _NETWORKS[name][1].split()
+        return {"cnn": cnn, "language_model": language_model}[app].main([*options, *rest])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "network", nargs="?", choices=list(_NETWORKS), help="one to train; its options follow"
+    )
+    parser.parse_args([name, *rest] if name else [])
+    for name, (make, command) in _NETWORKS.items():
+        print(f"{name}, trained by: python -m needle.apps.models {name}  (needle.apps.{command})\n{make()}\n")
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,29 @@
-"""The course's small applications: a two-layer network with nothing but Tensors, and the loops that train
-and evaluate networks on images and text."""
+"""The course's small applications: a two-layer network with nothing but Tensors, and loops of training.
+
+``python -m needle.apps.simple_ml`` trains the two-layer network on scikit-learn's digits, with
+``--data mnist`` on MNIST. The loops train and evaluate networks on images and text.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.apps.training import Averages, loss_module, on_device_of, run_epoch
+from needle.apps.training import (
+    Averages,
+    Training,
+    command,
+    finding_data,
+    loss_module,
+    on_device_of,
+    options,
+    run_epoch,
+    start,
+    whole,
+)
 from needle.data.idx import read_mnist
 
 
@@ -87,9 +103,10 @@ def nn_epoch(
     """
     W1, W2 = ndl.Tensor(W1), ndl.Tensor(W2)
     optimizer = ndl.optim.SGD([W1, W2], lr=lr)
-    for start in range(0, len(X), batch):
-        inputs = ndl.Tensor(X[start : start + batch], device=W1.device, dtype=W1.dtype, requires_grad=False)
-        targets = ndl.init.one_hot(W2.shape[1], y[start : start + batch], device=W1.device, dtype=W2.dtype)
+    for i in range(0, len(X), batch):
+        part = slice(i, i + batch)
+        inputs = ndl.Tensor(X[part], device=W1.device, dtype=W1.dtype, requires_grad=False)
+        targets = ndl.init.one_hot(W2.shape[1], y[part], device=W1.device, dtype=W2.dtype)
         loss = softmax_loss(ndl.relu(inputs @ W1) @ W2, targets)
         loss.backward(create_graph=False)
         optimizer.step()
@@ -293,3 +310,58 @@ def _at_least_one(n_epochs: int) -> int:
     if n_epochs < 1:
         raise ValueError(f"n_epochs must be 1 or more, got {n_epochs}")
     return n_epochs
+
+
+# The command
+
+
+class TwoLayers(nn.Module):
+    """relu(X @ W1) @ W2, the network of `nn_epoch`.
+
+    Parameters
+    ----------
+    inputs, hidden, classes : int
+    device
+        Of the parameters.
+    """
+
+    def __init__(self, inputs: int, hidden: int, classes: int = 10, device=None):
+        self.W1 = nn.Parameter(ndl.init.randn(inputs, hidden, std=hidden**-0.5, device=device))
+        self.W2 = nn.Parameter(ndl.init.randn(hidden, classes, std=classes**-0.5, device=device))
+
+    def forward(self, X: ndl.Tensor) -> ndl.Tensor:
+        """Logits of shape (batch, classes)."""
+        return ndl.relu(X @ self.W1) @ self.W2
+
+
+@command
+def main(argv: list[str] | None = None) -> dict[str, float]:
+    """The command: train a two-layer network by `nn_epoch`. Returns the last epoch's metrics."""
+    parser = options(__doc__, epochs=20, batch_size=100, lr=0.2)
+    parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
+    parser.add_argument("--hidden-dim", type=whole(1), default=100, help="features between the layers")
+    args, device = start(parser, argv)
+
+    with finding_data():
+        datasets = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
+    (X, y), test = [(images.reshape(len(images), -1), labels) for images, labels in (d[:] for d in datasets)]
+    model = TwoLayers(X.shape[1], args.hidden_dim, device=device)
+
+    def learn(progress: Callable) -> Averages:
+        for i in progress(range(0, len(X), args.batch_size)):
+            part = slice(i, i + args.batch_size)
+            model.W1.data, model.W2.data = nn_epoch(
+                X[part], y[part], model.W1, model.W2, args.lr, args.batch_size
+            )
+        return evaluate(X, y)
+
+    def evaluate(X: np.ndarray, y: np.ndarray) -> Averages:
+        with ndl.no_grad():
+            loss, error = loss_err(model(ndl.Tensor(X, device=device)), y)
+        return Averages(1 - float(error), loss.item(), [loss.item()])
+
+    return Training(args, model).run(learn, lambda: evaluate(*test))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["SONNETS", "Characters", "frequency_loss"]
+__all__ = ["SONNETS", "Characters", "fingerprint", "frequency_loss", "read"]
 
 #: Sonnets by William Shakespeare (1609).
 SONNETS = Path(__file__).with_name("sonnets.txt")
@@ -58,17 +59,27 @@ def read(path: str | Path, test_share: float = 0.1) -> tuple[Characters, np.ndar
 
     Raises
     ------
-    SystemExit
-        If the file cannot be read.
+    ValueError
+        If the file cannot be read, or is empty.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SystemExit(f"{path} cannot be read as a text: {error}") from None
+        raise ValueError(f"{path} cannot be read as a text: {error}") from None
+    if not text:
+        raise ValueError(f"{path} is empty; there is nothing to learn from it")
     characters = Characters(text)
     numbers = characters.encode(text)
     cut = round(len(numbers) * (1 - test_share))
     return characters, numbers[:cut], numbers[cut:]
+
+
+def fingerprint(vocabulary: str, *numbers: np.ndarray) -> str:
+    """What tells a text from others, in words: the beginning of a SHA-256 of its vocabulary and numbers."""
+    digest = hashlib.sha256(vocabulary.encode())
+    for part in numbers:
+        digest.update(f" {len(part)} ".encode() + part.astype("<i8").tobytes())
+    return f"the text {digest.hexdigest()[:16]}"
 
 
 def frequency_loss(train: np.ndarray, test: np.ndarray) -> float:

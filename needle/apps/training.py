@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -20,13 +22,17 @@ __all__ = [
     "Averages",
     "Training",
     "chosen_device",
+    "command",
+    "explained",
     "finding_data",
     "loss_module",
+    "number",
     "on_device_of",
     "options",
     "run_epoch",
     "start",
     "train_on_images",
+    "whole",
 ]
 
 
@@ -111,13 +117,48 @@ def loss_module(loss_fn: Any) -> Any:
 
 
 def on_device_of(model: nn.Module, X: ndl.Tensor) -> ndl.Tensor:
-    """Inputs, moved to where the model's parameters are, and in their dtype."""
-    like = model.parameters()[0]
+    """Inputs, moved to where the model's parameters, if it has any, are, and in their dtype."""
+    parameters = model.parameters()
+    if not parameters:
+        return X
     with ndl.no_grad():
-        return X.to(like.device).astype(like.dtype)
+        return X.to(parameters[0].device).astype(parameters[0].dtype)
 
 
 # Commands
+
+
+def whole(low: int, high: float = math.inf) -> Callable[[str], int]:
+    """The ``type`` of an option: whole numbers from `low` to `high`."""
+
+    def read(word: str) -> int:
+        try:
+            value = int(word)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            bounds = f"of {low} or more" if high == math.inf else f"from {low} to {high}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, got {word}")
+        return value
+
+    return read
+
+
+def number(low: float, below: float = math.inf, *, above: bool = False) -> Callable[[str], float]:
+    """The ``type`` of an option: numbers from `low` (or only `above` it) to below another."""
+
+    def read(word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not low <= value < below or (above and value == low):
+            bounds = f"above {low}" if above else f"{low} or more"
+            bounds += "" if below == math.inf else f" and below {below}"
+            raise argparse.ArgumentTypeError(f"must be a number {bounds}, got {word}")
+        return value
+
+    return read
 
 
 def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser:
@@ -128,20 +169,21 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
     description : str
         The module's docstring; its first line is shown.
     **defaults
-        Those of ``epochs``, ``batch_size``, ``lr`` and ``weight_decay``.
+        Those of ``epochs``, ``batch_size``, ``lr`` and, where there is one, ``weight_decay``.
     """
     parser = argparse.ArgumentParser(
         description=(description or "").partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--epochs", type=int, help="how often to go through the data")
-    parser.add_argument("--batch-size", type=int, help="examples per step")
-    parser.add_argument("--lr", type=float, help="the learning rate")
-    parser.add_argument("--weight-decay", type=float, help="how strongly weights are pulled to 0")
+    parser.add_argument("--epochs", type=whole(1), help="how often to go through the data")
+    parser.add_argument("--batch-size", type=whole(1), help="examples per step")
+    parser.add_argument("--lr", type=number(0), help="the learning rate")
+    if "weight_decay" in defaults:
+        parser.add_argument("--weight-decay", type=number(0), help="how strongly weights are pulled to 0")
     parser.add_argument(
         "--device", choices=["cpu", "cpu_numpy", "cuda"], default="cpu", help="where to compute"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, help="of all random numbers")
     parser.add_argument("--checkpoint", type=Path, metavar="PATH", help="a file to save the training in")
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint, if that is there")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -172,11 +214,13 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
         The options as a namespace, and the device.
     """
     args = parser.parse_args(argv)
-    for name in ("epochs", "batch_size"):
-        if getattr(args, name) < 1:
-            parser.error(f"--{name.replace('_', '-')} must be 1 or more, got {getattr(args, name)}")
     if args.resume and args.checkpoint is None:
         parser.error("--resume needs --checkpoint PATH: the file to go on from")
+    if args.checkpoint is not None and args.checkpoint.exists() and not args.resume:
+        parser.error(
+            f"--checkpoint: {args.checkpoint} is there already; go on from it with --resume, "
+            "or name another file, or remove it"
+        )
     device = chosen_device(args.device)
     np.random.seed(args.seed)
     return args, device
@@ -191,8 +235,31 @@ def finding_data():
         raise SystemExit(f"the data cannot be used: {error}") from None
 
 
-#: Options that may change from one run of a training to the next.
-_FREE = {"checkpoint", "device", "epochs", "quiet", "resume", "seed"}
+@contextmanager
+def explained(parser: argparse.ArgumentParser):
+    """Within this block, a ValueError ends the command as a wrong option does: what was asked for is not
+    possible."""
+    try:
+        yield
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def command(main: Callable) -> Callable:
+    """A decorator: Ctrl-C ends the function, and the program, with a word."""
+
+    @functools.wraps(main)
+    def stoppable(argv: list[str] | None = None):
+        try:
+            return main(argv)
+        except KeyboardInterrupt:
+            raise SystemExit("\nstopped") from None
+
+    return stoppable
+
+
+#: Options that may change from one run of a training to the next: those that it does not depend on.
+_FREE = {"checkpoint", "device", "epochs", "quiet", "resume", "seed", "temperature", "top_k", "write"}
 
 
 class Training:
@@ -205,37 +272,52 @@ class Training:
     args : argparse.Namespace
         The options that `start` returned.
     model : Module
-    optimizer : Optimizer
-    schedule : Schedule, optional
+    optimizer : Optimizer, optional
+    schedule_for : callable, optional
+        From a number of epochs to the schedule of the learning rate for so many.
+    data : str, optional
+        What tells the data from other data. Default: the option ``--data``.
 
     Attributes
     ----------
     epoch : int
         How many epochs are done.
+    planned : int
+        How many epochs the training was begun for; the schedule is theirs.
+    schedule : Schedule or None
     """
 
     def __init__(
         self,
         args: argparse.Namespace,
         model: nn.Module,
-        optimizer: ndl.optim.Optimizer,
-        schedule: ndl.optim.Schedule | None = None,
+        optimizer: ndl.optim.Optimizer | None = None,
+        schedule_for: Callable[[int], ndl.optim.Schedule] | None = None,
+        data: str | None = None,
     ):
         self.args = args
         self.settings = {name: value for name, value in vars(args).items() if name not in _FREE}
+        if data is not None:
+            self.settings["data"] = data
         self.model = model
         self.optimizer = optimizer
-        self.schedule = schedule
+        self._schedule_for = schedule_for
         self.epoch = 0
+        self._plan(args.epochs)
+
+    def _plan(self, epochs: int) -> None:
+        self.planned = epochs
+        self.schedule = None if self._schedule_for is None else self._schedule_for(epochs)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the training depends on, as `needle.save` takes it."""
         return {
             "settings": self.settings,
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "schedule": None if self.schedule is None else self.schedule.state_dict(),
             "epoch": self.epoch,
+            "planned": self.planned,
             "random": np.random.get_state(legacy=False),
         }
 
@@ -245,11 +327,13 @@ class Training:
         Raises
         ------
         ValueError
-            If it is not a training's, or one with other options.
+            If it is not a training's, one with other options, or one for fewer epochs than the options say.
         """
         if not isinstance(state, dict) or set(state) != set(self.state_dict()):
             raise ValueError("this is not the state of a training")
-        theirs = state["settings"]
+        theirs, epoch, planned = state["settings"], state["epoch"], state["planned"]
+        if not isinstance(theirs, dict) or type(epoch) is not int or type(planned) is not int:
+            raise ValueError("this state of a training is damaged")
         changed = [
             f"--{name.replace('_', '-')} was {theirs.get(name)}, and is {self.settings.get(name)} now"
             for name in {**theirs, **self.settings}
@@ -257,12 +341,24 @@ class Training:
         ]
         if changed:
             raise ValueError(f"this training had other options: {'; '.join(changed)}")
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.schedule is not None:
-            self.schedule.load_state_dict(state["schedule"])
-        self.epoch = state["epoch"]
-        np.random.set_state(state["random"])
+        if not 0 <= epoch <= planned:
+            raise ValueError(f"this state of a training is damaged: {epoch} epochs of {planned}")
+        if self.args.epochs > planned:
+            raise ValueError(
+                f"this training was begun for {planned} epochs, over which its learning rate falls; "
+                f"use --epochs {planned} or fewer, or begin a new one"
+            )
+        try:
+            self.model.load_state_dict(state["model"])
+            if self.optimizer is not None:
+                self.optimizer.load_state_dict(state["optimizer"])
+            self._plan(planned)
+            if self.schedule is not None:
+                self.schedule.load_state_dict(state["schedule"])
+            np.random.set_state(state["random"])
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
+            raise ValueError(f"this state of a training is damaged: {error!r}") from None
+        self.epoch = epoch
 
     def run(self, learn: Callable[[Any], Averages], evaluate: Callable[[], Averages]) -> dict[str, float]:
         """Learn for as many epochs as the options say, showing how far it is, and save after each.
@@ -319,15 +415,19 @@ class Training:
         if self.args.resume and path.exists():
             try:
                 self.load_state_dict(ndl.load(path))
-            except ValueError as error:
+            except (OSError, ValueError) as error:
                 raise SystemExit(f"--resume: {path}: {error}") from None
             if not self.args.quiet:
-                print(f"going on after epoch {self.epoch}")
+                plan = f"; the learning rate falls over {self.planned}" if self._ends_early() else ""
+                print(f"going on after epoch {self.epoch}{plan}")
         elif self.args.resume:
             print(f"--resume: there is no {path} yet; beginning anew", file=sys.stderr)
             self._save()
         else:
             self._save()  # so that there is one from the first moment on, and a wrong path shows at once
+
+    def _ends_early(self) -> bool:
+        return self.schedule is not None and self.args.epochs < self.planned
 
     def _save(self) -> None:
         if self.args.checkpoint is None:
@@ -383,15 +483,17 @@ def train_on_images(
     train_loader = ndl.data.DataLoader(train, args.batch_size, shuffle=True, device=device)
     test_loader = ndl.data.DataLoader(test, 500, device=device)
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
-    schedule = ndl.optim.CosineLR(optimizer, args.epochs * len(train_loader))
+    training = Training(
+        args, model, optimizer, lambda epochs: ndl.optim.CosineLR(optimizer, epochs * len(train_loader))
+    )
 
     def learn(progress: Callable) -> Averages:
         model.train()
         batches = ((prepare(X), y) for X, y in progress(train_loader))
-        return run_epoch(batches, model, nn.SoftmaxLoss(), optimizer, schedule=schedule)
+        return run_epoch(batches, model, nn.SoftmaxLoss(), optimizer, schedule=training.schedule)
 
     def evaluate() -> Averages:
         model.eval()
         return run_epoch(((prepare(X), y) for X, y in test_loader), model, nn.SoftmaxLoss())
 
-    return Training(args, model, optimizer, schedule).run(learn, evaluate)
+    return training.run(learn, evaluate)

@@ -103,6 +103,12 @@ def test_images_are_moved_to_the_model():
     assert loss > 0
 
 
+def test_a_model_without_parameters_is_evaluated():
+    X, y = images()
+    accuracy, _ = simple_ml.evaluate_cifar10(nn.Flatten(), loader(X, y))
+    assert accuracy == (X.reshape(23, -1).argmax(axis=1) == y).mean()
+
+
 def test_no_batches_are_a_mistake():
     with pytest.raises(ValueError, match="there are no batches"):
         simple_ml.evaluate_cifar10(image_model(), [])
@@ -287,6 +293,11 @@ def test_the_kind_of_a_language_model_must_be_known():
         models.LanguageModel(4, 5, 6, seq_model="RNN")
 
 
+def test_a_language_model_needs_two_axes():
+    with pytest.raises(ValueError, match=r"x must have shape \(seq_len, batch\), got \(3,\)"):
+        models.LanguageModel(4, 5, 6)(Tensor([0, 1, 2]))
+
+
 def test_a_gpt_sees_what_came_before_only():
     model = gpt.GPT(7, context=6, dim=8)
     X = np.random.randint(0, 7, size=(2, 6))
@@ -311,13 +322,23 @@ def test_generating():
     for i in range(6, 11):
         logits = model(Tensor([greedy[i - 4 : i]])).numpy()[0, -1]
         assert logits.argmax() == greedy[i]
-    draws = [model.generate([0], 8, rng=np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    draws = [model.generate([0], 8, rng=rng) for rng in (np.random.default_rng(0), 0, 1)]
     assert draws[0] == draws[1] != draws[2]
+    with pytest.raises(TypeError, match="rng"):
+        model.generate([0], 1, rng="0")
     hot = model.generate([0], 300, temperature=50.0, top_k=3, rng=np.random.default_rng(0))
     assert len(set(hot)) > 3  # any three, after different beginnings
     for bad in ({"start": []}, {"temperature": -1.0}, {"top_k": 0}):
         with pytest.raises(ValueError, match="generate"):
             model.generate(**{"start": [0], "length": 1, **bad})
+
+
+def test_generating_leaves_the_mode_as_it_was_on_an_error():
+    model = gpt.GPT(7, context=4, dim=8)
+    with pytest.raises((IndexError, ValueError)):
+        model.generate([7], 1)  # there are 0 to 6
+    assert model.training
+    assert model.transformer.training
 
 
 def test_draws_have_the_softmaxs_shares():
@@ -372,13 +393,23 @@ def test_windows_overlap_by_half():
 
 
 def test_a_text_that_cannot_be_read(tmp_path):
-    with pytest.raises(SystemExit, match=r"missing\.txt cannot be read"):
+    with pytest.raises(ValueError, match=r"missing\.txt cannot be read"):
         text.read(tmp_path / "missing.txt")
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(ValueError, match=r"empty\.txt is empty"):
+        text.read(tmp_path / "empty.txt")
+
+
+def test_texts_are_told_apart():
+    prints = {text.fingerprint("ab", np.array(x), np.array(y)) for x, y in ([[0], [1]], [[0, 1], []])}
+    assert len(prints | {text.fingerprint("ab", np.array([0]), np.array([1]))}) == 2
+    assert text.fingerprint("ac", np.array([0]), np.array([1])) not in prints
 
 
 # Commands
 
 SMALL = {
+    simple_ml: ["--batch-size", "200", "--hidden-dim", "16"],
     mlp_resnet: ["--batch-size", "200", "--hidden-dim", "16", "--num-blocks", "1"],
     cnn: ["--batch-size", "200", "--channels", "2"],
     language_model: ["--batch-size", "200", "--hidden-size", "8", "--embedding-size", "8"],
@@ -471,6 +502,35 @@ def test_every_command_says_what_it_can(app, capsys):
     assert app.__doc__.split("\n")[0] in " ".join(words.split())
 
 
+def test_the_networks_are_shown_and_trained_by_name(capsys):
+    models.main([])
+    words = capsys.readouterr().out
+    assert "ResNet9: 431,946 parameters" in words
+    assert "lstm, trained by: python -m needle.apps.models lstm" in words
+    metrics = models.main(["gru", *SMALL[language_model], "--quiet", "--epochs", "1"])
+    assert metrics["train_loss"] < 5
+    assert "test accuracy" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        models.main(["perceptron"])
+    assert ended.value.code == 2
+
+
+def test_the_two_layers_learn_by_nn_epoch(tmp_path):
+    """On digits, in the order of the examples, as `nn_epoch` alone does it."""
+    path = tmp_path / "x"
+    metrics = run(simple_ml, "--epochs", 3, "--seed", 4, "--checkpoint", path)
+    X, y = ndl.data.digits()[:]
+    np.random.seed(4)
+    W1 = Tensor(np.random.randn(64, 16) / 4, device=ndl.cpu_numpy())
+    W2 = Tensor(np.random.randn(16, 10) / np.sqrt(10), device=ndl.cpu_numpy())
+    for _ in range(3):
+        W1, W2 = simple_ml.nn_epoch(X.reshape(len(X), -1), y, W1, W2, lr=0.2, batch=200)
+    state = ndl.load(path)["model"]
+    np.testing.assert_allclose(state["W1"].numpy(), W1.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(state["W2"].numpy(), W2.numpy(), rtol=1e-4, atol=1e-5)
+    assert metrics["train_loss"] < 2
+
+
 def test_a_finished_training_is_tested_only(tmp_path):
     path = tmp_path / "x.safetensors"
     metrics = run(mlp_resnet, "--epochs", 1, "--checkpoint", path)
@@ -485,18 +545,140 @@ def test_progress_is_shown(capsys):
     assert "epoch 1/1  train loss" in capsys.readouterr().out
 
 
-BAD_COMMANDS = {
-    "--epochs 0": "--epochs must be 1 or more, got 0",
-    "--resume": "--resume needs --checkpoint PATH",
-    "--device gpu": "invalid choice: 'gpu'",
+BAD_COMMANDS = [
+    (mlp_resnet, "--epochs 0", "--epochs: must be a whole number of 1 or more, got 0"),
+    (mlp_resnet, "--epochs many", "--epochs: must be a whole number of 1 or more, got many"),
+    (mlp_resnet, "--batch-size 0", "--batch-size: must be a whole number of 1 or more, got 0"),
+    (mlp_resnet, "--lr -1", "--lr: must be a number 0 or more, got -1"),
+    (mlp_resnet, "--lr nan", "--lr: must be a number 0 or more, got nan"),
+    (mlp_resnet, "--weight-decay inf", "--weight-decay: must be a number 0 or more, got inf"),
+    (mlp_resnet, "--seed -1", "--seed: must be a whole number from 0 to 4294967295, got -1"),
+    (mlp_resnet, "--num-blocks -1", "--num-blocks: must be a whole number of 0 or more, got -1"),
+    (mlp_resnet, "--hidden-dim 0", "--hidden-dim: must be a whole number of 2 or more, got 0"),
+    (simple_ml, "--hidden-dim 0", "--hidden-dim: must be a whole number of 1 or more, got 0"),
+    (cnn, "--channels 0", "--channels: must be a whole number of 1 or more, got 0"),
+    (language_model, "--seq-len 0", "--seq-len: must be a whole number of 1 or more, got 0"),
+    (language_model, "--hidden-size 0", "--hidden-size: must be a whole number of 1 or more, got 0"),
+    (language_model, "--embedding-size 0", "--embedding-size: must be a whole number of 1"),
+    (language_model, "--num-layers 0", "--num-layers: must be a whole number of 1 or more, got 0"),
+    (language_model, "--clip 0", "--clip: must be a number above 0, got 0"),
+    (gpt, "--context 0", "--context: must be a whole number of 1 or more, got 0"),
+    (gpt, "--num-layers 0", "--num-layers: must be a whole number of 1 or more, got 0"),
+    (gpt, "--dim 30", "30"),
+    (gpt, "--dropout 2", "--dropout: must be a number 0 or more and below 1, got 2"),
+    (gpt, "--temperature -1", "--temperature: must be a number 0 or more, got -1"),
+    (gpt, "--top-k 0", "--top-k: must be a whole number of 1 or more, got 0"),
+    (gpt, "--write -1", "--write: must be a whole number of 0 or more, got -1"),
+    (gpt, f"--data {os.devnull}", "is empty; there is nothing to learn from it"),
+    (language_model, f"--data {os.devnull}", "is empty; there is nothing to learn from it"),
+    (mlp_resnet, "--resume", "--resume needs --checkpoint PATH"),
+    (mlp_resnet, "--device gpu", "invalid choice: 'gpu'"),
+]
+
+
+@pytest.mark.parametrize(("app", "line", "words"), BAD_COMMANDS)
+def test_wrong_options_are_explained(app, line, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        app.main(line.split())
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_checkpoint_is_not_overwritten_unasked(tmp_path, capsys):
+    path = tmp_path / "x.safetensors"
+    run(simple_ml, "--epochs", 1, "--checkpoint", path)
+    before = path.read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        run(simple_ml, "--epochs", 1, "--checkpoint", path)
+    assert ended.value.code == 2
+    assert "go on from it with --resume, or name another file, or remove it" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_options_of_writing_may_change(tmp_path, capsys):
+    path = tmp_path / "x"
+    run(gpt, "--epochs", 1, "--checkpoint", path)
+    run(
+        gpt, "--epochs", 1, "--checkpoint", path, "--resume", "--write", 7, "--temperature", 0.5, "--top-k", 3
+    )
+    assert capsys.readouterr().out.count("by frequency alone") == 2
+
+
+@pytest.mark.parametrize("app", [gpt, language_model])
+def test_another_text_is_refused(app, tmp_path):
+    """Under the same name; under another name the same text will do."""
+    path, mine, copy = tmp_path / "x", tmp_path / "my.txt", tmp_path / "copy.txt"
+    mine.write_text("abcdefgh" * 600)
+    copy.write_text("abcdefgh" * 600)
+    run(app, "--epochs", 1, "--checkpoint", path, "--data", mine)
+    run(app, "--epochs", 1, "--checkpoint", path, "--data", copy, "--resume")
+    mine.write_text("hgfedcba" * 600)
+    with pytest.raises(SystemExit, match=r"--data was the text .*, and is the text .* now"):
+        run(app, "--epochs", 1, "--checkpoint", path, "--data", mine, "--resume")
+
+
+@pytest.mark.parametrize("app", [gpt, mlp_resnet])
+def test_the_schedule_is_that_of_the_epochs_planned(app, tmp_path):
+    """Stopping earlier on purpose, and going on later, changes nothing; more than was planned is refused."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    metrics = run(app, "--epochs", 3, "--checkpoint", whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.Training, "run", interrupted(training.Training.run, during_epoch=2))
+        with pytest.raises(SystemExit, match="stopped after 1 of 3 epochs"):
+            run(app, "--epochs", 3, "--checkpoint", parts)
+    run(app, "--epochs", 2, "--checkpoint", parts, "--resume")
+    assert run(app, "--epochs", 3, "--checkpoint", parts, "--resume") == metrics
+    assert whole.read_bytes() == parts.read_bytes()
+    with pytest.raises(
+        SystemExit, match=r"begun for 3 epochs, .* use --epochs 3 or fewer, or begin a new one"
+    ):
+        run(app, "--epochs", 4, "--checkpoint", parts, "--resume")
+
+
+def nothing(value):
+    return None
+
+
+DAMAGE = {
+    "settings": nothing,
+    "model": nothing,
+    "optimizer": nothing,
+    "schedule": nothing,
+    "epoch": lambda epoch: "one",
+    "planned": lambda planned: 0,
+    "random": lambda random: random | {"state": {"key": np.zeros(3, np.uint32), "pos": 0}},
 }
 
 
-@pytest.mark.parametrize(("line", "words"), BAD_COMMANDS.items(), ids=BAD_COMMANDS)
-def test_wrong_options_are_explained(line, words, capsys):
-    with pytest.raises(SystemExit):
-        mlp_resnet.main(line.split())
-    assert words in capsys.readouterr().err
+@pytest.mark.parametrize("part", DAMAGE)
+def test_a_damaged_checkpoint_is_a_sentence(part, tmp_path):
+    path = tmp_path / "x"
+    run(mlp_resnet, "--epochs", 1, "--checkpoint", path)
+    state = ndl.load(path)
+    ndl.save(path, state | {part: DAMAGE[part](state[part])})
+    with pytest.raises(SystemExit, match=r"^--resume: .*: ") as ended:
+        run(mlp_resnet, "--epochs", 1, "--checkpoint", path, "--resume")
+    assert "\n" not in str(ended.value)
+
+
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with pytest.raises(SystemExit, match=r"--resume: .*[Dd]irectory|--resume: .*denied"):
+        run(mlp_resnet, "--checkpoint", tmp_path, "--resume")
+
+
+def test_ctrl_c_at_any_time_is_no_traceback(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "x"
+    run(gpt, "--epochs", 1, "--checkpoint", path)
+    with monkeypatch.context() as patch:
+        patch.setattr(gpt.GPT, "generate", stop)  # while it writes
+        with pytest.raises(SystemExit, match="stopped"):
+            run(gpt, "--epochs", 1, "--checkpoint", path, "--resume", "--write", 5)
+    monkeypatch.setattr(gpt, "run_epoch", stop)  # while a finished training is tested
+    with pytest.raises(SystemExit, match="stopped"):
+        run(gpt, "--epochs", 1, "--checkpoint", path, "--resume")
 
 
 def test_checkpoints_that_do_not_fit(tmp_path):
@@ -542,10 +724,11 @@ def test_data_that_is_not_there_is_a_sentence(app, function, monkeypatch):
 @pytest.mark.parametrize(
     ("app", "words"), [(gpt, "no part of 16 and one more"), (language_model, "200 columns")]
 )
-def test_a_text_that_is_too_short_is_a_sentence(app, words, tmp_path):
+def test_a_text_that_is_too_short_is_a_sentence(app, words, tmp_path, capsys):
     (tmp_path / "my.txt").write_text("too short for words", encoding="utf-8")
-    with pytest.raises(SystemExit, match=words):
+    with pytest.raises(SystemExit):
         run(app, "--data", tmp_path / "my.txt")
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -594,10 +777,11 @@ def test_the_folders_may_be_on_the_path(folder, package):
 UNDER_NUMPY = f"""
 import numpy as np
 import needle as ndl
-from needle.apps import cnn, mlp_resnet, language_model
+from needle.apps import cnn, mlp_resnet, language_model, simple_ml
 assert ndl.BACKEND == "np"
 options = ["--quiet", "--epochs", "1"]
 assert mlp_resnet.main([*options, "--hidden-dim", "16"])["train_loss"] < 3
+assert simple_ml.main(options)["train_loss"] < 3
 assert cnn.main([*options, "--channels", "2", "--batch-size", "200"])["train_loss"] < 3
 model = {SMALL[language_model]!r}
 assert language_model.main([*options, *model])["train_loss"] < 5
