@@ -328,10 +328,11 @@ def test_no_gradient_is_kept(make, mode):
     arrays = [remembered.realize_cached_data() for remembered in optimizer.state[p].values()]
     p.grad.realize_cached_data()[...] = 7.0
     for array in arrays:
-        assert array.is_compact()
-        assert not (array.numpy() == 7).any()
+        assert array.base is None if ndl.BACKEND == "np" else array.is_compact()
+        assert not (np.asarray(array) == 7).any()
 
 
+@pytest.mark.skipif(ndl.BACKEND != "nd", reason="NumPy has one device")
 @each
 def test_the_state_follows_a_parameter_that_is_moved(make):
     p, twin = Parameter([1.0, 2.0]), Parameter([1.0, 2.0])
