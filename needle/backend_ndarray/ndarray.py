@@ -457,7 +457,35 @@ def _result(handle: Any, shape: Shape, strides: Shape, device: BackendDevice) ->
     return array
 
 
+def _result_like(handle: Any, like: NDArray) -> NDArray:
+    """The array that a kernel has written whose numbers lie in memory as those of `like`, a dense array."""
+    array = _result(handle, like.shape, like.strides, like.device)
+    array._compact = like._compact
+    return array
+
+
+def _is_dense(a: NDArray) -> bool:
+    """Whether the elements fill the whole storage, in the row-major order of some order of the axes.
+
+    What is computed number by number then lies in memory in the same order: a chain of such operations on
+    permuted axes, as those of images whose channels come first, costs no more than on axes in their order.
+    """
+    return a.offset == 0 and _fill_storage(a.shape, a.strides, a._handle.size)
+
+
 # Strides: what follows from shapes and strides alone is remembered.
+
+
+@lru_cache(maxsize=4096)
+def _fill_storage(shape: Shape, strides: Shape, size: int) -> bool:
+    """Whether the axes, sorted by their strides, are those of a row-major array of `size` elements."""
+    step = 1
+    for stride, n in sorted(zip(strides, shape, strict=True)):
+        if n != 1:
+            if stride != step:
+                return False
+            step *= n
+    return step == size
 
 
 @lru_cache(maxsize=4096)
@@ -579,10 +607,10 @@ def _map(name: str, a: NDArray) -> NDArray:
     if a.dtype.kind != "f":
         a = a._cast(result_dtype(name, a))
     mod = a.device.mod
-    if a._compact:
+    if a._compact or _is_dense(a):
         out = mod.Array(a._handle.size, a.dtype)
         mod.MAPS[name](a._handle, out)
-        return _result(out, a.shape, a.strides, a.device)
+        return _result_like(out, a)
     out = mod.Array(a.size, a.dtype)
     if out.size:
         mod.MAPS[name](a._handle, out, (a.shape, a.strides, a.offset))
@@ -600,10 +628,12 @@ def _zip(name: str, a: Any, b: Any) -> NDArray:
         if name == "power" and dtype.kind == "i":
             _check_exponents(b.numpy())
     mod = a.device.mod
-    if a._compact and b._compact and a.shape == b.shape:
+    if a.shape == b.shape and (
+        (a._compact and b._compact) or (a.strides == b.strides and _is_dense(a) and _is_dense(b))
+    ):
         out = mod.Array(a._handle.size, a.dtype)
         mod.ZIPS[name](a._handle, b._handle, out)
-        return _result(out, a.shape, a.strides, a.device)
+        return _result_like(out, a)
     shape, strides, size, a_strides, b_strides = _zip_plan(name, a.shape, a.strides, b.shape, b.strides)
     out = mod.Array(size, a.dtype)
     if size:
@@ -627,7 +657,7 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
         array = array._cast(result_dtype(name, *((array, other) if array is a else (other, array))))
         if array.dtype.kind != "f" and (answer := _beyond(name, array, other, array is a)) is not None:
             return answer
-    if not array._compact:
+    if not (array._compact or _is_dense(array)):
         array = array.compact()
     mod = array.device.mod
     out = mod.Array(array._handle.size, array.dtype)
@@ -635,7 +665,7 @@ def _zip_number(name: str, a: Any, b: Any) -> NDArray:
         mod.ZIPS[name](array._handle, other, out)
     else:
         mod.ZIPS[name](other, array._handle, out)
-    return _result(out, array.shape, array.strides, array.device)
+    return _result_like(out, array)
 
 
 def _beyond(name: str, array: NDArray, number: float, number_last: bool) -> NDArray | None:

@@ -402,6 +402,10 @@ def zip(row: ScalarFunction) -> Callable:
                 if _is_far(b_strides):
                     b, b_strides, b_offset = _repacked(b, shape, b_strides, b_offset)
                 axes, _ = _walk(shape, a_strides, b_strides)
+            elif tiling := _tiling(shape, a_strides, b_strides):
+                a_times, b_times, axes = tiling
+                a, a_offset = _tiled(a, a_offset, *a_times) if a_times else (a, a_offset)
+                b, b_offset = _tiled(b, b_offset, *b_times) if b_times else (b, b_offset)
             size = _shared(out.size, axes)
             strided.run(size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
             return
@@ -552,6 +556,34 @@ def _walk(shape: Shape, *strides: Shape) -> tuple[np.ndarray, bool]:
     """The axes, and whether it pays to repack an operand because its rows are far from lying side by side."""
     axes = _lines(shape, *strides)
     return axes, math.prod(shape) >= TILE * TILE and any(_is_far(steps) for steps in strides)
+
+
+@lru_cache(maxsize=4096)
+def _tiling(shape: Shape, a_strides: Shape, b_strides: Shape) -> tuple | None:
+    """How to go through a large table of short rows that meet the same row, such as pixels that meet a bias.
+
+    A loop over few numbers is mostly overhead. So the row that is repeated is written out several times, and
+    as many rows of the table are taken as one: for each operand (length of its row, times) or None, and the
+    axes then. None where the operands are not such a table and row.
+    """
+    axes = _lines(shape, a_strides, b_strides)
+    if len(axes) != 2 or tuple(axes[1, 1:]) != (1, 1) or math.prod(shape) < 4 * TILE * TILE:
+        return None
+    rows, n = int(axes[0, 0]), int(axes[1, 0])
+    steps = tuple(axes[0, 1:])
+    times = max((k for k in range(1, 1024 // n + 1) if rows % k == 0), default=1)
+    if steps not in ((n, 0), (0, n)) or times == 1:
+        return None
+    longer = np.array([(rows // times, *(step * times for step in steps)), (n * times, 1, 1)], np.int64)
+    longer.flags.writeable = False
+    return (None, (n, times), longer) if steps[1] == 0 else ((n, times), None, longer)
+
+
+def _tiled(a: Array, start: int, n: int, times: int) -> tuple[Array, int]:
+    """A row of `n` numbers, several times one after the other, and where it starts."""
+    out = Array(n * times, a.dtype)
+    out.buffer.reshape(times, n)[...] = a.buffer[start : start + n]
+    return out, 0
 
 
 def _is_far(strides: Shape) -> bool:

@@ -739,3 +739,23 @@ def test_min(device):
         same(a.min(1, keepdims=True), x.min(1, keepdims=True))
         same(a.min((0,)), x.min(0))
     assert np.isnan(nd.array([1, np.nan, 0], device=device).min().numpy())
+
+
+@devices
+@pytest.mark.parametrize("axes", [(0, 3, 1, 2), (1, 0, 2, 3), (3, 2, 1, 0), (0, 1, 2, 3)])
+def test_numbers_stay_in_the_order_in_which_they_lie(device, axes):
+    values = np.random.default_rng(0).normal(size=(2, 3, 1, 4))
+    a = NDArray(values, device=device, dtype="float64").permute(axes)
+    b = NDArray(values * 2, device=device, dtype="float64").permute(axes)
+    x = values.transpose(axes)
+    for found, expected in [(-a, -x), (a + b, 3 * x), (a * 2, 2 * x), (1 - a, 1 - x), (a.exp(), np.exp(x))]:
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+        assert found.strides == a.strides
+        assert found.is_compact() == a.is_compact()
+        np.testing.assert_allclose(found.compact().numpy(), expected, rtol=1e-15)
+        np.testing.assert_allclose(found.reshape((-1,)).numpy(), expected.reshape(-1), rtol=1e-15)
+        np.testing.assert_allclose(found.sum(axis=1).numpy(), expected.sum(axis=1), rtol=1e-12)
+    part = a[:, 1:]  # does not fill the storage
+    np.testing.assert_array_equal((part * 2).numpy(), 2 * x[:, 1:])
+    other = NDArray(x, device=device, dtype="float64")  # the same numbers, row by row
+    np.testing.assert_array_equal((a - other).numpy(), x - x)

@@ -513,3 +513,16 @@ def test_threads_share_what_an_index_names(dtype, inner, threads):
     assert threads.count == 2
     same(nd.scatter_add(ours(values[:1].copy()), index, 1, 11), expected[:1])
     assert threads.count == 2  # one table is for one thread: others might add to the same place
+
+
+@pytest.mark.parametrize(
+    "rows", [7 * 16 * 150, 17011, 1 << 14]
+)  # divided by many numbers, by none, by powers of 2
+@pytest.mark.parametrize("n", [1, 3, 16, 100, 1024, 1025])
+def test_short_rows_that_meet_one_row(rows, n):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(rows, n)).astype("float32"), rng.normal(size=(3, n)).astype("float32")
+    table, row = NDArray(a), NDArray(b)[1]
+    np.testing.assert_array_equal((table - row).numpy(), a - b[1])
+    np.testing.assert_array_equal((row - table).numpy(), b[1] - a)
+    np.testing.assert_array_equal((NDArray(b[1]) - table).numpy(), b[1] - a)
