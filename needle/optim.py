@@ -114,6 +114,10 @@ class Optimizer:
                 bounds = f"{low} or more" if high == math.inf else f"from {low} to below {high}"
                 raise ValueError(f"{type(self).__name__}: {name} must be {bounds}, got {value!r}")
 
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._option_names)
+        return f"{type(self).__name__}({options}), parameters: {len(self.params)}"
+
     def options_of(self, group: dict[str, Any]) -> dict[str, Any]:
         """The options that hold for a group: its own, and the optimiser's for the rest."""
         return {name: group.get(name, getattr(self, name)) for name in self._option_names}

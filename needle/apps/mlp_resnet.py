@@ -162,7 +162,7 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     """The command: train on digits or MNIST. Returns the last epoch's metrics."""
     parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0)
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
-    parser.add_argument("--hidden-dim", type=whole(2), default=100, help="features between the blocks")
+    parser.add_argument("--hidden-dim", type=whole(2), default=256, help="features between the blocks")
     parser.add_argument("--num-blocks", type=whole(0), default=3, help="how many residual blocks")
     args, device = start(parser, argv)
 

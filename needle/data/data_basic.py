@@ -39,6 +39,9 @@ class Dataset:
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} needs a method __len__(self)")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} items)"
+
     def apply_transforms(self, x: Any) -> Any:
         """`x`, changed by each transform in turn."""
         for transform in self.transforms or ():
@@ -119,6 +122,10 @@ class DataLoader:
                 f"DataLoader: drop_last leaves nothing of {len(dataset)} items in batches of "
                 f"{self.batch_size}; use a smaller batch_size, or keep the last batch"
             )
+
+    def __repr__(self) -> str:
+        shuffled = ", shuffled" if self.shuffle else ""
+        return f"DataLoader({self.dataset!r}{shuffled}): {len(self):,} batches of {self.batch_size}"
 
     def __len__(self) -> int:
         """How many batches there are."""

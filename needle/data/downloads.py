@@ -1,7 +1,8 @@
 """Where data sets are found on this machine, and how they get there.
 
-Files are looked for in the folder that the environment variable ``NEEDLE_DATA_DIR`` names, then in your cache
-folder. What is in neither is downloaded into the first of them, and checked before it gets its name there.
+Files are looked for in the folder that the environment variable ``NEEDLE_DATA_DIR`` names (in the data set's
+folder within it, then in it itself), and in your cache folder. What is in none of them is downloaded into the
+first, and checked before it gets its name there.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class Remote:
 
 
 def places(folder: str) -> list[Path]:
-    """Where the files of a data set may lie: `folder` in ``NEEDLE_DATA_DIR`` (if set), and in your cache."""
+    """Where a data set may lie: in `folder` of ``NEEDLE_DATA_DIR`` (if set), there itself, in the cache's."""
     from pooch import os_cache
 
     chosen = os.environ.get("NEEDLE_DATA_DIR")
-    parents = [Path(chosen).expanduser()] if chosen else []
-    return [parent / folder for parent in (*parents, Path(os_cache("needle-notebooks")))]
+    own = [Path(chosen).expanduser() / folder, Path(chosen).expanduser()] if chosen else []
+    return [*own, Path(os_cache("needle-notebooks")) / folder]
 
 
 def provide(folder: str, files: Sequence[Remote]) -> Path:

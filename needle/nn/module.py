@@ -149,8 +149,8 @@ class Module:
     def to(self, device: Any) -> Self:
         """Move all parameters, their gradients and all buffers to `device`; returns the module.
 
-        They stay the same Tensors, so that an optimiser still knows them. What it has itself gathered about
-        them stays where it is: move a module before the first step.
+        They stay the same Tensors, so that an optimiser still knows them; what it remembers of them follows
+        at its next step.
         """
         check_device(device)
         tensors = [tensor for _, tensor in self._named_tensors()]
@@ -166,7 +166,8 @@ class Module:
         # Called for what is not there; a property whose own code failed is told apart by asking again.
         if hasattr(type(self), name):
             return object.__getattribute__(self, name)
-        near = get_close_matches(name, dir(self), n=1)
+        known = [other for other in dir(self) if other.startswith("_") == name.startswith("_")]
+        near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 

@@ -495,3 +495,10 @@ def test_items_share_no_memory_with_their_dataset(index):
         label += 100
         np.testing.assert_array_equal(values, np.ones((3, 2, 2, 1)))
         np.testing.assert_array_equal(labels, np.arange(3))
+
+
+def test_the_text_of_data():
+    dataset = ndl.data.NDArrayDataset(np.zeros((1442, 2)))
+    assert repr(dataset) == "NDArrayDataset(1,442 items)"
+    loader = ndl.data.DataLoader(dataset, 32, shuffle=True)
+    assert repr(loader) == "DataLoader(NDArrayDataset(1,442 items), shuffled): 46 batches of 32"

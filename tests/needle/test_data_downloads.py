@@ -77,7 +77,7 @@ def offline_url() -> str:
 
 def test_places(folders, monkeypatch):
     chosen, cache = folders
-    assert places("mnist") == [chosen / "mnist", cache / "mnist"]
+    assert places("mnist") == [chosen / "mnist", chosen, cache / "mnist"]
     monkeypatch.setenv("NEEDLE_DATA_DIR", "")
     assert places("mnist") == [cache / "mnist"]
     monkeypatch.setenv("NEEDLE_DATA_DIR", "~/data")

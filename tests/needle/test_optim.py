@@ -712,3 +712,9 @@ def test_float64_gradients_do_not_widen_numpys_float32(monkeypatch):
     monkeypatch.setenv("NEEDLE_BACKEND", "np")
     done = subprocess.run([sys.executable, "-W", "error", "-c", UNDER_NUMPY], capture_output=True, text=True)
     assert done.stdout == "ok\n", done.stderr
+
+
+def test_the_text_of_an_optimiser():
+    optimizer = ndl.optim.RMSProp([ndl.nn.Parameter([1.0])], lr=0.5)
+    assert repr(optimizer).startswith("RMSProp(lr=0.5, ")
+    assert repr(optimizer).endswith("), parameters: 1")
