@@ -1,6 +1,6 @@
 """The networks of the applications: for images a small CNN and ResNet9, for text recurrent ones and more.
 
-``python -m needle.apps.models`` shows them; with a name it trains one: ``python -m needle.apps.models lstm``.
+``python -m needle.apps.models`` shows them as trees, with the commands that train them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -233,8 +232,8 @@ class LanguageModel(nn.Module):
         return self.linear(out.reshape((seq_len * batch, out.shape[2]))), h
 
 
-#: The networks that can be trained by name: how one is made, and the command that trains it.
-_NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
+#: The networks by name: how one is made, and the options of the command that trains it.
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "cnn": (lambda: CNN(8), "cnn"),
     "resnet9": (ResNet9, "cnn --data cifar10"),
     **{
@@ -247,22 +246,14 @@ _NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
 }
 
 
-def main(argv: list[str] | None = None) -> dict[str, float] | None:
-    """The command: train the network of that name, without one show all. Returns the last metrics."""
-    from needle.apps import cnn, language_model  # which themselves need this module
-
-    name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
-    if name in _NETWORKS:
-        app, *options = _NETWORKS[name][1].split()
-        return {"cnn": cnn, "language_model": language_model}[app].main([*options, *rest])
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "network", nargs="?", choices=list(_NETWORKS), help="one to train; its options follow"
-    )
-    parser.parse_args([name, *rest] if name else [])
-    for name, (make, command) in _NETWORKS.items():
-        print(f"{name}, trained by: python -m needle.apps.models {name}  (needle.apps.{command})\n{make()}\n")
-    return None
+def main(argv: list[str] | None = None) -> None:
+    """The command: show the network of that name, without one all, and how each is trained."""
+    parser = argparse.ArgumentParser(description="The networks as trees, and the commands that train them.")
+    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="the one to show; without it, all")
+    chosen = parser.parse_args(argv).network
+    for name in [chosen] if chosen else NETWORKS:
+        make, command = NETWORKS[name]
+        print(f"{name}, trained by: python -m needle.apps.{command}\n{make()}\n")
 
 
 if __name__ == "__main__":
