@@ -11,6 +11,7 @@ from needle import nn, optim
 from needle.apps.mlp_resnet import MLPResNet
 
 from .timing import Case, torch
+from .training import needle_training, torch_training
 
 LEARNING_RATE = 1e-9  # so small that all contenders keep the same weights, however often they run
 
@@ -29,16 +30,8 @@ def residual_step(inputs: int, hidden: int, blocks: int, batch: int) -> Case:
     x, y = rng.random((batch, inputs), dtype="float32"), rng.integers(10, size=batch)
     np.random.seed(0)
     model = MLPResNet(inputs, hidden, blocks, drop_prob=0.0)
-    loss_of = nn.SoftmaxLoss()
-    optimizer = optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    x_, weights = ndl.Tensor(x, requires_grad=False), [p.numpy() for p in model.parameters()]
-
-    def step():
-        loss = loss_of(model(x_), y)
-        loss.backward(create_graph=False)
-        optimizer.step()
-        return loss
-
+    weights = [p.numpy() for p in model.parameters()]
+    step = needle_training(model, optim.Adam(model.parameters(), lr=LEARNING_RATE), x, y)
     contenders: dict[str, Callable] = {"needle": step}
     if torch:
         contenders["torch"] = torch_residual_step(weights, blocks, x, y)
@@ -64,18 +57,7 @@ def torch_residual_step(weights, blocks, x, y) -> Callable:
         parameter.data = (
             torch.tensor(weight.T if weight.shape[0] > 1 else weight).contiguous().reshape(parameter.shape)
         )
-    loss_of = torch.nn.CrossEntropyLoss()
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    x, y = torch.tensor(x), torch.tensor(y)
-
-    def step():
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return torch_training(model, torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), x, y)
 
 
 def convolution(batch: int, size: int, channels: int) -> Case:

@@ -42,8 +42,12 @@ def needle_step(inputs, labels, weights) -> Callable:
         layers[-2].weight.data = ndl.Tensor(weight)
         layers[-2].bias.data = ndl.zeros(1, weight.shape[1])
     model = nn.Sequential(*layers[:-1])
+    return needle_training(model, optim.SGD(model.parameters(), lr=LEARNING_RATE), inputs, labels)
+
+
+def needle_training(model, optimizer, inputs, labels) -> Callable:
+    """Return a step of training: forward, softmax loss, backward, update."""
     loss_of = nn.SoftmaxLoss()
-    optimizer = optim.SGD(model.parameters(), lr=LEARNING_RATE)
     x = ndl.Tensor(inputs, requires_grad=False)
 
     def step():
@@ -92,8 +96,12 @@ def torch_step(inputs, labels, weights) -> Callable:
         layer.bias.data.zero_()
         layers += [layer, torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers[:-1])
+    return torch_training(model, torch.optim.SGD(model.parameters(), lr=LEARNING_RATE), inputs, labels)
+
+
+def torch_training(model, optimizer, inputs, labels) -> Callable:
+    """Return the same step of training in PyTorch."""
     loss_of = torch.nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
     x, y = torch.tensor(inputs), torch.tensor(labels)
 
     def step():
