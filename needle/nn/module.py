@@ -17,6 +17,10 @@ import numpy as np
 
 from ..autograd import Tensor, check_device, no_grad
 
+# The axes of images: modules have (batch, channels, height, width), operators have the channels last.
+CHANNELS_LAST = (0, 2, 3, 1)
+CHANNELS_FIRST = (0, 3, 1, 2)
+
 
 class Parameter(Tensor):
     """A Tensor that is learned: a module finds it and an optimiser changes it."""

@@ -9,7 +9,7 @@ from typing import Any
 from .. import init, ops
 from ..autograd import Tensor, TensorTuple, no_grad
 from ..backend_ndarray.device import generator
-from .module import Module, Parameter, check_sizes
+from .module import CHANNELS_FIRST, CHANNELS_LAST, Module, Parameter, check_sizes
 
 
 class Identity(Module):
@@ -291,7 +291,7 @@ class BatchNorm2d(BatchNorm1d):
 
     def _normalized(self, x: Tensor) -> Tensor:
         # A convolution leaves the channels side by side in memory: with them as the last axis this is faster.
-        return super()._normalized(x.permute((0, 2, 3, 1))).permute((0, 3, 1, 2))
+        return super()._normalized(x.permute(CHANNELS_LAST)).permute(CHANNELS_FIRST)
 
 
 class LayerNorm1d(Module):
@@ -366,14 +366,5 @@ class GroupNorm(Module):
         size = math.prod(x.shape[1:]) // self.num_groups
         groups = x.reshape((x.shape[0], self.num_groups, size))
         normal = ops.standardize(groups, 2, self.eps)[0].reshape(x.shape)
-        return _scaled(normal, self.weight, self.bias)
-
-
-def _per_channel(values: Tensor, ndim: int) -> Tensor:
-    """Values of shape (channels,) so that they broadcast with (batch, channels, ...) of `ndim` axes."""
-    return values if ndim == 2 else values.reshape((*values.shape, *[1] * (ndim - 2)))
-
-
-def _scaled(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x * weight + bias, channel by channel."""
-    return x * _per_channel(weight, x.ndim) + _per_channel(bias, x.ndim)
+        per_channel = (self.num_channels, *[1] * (x.ndim - 2))
+        return normal * self.weight.reshape(per_channel) + self.bias.reshape(per_channel)

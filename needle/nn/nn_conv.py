@@ -13,10 +13,7 @@ from typing import Any
 from .. import init, ops
 from ..autograd import Tensor
 from ..backend_ndarray.device import generator
-from .module import Module, Parameter, check_sizes
-
-CHANNELS_LAST = (0, 2, 3, 1)
-CHANNELS_FIRST = (0, 3, 1, 2)
+from .module import CHANNELS_FIRST, CHANNELS_LAST, Module, Parameter, check_sizes
 
 
 class Conv(Module):

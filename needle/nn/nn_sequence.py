@@ -201,6 +201,11 @@ class Recurrent(Module):
         self.hidden_size = hidden_size
         self.num_layers = num_layers
 
+    def _layers(self, cell: type, *options: Any) -> list[Any]:
+        """A new cell for each layer."""
+        sizes = [self.input_size] + [self.hidden_size] * (self.num_layers - 1)
+        return [cell(size, self.hidden_size, *options) for size in sizes]
+
     def cells(self) -> list[Any]:
         """One cell per layer, the lowest first."""
         raise NotImplementedError
@@ -253,11 +258,7 @@ class RNN(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
-        rng = generator(rng)
-        self.rnn_cells = [
-            RNNCell(hidden_size if layer else input_size, hidden_size, bias, nonlinearity, device, dtype, rng)
-            for layer in range(num_layers)
-        ]
+        self.rnn_cells = self._layers(RNNCell, bias, nonlinearity, device, dtype, generator(rng))
 
     def cells(self) -> list[RNNCell]:
         return self.rnn_cells
@@ -294,11 +295,7 @@ class LSTM(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
-        rng = generator(rng)
-        self.lstm_cells = [
-            LSTMCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
-            for layer in range(num_layers)
-        ]
+        self.lstm_cells = self._layers(LSTMCell, bias, device, dtype, generator(rng))
 
     def cells(self) -> list[LSTMCell]:
         return self.lstm_cells
@@ -334,11 +331,7 @@ class GRU(Recurrent):
         rng=None,
     ):
         super().__init__(input_size, hidden_size, num_layers)
-        rng = generator(rng)
-        self.gru_cells = [
-            GRUCell(hidden_size if layer else input_size, hidden_size, bias, device, dtype, rng)
-            for layer in range(num_layers)
-        ]
+        self.gru_cells = self._layers(GRUCell, bias, device, dtype, generator(rng))
 
     def cells(self) -> list[GRUCell]:
         return self.gru_cells
