@@ -622,7 +622,12 @@ def _as_numpy(array) -> np.ndarray:
 
 def _holds_tensor(array) -> bool:
     """Whether there is a Tensor in nested lists."""
-    return isinstance(array, (list, tuple)) and any(isinstance(x, Tensor) or _holds_tensor(x) for x in array)
+    if not isinstance(array, (list, tuple)):
+        return False
+    kinds = set(map(type, array))  # a long list of numbers is gone through without a loop in Python
+    return any(issubclass(kind, Tensor) for kind in kinds) or (
+        any(issubclass(kind, (list, tuple)) for kind in kinds) and any(map(_holds_tensor, array))
+    )
 
 
 def _operand(other, tensor: Tensor) -> Tensor | None:
