@@ -8,7 +8,7 @@ needle.Tensor([2. 4. 6.])
 """
 
 from . import autograd, backend_ndarray, backend_selection, data, init, nn, ops, optim
-from .autograd import Tensor, TensorTuple, gradients, lazy, no_grad
+from .autograd import Tensor, TensorTuple, gradients, lazy, no_grad, scope
 from .backend_selection import (
     BACKEND,
     NDArray,
@@ -30,5 +30,5 @@ __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
     "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "diagnose", "gradcheck",
     "gradients", "init", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
-    "zeros", "zeros_like", *_ops,
+    "scope", "zeros", "zeros_like", *_ops,
 ]  # fmt: skip

@@ -32,7 +32,7 @@ from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
     "TensorTupleOp", "Value", "adjoints", "compute_gradient_of_variables", "find_topo_sort", "gradients",
-    "lazy", "no_grad", "sum_node_list",
+    "lazy", "no_grad", "scope", "sum_node_list",
 ]  # fmt: skip
 
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
@@ -41,9 +41,27 @@ LAZY_MODE = False  # what holds outside `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
 
 
+class Scope:
+    """One call of a module, or one block with a name: nodes remember in which of them they were made.
+
+    Attributes
+    ----------
+    owner : Module or str
+    outer : Scope or None
+        The call or block around it.
+    """
+
+    __slots__ = ("outer", "owner")
+
+    def __init__(self, owner: Any, outer: Scope | None):
+        self.owner = owner
+        self.outer = outer
+
+
 class _Mode(NamedTuple):
     lazy: bool | None  # None: as LAZY_MODE says
     grad: bool
+    scope: Scope | None = None
 
 
 _mode: ContextVar[_Mode] = ContextVar("needle_mode", default=_Mode(lazy=None, grad=True))
@@ -75,6 +93,36 @@ def no_grad(enabled: bool = True):
         _mode.reset(token)
 
 
+class scope:  # in small letters: it is used as `lazy` and `no_grad` are
+    """Within this block, in this thread, nodes remember that they belong together; drawings group them.
+
+    Each call of a module is such a block of its own.
+
+    Parameters
+    ----------
+    owner : str or Module
+        What to call the block, or the module that is called.
+
+    Examples
+    --------
+    >>> for t, x in enumerate(inputs, 1):
+    ...     with ndl.scope(f"t = {t}"):
+    ...         h = ndl.tanh(x @ W + h @ U)
+    """
+
+    __slots__ = ("owner", "token")
+
+    def __init__(self, owner: Any):
+        self.owner = owner
+
+    def __enter__(self) -> None:
+        lazy, grad, outer = _mode.get()
+        self.token = _mode.set(_Mode(lazy, grad, Scope(self.owner, outer)))
+
+    def __exit__(self, *error: object) -> None:
+        _mode.reset(self.token)
+
+
 class Value:
     """A node of the computational graph.
 
@@ -88,6 +136,9 @@ class Value:
         Whether gradients flow to it.
     grad : Value or None
         Set by `backward`: the derivative of the output with respect to this node; None before.
+    scope : Scope or None
+        The call of a module in which it was made; of a node of a gradient graph, that of the node whose
+        operator's `gradient` made it.
     """
 
     op: Op | None = None
@@ -95,6 +146,7 @@ class Value:
     num_outputs = 1
     requires_grad = False
     grad: Any = None
+    scope: Scope | None = None
 
     # What this node stands for: an array (of a TensorTuple: a tuple of arrays), or the Cell that computes it.
     _data: Any = None
@@ -128,7 +180,7 @@ class Value:
         A node that needs no gradient remembers neither `op` nor `inputs`, so that what led to it can be
         freed.
         """
-        lazy, grad = _mode.get()
+        lazy, grad, scope = _mode.get()
         operands = []
         requires_grad = False
         try:
@@ -153,6 +205,8 @@ class Value:
             value.inputs = inputs
             value._operands = operands
             value.requires_grad = requires_grad and op.differentiable
+            if scope is not None:
+                value.scope = scope
         return value
 
     def realize_cached_data(self):
@@ -728,7 +782,7 @@ def _partials(node: Value, total: Value) -> Sequence[Value | None]:
     """What `node` passes on to each of its inputs, as its operator's `gradient` says."""
     op: Any = node.op
     then = node._as_built()
-    partials = op.gradient_as_tuple(total, then)
+    partials = _gradient(op, total, then, node.scope)
     if then is not node:  # in the new graph it is what `node` was
         then.op, then.inputs, then._operands = ops.Identity(), [node], [node._data]
 
@@ -746,6 +800,18 @@ def _partials(node: Value, total: Value) -> Sequence[Value | None]:
                 f"{x._data.shape}"
             )
     return partials
+
+
+def _gradient(op: Any, total: Value, node: Value, scope: Scope | None) -> Sequence[Value | None]:
+    """The operator's `gradient`, whose nodes remember the scope of the node that they differentiate."""
+    mode = _mode.get()
+    if mode.scope is scope or not mode.grad:
+        return op.gradient_as_tuple(total, node)
+    token = _mode.set(_Mode(mode.lazy, mode.grad, scope))
+    try:
+        return op.gradient_as_tuple(total, node)
+    finally:
+        _mode.reset(token)
 
 
 def sum_node_list(node_list: Sequence[Value]) -> Value:

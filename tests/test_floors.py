@@ -43,8 +43,10 @@ FLOORS = {
 # What a function may import: costly or optional packages that only some users of its module need, and
 # a device's kernels, which are looked up when the device is first used.
 HEAVY_OR_OPTIONAL = {
+    "anywidget",
     "graphviz",
     "IPython",
+    "PIL",
     "matplotlib",
     "numba",
     "playwright",

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..autograd import Tensor, check_device, no_grad
+from ..autograd import Tensor, check_device, no_grad, scope
 
 # The axes of images: modules have (batch, channels, height, width), operators have the channels last.
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -43,7 +43,8 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        with scope(self):
+            return self.forward(*args, **kwargs)
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module and all inside it, at any depth, each once, with the path that leads to it; its own is

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import init, ops
-from ..autograd import Tensor
+from ..autograd import Tensor, scope
 from ..backend_ndarray.device import generator
 from .module import Module, Parameter, check_sizes
 
@@ -66,8 +66,10 @@ class Cell(Module):
         """Steps for all times of `projected`, shape (time, batch, gates * hidden_size): the outputs at all
         times, and the state after the last."""
         outputs = []
-        for now in ops.split(projected, 0).tuple():
-            state = self.step(now, state)
+        at_time = ops.split(projected, 0)
+        for t in range(len(at_time)):
+            with scope(f"t = {t + 1}"):
+                state = self.step(at_time[t], state)
             outputs.append(state[0])
         return ops.stack(outputs, 0), state
 
@@ -221,8 +223,9 @@ class Recurrent(Module):
         last = []
         for cell, states in zip(self.cells(), layers, strict=True):
             time, batch, features = X.shape
-            projected = cell.project(X.reshape((time * batch, features)))
-            X, after = cell.steps(projected.reshape((time, batch, projected.shape[1])), states)
+            with scope(cell):
+                projected = cell.project(X.reshape((time * batch, features)))
+                X, after = cell.steps(projected.reshape((time, batch, projected.shape[1])), states)
             last.append(after)
         final = tuple([ops.stack(x, 0) for x in zip(*last, strict=True)])
         return X, final[0] if self.states == 1 else final
