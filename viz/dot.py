@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from . import style
-from .style import INK, Box
+from . import style as words
+from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width
 from .trace import LEFT_OUT, Graph, Operand, Variable
 
-__all__ = ["BETWEEN_ROWS", "to_dot"]
+__all__ = ["BETWEEN_ROWS", "RANKDIRS", "to_dot"]
 
 # Points across. An operator with more to say than fits inside is drawn as a wider, round-ended box.
 CIRCLE = 30
@@ -20,91 +20,226 @@ FAR = 8
 # Characters. Name and shape are put on two lines where they have more in all.
 LONGEST_HEADER = 20
 LEGEND_COLUMNS = 3
+# Ways to go on, with the arrows of rows that run forward, and back.
+RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
 BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
 
 
-def to_dot(graph: Graph, *, legend: bool = True, rankdir: str = "LR") -> str:
+def to_dot(graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR") -> str:
     """The DOT text of a graph.
 
     Parameters
     ----------
     graph : Graph
+    style : Style
     legend : bool
         Whether to say, below the graph, what the colours and lines mean.
-    rankdir : "LR" or "TB"
-        From left to right, gradients below; or from top to bottom, gradients to the right.
+    rankdir : "LR", "RL", "TB" or "BT"
+        From left to right (or back), gradients below; or from top to bottom (or back), gradients to the
+        right.
     """
-    lines = [*_header(graph, legend, rankdir)]
-    several = len(graph.rows) > 1
-    for row in graph.rows:
-        body = _row(graph, row, upwards=several and rankdir == "LR")
-        lines += _cluster(row, body, rankdir) if several else body
-    if several:
-        lines += [*_edges_between_rows(graph), *_columns(graph), *_spine(graph)]
-    return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
+    return _Dot(graph, style, legend, rankdir).text()
 
 
-def _header(graph: Graph, legend: bool, rankdir: str) -> Iterator[str]:
-    layout = {"rankdir": rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
-    layout |= {"splines": "true", "esep": "+5"}
-    if len(graph.variables) > MANY:
-        layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
-    look = {"bgcolor": INK.background, "fontname": style.FONT, "fontsize": style.SMALL_SIZE}
-    label = {"labelloc": "b", "labeljust": "l", "label": _legend(graph)} if legend else {}
-    yield _statement("graph", **layout, **look, **label)
-    yield _statement("node", fontname=style.FONT, fontsize=style.TEXT_SIZE, fontcolor=INK.text, penwidth=1.2)
-    yield _statement(
-        "edge",
-        color=style.EDGE, arrowsize=0.65, penwidth=1.1,
-        fontname=style.FONT, fontsize=style.SMALL_SIZE, fontcolor=INK.quiet,
-    )  # fmt: skip
+class _Dot:
+    """A graph on its way to DOT."""
 
+    def __init__(self, graph: Graph, style: Style, legend: bool, rankdir: str):
+        self.graph = graph
+        self.style = style
+        self.has_legend = legend
+        self.rankdir = rankdir
+        self.by_key = {variable.key: variable for variable in graph.variables}
+        self.far = _far(graph)
 
-def _cluster(row: int, body: Iterable[str], rankdir: str) -> list[str]:
-    ground = _ground(row)
-    look = _statement(
-        "graph",
-        label=_row_title(row, rankdir), labelloc="t", labeljust="l", style="rounded,filled", margin=12,
-        fillcolor=ground.fill, color=ground.line, fontcolor=ground.title, fontsize=style.TEXT_SIZE,
-    )  # fmt: skip
-    return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
+    def text(self) -> str:
+        several = len(self.graph.rows) > 1
+        lines = [*self.header()]
+        for row in self.graph.rows:
+            body = self.row(row, upwards=several and self.rankdir in ("LR", "RL"))
+            lines += self.cluster(row, body) if several else body
+        if several:
+            lines += [*self.edges_between_rows(), *_columns(self.graph), *_spine(self.graph)]
+        return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
+    def header(self) -> Iterator[str]:
+        layout = {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
+        layout |= {"splines": "true", "esep": "+5"}
+        if len(self.graph.variables) > MANY:
+            layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
+        look = {"bgcolor": self.style.background, "fontname": FONT, "fontsize": SMALL_SIZE}
+        label = {"labelloc": "b", "labeljust": "l", "label": self.legend()} if self.has_legend else {}
+        yield _statement("graph", **layout, **look, **label)
+        yield _statement("node", fontname=FONT, fontsize=TEXT_SIZE, fontcolor=self.style.text, penwidth=1.2)
+        yield _statement(
+            "edge",
+            color=self.style.edge, arrowsize=0.65, penwidth=1.1,
+            fontname=FONT, fontsize=SMALL_SIZE, fontcolor=self.style.quiet,
+        )  # fmt: skip
 
-def _ground(row: int) -> style.Row:
-    return style.GRADIENT_ROW if row else style.FORWARD_ROW
+    def cluster(self, row: int, body: Iterable[str]) -> list[str]:
+        ground = self.style.row(row)
+        look = _statement(
+            "graph",
+            label=_row_title(row, self.rankdir), labelloc="t", labeljust="l", style="rounded,filled",
+            margin=12, fillcolor=ground.fill, color=ground.line, fontcolor=ground.title, fontsize=TEXT_SIZE,
+        )  # fmt: skip
+        return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
 
+    def row(self, row: int, *, upwards: bool) -> Iterator[str]:
+        """The variables and operators of a row, and the edges between them.
 
-def _row_title(row: int, rankdir: str) -> str:
-    order = row.bit_length()  # of rows 0 | 1 | 2, 3 | 4 to 7: each reverse mode adds as many as there were
-    titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
-    title = titles[order] if order < len(titles) else f"gradient of order {order}"
-    return f"{title} {('→←' if rankdir == 'LR' else '↓↑')[row % 2]}"
+        Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
+        """
+        for variable in reversed(self.graph.variables) if upwards else self.graph.variables:
+            if variable.row != row:
+                continue
+            yield self.variable(variable)
+            if variable.operator is None:
+                continue
+            op = f"{variable.key}_op"
+            yield self.operator(op, variable.operator.symbol, row)
+            for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
+                if (key, variable.key) in self.far:
+                    yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], row)
+            for operand in variable.operator.operands:
+                if (operand.key, variable.key) in self.far:
+                    yield self.edge(f"{operand.key}_for_{variable.key}", op, row, **_label(operand))
+                elif self.by_key[operand.key].row == row:
+                    yield self.edge(operand.key, op, row, **_label(operand), **_left_out(operand))
+            yield self.edge(op, variable.key, row)
 
+    def edge(self, tail: str, head: str, row: int, **attributes) -> str:
+        """An edge along its row: of a gradient row, which runs back, it is written the other way round."""
+        if row:
+            attributes["color"] = self.style.backward.operator
+        if row % 2 == 0:
+            return _statement(f"{tail} -> {head}", **attributes)
+        return _statement(f"{head} -> {tail}", dir="back", **attributes)
 
-def _row(graph: Graph, row: int, *, upwards: bool) -> Iterator[str]:
-    """The variables and operators of a row, and the edges between them.
+    def edges_between_rows(self) -> Iterator[str]:
+        for variable in self.graph.variables:
+            for operand in variable.operator.operands if variable.operator else ():
+                row = self.by_key[operand.key].row
+                if row == variable.row or (operand.key, variable.key) in self.far:
+                    continue
+                look = {"constraint": "false", "class": BETWEEN_ROWS, "color": self.style.backward.operator}
+                if row < self.graph.forward_rows:
+                    look |= {"style": "dashed", "color": self.style.reuse}
+                look |= _label(operand) | _left_out(operand)
+                yield _statement(f"{operand.key} -> {variable.key}_op", **look)
 
-    Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
-    """
-    by_key = {variable.key: variable for variable in graph.variables}
-    far = _far(graph)
-    for variable in reversed(graph.variables) if upwards else graph.variables:
-        if variable.row != row:
-            continue
-        yield _variable(variable)
-        if variable.operator is None:
-            continue
-        op = f"{variable.key}_op"
-        yield _operator(op, variable.operator.symbol, row)
-        for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
-            if (key, variable.key) in far:
-                yield _mention(f"{key}_for_{variable.key}", by_key[key], row)
-        for operand in variable.operator.operands:
-            if (operand.key, variable.key) in far:
-                yield _edge(f"{operand.key}_for_{variable.key}", op, row, **_label(operand))
-            elif by_key[operand.key].row == row:
-                yield _edge(operand.key, op, row, **_label(operand), **_left_out(operand))
-        yield _edge(op, variable.key, row)
+    def mention(self, key: str, variable: Variable, row: int) -> str:
+        """A small box that names a variable drawn elsewhere."""
+        color = self.style.reuse if variable.row != row else self.style.edge
+        name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
+        look = {"label": name, "fontsize": SMALL_SIZE, "fontcolor": color, "color": color}
+        return _statement(
+            key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
+        )
+
+    def operator(self, key: str, symbol: str, row: int) -> str:
+        color = self.style.row(row).operator
+        look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
+        if text_width(symbol, TEXT_SIZE) <= CIRCLE - 7:
+            return _statement(
+                key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look
+            )
+        width = text_width(symbol, TEXT_SIZE) + 20
+        return _statement(
+            key,
+            shape="box",
+            style="rounded,filled",
+            width=width / 72,
+            height=24 / 72,
+            margin="0.12,0.02",
+            **look,
+        )
+
+    def variable(self, variable: Variable) -> str:
+        box = self.style.boxes[variable.kind]
+        styles = [box.corners, "filled"] if variable.computed else [box.corners, "filled", "dashed"]
+        return _statement(
+            variable.key,
+            shape="box",
+            style=",".join(filter(None, styles)),
+            fillcolor=box.fill if variable.computed else self.style.background,
+            color=box.line,
+            penwidth=box.line_width,
+            margin="0.09,0.05",
+            label=self.table(variable),
+        )
+
+    def table(self, variable: Variable) -> str:
+        lines = [*self.head(variable), *self.value_lines(variable.value, self.style.text, "")]
+        lines += self.value_lines(variable.gradient, self.style.gradient, "grad")
+        rows = "".join(f'<tr><td align="left">{line}</td></tr>' for line in lines)
+        return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>>'
+
+    def head(self, variable: Variable) -> list[str]:
+        """Name and facts, on one line if they are short."""
+        name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
+        parts = [
+            _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else "",
+            _font(escape(facts), color=self.style.quiet, size=SMALL_SIZE) if facts else "",
+        ]
+        parts = list(filter(None, parts))
+        return ["&#160;&#160;".join(parts)] if len(name + facts) <= LONGEST_HEADER else parts
+
+    def value_lines(self, value: Rows, color: str, word: str) -> list[str]:
+        """A line of text; or a matrix between two bars, below its word."""
+        if len(value) < 2:
+            return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
+        return ([_font(word, color=color)] if word else []) + [self.matrix(value, color)]
+
+    def matrix(self, value: Rows, color: str) -> str:
+        # The size is fixed, for otherwise Graphviz stretches the matrix to the width of the box.
+        columns = zip(*value, strict=True)
+        widths = [1.15 * max(text_width(x, TEXT_SIZE) for x in column) + 8 for column in columns]
+        height = TEXT_SIZE + 5
+        rows = ""
+        for row in value:
+            cells = [
+                f'<td align="right" width="{width:.0f}" height="{height}">{_text(text, color)}</td>'
+                for text, width in zip(row, widths, strict=True)
+            ]
+            rows += f"<tr>{''.join(cells)}</tr>"
+        size = f'fixedsize="true" width="{sum(widths) + 8:.0f}" height="{len(value) * height + 2}"'
+        bars = f'border="1" sides="LR" color="{self.style.bracket}"'
+        bars += ' cellborder="0" cellspacing="0" cellpadding="1"'
+        return f"<table {bars} {size}>{rows}</table>"
+
+    def legend(self) -> str:
+        """A table of what occurs in the graph, and what it means."""
+        kinds = {variable.kind for variable in self.graph.variables}
+        entries = [
+            (self.swatch(self.style.boxes[kind]), legend)
+            for kind, legend in LEGENDS.items()
+            if legend and kind in kinds
+        ]
+        if not all(variable.computed for variable in self.graph.variables):
+            hollow = Box(self.style.background, self.style.quiet, corners="dashed")
+            entries.append((self.swatch(hollow), words.NOT_COMPUTED))
+        operators = [v.operator for v in self.graph.variables if v.row >= self.graph.forward_rows]
+        if any(operator and operator.symbol == "=" for operator in operators):
+            entries.append((_text("=", self.style.backward.operator), words.PASSED_ON))
+        if self.far:
+            entries.append((_text("(x)", self.style.edge), words.MENTIONED))
+        elif any("dashed" in edge for edge in self.edges_between_rows()):
+            entries.append((_text("- - -", self.style.reuse), words.REUSED))
+        cells = [
+            f'<td>{sign}</td><td align="left">{_font(escape(words), color=self.style.quiet)}</td>'
+            for sign, words in entries
+        ]
+        rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
+        gap = '<td width="8"></td>'
+        table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
+        return f'<<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>>'
+
+    def swatch(self, box: Box) -> str:
+        corners = f' style="{box.corners}"' if box.corners else ""
+        look = f'border="1" cellborder="0" cellspacing="0" color="{box.line}" bgcolor="{box.fill}"{corners}'
+        return f'<table {look} fixedsize="true" width="16" height="11"><tr><td></td></tr></table>'
 
 
 def _far(graph: Graph) -> set[tuple[str, str]]:
@@ -125,30 +260,6 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
             if row[operand.key] != variable.row or height[operand.key] - height[variable.key] > FAR:
                 far.add((operand.key, variable.key))
     return far
-
-
-def _edge(tail: str, head: str, row: int, **attributes) -> str:
-    """An edge along its row: a gradient row that runs from right to left is written the other way round."""
-    if row:
-        attributes["color"] = style.GRADIENT_ROW.operator
-    if row % 2 == 0:
-        return _statement(f"{tail} -> {head}", **attributes)
-    return _statement(f"{head} -> {tail}", dir="back", **attributes)
-
-
-def _edges_between_rows(graph: Graph) -> Iterator[str]:
-    rows = {variable.key: variable.row for variable in graph.variables}
-    far = _far(graph)
-    for variable in graph.variables:
-        for operand in variable.operator.operands if variable.operator else ():
-            row = rows[operand.key]
-            if row == variable.row or (operand.key, variable.key) in far:
-                continue
-            look = {"constraint": "false", "class": BETWEEN_ROWS, "color": style.GRADIENT_ROW.operator}
-            if row < graph.forward_rows:
-                look |= {"style": "dashed", "color": style.REUSE}
-            look |= _label(operand) | _left_out(operand)
-            yield _statement(f"{operand.key} -> {variable.key}_op", **look)
 
 
 def _columns(graph: Graph) -> Iterator[str]:
@@ -180,116 +291,14 @@ def _left_out(operand: Operand) -> dict[str, str]:
     return {"style": "dotted"} if operand.key == LEFT_OUT else {}
 
 
-def _mention(key: str, variable: Variable, row: int) -> str:
-    """A small box that names a variable drawn elsewhere."""
-    color = style.REUSE if variable.row != row else style.EDGE
-    name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
-    look = {"label": name, "fontsize": style.SMALL_SIZE, "fontcolor": color, "color": color}
-    return _statement(
-        key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
-    )
+def _row_title(row: int, rankdir: str) -> str:
+    order = row.bit_length()  # of rows 0 | 1 | 2, 3 | 4 to 7: each reverse mode adds as many as there were
+    titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
+    title = titles[order] if order < len(titles) else f"gradient of order {order}"
+    return f"{title} {RANKDIRS[rankdir][row % 2]}"
 
 
-def _operator(key: str, symbol: str, row: int) -> str:
-    color = _ground(row).operator
-    look = {"label": symbol, "fillcolor": INK.background, "color": color, "fontcolor": color}
-    if text_width(symbol, style.TEXT_SIZE) <= CIRCLE - 7:
-        return _statement(key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look)
-    width = text_width(symbol, style.TEXT_SIZE) + 20
-    return _statement(
-        key, shape="box", style="rounded,filled", width=width / 72, height=24 / 72, margin="0.12,0.02", **look
-    )
-
-
-def _variable(variable: Variable) -> str:
-    box = style.KINDS[variable.kind]
-    styles = [box.corners, "filled"] if variable.computed else [box.corners, "filled", "dashed"]
-    return _statement(
-        variable.key,
-        shape="box",
-        style=",".join(filter(None, styles)),
-        fillcolor=box.fill if variable.computed else INK.background,
-        color=box.line,
-        penwidth=box.line_width,
-        margin="0.09,0.05",
-        label=_table(variable),
-    )
-
-
-def _table(variable: Variable) -> str:
-    lines = [*_head(variable), *_value_lines(variable.value, INK.text, "")]
-    lines += _value_lines(variable.gradient, INK.gradient, "grad")
-    rows = "".join(f'<tr><td align="left">{line}</td></tr>' for line in lines)
-    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>>'
-
-
-def _head(variable: Variable) -> list[str]:
-    """Name and facts, on one line if they are short."""
-    name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
-    parts = [
-        _font(f"<b>{escape(name)}</b>", size=style.NAME_SIZE) if name else "",
-        _font(escape(facts), color=INK.quiet, size=style.SMALL_SIZE) if facts else "",
-    ]
-    parts = list(filter(None, parts))
-    return ["&#160;&#160;".join(parts)] if len(name + facts) <= LONGEST_HEADER else parts
-
-
-def _value_lines(value: Rows, color: str, word: str) -> list[str]:
-    """A line of text; or a matrix between two bars, below its word."""
-    if len(value) < 2:
-        return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
-    return ([_font(word, color=color)] if word else []) + [_matrix(value, color)]
-
-
-def _matrix(value: Rows, color: str) -> str:
-    # The size is fixed, for otherwise Graphviz stretches the matrix to the width of the box.
-    columns = zip(*value, strict=True)
-    widths = [1.15 * max(text_width(x, style.TEXT_SIZE) for x in column) + 8 for column in columns]
-    height = style.TEXT_SIZE + 5
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<td align="right" width="{width:.0f}" height="{height}">{_font(escape(x), color=color)}</td>'
-            for x, width in zip(row, widths, strict=True)
-        )
-        + "</tr>"
-        for row in value
-    )
-    size = f'fixedsize="true" width="{sum(widths) + 8:.0f}" height="{len(value) * height + 2}"'
-    bars = f'border="1" sides="LR" color="{INK.bracket}" cellborder="0" cellspacing="0" cellpadding="1"'
-    return f"<table {bars} {size}>{rows}</table>"
-
-
-def _legend(graph: Graph) -> str:
-    """A table of what occurs in the graph, and what it means."""
-    kinds = {variable.kind for variable in graph.variables}
-    boxes = [style.KINDS[kind] for kind in style.LEGEND_ORDER if kind in kinds]
-    entries = [(_swatch(box), box.legend) for box in boxes]
-    if not all(variable.computed for variable in graph.variables):
-        entries.append((_swatch(Box(INK.background, INK.quiet, "", corners="dashed")), style.NOT_COMPUTED))
-    if any(v.operator and v.operator.symbol == "=" for v in graph.variables if v.row >= graph.forward_rows):
-        entries.append((_sign("="), style.PASSED_ON))
-    if _far(graph):
-        entries.append((_sign("(x)", style.EDGE), style.MENTIONED))
-    elif any("dashed" in edge for edge in _edges_between_rows(graph)):
-        entries.append((_sign("- - -", style.REUSE), style.REUSED))
-    cells = [
-        f'<td>{sign}</td><td align="left">{_font(escape(words), color=INK.quiet)}</td>'
-        for sign, words in entries
-    ]
-    rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
-    gap = '<td width="8"></td>'
-    table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
-    return f'<<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>>'
-
-
-def _swatch(box: Box) -> str:
-    corners = f' style="{box.corners}"' if box.corners else ""
-    look = f'border="1" cellborder="0" cellspacing="0" color="{box.line}" bgcolor="{box.fill}"{corners}'
-    return f'<table {look} fixedsize="true" width="16" height="11"><tr><td></td></tr></table>'
-
-
-def _sign(text: str, color: str = style.GRADIENT_ROW.operator) -> str:
+def _text(text: str, color: str) -> str:
     return _font(escape(text), color=color)
 
 

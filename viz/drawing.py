@@ -14,9 +14,10 @@ from types import FrameType
 
 from needle.autograd import Tensor, Value
 
-from .dot import to_dot
+from .dot import RANKDIRS, to_dot
 from .names import caller_names, given_names
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
+from .style import style_called
 from .trace import Graph, trace, trace_gradient
 
 __all__ = ["Drawing", "draw", "draw_gradient"]
@@ -38,12 +39,17 @@ class Drawing:
         The picture as DOT text. The same graph gives the same text.
     """
 
-    def __init__(self, graph: Graph, title: str, *, legend: bool = True, rankdir: str = "LR"):
-        if rankdir not in ("LR", "TB"):
-            raise ValueError(f"rankdir: needs 'LR' (left to right) or 'TB' (top to bottom), got {rankdir!r}")
+    def __init__(
+        self, graph: Graph, title: str, *, legend: bool = True, rankdir: str = "LR", style: str = "needle"
+    ):
+        if rankdir not in RANKDIRS:
+            raise ValueError(
+                f"rankdir: needs 'LR' (left to right), 'TB' (top to bottom), 'RL' or 'BT', got {rankdir!r}"
+            )
+        self.style = style_called(style)
         self.graph = graph
         self.title = title
-        self.source = to_dot(graph, legend=legend, rankdir=rankdir)
+        self.source = to_dot(graph, self.style, legend=legend, rankdir=rankdir)
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element.
@@ -57,7 +63,7 @@ class Drawing:
 
     @cached_property
     def _svg(self) -> str:
-        return tidy_svg(render(self.source, "svg").decode(), self.title)
+        return tidy_svg(render(self.source, "svg").decode(), self.title, self.style)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the picture to a file, in the format that its suffix names: ``.svg``, ``.png`` or ``.pdf``.
@@ -123,6 +129,7 @@ def draw(
     legend: bool = True,
     rankdir: str = "LR",
     limit: int = LIMIT,
+    style: str = "needle",
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
 
@@ -138,10 +145,13 @@ def draw(
         there is called n1, n2, … in topological order.
     legend : bool
         Whether to say what the colours mean.
-    rankdir : "LR" or "TB"
-        From left to right or from top to bottom.
+    rankdir : "LR", "TB", "RL" or "BT"
+        From left to right, from top to bottom, or the other way round.
     limit : int
         At most so many variables are drawn, those nearest to `tensors`; a box tells how many were left out.
+    style : "needle", "d2l", "print" or "dark"
+        The look: of this package; of the figures in Dive into Deep Learning, with square variables, inputs at
+        the lower left and the output at the upper right; black and white; light on dark.
 
     Returns
     -------
@@ -159,7 +169,11 @@ def draw(
     known = _names(names, sys._getframe(1))
     graph = trace(outputs, known, limit=limit)
     return Drawing(
-        graph, _title("computational graph", outputs, known, graph), legend=legend, rankdir=rankdir
+        graph,
+        _title("computational graph", outputs, known, graph),
+        legend=legend,
+        rankdir=rankdir,
+        style=style,
     )
 
 
@@ -172,6 +186,7 @@ def draw_gradient(
     legend: bool = True,
     rankdir: str = "LR",
     limit: int = LIMIT,
+    style: str = "needle",
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
@@ -190,7 +205,7 @@ def draw_gradient(
         Only adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, rankdir, limit
+    names, legend, rankdir, limit, style
         As for `draw`.
 
     Returns
@@ -216,7 +231,9 @@ def draw_gradient(
     _check_limit(limit)
     known = _names(names, sys._getframe(1))
     graph = trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad)
-    return Drawing(graph, _title("gradient graph", [output], known, graph), legend=legend, rankdir=rankdir)
+    return Drawing(
+        graph, _title("gradient graph", [output], known, graph), legend=legend, rankdir=rankdir, style=style
+    )
 
 
 def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:

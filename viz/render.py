@@ -12,7 +12,7 @@ import sys
 import graphviz
 
 from .dot import BETWEEN_ROWS
-from .style import FONT, INK
+from .style import FONT, Style
 from .text import has_known_width, text_width
 
 __all__ = ["CannotRender", "render", "tidy_svg"]
@@ -105,12 +105,13 @@ def _failure(program: str, said: bytes) -> CannotRender:
     )
 
 
-def tidy_svg(svg: str, title: str) -> str:
+def tidy_svg(svg: str, title: str, style: Style) -> str:
     """Graphviz's SVG, made fit to stand in a web page.
 
     - Only the ``<svg>`` element is kept, without comments, and without ids: the next drawing has them too.
       All of it is ASCII, so that it survives a page that does not name its encoding.
-    - It shrinks with the page, keeps a light ground on a dark page, and has a title for screen readers.
+    - It shrinks with the page, keeps its ground on a page of another colour, and has a title for screen
+      readers.
     - Text that can be measured gets its width in Helvetica: where a browser has another font, it squeezes the
       text rather than letting it run out of its box.
     """
@@ -121,7 +122,7 @@ def tidy_svg(svg: str, title: str) -> str:
     svg = re.sub(r"<text ([^>]*)>([^<]*)</text>", _with_width, svg)
     svg = re.sub(r' font-family="[^"]*"', "", svg)
     look = f'role="img" font-family="{FONT}" '
-    look += f'style="max-width:100%;height:auto;background:{INK.background};border-radius:8px"'
+    look += f'style="max-width:100%;height:auto;background:{style.background};border-radius:8px"'
     svg = svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{html.escape(title)}</title>", 1)
     return svg.encode("ascii", "xmlcharrefreplace").decode()
 

@@ -1,14 +1,16 @@
 """How the drawings look: every colour, size and word of the legend, in this one place.
 
-The colours differ in lightness as well as in hue, and no distinction hangs on colour alone: a box also says
-in words what it is, a constant has square corners, and what is not computed yet has a dashed outline.
+The colours of a style differ in lightness as well as in hue, and no distinction hangs on colour alone: a box
+also says in words what it is, a constant has square corners, and what is not computed yet has a dashed
+outline.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["EDGE", "FONT", "FORWARD_ROW", "GRADIENT_ROW", "INK", "KINDS", "LEGEND_ORDER", "Box", "Ink", "Row"]
+__all__ = ["FONT", "LEGENDS", "STYLES", "Box", "Row", "Style", "style_called"]
 
 # Helvetica and its metric twins: whichever of them a browser has, the text is as wide as it was laid out.
 FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
@@ -16,25 +18,30 @@ NAME_SIZE = 12
 TEXT_SIZE = 11
 SMALL_SIZE = 9
 
-
-@dataclass(frozen=True)
-class Ink:
-    """The colours of what is not a box."""
-
-    background: str = "#FFFFFF"
-    text: str = "#101828"
-    quiet: str = "#5D6B82"
-    gradient: str = "#B45309"
-    bracket: str = "#98A2B3"
+# What the legend says of each kind of variable, in its order. A kind that says itself what it is has no word.
+LEGENDS = {
+    "leaf": "leaf: gradients flow to it",
+    "parameter": "parameter: trained",
+    "constant": "constant: no gradient",
+    "intermediate": "intermediate",
+    "output": "output",
+    "adjoint": "adjoint: derivative of the output by it",
+    "partial": "partial adjoint, or a step towards one",
+    "seed": "seed: the output's own adjoint",
+    "left out": "",
+}
+NOT_COMPUTED = "not computed yet (lazy)"
+REUSED = "value used again by a gradient"
+MENTIONED = "small dashed box: a variable drawn elsewhere"
+PASSED_ON = "passed on unchanged"
 
 
 @dataclass(frozen=True)
 class Box:
-    """How one kind of variable is drawn, and what the legend says of it."""
+    """How one kind of variable is drawn."""
 
     fill: str
     line: str
-    legend: str
     corners: str = "rounded"
     line_width: float = 1.2
 
@@ -49,26 +56,143 @@ class Row:
     operator: str
 
 
-INK = Ink()
-EDGE = "#7D8899"
-REUSE = "#1D5FD1"  # a value from an upper row that a gradient uses again
+@dataclass(frozen=True)
+class Style:
+    """A look: the colours and outlines of all there is in a drawing.
 
-KINDS = {
-    "leaf": Box("#E4EEFE", "#1D5FD1", "leaf: gradients flow to it"),
-    "parameter": Box("#F9E6F1", "#A8327A", "parameter: trained"),
-    "constant": Box("#FFFFFF", "#667085", "constant: no gradient", corners=""),
-    "intermediate": Box("#F3F5F8", "#98A2B3", "intermediate"),
-    "output": Box("#DFF5EA", "#0B7A53", "output", line_width=1.8),
-    "adjoint": Box("#FFF1DE", "#D97706", "adjoint: derivative of the output by it"),
-    "partial": Box("#FFFAF2", "#D97706", "partial adjoint, or a step towards one"),
-    "seed": Box("#FFDDB0", "#B45309", "seed: the output's own adjoint", line_width=1.8),
-    "left out": Box("#FFFFFF", "#98A2B3", "", corners=""),
-}
-LEGEND_ORDER = tuple(kind for kind, box in KINDS.items() if box.legend)
-NOT_COMPUTED = "not computed yet (lazy)"
-REUSED = "value used again by a gradient"
-MENTIONED = "small dashed box: a variable drawn elsewhere"
-PASSED_ON = "passed on unchanged"
+    Attributes
+    ----------
+    background, text, quiet, gradient, bracket, edge : str
+        The colours of what is not a box: the ground, names and values, shapes and words beside them, values
+        of gradients, the bars of a matrix, edges.
+    reuse : str
+        The colour of an edge that brings a value from an upper row to a gradient that uses it again.
+    forward, backward : Row
+        The ground of ordinary computation and of gradients.
+    boxes : mapping from a kind of variable (a key of `LEGENDS`) to Box
+    """
 
-FORWARD_ROW = Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467")
-GRADIENT_ROW = Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309")
+    background: str
+    text: str
+    quiet: str
+    gradient: str
+    bracket: str
+    edge: str
+    reuse: str
+    forward: Row
+    backward: Row
+    boxes: Mapping[str, Box]
+
+    def row(self, number: int) -> Row:
+        """The ground of a row: of ordinary computation (0), or of gradients."""
+        return self.backward if number else self.forward
+
+
+_NEEDLE = Style(
+    background="#FFFFFF",
+    text="#101828",
+    quiet="#5D6B82",
+    gradient="#B45309",
+    bracket="#98A2B3",
+    edge="#7D8899",
+    reuse="#1D5FD1",
+    forward=Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467"),
+    backward=Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309"),
+    boxes={
+        "leaf": Box("#E4EEFE", "#1D5FD1"),
+        "parameter": Box("#F9E6F1", "#A8327A"),
+        "constant": Box("#FFFFFF", "#667085", corners=""),
+        "intermediate": Box("#F3F5F8", "#98A2B3"),
+        "output": Box("#DFF5EA", "#0B7A53", line_width=1.8),
+        "adjoint": Box("#FFF1DE", "#D97706"),
+        "partial": Box("#FFFAF2", "#D97706"),
+        "seed": Box("#FFDDB0", "#B45309", line_width=1.8),
+        "left out": Box("#FFFFFF", "#98A2B3", corners=""),
+    },
+)
+
+# Square variables and circles for operators, after the figure of Dive into Deep Learning.
+_D2L = Style(
+    background="#FFFFFF",
+    text="#101828",
+    quiet="#4A5568",
+    gradient="#9A4A06",
+    bracket="#7D8899",
+    edge="#344054",
+    reuse="#1D5FD1",
+    forward=Row(fill="#FFFFFF", line="#D5DAE3", title="#475467", operator="#344054"),
+    backward=Row(fill="#FFFFFF", line="#F2CE9B", title="#9A4A06", operator="#9A4A06"),
+    boxes={
+        "leaf": Box("#D3E6F8", "#2B5C8A", corners=""),
+        "parameter": Box("#F7DDEB", "#A8327A", corners=""),
+        "constant": Box("#FFFFFF", "#667085", corners=""),
+        "intermediate": Box("#EEF1F5", "#667085", corners=""),
+        "output": Box("#D6F0E3", "#0B7A53", corners="", line_width=2.4),
+        "adjoint": Box("#FFEBD1", "#B45309", corners=""),
+        "partial": Box("#FFFAF2", "#B45309", corners=""),
+        "seed": Box("#FFD9A6", "#9A4A06", corners="", line_width=2.4),
+        "left out": Box("#FFFFFF", "#98A2B3", corners=""),
+    },
+)
+
+# Black and white only: what survives a photocopier.
+_PRINT = Style(
+    background="#FFFFFF",
+    text="#000000",
+    quiet="#000000",
+    gradient="#000000",
+    bracket="#000000",
+    edge="#000000",
+    reuse="#000000",
+    forward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
+    backward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
+    boxes={
+        "leaf": Box("#FFFFFF", "#000000"),
+        "parameter": Box("#FFFFFF", "#000000", line_width=2.4),
+        "constant": Box("#FFFFFF", "#000000", corners=""),
+        "intermediate": Box("#FFFFFF", "#000000", line_width=0.6),
+        "output": Box("#FFFFFF", "#000000", line_width=3.2),
+        "adjoint": Box("#FFFFFF", "#000000"),
+        "partial": Box("#FFFFFF", "#000000", line_width=0.6),
+        "seed": Box("#FFFFFF", "#000000", line_width=3.2),
+        "left out": Box("#FFFFFF", "#000000", corners=""),
+    },
+)
+
+_DARK = Style(
+    background="#11161F",
+    text="#F2F5FA",
+    quiet="#AEB9CA",
+    gradient="#FFBE6B",
+    bracket="#7D8BA1",
+    edge="#8D9AB0",
+    reuse="#7FB2FF",
+    forward=Row(fill="#151C27", line="#36425A", title="#C3CDDC", operator="#C3CDDC"),
+    backward=Row(fill="#1E1A15", line="#6B4A1F", title="#FFBE6B", operator="#FFBE6B"),
+    boxes={
+        "leaf": Box("#14305E", "#6FA8FF"),
+        "parameter": Box("#4A1B3B", "#F08CC6"),
+        "constant": Box("#11161F", "#9AA7BC", corners=""),
+        "intermediate": Box("#222B3A", "#7D8BA1"),
+        "output": Box("#0C4532", "#4FD6A0", line_width=1.8),
+        "adjoint": Box("#4A2F0B", "#F5A742"),
+        "partial": Box("#2A1F10", "#F5A742"),
+        "seed": Box("#6B420A", "#FFBE6B", line_width=1.8),
+        "left out": Box("#11161F", "#7D8BA1", corners=""),
+    },
+)
+
+STYLES = {"needle": _NEEDLE, "d2l": _D2L, "print": _PRINT, "dark": _DARK}
+
+
+def style_called(name: str) -> Style:
+    """One of `STYLES`.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name.
+    """
+    if name not in STYLES:
+        raise ValueError(f"style: needs one of {', '.join(map(repr, STYLES))}, got {name!r}")
+    return STYLES[name]

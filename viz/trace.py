@@ -56,7 +56,7 @@ class Variable:
     name : str
         Empty for a step on the way to an adjoint.
     kind : str
-        A key of `style.KINDS`.
+        A key of `style.LEGENDS`.
     facts : str
         Shape, and dtype where it is not float32.
     note : str
