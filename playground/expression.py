@@ -1,0 +1,926 @@
+"""A small safe language for computations on Tensors: what the Explorer's text is written in.
+
+The text is read with `ast` and carried out here, node by node; it is never run as Python. Whatever a name can
+stand for is a Tensor or a number, so there is nothing else to be reached. Operators are built lazily first:
+their shapes are known, and too large ones refused, before anything is allocated or computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+
+import needle as ndl
+from needle import Tensor, nn, ops
+from needle.autograd import TensorTuple, Value, adjoints
+
+__all__ = ["FUNCTIONS", "MOST_CHARACTERS", "ExpressionError", "Result", "run"]
+
+MOST_CHARACTERS = 2000
+MOST_LINES = 60
+LONGEST_LINE = 200
+LONGEST_NAME = 30
+DEEPEST = 40  # operations within one another; brackets within brackets
+MOST_STEPS = 10_000  # what loops repeat counts again
+LARGEST_NUMBER = 1e30  # written or computed; a Tensor's own elements may well become infinite
+LARGEST_INTEGER = 2**53  # beyond it, whole numbers go on as floating-point ones
+
+MOST_AXES = 6
+LARGEST_TENSOR = 10_000  # elements. A matrix product of such Tensors takes a million multiplications at most.
+MOST_ELEMENTS = 200_000  # of all Tensors together
+MOST_NODES = 400
+ADJOINTS = 5  # times as many nodes and elements as that, with all adjoints
+MOST_REPEATS = 50
+
+Number = int | float
+Datum = Any  # a Number, a Tensor, or a list of these: all that a piece of text can stand for
+
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+#: What may go wrong inside an operator. Anything else is a mistake of ours, and must be seen.
+TROUBLES = (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError)
+
+
+class ExpressionError(ValueError):
+    """Text that cannot be carried out: the one exception of this module.
+
+    Attributes
+    ----------
+    reason : str
+        What came, what is possible.
+    line, column, end_column : int
+        Where it begins, counted from 1, and where on that line it ends.
+    op, inputs : Op and sequence of Value, or None and ()
+        The operator that failed, if it was one: from them the graph up to there can be drawn.
+    names : dict from str to Tensor
+        What had a name by then.
+    """
+
+    def __init__(
+        self, reason: str, line: int, column: int, end_column: int = 0, error: Exception | None = None
+    ) -> None:
+        super().__init__(f"line {line}, column {column}: {reason}")
+        self.reason = reason
+        self.line = line
+        self.column = column
+        self.end_column = max(end_column, column + 1)
+        self.op = getattr(error, "op", None)
+        self.inputs: Sequence[Value] = getattr(error, "inputs", ())
+        self.names: dict[str, Tensor] = {}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a text comes to.
+
+    Attributes
+    ----------
+    value : Tensor
+        What its last line stands for, computed, with its graph.
+    name : str
+        What the value is called, in `names` too.
+    names : dict from str to Tensor
+        All names. What a name stood for before it was assigned to again has a number: h₀, h₁, and now h.
+    """
+
+    value: Tensor
+    name: str
+    names: dict[str, Tensor]
+
+    @property
+    def leaves(self) -> dict[str, Tensor]:
+        """The variables that the value depends on and that have a gradient, by name."""
+        if not self.value.requires_grad:
+            return {}
+        leading_there = set(ndl.autograd.find_topo_sort([self.value]))
+        return {
+            name: x
+            for name, x in self.names.items()
+            if x in leading_there and x.is_leaf() and x.requires_grad
+        }
+
+    def backward(self) -> None:
+        """Set `grad` on every node that leads to the value: the derivative of the sum of its elements.
+
+        Raises
+        ------
+        ValueError
+            If the adjoints would be too many or too large. Nothing is computed then.
+        RuntimeError
+            If the value is a constant.
+        """
+        with ndl.lazy():
+            found = list(adjoints(self.value))
+            _Budget(ADJOINTS).admit([adjoint.total for adjoint in found])
+        for node, _, total in found:
+            node.grad = total
+
+
+def run(text: str, *, seed: int = 0) -> Result:
+    """Carry out a text.
+
+    A text is lines (or parts of lines, with ``;`` between them), each an assignment or an expression::
+
+        X = [[1, 2], [3, 4]]       # a number or a list under a name is a variable: it gets a gradient
+        W = randn(2, 3)            # and so are ones, zeros, rand, randn and tensor([...])
+        h = relu(X @ W + 1)        # a number or a list inside an expression is a constant
+        for i in range(3):         # at most 50 times
+            h = tanh(h) / 2
+        h.sum()                    # the last line is the value: of an assignment, what was assigned
+
+    ::
+
+        statement   =  name = expr | name, name = expr, expr | name += expr (also -=, *=, /=, **=, @=)
+                    |  for name in range(number): statements | expr
+        expr        =  number | name | [expr, …] | (expr, …) | expr operator expr | -expr | +expr
+                    |  expr[index, …] | function(expr, …, keyword=expr) | expr.function(…) | expr.T
+        operator    =  + - * / ** @ < <= > >=
+        index       =  whole number | start:stop:step
+
+    The functions are those of `FUNCTIONS`. Whatever takes a Tensor first is a method of Tensors too. Axes and
+    shapes are written as numbers. There are no strings, no other attributes, no other Python.
+
+    Parameters
+    ----------
+    text : str
+        At most `MOST_CHARACTERS` characters.
+    seed : int
+        For ``rand`` and ``randn``: the same text gives the same numbers.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ExpressionError
+        For text that is not of this language or beyond its limits, and where an operation fails.
+    """
+    tree = _read(text)
+    program = _Program(np.random.default_rng(seed))
+    try:
+        with ndl.lazy(), ndl.no_grad(False):
+            program.run(tree.body)
+            return program.result(tree.body[-1])
+    except ExpressionError as error:
+        error.names = program.tensors()
+        raise error.with_traceback(None) from None
+
+
+# Reading. What Python would read in its own way is refused before Python sees it.
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ ]+) | (?P<comment>\#.*) | (?P<newline>\n)
+    | (?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?) | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
+    | (?P<open>[(\[]) | (?P<close>[)\]])
+    | (?P<sign>\*\*=|[*+\-/@]=|\*\*|<=|>=|[-+*/@<>=,.:;])""",
+    re.VERBOSE | re.ASCII,
+)
+_REFUSED_SIGNS = {
+    "^": "a power is written with **",
+    "==": "compare with <, <=, > or >=",
+    "!=": "compare with <, <=, > or >=",
+    "//": "divide with /",
+    ":=": "assign with = on a line of its own",
+    "->": "functions cannot be defined",
+    "%": "there is no remainder",
+    '"': "there is no text in quotes",
+    "'": "there is no text in quotes",
+    "{": "there are no sets and dictionaries; a list is written with [ ]",
+    "}": "there are no sets and dictionaries; a list is written with [ ]",
+    "\\": "a line goes on by itself inside brackets",
+    "&": "multiply comparisons with *",
+    "|": "add comparisons with +",
+    "~": "subtract a comparison from 1",
+    "<<": "multiply by a power of 2",
+    ">>": "divide by a power of 2",
+    "<>": "compare with <, <=, > or >=",
+    "×": "multiply with *",
+    "·": "multiply with *",
+    "÷": "divide with /",
+    "−": "subtract with -",
+    "–": "subtract with -",
+    "²": "a power is written with **",
+    "³": "a power is written with **",
+    "≤": "compare with <=",
+    "≥": "compare with >=",
+}  # fmt: skip
+_REFUSED_WORDS = {
+    "lambda": "functions cannot be defined",
+    "def": "functions cannot be defined",
+    "class": "classes cannot be defined",
+    "import": "nothing can be imported; all functions are there",
+    "from": "nothing can be imported; all functions are there",
+    "if": "use where(condition, a, b)",
+    "else": "use where(condition, a, b)",
+    "elif": "use where(condition, a, b)",
+    "while": "repeat with for i in range(n)",
+    "and": "multiply comparisons with *",
+    "or": "use maximum(a, b)",
+    "not": "subtract a comparison from 1",
+    "None": "leave the argument out",
+    "True": "write 1",
+    "False": "write 0",
+    "return": "the last line is the value",
+    "print": "the last line is shown",
+}
+
+
+def _read(text: str) -> ast.Module:
+    """The syntax tree of a text whose characters, words and depth of brackets are those of the language."""
+    if len(text) > MOST_CHARACTERS:
+        reason = f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read. Shorten it"
+        raise ExpressionError(reason, 1, 1)
+    text = text.replace("\r\n", "\n")
+    lines = text.split("\n")
+    if len(lines) > MOST_LINES:
+        reason = f"the text has {len(lines)} lines; at most {MOST_LINES} are read. Shorten it"
+        raise ExpressionError(reason, MOST_LINES + 1, 1)
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE:
+            reason = f"the line has {len(line):,} characters; at most {LONGEST_LINE} are read. Break it up"
+            raise ExpressionError(reason, number, LONGEST_LINE + 1)
+    code = "\n".join(_without_comment(line, number) for number, line in enumerate(lines, start=1))
+    _check_brackets(code)
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        at, column = error.lineno or 1, max(error.offset or 1, 1)
+        reason = f"this cannot be read: {(error.msg or 'invalid syntax').split(' (')[0]}"
+        raise ExpressionError(reason, min(at, len(lines)), column) from None
+    except (MemoryError, RecursionError):
+        raise ExpressionError("too many operations lie within one another; name parts of it", 1, 1) from None
+    if not tree.body:
+        raise ExpressionError("there is nothing here yet; write an expression, such as 1 + 2", 1, 1)
+    return tree
+
+
+def _without_comment(line: str, number: int) -> str:
+    """The line up to its comment, once it holds nothing that is not of the language."""
+    code, before, signs = "", "space", 0
+    while len(code) < len(line):
+        at = len(code)
+        if not line[at].isprintable():
+            what = f"the character U+{ord(line[at]):04X} cannot be used; "
+            way_out = "indent with spaces" if line[at] == "\t" else "delete it and type it anew"
+            raise ExpressionError(what + way_out, number, at + 1)
+        for sign in (line[at : at + 2], line[at]):
+            if sign in _REFUSED_SIGNS:
+                raise ExpressionError(
+                    f"{sign} is not of this language: {_REFUSED_SIGNS[sign]}", number, at + 1
+                )
+        match = _TOKEN.match(line, at)
+        if match is None:
+            raise ExpressionError(_not_a_character(line[at]), number, at + 1)
+        kind, token = str(match.lastgroup), match[0]
+        if kind == "comment":
+            odd = next((i for i, character in enumerate(token) if not character.isprintable()), None)
+            if odd is not None:
+                reason = f"the character U+{ord(token[odd]):04X} cannot be used, not in a comment either"
+                raise ExpressionError(f"{reason}; delete it", number, at + odd + 1)
+            break
+        reason = _refusal(kind, token, before)
+        if reason:
+            raise ExpressionError(reason, number, at + 1)
+        signs = signs + 1 if kind == "sign" else signs if kind == "space" else 0
+        if signs > 4:
+            reason = f"{token} is one sign too many in a row; put brackets around a part, or take some away"
+            raise ExpressionError(reason, number, at + 1)
+        code, before = code + token, kind
+    return code
+
+
+def _refusal(kind: str, token: str, before: str) -> str:
+    """Why a token is not of the language, if it is not."""
+    if kind == "name":
+        if before == "number":
+            return f"{token} follows a number; write * between them, and numbers in decimal digits"
+        if token in _REFUSED_WORDS:
+            return f"{token} is not of this language: {_REFUSED_WORDS[token]}"
+        if keyword.iskeyword(token) and token not in ("for", "in"):
+            return f"{token} is a word of Python that is not of this language; choose another name"
+        if token.startswith("_") or token.endswith("_") or "__" in token:
+            return f"names begin and end with a letter or a digit and have no __ inside, unlike {token:.40}"
+        if len(token) > LONGEST_NAME:
+            return (
+                f"a name has at most {LONGEST_NAME} letters, this one has {len(token)}; choose a shorter one"
+            )
+    elif kind == "number":
+        if before in ("name", "number"):
+            return f"{token:.40} follows a name or a number; write * between them"
+        if len(token) > 1 and token.isdigit() and token.startswith("0"):
+            return f"{token:.40} begins with 0; write the number without it"
+        if not float(token) <= LARGEST_NUMBER:
+            return f"the number {token:.40} is too large; at most {LARGEST_NUMBER:g} can be used"
+    return ""
+
+
+def _not_a_character(character: str) -> str:
+    name = unicodedata.name(character, "a character").lower()
+    return f"{character} ({name}) is not of this language; use the letters a to z, digits and + - * / @ ( )"
+
+
+def _check_brackets(code: str) -> None:
+    """Refuse brackets that are too deep for Python's own parser, or that do not match."""
+    opened: list[tuple[str, int, int]] = []
+    for number, line in enumerate(code.split("\n"), start=1):
+        for at, character in enumerate(line, start=1):
+            if character in "([":
+                opened.append((character, number, at))
+                if len(opened) > DEEPEST:
+                    reason = f"brackets lie within more than {DEEPEST} others; name parts of the expression"
+                    raise ExpressionError(reason, number, at)
+            elif character in ")]" and (not opened or opened.pop()[0] + character not in ("()", "[]")):
+                raise ExpressionError(f"{character} closes no bracket; take it away", number, at)
+    if opened:
+        bracket, number, at = opened[-1]
+        raise ExpressionError(
+            f"{bracket} is never closed; close it with {')]'['(['.index(bracket)]}", number, at
+        )
+
+
+# Carrying out.
+
+
+class _Budget:
+    """Keeps count of nodes and elements, and computes what lies within the limits."""
+
+    def __init__(self, times: int = 1) -> None:
+        self.most_nodes = times * MOST_NODES
+        self.most_elements = times * MOST_ELEMENTS
+        self.elements = 0
+        self.known: set[Value] = set()
+
+    def admit(self, values: Sequence[Value]) -> None:
+        """Compute lazy nodes with all that leads to them; ValueError, before that, if they are too much."""
+        new = []
+        waiting = list(values)
+        while waiting:
+            node = waiting.pop()
+            if node not in self.known:
+                self.known.add(node)
+                new.append(node)
+                waiting += node.inputs
+        if len(self.known) > self.most_nodes:
+            raise ValueError(
+                f"the graph gets more than {self.most_nodes:,} nodes, the most there can be; compute less"
+            )
+        for node in new:
+            tensors: Sequence[Any] = node.specs if isinstance(node, TensorTuple) else [node]
+            for tensor in tensors:
+                _check_shape(tensor.shape)
+                self.elements += math.prod(tensor.shape)
+        if self.elements > self.most_elements:
+            raise ValueError(
+                f"all Tensors together get more than {self.most_elements:,} elements, the most there can be; "
+                "use smaller ones"
+            )
+        for value in values:
+            value.realize_cached_data()
+
+
+def _check_shape(shape: Sequence[int]) -> None:
+    shown = (
+        f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+        if len(shape) <= 8
+        else f"of {len(shape)} axes"
+    )
+    if len(shape) > MOST_AXES:
+        raise ValueError(f"a shape {shown} has more axes than {MOST_AXES}, the most there can be; use fewer")
+    if math.prod(shape) > LARGEST_TENSOR:
+        raise ValueError(
+            f"a Tensor of shape {shown} has {math.prod(shape):,} elements; at most {LARGEST_TENSOR:,} are "
+            "possible, such as (100, 100)"
+        )
+
+
+@dataclass
+class _Program:
+    """A text being carried out: what its names stand for, and what it has used up."""
+
+    rng: np.random.Generator
+    value: Datum = None  # what the last statement stands for
+    names: dict[str, Tensor | int] = field(default_factory=dict)
+    earlier: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    budget: _Budget = field(default_factory=_Budget)
+    steps: int = 0
+    depth: int = 0
+
+    def tensors(self) -> dict[str, Tensor]:
+        now = {name: x for name, x in self.names.items() if isinstance(x, Tensor)}
+        return now | {name + str(i).translate(_LOWERED): x for (name, i), x in self.earlier.items()}
+
+    def result(self, last: ast.stmt) -> Result:
+        """What the last line, which was carried out, stands for."""
+        names = self.tensors()
+        value = self.value
+        if not isinstance(value, Tensor):
+            _refuse(last, "the last line has no value; end with an expression, or with an assignment")
+        name = next((name for name, x in names.items() if x is value), None)
+        if name is None:
+            name = next(name for name in ("result", "value", "output", "last line") if name not in names)
+        return Result(value, name, {**names, name: value})
+
+    # Statements
+
+    def run(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            self.value = None
+            match statement:
+                case ast.Expr(value=expression):
+                    self.value = self.evaluate(expression)
+                    if not isinstance(self.value, Tensor):
+                        self.value = self.apply(expression, self.variable, self.value)
+                case ast.Assign(targets=targets, value=expression):
+                    value = self.evaluate(expression)
+                    for target in targets:
+                        self.assign(target, value)
+                case ast.AugAssign(target=ast.Name(), op=sign, value=expression):
+                    left = ast.Name(statement.target.id)  # type: ignore[union-attr]
+                    left = ast.copy_location(left, statement.target)
+                    result = ast.copy_location(ast.BinOp(left, sign, expression), statement)
+                    self.assign(statement.target, self.evaluate(result))
+                case ast.For(target=ast.Name(id=name), iter=repeats, body=body, orelse=[]):
+                    for i in range(self.repeats(repeats)):
+                        self.check_name(statement.target, name)
+                        self.names[name] = i
+                        self.run(body)
+                case _:
+                    _refuse(
+                        statement,
+                        f"{_word(statement)} not of this language; write assignments such as y = x + 1, and "
+                        "for i in range(3):",
+                    )
+
+    def assign(self, target: ast.expr, value: Datum) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.check_name(target, name)
+                if not isinstance(value, Tensor):
+                    value = self.apply(target, self.variable, value)
+                before = self.names.get(name)
+                if isinstance(before, Tensor) and before is not value:
+                    self.earlier[name, sum(name == other for other, _ in self.earlier)] = before
+                self.names[name] = self.value = value
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                if not isinstance(value, list) or len(value) != len(targets):
+                    got = f"{len(value)} values" if isinstance(value, list) else "one value"
+                    _refuse(target, f"there are {len(targets)} names, but {got}; give each name a value")
+                for one, x in zip(targets, value, strict=True):
+                    self.assign(one, x)
+            case _:
+                _refuse(target, "only a name can be assigned to, such as y = x + 1; Tensors never change")
+
+    def check_name(self, node: ast.AST, name: str) -> None:
+        if name in FUNCTIONS or name == "range":
+            _refuse(node, f"{name} is a function; choose another name")
+
+    def repeats(self, node: ast.expr) -> int:
+        match node:
+            case ast.Call(func=ast.Name(id="range"), args=[count], keywords=[]):
+                return self.apply(node, _whole, self.evaluate(count), "range", 0, MOST_REPEATS)
+        _refuse(node, f"a loop goes over range(n), with a number n of at most {MOST_REPEATS}")
+
+    # Expressions
+
+    def evaluate(self, node: ast.expr) -> Datum:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            _refuse(node, f"more than {MOST_STEPS:,} steps; repeat less")
+        if self.depth >= DEEPEST:
+            _refuse(node, f"more than {DEEPEST} operations lie within one another; name parts of it")
+        self.depth += 1
+        try:
+            return self._evaluate(node)
+        finally:
+            self.depth -= 1
+
+    def _evaluate(self, node: ast.expr) -> Datum:
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return number if abs(number) <= LARGEST_INTEGER else float(number)
+            case ast.Name(id=name):
+                return self.look_up(node, name)
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return [self.evaluate(part) for part in parts]
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                x = self.evaluate(operand)
+                return self.apply(node, self.negate, x) if isinstance(sign, ast.USub) else x
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+                return self.apply(
+                    node, self.combine, _OPERATORS[type(sign)], self.evaluate(left), self.evaluate(right)
+                )
+            case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _COMPARISONS:
+                return self.apply(
+                    node, self.compare, _COMPARISONS[type(sign)], self.evaluate(left), self.evaluate(right)
+                )
+            case ast.Compare(ops=[_, _, *_]):
+                _refuse(node, "compare two at a time: (0 < x) * (x < 1)")
+            case ast.Subscript(value=of, slice=index):
+                x = self.evaluate(of)
+                if not isinstance(x, Tensor):
+                    _refuse(node, "only a Tensor has parts [ ]; give the list a name first")
+                return self.apply(node, ops.getitem, x, self.index(index))
+            case ast.Attribute(value=of, attr="T"):
+                return self.apply(node, ops.transpose, self.apply(of, self.tensor, self.evaluate(of)))
+            case ast.Attribute(attr=name):
+                way_out = (
+                    f"call it: .{name}()" if name in FUNCTIONS else "only .T and calls such as .sum() are"
+                )
+                _refuse(node, f".{name} is no value of a Tensor; {way_out}")
+            case ast.Call():
+                return self.call(node)
+        _refuse(
+            node,
+            f"{_word(node)} not of this language; there are numbers, names, lists, + - * / ** @ < <= > >=, "
+            "x[i] and calls of functions",
+        )
+
+    def look_up(self, node: ast.expr, name: str) -> Tensor | int:
+        if name in self.names:
+            return self.names[name]
+        if name in FUNCTIONS:
+            _refuse(node, f"{name} is a function; call it: {FUNCTIONS[name].usage}")
+        close = get_close_matches(name, [*self.names, *FUNCTIONS], n=1)
+        way_out = f"did you mean {close[0]}?" if close else f"assign to it before: {name} = 1"
+        _refuse(node, f"{name} has no value yet; {way_out}")
+
+    def call(self, node: ast.Call) -> Datum:
+        match node.func:
+            case ast.Name(id=name):
+                arguments = []
+            case ast.Attribute(value=of, attr=name):
+                arguments = [self.apply(of, self.tensor, self.evaluate(of))]
+            case _:
+                _refuse(node, "only functions can be called by their names, such as exp(x)")
+        function = FUNCTIONS.get(name)
+        if function is None or (arguments and not function.is_method):
+            close = get_close_matches(name, FUNCTIONS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(FUNCTIONS)}"
+            what = "method of Tensors" if arguments else "function"
+            _refuse(node, f"{name} is no {what} of this language; {hint}")
+        keywords = {}
+        arguments += [self.evaluate(argument) for argument in node.args]
+        for argument in node.keywords:
+            if argument.arg is None:
+                _refuse(argument, "** before an argument is not of this language; write each by its name")
+            keywords[argument.arg] = self.evaluate(argument.value)
+        return self.apply(node, function, self, arguments, keywords)
+
+    def index(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Tuple(elts=parts):
+                return tuple(self.index(part) for part in parts)
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                return slice(*(part and self.index(part) for part in (lower, upper, step)))
+        return self.apply(node, _whole, self.evaluate(node), "an index", -LARGEST_TENSOR, LARGEST_TENSOR)
+
+    def apply(self, node: ast.AST, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function, admitted and computed; what goes wrong is told with its place."""
+        try:
+            result = function(*arguments)
+            if isinstance(result, Tensor):
+                self.budget.admit([result])
+            return result
+        except ExpressionError:
+            raise
+        except TROUBLES as error:
+            _refuse(node, str(error), error)
+
+    # Operators
+
+    def negate(self, x: Datum) -> Datum:
+        return -x if isinstance(x, (int, float)) else ops.negate(self.tensor(x))
+
+    def combine(self, function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Datum:
+        """``x + y`` and the like: of two numbers a number, else a Tensor."""
+        if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+            return _arithmetic(function, x, y)
+        return function(self.operand(x), self.operand(y))
+
+    def compare(self, function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Tensor:
+        if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+            raise TypeError("two numbers are compared; compare a Tensor with something")
+        return function(self.operand(x), self.operand(y))
+
+    def operand(self, x: Datum) -> Number | Tensor:
+        return x if isinstance(x, (int, float)) else self.tensor(x)
+
+    # Tensors
+
+    def tensor(self, x: Datum) -> Tensor:
+        """A Tensor as it is; a number or a list as a constant."""
+        return x if isinstance(x, Tensor) else self.leaf(self.array(x), requires_grad=False)
+
+    def variable(self, x: Datum) -> Tensor:
+        """A new variable, with a gradient."""
+        if isinstance(x, Tensor):
+            raise TypeError("tensor: this is a Tensor already; use it as it is")
+        return self.leaf(self.array(x), requires_grad=True)
+
+    def constant(self, x: Datum) -> Tensor:
+        """The same values without history or gradient."""
+        return self.tensor(x).detach()
+
+    def leaf(self, array: np.ndarray, *, requires_grad: bool) -> Tensor:
+        return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=requires_grad)
+
+    def array(self, x: Datum) -> np.ndarray:
+        """Numbers in nested lists of equal lengths."""
+        if isinstance(x, list) and any(isinstance(number, Tensor) for number in _flat(x)):
+            raise TypeError("a list of Tensors is not a Tensor; join them: stack([a, b])")
+        try:
+            return np.array(x, dtype="float32")
+        except ValueError:
+            raise ValueError(
+                "a list whose rows have different lengths is no Tensor; fill the rows up"
+            ) from None
+
+    def filled(self, shape: tuple[int, ...], fill: Callable[[tuple[int, ...]], Any]) -> Tensor:
+        """A new variable of a shape that is checked before it is filled."""
+        if min(shape, default=1) < 1:
+            raise ValueError(f"a shape has lengths of at least 1, not {shape}")
+        _check_shape(shape)
+        return self.leaf(fill(shape), requires_grad=True)
+
+    def one_hot(self, labels: np.ndarray, classes: int) -> Tensor:
+        _check_shape((*labels.shape, classes))
+        return ndl.init.one_hot(classes, labels, device=ndl.cpu_numpy())
+
+    def softmax_loss(self, logits: Tensor, labels: np.ndarray) -> Tensor:
+        return nn.SoftmaxLoss()(logits, labels)
+
+    def gradient(self, y: Tensor, x: Tensor) -> Tensor:
+        return ndl.gradients(y, [x])[0]
+
+
+def _refuse(node: ast.AST, reason: str, error: Exception | None = None) -> NoReturn:
+    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    end = getattr(node, "end_col_offset", 0) if getattr(node, "end_lineno", line) == line else 0
+    raise ExpressionError(reason, line, column + 1, end + 1, error) from None
+
+
+def _word(node: ast.AST) -> str:
+    """What a piece of syntax is called, for a sentence that goes on with "not of this language"."""
+    kinds = {
+        "AnnAssign": "an annotation",
+        "Starred": "* before a value",
+        "GeneratorExp": "for within brackets",
+        "ListComp": "for within brackets",
+        "Constant": "this constant",
+        "For": "this kind of loop",
+    }
+    return f"{kinds.get(type(node).__name__, 'this')} is"
+
+
+def _flat(items: list) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, list):
+            yield from _flat(item)
+        else:
+            yield item
+
+
+def _arithmetic(function: Callable[[Any, Any], Any], x: Number, y: Number) -> Number:
+    """Two numbers combined in floating point, so that nothing can grow without bound."""
+    if function is operator.matmul:
+        raise TypeError("@ multiplies matrices, and these are numbers; use *")
+    try:
+        result = function(float(x), float(y))
+    except OverflowError:
+        result = math.inf
+    except ZeroDivisionError:
+        raise ValueError(f"{x:g} and {y:g} cannot be divided: the result would be infinite") from None
+    if isinstance(result, complex):
+        raise ValueError(f"({x:g}) ** {y:g} is no real number; take the power of a positive one")
+    if not abs(result) <= LARGEST_NUMBER:
+        raise ValueError(
+            f"the result is larger than {LARGEST_NUMBER:g}, the largest number; use smaller ones"
+        )
+    whole = isinstance(x, int) and isinstance(y, int) and function is not operator.truediv
+    return int(result) if whole and result.is_integer() and abs(result) <= LARGEST_INTEGER else result
+
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+}
+_COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+# Functions and what they take.
+
+
+def _whole(x: Datum, what: str, low: int, high: int) -> int:
+    if not isinstance(x, int) or not low <= x <= high:
+        got = x if isinstance(x, (int, float)) else f"a {_kind(x)}"
+        raise ValueError(
+            f"{what} takes a whole number from {low:,} to {high:,}, not {got}; write it in digits"
+        )
+    return x
+
+
+def _kind(x: Datum) -> str:
+    return "Tensor" if isinstance(x, Tensor) else "list" if isinstance(x, list) else "number"
+
+
+def _sizes(program: _Program, x: Datum) -> tuple[int, ...]:
+    if len(x) == 1 and isinstance(x[0], list):
+        (x,) = x
+    return tuple(_whole(size, "a shape", -1, 10**9) for size in x)
+
+
+def _axis(program: _Program, x: Datum) -> int:
+    return _whole(x, "an axis", -MOST_AXES, MOST_AXES - 1)
+
+
+def _axes(program: _Program, x: Datum) -> int | tuple[int, ...]:
+    return tuple(_axis(program, axis) for axis in x) if isinstance(x, list) else _axis(program, x)
+
+
+def _order(program: _Program, x: Datum) -> tuple[int, ...] | None:
+    if len(x) == 1 and isinstance(x[0], list):
+        (x,) = x
+    return tuple(_axis(program, axis) for axis in x) or None
+
+
+def _number(program: _Program, x: Datum) -> Number:
+    if not isinstance(x, (int, float)):
+        raise TypeError(f"a number is needed here, not a {_kind(x)}; write it in digits")
+    return x
+
+
+def _several(program: _Program, x: Datum) -> list[Tensor]:
+    if not isinstance(x, list) or not x:
+        raise TypeError("a list of Tensors is needed here, such as [a, b]")
+    return [program.tensor(item) for item in x]
+
+
+def _labels(program: _Program, x: Datum) -> np.ndarray:
+    labels = x.numpy() if isinstance(x, Tensor) else program.array(x)
+    if not (labels == np.rint(labels)).all():
+        raise ValueError("labels are whole numbers, such as [0, 2]")
+    return np.where(np.abs(labels) < 1e6, labels, -1).astype(int)
+
+
+def _classes(program: _Program, x: Datum) -> int:
+    return _whole(x, "the number of classes", 1, LARGEST_TENSOR)
+
+
+def _tensor(program: _Program, x: Datum) -> Tensor:
+    return program.tensor(x)
+
+
+def _as_it_is(program: _Program, x: Datum) -> Datum:
+    return x
+
+
+#: How a parameter is read, by its name; the others are Tensors.
+_READERS: dict[str, Callable[[_Program, Any], Any]] = {
+    "shape": _sizes,
+    "axis": _axis,
+    "axes": _axes,
+    "order": _order,
+    "slope": _number,
+    "low": _number,
+    "high": _number,
+    "tensors": _several,
+    "labels": _labels,
+    "classes": _classes,
+    "values": _as_it_is,
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the language.
+
+    Parameters
+    ----------
+    call : callable
+        Takes the program, then the arguments.
+    parameters : str
+        Their names; ``axes=`` may be left out, ``*shape`` gathers all that is left.
+    """
+
+    call: Callable[..., Datum]
+    parameters: str
+    name: str = ""
+
+    @property
+    def usage(self) -> str:
+        return f"{self.name}({', '.join(name.replace('=', '=…') for name in self.parameters.split())})"
+
+    @property
+    def is_method(self) -> bool:
+        """Whether Tensors have it as a method too."""
+        return self.parameters.split()[0] in ("a", "logits", "y")
+
+    def __call__(self, program: _Program, arguments: list[Datum], keywords: dict[str, Datum]) -> Datum:
+        given: dict[str, Datum] = {}
+        waiting = list(arguments)
+        for parameter in self.parameters.split():
+            name = parameter.strip("*=")
+            if parameter.startswith("*"):
+                given[name] = [keywords.pop(name)] if name in keywords else waiting
+                waiting = []
+            elif waiting:
+                given[name] = waiting.pop(0)
+            elif name in keywords:
+                given[name] = keywords.pop(name)
+            elif not parameter.endswith("="):
+                raise TypeError(f"{self.name}: {name} is missing; write {self.usage}")
+        if waiting or keywords:
+            odd = f"no argument {next(iter(keywords))}" if keywords else f"{len(waiting)} fewer arguments"
+            raise TypeError(f"{self.name} takes {odd}; write {self.usage}")
+        return self.call(
+            program, **{name: _READERS.get(name, _tensor)(program, x) for name, x in given.items()}
+        )
+
+
+def _of(function: Callable[..., Tensor], **renamed: str) -> Callable[..., Tensor]:
+    """A function of needle as one of the language; `renamed` parameters have another name there."""
+
+    def call(program: _Program, a: Datum, **others: Datum) -> Tensor:
+        return function(a, **{renamed.get(name, name): x for name, x in others.items()})
+
+    return call
+
+
+def _table() -> dict[str, Function]:
+    table = {name: Function(_of(getattr(ops, name)), "a") for name in _ELEMENT_BY_ELEMENT}
+    table |= {
+        name: Function(_of(getattr(ops, name)), "a axes=")
+        for name in ("summation", "mean", "max", "min", "logsumexp", "softmax")
+    }
+    table |= {
+        "sum": table["summation"],
+        "argmax": Function(_of(ops.argmax, axis="axes"), "a axis="),
+        "logsoftmax": Function(_of(ops.logsoftmax), "a"),
+        "leaky_relu": Function(_of(ops.leaky_relu), "a slope="),
+        "clip": Function(_of(ops.clip), "a low= high="),
+        "maximum": Function(_of(ops.maximum), "a b"),
+        "minimum": Function(_of(ops.minimum), "a b"),
+        "where": Function(lambda program, condition, a, b: ops.where(condition, a, b), "condition a b"),
+        "matmul": Function(_of(ops.matmul), "a b"),
+        "transpose": Function(_of(ops.transpose, order="axes"), "a *order"),
+        "permute": Function(_of(ops.permute, order="axes"), "a *order"),
+        "reshape": Function(_of(ops.reshape), "a *shape"),
+        "broadcast_to": Function(_of(ops.broadcast_to), "a *shape"),
+        "stack": Function(lambda program, tensors, axis=0: ops.stack(tensors, axis), "tensors axis="),
+        "concatenate": Function(
+            lambda program, tensors, axis=0: ops.concatenate(tensors, axis), "tensors axis="
+        ),
+        "softmax_loss": Function(_Program.softmax_loss, "logits labels"),
+        "grad": Function(_Program.gradient, "y x"),
+        "tensor": Function(lambda program, values: program.variable(values), "values"),
+        "constant": Function(lambda program, values: program.constant(values), "values"),
+        "detach": Function(lambda program, a: a.detach(), "a"),
+        "ones": Function(lambda program, shape: program.filled(shape, np.ones), "*shape"),
+        "zeros": Function(lambda program, shape: program.filled(shape, np.zeros), "*shape"),
+        "rand": Function(lambda program, shape: program.filled(shape, program.rng.random), "*shape"),
+        "randn": Function(
+            lambda program, shape: program.filled(shape, program.rng.standard_normal), "*shape"
+        ),
+        "one_hot": Function(_Program.one_hot, "labels classes"),
+    }
+    table["Tensor"] = table["tensor"]
+    return {name: Function(function.call, function.parameters, name) for name, function in table.items()}
+
+
+_ELEMENT_BY_ELEMENT = (
+    "exp",
+    "log",
+    "sqrt",
+    "abs",
+    "sign",
+    "sin",
+    "cos",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "gelu",
+    "erf",
+)
+
+#: All functions, by name.
+FUNCTIONS = _table()
