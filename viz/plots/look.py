@@ -1,0 +1,157 @@
+"""The one look of the pictures that are not graphs, and the Axes that they are drawn on.
+
+The colours are those of the drawings of graphs: blue and orange first, which every kind of colour blindness
+keeps apart. Every picture also says in words, by markers or by the kind of line what a colour says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "drawing", "figure_of"]
+
+INK = "#101828"
+QUIET = "#5D6B82"
+FAINT = "#D5DAE3"
+PAPER = "#FFFFFF"
+
+BLUE = "#1D5FD1"
+ORANGE = "#D97706"
+GREEN = "#0B7A53"
+MAGENTA = "#A8327A"
+CYAN = "#2E9CC4"
+GREY = "#475467"
+RED = "#C81E1E"  # only for what went wrong
+
+PALE_BLUE = "#E4EEFE"
+PALE_ORANGE = "#FFF1DE"
+PALE_GREEN = "#DFF5EA"
+PALE_RED = "#FDE8E8"
+PALE_GREY = "#F3F5F8"
+
+COLOURS = (BLUE, ORANGE, GREEN, MAGENTA, CYAN, GREY)  # of curves and classes, in this order
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+#: Below zero orange, zero white, above zero blue.
+DIVERGING = LinearSegmentedColormap.from_list(
+    "needle_diverging", ["#8A4B04", ORANGE, "#FFFFFF", BLUE, "#0F3475"]
+)
+#: From white to dark blue.
+SEQUENTIAL = LinearSegmentedColormap.from_list("needle_sequential", ["#FFFFFF", "#8FB3F0", BLUE, "#0F3475"])
+
+# What a reader has set for pictures of their own does not reach these: all that shapes them begins from
+# matplotlib's defaults. Where figures are shown and how they are saved stays the reader's.
+_SHAPES = (
+    "axes", "axes3d", "boxplot", "contour", "errorbar", "figure", "font", "grid", "hatch", "hist", "image",
+    "legend", "lines", "markers", "mathtext", "patch", "path", "scatter", "text", "xaxis", "xtick", "yaxis",
+    "ytick",
+)  # fmt: skip
+_STYLE = {
+    **{key: value for key, value in mpl.rcParamsDefault.items() if key.split(".")[0] in _SHAPES},
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#98A2B3",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10,
+    "axes.linewidth": 0.8,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.dpi": 100,
+    "figure.facecolor": PAPER,
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib: a picture is the same everywhere
+    "font.size": 9,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.6,
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "xtick.labelsize": 9,
+    "ytick.color": QUIET,
+    "ytick.labelsize": 9,
+}
+_one_at_a_time = threading.RLock()  # matplotlib's settings are global
+
+
+@contextmanager
+def drawing(ax: Axes | None, width: float = 6.0, height: float = 4.0) -> Iterator[Axes]:
+    """Within this block the one style holds; what is yielded is `ax`, or Axes of a new figure.
+
+    Where figures are shown (a notebook, a window) a new one is known to `matplotlib.pyplot`, so that it
+    appears as any other; elsewhere it is the caller's alone, and goes when the Axes go.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or None
+    width, height : float
+        Of a new figure, in inches.
+
+    Raises
+    ------
+    TypeError
+        If `ax` is something else.
+    """
+    if not isinstance(ax, Axes | None):
+        raise TypeError(f"ax: needs matplotlib Axes or None, got {type(ax).__name__}")
+    with _one_at_a_time, mpl.rc_context():
+        mpl.rcParams.update(_STYLE)
+        figure = None
+        if ax is None:
+            figure = _new_figure(width, height)
+            ax = figure.add_subplot()
+        else:
+            _dress(ax)
+        try:
+            yield ax
+            if figure is not None:
+                figure.draw_without_rendering()  # ticks are made when first drawn: here, in this style
+        except BaseException:
+            if figure is not None:
+                plt.close(figure)
+            raise
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that Axes are in, also where they are in a part of it."""
+    figure = ax.get_figure()
+    while not isinstance(figure, Figure):
+        assert figure is not None
+        figure = figure.get_figure()
+    return figure
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    if mpl.get_backend().lower() in _SILENT:
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+# Backends that show nothing: there a figure known to pyplot would only stay in memory.
+_SILENT = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+
+
+def _dress(ax: Axes) -> None:
+    """Give the caller's Axes the style of new ones."""
+    ax.set_facecolor(PAPER)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set(color=mpl.rcParams["axes.edgecolor"], linewidth=0.8)
+    ax.tick_params(color=QUIET, labelcolor=QUIET, labelsize=9)
+    ax.set_axisbelow(True)
