@@ -137,8 +137,8 @@ class Value:
     grad : Value or None
         Set by `backward`: the derivative of the output with respect to this node; None before.
     scope : Scope or None
-        The call of a module in which it was made; of a node of a gradient graph, that of the node whose
-        operator's `gradient` made it.
+        The call of a module, or the named block, in which it was made; of a node of a gradient graph, that
+        of the node whose operator's `gradient` made it.
     """
 
     op: Op | None = None
@@ -171,6 +171,8 @@ class Value:
         value = cls.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
+        if (scope := _mode.get().scope) is not None:
+            value.scope = scope
         return value
 
     @classmethod
@@ -382,6 +384,8 @@ class Tensor(Value):
 
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.requires_grad = requires_grad
+        if (scope := _mode.get().scope) is not None:
+            self.scope = scope
         check_device(device)
         if isinstance(array, Tensor):
             with no_grad():

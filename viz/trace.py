@@ -11,105 +11,22 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
+from needle.autograd import Adjoint, Scope, Tensor, TensorTuple, Value, adjoints, lazy
 from needle.backend_selection import full, to_numpy
 from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
+from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
+from .scopes import grouped, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
-__all__ = ["LEFT_OUT", "Graph", "Operand", "Operator", "Variable", "trace", "trace_gradient"]
-
-LEFT_OUT = "more"  # the key of the node that stands for all that was left out
-
-
-@dataclass(frozen=True)
-class Operand:
-    """One use of a variable by an operator."""
-
-    key: str
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Operator:
-    """What made a variable."""
-
-    symbol: str
-    operands: tuple[Operand, ...]
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One Tensor, or one TensorTuple, as it is drawn.
-
-    Attributes
-    ----------
-    key : str
-        Unique in the graph, and the same each time.
-    name : str
-        Empty for a step on the way to an adjoint.
-    kind : str
-        A key of `style.LEGENDS`.
-    facts : str
-        Shape, and dtype where it is not float32.
-    note : str
-        What else there is to know, in a word or two.
-    value, gradient : rows of cells
-        See `text.rows_of`. Empty if unknown or too large.
-    computed : bool
-        False for a lazy node that nobody has asked for.
-    operator : Operator or None
-        None for a leaf.
-    row : int
-        See the module's first lines.
-    """
-
-    key: str
-    name: str
-    kind: str
-    facts: str = ""
-    note: str = ""
-    value: Rows = ()
-    gradient: Rows = ()
-    computed: bool = True
-    operator: Operator | None = None
-    row: int = 0
-
-
-@dataclass(frozen=True)
-class Graph:
-    """All there is to draw.
-
-    Attributes
-    ----------
-    variables : tuple of Variable
-        Each after its operands.
-    columns : tuple of tuples of str
-        Keys of variables to be drawn below one another: a variable, its adjoint, the adjoint of that.
-    left_out, limit : int
-        How many variables were too many, and how many were allowed.
-    forward_rows : int
-        How many rows were there before reverse mode: a value of theirs that a later row uses is a value used
-        again.
-    """
-
-    variables: tuple[Variable, ...]
-    columns: tuple[tuple[str, ...], ...] = ()
-    left_out: int = 0
-    limit: int = 0
-    forward_rows: int = 1
-
-    @property
-    def rows(self) -> list[int]:
-        """The rows that there are, from top to bottom."""
-        return sorted({variable.row for variable in self.variables})
+__all__ = ["LEFT_OUT", "Graph", "Group", "Operand", "Operator", "Variable", "trace", "trace_gradient"]
 
 
 def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> Graph:
@@ -203,6 +120,7 @@ class _Forward:
         self.keys = {node: numbered[node] for node in self.drawn}
         self.seeds = self._seeds()
         self.rows = self._rows()
+        self.scopes = scopes_of(self.order, self.grad_of)
 
     def _seeds(self) -> set[Value]:
         """The constants that gradients in the graph begin with: each is the `grad` of an output not in it."""
@@ -250,13 +168,17 @@ class _Forward:
         return [self._variable(node, show_gradients) for node in self.drawn]
 
     def graph(self) -> Graph:
-        return Graph(
+        graph = Graph(
             (*_note(self.left_out, self.limit), *self.variables(show_gradients=True)),
             columns=_distinct(self.columns()),
             left_out=self.left_out,
             limit=self.limit,
             forward_rows=self.number_of_rows,
         )
+        return grouped(graph, self.scopes_by_key())
+
+    def scopes_by_key(self) -> dict[str, Scope]:
+        return {key: self.scopes[node] for node, key in self.keys.items() if node in self.scopes}
 
     def _variable(self, node: Value, show_gradient: bool) -> Variable:
         kind, note = self._kind(node)
@@ -307,6 +229,7 @@ class _Backward:
         self.columns = forward.columns()
         self.variables: list[Variable] = []
         self.keys: dict[Value, str] = {node: forward.keys.get(node, LEFT_OUT) for node in forward.order}
+        self.scopes = forward.scopes_by_key()
         self.totals: dict[Value | None, Value] = {}  # node -> its adjoint
         self.boxes: dict[Value | None, str] = {}  # node -> the key of its adjoint's box
         self.left_out = 0  # adjoints of variables that are drawn
@@ -344,18 +267,27 @@ class _Backward:
 
         self.totals[node] = total
         self.boxes[node] = self.variables[-1].key
+        # What an operator's gradient computes belongs to that operator; a sum, to what it is the adjoint of.
+        self._remember_scope(self.boxes[node], uses[0].consumer if len(uses) == 1 else node)
         self.columns[self.forward.keys[node]].append(self.boxes[node])
 
     def graph(self, limit: int) -> Graph:
         forward = self.forward
         left_out = forward.left_out + self.left_out
-        return Graph(
+        graph = Graph(
             (*_note(left_out, limit), *forward.variables(show_gradients=False), *self.variables),
             columns=_distinct(self.columns),
             left_out=left_out,
             limit=limit,
             forward_rows=forward.number_of_rows,
         )
+        return grouped(graph, self.scopes)
+
+    def _remember_scope(self, key: str, node: Value | None) -> None:
+        """Put a box into the group of a node of the forward graph; into none where that is in none."""
+        self.scopes.pop(key, None)
+        if node in self.forward.scopes:
+            self.scopes[key] = self.forward.scopes[node]
 
     def _uses(self, adjoint: Adjoint) -> list[_Use]:
         consumers = [consumer for consumer, _ in adjoint.partials]
@@ -417,6 +349,7 @@ class _Backward:
             kind = "constant" if node.op is None else "partial"
             variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
             self.keys[node] = self._new_key()
+            self._remember_scope(self.keys[node], consumer)
             operator = _operator(node, operands)
             self.variables.append(
                 replace(variable, key=self.keys[node], operator=operator, **_description(node))
@@ -503,7 +436,7 @@ def _description(node: Value) -> dict[str, Any]:
         return {"facts": f"tuple of {len(node)}", "computed": computed}
     assert isinstance(node, Tensor)
     facts = f"{node.shape}" if node.dtype == "float32" else f"{node.shape} {node.dtype}"
-    return {"facts": facts, "value": _value_of(node), "computed": computed}
+    return {"facts": facts, "value": _value_of(node), "computed": computed, "shape": node.shape}
 
 
 def _value_of(tensor: Tensor, if_none: str = "") -> Rows:

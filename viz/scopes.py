@@ -1,0 +1,150 @@
+"""Calls of modules to groups: which variables belong together, and what their groups are called."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from needle.autograd import Scope, Value
+from needle.nn import Module, Parameter
+
+from .plain import Graph, Group
+from .text import elide, ordinal
+
+__all__ = ["grouped", "scopes_of"]
+
+
+def scopes_of(nodes: Sequence[Value], owners: Mapping[Value, Value]) -> dict[Value, Scope]:
+    """The scope of each node that has one.
+
+    That is where it was made. A parameter or a buffer was made before any call: it belongs to the innermost
+    call around all its uses. A sum of partial adjoints belongs to the node that it is the gradient of.
+
+    Parameters
+    ----------
+    nodes : sequence of Value
+        Each after its inputs.
+    owners : mapping from Value to Value
+        For a Tensor that is some node's `grad`: which node's.
+    """
+    uses: dict[Value, list[Scope | None]] = defaultdict(list)
+    found: dict[Value, Scope] = {}
+    for node in nodes:
+        scope = node.scope or (found.get(owners[node]) if node in owners else None)
+        if scope is not None:
+            found[node] = scope
+        for x in node.inputs:
+            if x.scope is None and x.op is None:
+                uses[x].append(scope)
+    for x, scopes in uses.items():
+        common = _common(scopes)
+        if common is not None and (isinstance(x, Parameter) or _holds(common, x)):
+            found[x] = common
+    return found
+
+
+def _common(scopes: Iterable[Scope | None]) -> Scope | None:
+    """The innermost scope that is around all of these."""
+    paths = [_path(scope) for scope in dict.fromkeys(scopes)]
+    common = None
+    for level in zip(*paths, strict=False):
+        if any(scope is not level[0] for scope in level):
+            break
+        common = level[0]
+    return common
+
+
+def _path(scope: Scope | None) -> list[Scope]:
+    """A scope and those around it, the outermost first."""
+    path = []
+    while scope is not None:
+        path.append(scope)
+        scope = scope.outer
+    return path[::-1]
+
+
+def _holds(scope: Scope | None, x: Value) -> bool:
+    """Whether a module whose call this is, or one around it, has `x` as an attribute."""
+    return any(
+        isinstance(outer.owner, Module) and any(x is part for part in vars(outer.owner).values())
+        for outer in _path(scope)
+    )
+
+
+def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
+    """The graph with its variables in groups.
+
+    A module that only calls another one, and does nothing itself, shares a group with it.
+
+    Parameters
+    ----------
+    graph : Graph
+    scopes : mapping from str to Scope
+        By key of a variable.
+    """
+    if not scopes:
+        return graph
+    children: dict[Scope | None, dict[Scope, None]] = defaultdict(dict)
+    for scope in scopes.values():
+        path = _path(scope)
+        for outer, inner in zip([None, *path], path, strict=False):
+            children[outer][inner] = None
+    with_variables = set(scopes.values())
+    labels: dict[Scope, str] = {}
+    place: dict[Scope, Scope] = {}  # where a group takes the place of several scopes: the innermost of them
+    titles: dict[Scope, str] = {}
+    waiting: list[tuple[Scope | None, Scope | None]] = [(None, None)]  # a scope, and the group it is in
+    parents: dict[Scope, Scope | None] = {}
+    while waiting:
+        outer, group = waiting.pop()
+        inner = list(children[outer])
+        for scope in inner:
+            chain = [scope]
+            while chain[-1] not in with_variables and len(children[chain[-1]]) == 1:
+                chain += children[chain[-1]]
+            for part in chain:
+                place[part] = chain[-1]
+            labels[chain[-1]] = _label(chain)
+            parents[chain[-1]] = group
+            waiting.append((chain[-1], chain[-1]))
+        titles |= _numbered([(place[scope], scope.owner) for scope in inner], labels)
+
+    keys: dict[tuple[Scope, int], str] = {}
+    groups: list[Group] = []
+
+    def key_of(scope: Scope | None, row: int) -> str:
+        if scope is None:
+            return ""
+        if (scope, row) not in keys:
+            parent = key_of(parents[scope], row)
+            keys[scope, row] = f"g{len(keys) + 1}"
+            groups.append(Group(keys[scope, row], titles[scope], parent, row, labels[scope]))
+        return keys[scope, row]
+
+    variables = tuple(
+        replace(x, group=key_of(place[scopes[x.key]], x.row)) if x.key in scopes else x
+        for x in graph.variables
+    )
+    return replace(graph, variables=variables, groups=tuple(groups))
+
+
+def _label(chain: Sequence[Scope]) -> str:
+    """What to call scopes that share a group: ``MLP › Linear``; that it is a sequence is not worth saying."""
+    names = [scope.owner if isinstance(scope.owner, str) else type(scope.owner).__name__ for scope in chain]
+    telling = [name for name in names if name != "Sequential"] or names[:1]
+    return " › ".join(elide(name) for name in dict.fromkeys(telling))
+
+
+def _numbered(scopes: Sequence[tuple[Scope, object]], labels: Mapping[Scope, str]) -> dict[Scope, str]:
+    """Titles of neighbours: numbers tell modules of the same name apart, and calls of the same module."""
+    alike: dict[str, dict[int, list[Scope]]] = defaultdict(lambda: defaultdict(list))
+    for scope, owner in scopes:
+        alike[labels[scope]][id(owner)].append(scope)
+    titles = {}
+    for label, owners in alike.items():
+        for number, calls in enumerate(owners.values(), 1):
+            title = f"{label} {number}" if len(owners) > 1 else label
+            for call, scope in enumerate(calls):
+                titles[scope] = f"{title}, {ordinal(call)} call" if len(calls) > 1 else title
+    return titles
