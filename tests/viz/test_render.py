@@ -198,7 +198,7 @@ def test_the_program_dot_is_used_where_there_is_one(example, monkeypatch) -> Non
 
     def pipe(engine, format, data, neato_no_op=None, quiet=False):
         calls.append((engine, format, neato_no_op))
-        return with_pygraphviz("nop2" if neato_no_op else engine, format, data.decode())
+        return with_pygraphviz("nop2" if neato_no_op else engine, format, [data.decode()])[0]
 
     expected = viz.draw_gradient(example.v4, names=vars(example)).svg()
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -209,7 +209,7 @@ def test_the_program_dot_is_used_where_there_is_one(example, monkeypatch) -> Non
 
 def test_a_failure_of_graphviz_is_told() -> None:
     with pytest.raises(viz.CannotRender, match=r"pygraphviz could not draw this graph: .*Invalid Input"):
-        render._run_pygraphviz("dot", "svg", "digraph { a -> ; }")
+        render._run_pygraphviz("dot", "svg", ["digraph { a -> ; }"])
 
 
 def test_importing_viz_is_light() -> None:
