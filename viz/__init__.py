@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .drawing import Drawing, draw, draw_gradient
+from .memory import memory
 from .render import CannotRender
 
-__all__ = ["CannotRender", "Drawing", "draw", "draw_gradient"]
+__all__ = ["CannotRender", "Drawing", "draw", "draw_gradient", "memory"]

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from types import FrameType
 
 from needle.autograd import Tensor, Value
 
 from .dot import RANKDIRS, to_dot
-from .names import caller_names, given_names
+from .names import names_of, values_of
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
 from .trace import Graph, trace, trace_gradient
@@ -164,9 +163,9 @@ def draw(
     >>> v4 = v2 * (v2 + 1)
     >>> viz.draw(v4).save("graph.svg")
     """
-    outputs = _values("draw", tensors)
+    outputs = values_of("draw", tensors)
     _check_limit(limit)
-    known = _names(names, sys._getframe(1))
+    known = names_of(names, sys._getframe(1))
     graph = trace(outputs, known, limit=limit)
     return Drawing(
         graph,
@@ -227,32 +226,18 @@ def draw_gradient(
         raise RuntimeError(
             "draw_gradient: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
         )
-    inputs = None if wrt is None else _values("draw_gradient: wrt", wrt)
+    inputs = None if wrt is None else values_of("draw_gradient: wrt", wrt)
     _check_limit(limit)
-    known = _names(names, sys._getframe(1))
+    known = names_of(names, sys._getframe(1))
     graph = trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad)
     return Drawing(
         graph, _title("gradient graph", [output], known, graph), legend=legend, rankdir=rankdir, style=style
     )
 
 
-def _values(function: str, given: Value | Sequence[Value]) -> list[Value]:
-    values: list = list(given) if isinstance(given, (list, tuple)) else [given]
-    if not values:
-        raise ValueError(f"{function}: the list is empty; give at least one Tensor")
-    for value in values:
-        if not isinstance(value, Value):
-            raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
-    return values
-
-
 def _check_limit(limit: int) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"limit: needs a whole number of at least 1, got {limit!r}")
-
-
-def _names(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value, str]:
-    return caller_names(frame) if names is None else given_names(names)
 
 
 def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], graph: Graph) -> str:

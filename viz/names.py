@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
 from needle.autograd import Value
 from needle.nn import Module
 
-__all__ = ["caller_names", "given_names"]
+__all__ = ["caller_names", "given_names", "names_of", "values_of"]
 
 MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
+
+
+def values_of(function: str, given: Value | Sequence[Value]) -> list[Value]:
+    """The Tensors that were given to a `function`: one, or a list."""
+    values: list = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not values:
+        raise ValueError(f"{function}: the list is empty; give at least one Tensor")
+    for value in values:
+        if not isinstance(value, Value):
+            raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
+    return values
+
+
+def names_of(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value, str]:
+    """The names that were given; else those of the variables of the caller, in `frame`."""
+    return caller_names(frame) if names is None else given_names(names)
 
 
 def given_names(names: Mapping[str, Value]) -> dict[Value, str]:

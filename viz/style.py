@@ -28,6 +28,9 @@ LEGENDS = {
     "adjoint": "adjoint: derivative of the output by it",
     "partial": "partial adjoint, or a step towards one",
     "seed": "seed: the output's own adjoint",
+    "failed": "the operator that failed, and its error",
+    "group": "closed group: all that a module computes",
+    "port": "comes from, or goes to, what is not shown",
     "left out": "",
 }
 NOT_COMPUTED = "not computed yet (lazy)"
@@ -107,6 +110,9 @@ _NEEDLE = Style(
         "adjoint": Box("#FFF1DE", "#D97706"),
         "partial": Box("#FFFAF2", "#D97706"),
         "seed": Box("#FFDDB0", "#B45309", line_width=1.8),
+        "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.2),
+        "group": Box("#EAE8FB", "#5B4FCF", line_width=1.8),
+        "port": Box("#FFFFFF", "#5B4FCF"),
         "left out": Box("#FFFFFF", "#98A2B3", corners=""),
     },
 )
@@ -131,6 +137,9 @@ _D2L = Style(
         "adjoint": Box("#FFEBD1", "#B45309", corners=""),
         "partial": Box("#FFFAF2", "#B45309", corners=""),
         "seed": Box("#FFD9A6", "#9A4A06", corners="", line_width=2.4),
+        "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.4),
+        "group": Box("#E3E0FA", "#4A3FBF", corners="", line_width=2.4),
+        "port": Box("#FFFFFF", "#4A3FBF", corners=""),
         "left out": Box("#FFFFFF", "#98A2B3", corners=""),
     },
 )
@@ -155,6 +164,9 @@ _PRINT = Style(
         "adjoint": Box("#FFFFFF", "#000000"),
         "partial": Box("#FFFFFF", "#000000", line_width=0.6),
         "seed": Box("#FFFFFF", "#000000", line_width=3.2),
+        "failed": Box("#FFFFFF", "#000000", corners="", line_width=3.2),
+        "group": Box("#FFFFFF", "#000000", line_width=1.2),
+        "port": Box("#FFFFFF", "#000000", line_width=0.6),
         "left out": Box("#FFFFFF", "#000000", corners=""),
     },
 )
@@ -178,6 +190,9 @@ _DARK = Style(
         "adjoint": Box("#4A2F0B", "#F5A742"),
         "partial": Box("#2A1F10", "#F5A742"),
         "seed": Box("#6B420A", "#FFBE6B", line_width=1.8),
+        "failed": Box("#5A1613", "#FF8A80", corners="", line_width=2.2),
+        "group": Box("#2D2765", "#A79CFF", line_width=1.8),
+        "port": Box("#11161F", "#A79CFF"),
         "left out": Box("#11161F", "#7D8BA1", corners=""),
     },
 )

@@ -8,7 +8,7 @@ import unicodedata
 
 import numpy as np
 
-__all__ = ["elide", "escape", "has_known_width", "number", "ordinal", "rows_of", "text_width"]
+__all__ = ["byte_count", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of", "text_width"]
 
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
@@ -62,6 +62,16 @@ def number(value) -> str:
     return (
         f"{float(value) + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)
     )  # + 0.0: no "-0"
+
+
+def byte_count(number: int) -> str:
+    """A number of bytes in at most three significant digits: ``400 B``, ``1.2 kB`` (1 kB is 1000 B)."""
+    size = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"
 
 
 def ordinal(index: int) -> str:

@@ -140,6 +140,11 @@ class NDArray:
         return math.prod(self.shape)
 
     @property
+    def storage(self) -> Any:
+        """The flat array of the backend that holds the elements; views of one another share it."""
+        return self._handle
+
+    @property
     def flat(self) -> NDArray:
         """The elements in row-major order, along one axis."""
         return self.reshape((self.size,))

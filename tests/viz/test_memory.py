@@ -1,0 +1,126 @@
+"""What a Tensor keeps alive: which nodes, and the bytes of which arrays, each storage once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import needle as ndl
+import viz
+from viz.memory import MOST_ROWS
+
+
+def rows(memory) -> dict:
+    return {row.name: row for row in memory.rows}
+
+
+def test_a_sum_of_losses_keeps_all_that_led_to_it() -> None:
+    sum_loss = ndl.Tensor([0.0])
+    detached = ndl.Tensor([0.0], requires_grad=False)
+    for step in range(100):
+        x = ndl.Tensor([float(step)])
+        loss = x * x
+        sum_loss = sum_loss + loss
+        detached = detached + loss.detach()
+    assert viz.memory(sum_loss).nodes == 301
+    assert viz.memory(sum_loss).total == 4 * 301
+    assert (viz.memory(detached).nodes, viz.memory(detached).total) == (1, 4)
+
+
+def test_rows_are_called_as_in_a_drawing(example) -> None:
+    known = rows(viz.memory(example.v4, names=vars(example)))
+    assert list(known) == ["v1", "v2", "v3", "v4"]
+    assert [row.made_by for row in known.values()] == ["leaf", "exp", "+ 1", "×"]
+    v1 = ndl.Tensor([1.0, 2.0])
+    result = ndl.exp(v1) + v1
+    assert list(rows(viz.memory(result))) == ["v1", "n2", "result"]
+
+
+def test_a_storage_counts_once_and_whole() -> None:
+    x = ndl.Tensor(np.ones((100, 10)))
+    flat = x.reshape((1000,))
+    part = flat[:10]
+    alone = part.detach()
+    memory = rows(viz.memory([part, alone], names={"x": x, "flat": flat, "part": part, "alone": alone}))
+    assert {name: row.bytes for name, row in memory.items()} == {"x": 4000, "flat": 0, "part": 0, "alone": 0}
+    assert memory["part"].note == "in the storage of x"
+    only = viz.memory(alone)
+    assert only.nodes == 1
+    assert only.total == (4000 if ndl.backend_selection.BACKEND == "nd" else only.total)
+    assert only.rows[0].note == "uses 40 B of them"
+
+
+def test_gradients_count_with_what_they_keep(example) -> None:
+    example.v4.backward(create_graph=False)
+    constant = viz.memory(example.v4, names=vars(example))
+    assert {"v1.grad", "v4.grad"} <= {row.name for row in constant.rows}
+    example.v4.backward()
+    assert viz.memory(example.v4, names=vars(example)).nodes > constant.nodes
+
+
+def test_values_from_before_a_write_count() -> None:
+    x = ndl.Tensor(np.ones(100))
+    y = x * x
+    before = viz.memory(y).total
+    x.data = ndl.Tensor(np.zeros(100))
+    memory = viz.memory(y)
+    assert memory.nodes == 2
+    assert memory.total == before + 400
+    assert "x, before a write" in rows(memory)
+
+
+def test_what_is_lazy_counts_what_it_waits_for() -> None:
+    x = ndl.Tensor(np.ones(100))
+    with ndl.lazy():
+        y = ndl.exp(x).detach()
+    assert y.cached_data is None
+    memory = viz.memory(y)
+    assert (memory.nodes, memory.total) == (1, 400)
+    assert rows(memory)["y"].note == "not computed yet"
+    assert y.cached_data is None
+    y.numpy()
+    assert rows(viz.memory(y))["y"].bytes == 400
+
+
+def test_tuples_count_each_of_their_arrays() -> None:
+    x = ndl.Tensor(np.ones((2, 3), np.float32))
+    parts = ndl.ops.make_tuple(x, x * 2)
+    memory = rows(viz.memory(parts, names={"x": x, "parts": parts}))
+    assert sum(row.bytes for row in memory.values()) == 48
+    assert memory["parts"].shape is None
+
+
+def test_it_shows_itself_largest_first_and_in_short() -> None:
+    total = ndl.Tensor([0.0])
+    for _ in range(40):
+        total = total + 1.0
+    large = total * ndl.Tensor(np.ones(1000))
+    memory = viz.memory(large)
+    text = repr(memory).splitlines()
+    assert text[0] == "large keeps alive: 43 nodes, 8.16 kB of arrays"
+    assert text[1].split() == ["bytes", "name", "made", "by", "shape", "dtype"]
+    assert text[2].split()[:2] == ["4", "kB"]
+    assert len(text) == MOST_ROWS + 3
+    assert text[-1].split() == ["92", "B", "…", "23", "more"]
+    page = memory._repr_html_()
+    assert page.count("<tr") == MOST_ROWS + 2
+    assert "… 23 more" in page
+
+
+def test_names_cannot_write_html() -> None:
+    x = ndl.Tensor([1.0])
+    assert "<script>" not in viz.memory(x, names={"<script>": x})._repr_html_()
+
+
+def test_a_hundred_thousand_nodes() -> None:
+    x = ndl.Tensor([1.0])
+    for _ in range(50_000):
+        x = x * 1.0
+    x.backward(create_graph=False)
+    memory = viz.memory(x, names={})
+    assert memory.nodes > 100_000
+
+
+def test_only_tensors_keep_tensors() -> None:
+    with pytest.raises(TypeError, match="memory: needs a Tensor or a list of Tensors, got ndarray"):
+        viz.memory(np.ones(3))

@@ -1,0 +1,267 @@
+"""What a Tensor keeps alive: the nodes that can be reached from it, and the bytes of their arrays."""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+
+from needle.autograd import Tensor, Value, find_topo_sort
+from needle.backend_selection import NDArray
+from needle.graph import Cell
+from needle.nn import Parameter
+
+from .names import names_of, values_of
+from .operators import symbol
+from .text import byte_count, elide
+
+__all__ = ["Kept", "Memory", "memory", "storage_of"]
+
+MOST_ROWS = 20  # of a table are shown
+COLUMNS = ("bytes", "name", "made by", "shape", "dtype", "")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A node that is kept alive, or an array that is kept for one.
+
+    Attributes
+    ----------
+    name, made_by : str
+        `made_by` is the operator; of a leaf, which kind of leaf it is.
+    bytes : int
+        Of the storage of its array; 0 if that is counted elsewhere, or not computed yet.
+    shape : tuple of int or None
+        None for a TensorTuple.
+    dtype : str
+    note : str
+        Where a storage is shared, or larger than the array: with what, or how large.
+    """
+
+    name: str
+    made_by: str
+    bytes: int
+    shape: tuple[int, ...] | None
+    dtype: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All that some Tensors keep alive. It shows itself as a table: the largest first.
+
+    Attributes
+    ----------
+    of : str
+        What the Tensors are called.
+    rows : tuple of Kept
+        The largest first; of the same size, in topological order.
+    nodes : int
+        How many of the rows are nodes; the others are arrays that are kept for them.
+    """
+
+    of: str
+    rows: tuple[Kept, ...]
+    nodes: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of all storages, each counted once."""
+        return sum(row.bytes for row in self.rows)
+
+    @property
+    def _heading(self) -> str:
+        nodes = "1 node" if self.nodes == 1 else f"{self.nodes:,} nodes"
+        return f"{self.of} keeps alive: {nodes}, {byte_count(self.total)} of arrays"
+
+    @property
+    def _more(self) -> tuple[int, int]:
+        """How many rows are not shown, and their bytes."""
+        hidden = self.rows[MOST_ROWS:]
+        return len(hidden), sum(row.bytes for row in hidden)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The table, without its head."""
+        shown: list[tuple[str, ...]] = [
+            (
+                byte_count(row.bytes),
+                elide(row.name),
+                elide(row.made_by),
+                "" if row.shape is None else elide(str(row.shape), 24),
+                row.dtype,
+                row.note,
+            )
+            for row in self.rows[:MOST_ROWS]
+        ]
+        hidden, size = self._more
+        return [*shown, (byte_count(size), f"… {hidden:,} more", "", "", "", "")] if hidden else shown
+
+    def __repr__(self) -> str:
+        table = [COLUMNS, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join([row[0].rjust(widths[0]), *map(str.ljust, row[1:], widths[1:])]).rstrip()
+            for row in table
+        ]
+        return "\n".join([self._heading, *lines])
+
+    def _repr_html_(self) -> str:
+        def line(tag: str, cells: Sequence[str]) -> str:
+            sides = ["right", *["left"] * (len(cells) - 1)]
+            return "".join(
+                f'<{tag} style="text-align:{side};padding:2px 10px;white-space:nowrap">'
+                f"{html.escape(cell)}</{tag}>"
+                for cell, side in zip(cells, sides, strict=True)
+            )
+
+        body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in self._cells())
+        return (
+            f'<div style="overflow-x:auto"><table style="border-collapse:collapse">'
+            f'<caption style="text-align:left;caption-side:top;padding:4px 10px;color:inherit">'
+            f"<b>{html.escape(self._heading)}</b></caption>"
+            f'<thead><tr style="border-bottom:1px solid">{line("th", COLUMNS)}</tr></thead>'
+            f'<tbody style="font-variant-numeric:tabular-nums">{body}</tbody></table></div>'
+        )
+
+
+def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | None = None) -> Memory:
+    """What one or several Tensors keep alive, as a table. Nothing is computed.
+
+    A Tensor that was computed keeps its inputs, which keep theirs: a loss that is summed up over a whole
+    training keeps all of it, and ``loss.detach()`` keeps nothing but its number. Counted are
+
+    - every node that can be reached through `inputs` and through `grad`;
+    - the storages of their arrays, once each: a view (reshape, permute, broadcast, a slice) and a detached
+      Tensor share the storage of what they look at, and a view keeps all of it;
+    - arrays that a node keeps for its gradient (the value of an operand before it was written to, what its
+      operator holds), and those that a lazy node is yet to be computed from.
+
+    Not counted are the Python objects themselves, about a thousand bytes for a node.
+
+    Parameters
+    ----------
+    tensors : Tensor, TensorTuple, or sequence of them
+    names : dict from str to Tensor, optional
+        What to call the nodes. By default they are called as the caller's variables are; what has no name
+        there is called n1, n2, …, as in `viz.draw`.
+
+    Returns
+    -------
+    Memory
+        Its `rows`, the largest first; its `total` in bytes; how many `nodes` there are.
+
+    Examples
+    --------
+    >>> sum_loss = ndl.Tensor([0.0])
+    >>> for x in data:
+    ...     sum_loss = sum_loss + x * x
+    >>> viz.memory(sum_loss)  # all of data is still there
+    """
+    outputs = values_of("memory", tensors)
+    known = names_of(names, sys._getframe(1))
+    nodes = _nodes(outputs)
+    called = _names(nodes, known)
+    rows = []
+    owners: dict[int, str] = {}  # id of a storage -> where it is counted
+    for node in nodes:
+        row = _row(called[node], _made_by(node), _arrays(node._data), owners)
+        if isinstance(node, Tensor):
+            row = replace(row, shape=node.shape, dtype=str(node.dtype))
+        rows.append(row)
+    for node in nodes:
+        for what, arrays in _kept_for(node, called):
+            unknown = [array for array in arrays if id(storage_of(array)[0]) not in owners]
+            if unknown:
+                rows.append(_row(what, "", unknown, owners))
+    of = ", ".join(called[node] for node in dict.fromkeys(outputs))
+    return Memory(elide(of, 60), tuple(sorted(rows, key=lambda row: -row.bytes)), len(nodes))
+
+
+def storage_of(array) -> tuple[object, int]:
+    """The storage that an array looks at, which other arrays can share, and its bytes."""
+    if isinstance(array, np.ndarray):
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        return array, array.nbytes
+    return array.storage, array.storage.size * array.dtype.itemsize
+
+
+def _nodes(outputs: Sequence[Value]) -> list[Value]:
+    """Every node that can be reached through `inputs` and `grad`, each after its inputs."""
+    nodes: dict[Value, None] = {}
+    reached = find_topo_sort(dict.fromkeys(outputs))
+    while reached:
+        new = [node for node in reached if node not in nodes]
+        nodes.update(dict.fromkeys(new))
+        reached = find_topo_sort(node.grad for node in new if isinstance(node.grad, Value))
+        if all(node in nodes for node in reached):
+            break
+    return list(nodes)
+
+
+def _names(nodes: Sequence[Value], given: Mapping[Value, str]) -> dict[Value, str]:
+    """What the nodes are called: as in the drawing of `outputs`, where they are in it."""
+    called = {node: given.get(node, f"n{number}") for number, node in zip(count(1), nodes, strict=False)}
+    for node in nodes:
+        if isinstance(node.grad, Value) and node.grad not in given:
+            called[node.grad] = f"{called[node]}.grad"
+    return called
+
+
+def _made_by(node: Value) -> str:
+    if node.op is not None:
+        return symbol(node.op)
+    return "parameter" if isinstance(node, Parameter) else "leaf" if node.requires_grad else "constant"
+
+
+def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, str]) -> Kept:
+    """A row of the table, which counts those storages of `arrays` that have no owner yet."""
+    size, notes = 0, []
+    for array in arrays:
+        storage, bytes_of_storage = storage_of(array)
+        owner = owners.setdefault(id(storage), name)
+        if owner != name:
+            notes.append(f"in the storage of {elide(owner)}")
+            continue
+        size += bytes_of_storage
+        in_use = array.size * array.dtype.itemsize
+        if in_use < bytes_of_storage:
+            notes.append(f"uses {byte_count(in_use)} of them")
+    if not arrays:
+        notes.append("not computed yet")
+    dtypes = dict.fromkeys(str(array.dtype) for array in arrays)
+    shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
+    return Kept(name, made_by, size, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
+
+
+def _arrays(data) -> list:
+    """The arrays that a node's data stands for; none if it is lazy and not computed yet."""
+    if type(data) is Cell:
+        data = data.data
+    return list(data) if isinstance(data, tuple) else [] if data is None else [data]
+
+
+def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, list]]:
+    """Arrays that a node keeps beside its own, in words and in full."""
+    for x, operand in zip(node.inputs, node._operands, strict=False):
+        yield f"{called[x]}, before a write", _arrays(operand)
+    yield f"{called[node]}, before a write", _arrays(node._overwritten)
+    if node.op is not None:
+        for thing in vars(node.op).values():
+            if isinstance(thing, (NDArray, np.ndarray)):
+                yield f"in {symbol(node.op)}", [thing]
+            elif isinstance(thing, Value):
+                yield f"in {symbol(node.op)}", _arrays(thing._data)
+    waiting, seen = [node._data], set()
+    while waiting:
+        cell = waiting.pop()
+        if type(cell) is not Cell or cell in seen or cell.operands is None:
+            continue
+        seen.add(cell)
+        for operand in cell.operands:
+            yield f"for {symbol(cell.op)}, lazy" if cell.op else "", _arrays(operand)
+            waiting.append(operand)
