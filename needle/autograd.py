@@ -202,13 +202,13 @@ class Value:
         TENSOR_COUNTER += 1
         value = object.__new__(cls)
         value._data = data
+        if scope is not None:
+            value.scope = scope
         if requires_grad or op.deferred:
             value.op = op
             value.inputs = inputs
             value._operands = operands
             value.requires_grad = requires_grad and op.differentiable
-            if scope is not None:
-                value.scope = scope
         return value
 
     def realize_cached_data(self):

@@ -8,7 +8,7 @@ that a variable, its adjoint, and the adjoint of that stand in one column.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextvars import Context
 from dataclasses import replace
@@ -290,12 +290,14 @@ class _Backward:
             self.scopes[key] = self.forward.scopes[node]
 
     def _uses(self, adjoint: Adjoint) -> list[_Use]:
-        consumers = [consumer for consumer, _ in adjoint.partials]
+        times = Counter(consumer for consumer, _ in adjoint.partials)
+        before: Counter[Value | None] = Counter()
         uses = []
-        for i, (consumer, partial) in enumerate(adjoint.partials):
+        for consumer, partial in adjoint.partials:
             words = "" if consumer is None else f"via {self.forward.names[consumer]}"
-            if consumers.count(consumer) > 1:
-                words += f", {ordinal(consumers[:i].count(consumer))}"
+            if times[consumer] > 1:
+                words += f", {ordinal(before[consumer])}"
+            before[consumer] += 1
             uses.append(_Use(consumer, partial, words))
         return uses
 

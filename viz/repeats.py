@@ -1,0 +1,178 @@
+"""Parts of a graph that follow each other and are alike: the layers of a network, the steps of a loop."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .groups import Box, topological, with_boxes
+from .plain import Graph, Group, Variable
+from .text import elide
+
+__all__ = ["with_repeats"]
+
+FEWEST = 3  # what is there twice is drawn twice
+LONGEST_PERIOD = 48  # parts of a pattern: a longer one is not looked for
+CERTAIN = 48  # rounds: that so many are alike is no coincidence, and no longer pattern is tried
+
+
+def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
+    """The graph with the repeats that are found in it, at every level of its groups.
+
+    Three or more groups that are alike are put into a group of their own: "Residual × 3".
+
+    Parameters
+    ----------
+    graph : Graph
+    without_middles : bool
+        Whether of four or more parts that are alike, groups or variables, only the first and the last are
+        kept. In the place of the others stands one variable of the kind "group", which cannot be opened.
+    """
+    children, direct, within = _tree(graph)
+    repeats: dict[str, Group] = {}  # by the key of the first group in it
+    repeat_around: dict[str, str] = {}  # by the key of a group in it
+    middles: dict[str, Box] = {}
+    gone: set[str] = set()
+    levels = [("", row) for row in graph.rows]
+    for parent, row in levels:  # which grows
+        parts = [_Part(x.key, None, [x]) for x in direct[parent, row]]
+        parts += [_Part(group.key, group, within[group.key]) for group in children[parent, row]]
+        for run, period in _runs(_in_order(parts)):
+            where = parent
+            if all(part.group for part in run):
+                where = f"r{len(repeats) + 1}"
+                title = _title(run, period)
+                repeats[run[0].key] = Group(where, title, parent, row, title, len(run) // period)
+                repeat_around.update((part.key, where) for part in run)
+            if without_middles and len(run) > FEWEST * period:
+                hidden = run[period:-period]
+                variables = [x for part in hidden for x in part.variables]
+                middles[f"m{len(middles) + 1}"] = Box(
+                    _title(hidden, period), where, variables, f"{len(variables):,} nodes"
+                )
+                gone.update(part.key for part in hidden)
+        levels += [(group.key, row) for group in children[parent, row] if group.key not in gone]
+
+    groups: dict[str, Group] = {}
+    for group in graph.groups:
+        if group.key in repeats:
+            groups[repeats[group.key].key] = repeats[group.key]
+        if group.key not in gone and (group.parent in groups or not group.parent):
+            groups[group.key] = replace(group, parent=repeat_around.get(group.key, group.parent))
+    return with_boxes(replace(graph, groups=tuple(groups.values())), middles)
+
+
+def _tree(graph: Graph):
+    """Groups and variables by the group that they are in directly, and by row; variables within each group."""
+    children: dict[tuple[str, int], list[Group]] = defaultdict(list)
+    parents = {}
+    for group in graph.groups:
+        children[group.parent, group.row].append(group)
+        parents[group.key] = group.parent
+    direct: dict[tuple[str, int], list[Variable]] = defaultdict(list)
+    within: dict[str, list[Variable]] = defaultdict(list)
+    for x in graph.variables:
+        direct[x.group, x.row].append(x)
+        key = x.group
+        while key:
+            within[key].append(x)
+            key = parents[key]
+    return children, direct, within
+
+
+@dataclass(eq=False)
+class _Part:
+    """A variable, or a group, among those beside it."""
+
+    key: str
+    group: Group | None
+    variables: list[Variable]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each variable of this part, by key."""
+        return {x.key: i for i, x in enumerate(self.variables)}
+
+    @cached_property
+    def uses(self) -> list[str]:
+        """Keys of what it uses of other parts, once for each use."""
+        return [key for x in self.variables for key in _operands(x) if key not in self.places]
+
+    @cached_property
+    def look(self) -> tuple:
+        """What has to be the same for another part to be like this one, apart from what they use."""
+        label = re.sub(r"\d+", "#", self.group.label) if self.group else ""
+        return (label, *[(_look(x), *[self.places.get(key) for key in _operands(x)]) for x in self.variables])
+
+
+def _operands(x: Variable) -> list[str]:
+    return [operand.key for operand in x.operator.operands] if x.operator else []
+
+
+def _look(x: Variable) -> tuple:
+    if x.operator is None:
+        return (x.kind, x.shape)
+    symbol = x.operator.symbol
+    if symbol.startswith("["):  # an index, which counts the rounds
+        symbol = re.sub(r"\d+", "#", symbol)
+    return (symbol, x.shape)
+
+
+def _in_order(parts: list[_Part]) -> list[_Part]:
+    """Each part after those that it uses something of."""
+    number = {key: i for i, part in enumerate(parts) for key in part.places}
+    order = topological([{number[key] for key in part.uses if key in number} for part in parts])
+    return [parts[i] for i in order]
+
+
+def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
+    """The longest runs of a pattern that is there several times, each with the pattern's length."""
+    part_of = {key: i for i, part in enumerate(parts) for key in part.places}
+    numbers: dict[tuple, int] = {}
+    look = [numbers.setdefault(part.look, len(numbers)) for part in parts]
+
+    def alike(start: int, i: int, j: int) -> bool:
+        """Whether part j is to part i what one round of the run from `start` on is to the round before."""
+        if look[i] != look[j]:
+            return False
+        for a, b in zip(parts[i].uses, parts[j].uses, strict=True):
+            if a == b:
+                continue  # what all rounds use
+            before, now = part_of.get(a, -1), part_of.get(b, -1)
+            if before < start:  # from elsewhere; or the first round, which begins with something else
+                if now >= j:
+                    return False
+            elif now - before != j - i or parts[before].places[a] != parts[now].places[b]:
+                return False
+        return True
+
+    start = 0
+    while start < len(parts):
+        longest, period = 0, 0
+        for p in range(1, min(LONGEST_PERIOD, (len(parts) - start) // FEWEST) + 1):
+            end = start
+            while end + p < len(parts) and alike(start, end, end + p):
+                end += 1
+            rounds = (end - start) // p + 1
+            if rounds >= FEWEST and rounds * p > longest:
+                longest, period = rounds * p, p
+            if rounds > CERTAIN:
+                break
+        if longest:
+            yield parts[start : start + longest], period
+        start += longest or 1
+
+
+def _title(run: Sequence[_Part], period: int) -> str:
+    """What to call a run: "Residual × 3", "t = 2 … 9", or "× 98"."""
+    count = len(run) // period
+    titles = [part.group.label if part.group else "" for part in run]
+    if not all(titles):
+        return f"× {count:,}"
+    if period == 1 and titles[0] != titles[-1]:
+        number = re.search(r"\d+\D*$", titles[-1])
+        return f"{titles[0]} … {number[0] if number else titles[-1]}"
+    return f"{elide(', '.join(titles[:period]), 40)} × {count:,}"
