@@ -13,8 +13,7 @@ __all__ = ["page"]
 _STYLE = """
 <style>
 .st-key-feed { display: none; }
-.stMainBlockContainer { max-width: 1500px; padding: 3rem clamp(1rem, 3.5vw, 4rem) 2rem; }
-@media (max-width: 640px) { .stMainBlockContainer { padding-top: 4rem; } }
+.stMainBlockContainer { max-width: 1500px; padding: 4.25rem clamp(1rem, 3.5vw, 4rem) 2rem; }
 .stSidebar h3 { font-size: 1.05rem; padding: 0.25rem 0 0.5rem; }
 .stSidebar [data-testid="stSidebarUserContent"] { padding-top: 1rem; }
 </style>

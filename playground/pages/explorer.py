@@ -1,0 +1,341 @@
+"""The page on which an expression shows its graphs."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import partial
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import streamlit as st
+
+import viz
+from needle import Tensor
+from viz.text import number, rows_of
+
+from ..expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
+
+__all__ = ["EXAMPLES", "page"]
+
+EXAMPLES = {
+    "v1 to v4": """\
+v1 = 0
+v2 = exp(v1)
+v3 = v2 + 1
+v4 = v2 * v3""",
+    "Chain rule": """\
+w, x, b = 2, 3, 1
+y = (w * x + b) ** 2""",
+    "Used twice": """\
+a = 3
+b = a + a
+c = b + b""",
+    "Matrix product": """\
+X = [[1, 2], [3, 4]]
+W = [[1, 0], [2, 1]]
+y = sum((X @ W) ** 2)""",
+    "Softmax loss": """\
+Z = [[2, 1, 0], [0, 3, 1]]     # logits
+y = one_hot([0, 2], 3)         # labels
+loss = mean(logsumexp(Z, axes=1) - sum(Z * y, axes=1))""",
+    "XOR by ReLU": """\
+X = constant([[0, 0], [0, 1], [1, 0], [1, 1]])
+W = [[1, 1], [1, 1]]
+c = [0, -1]
+w = [1, -2]
+y = relu(X @ W + c) @ w""",
+    "Two layers and L2": """\
+x = constant([[1, 2]])
+y = constant([[1]])
+W1 = [[0.5, -1, 1], [1, 0.5, -0.5]]
+W2 = [[1], [2], [-1]]
+h = relu(x @ W1)
+L = sum((h @ W2 - y) ** 2) / 2
+s = 0.05 * (sum(W1 ** 2) + sum(W2 ** 2))
+J = L + s""",
+    "Recurrent": """\
+x = constant([1, 0, 2])
+w, u = 0.5, 0.8
+h = 0
+for t in range(3):
+    h = tanh(w * x[t] + u * h)""",
+}
+
+VIEWS = {
+    "forward": "Forward graph",
+    "gradient": "Gradient graph",
+    "second": "Second order",
+}
+STYLES = {"auto": "As the page", "needle": "needle", "d2l": "d2l", "print": "Print", "dark": "Dark"}
+DIRECTIONS = {"LR": "From left to right", "TB": "From top to bottom"}
+
+MOST_DRAWN = 300  # variables: the layout of so many takes a second or so
+
+_STYLE = """
+<style>
+.stMainBlockContainer { max-width: 1500px; padding: 4.25rem clamp(1rem, 3.5vw, 4rem) 2rem; }
+.st-key-expression textarea { font-family: monospace; font-size: 15px; line-height: 1.5; }
+.explorer { overflow-x: auto; }
+.explorer table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.explorer th, .explorer td { padding: 3px 18px 3px 0; text-align: left; vertical-align: middle; }
+.explorer th { font-size: 13px; font-weight: 400; opacity: .7; white-space: nowrap; }
+.explorer td { white-space: nowrap; }
+.explorer .value td { font-size: 1.35rem; padding-bottom: 10px; }
+.explorer .gradient { color: color-mix(in srgb, #e07b00 80%, currentColor); }
+.explorer .matrix { border: solid currentColor; border-width: 0 1px; border-radius: 3px; }
+.explorer .matrix td { font-size: inherit; padding: 0 6px; text-align: right; }
+.explorer pre { font-size: 14px; line-height: 1.5; margin: 0; }
+.explorer pre i { font-style: normal; opacity: .5; user-select: none; }
+.explorer pre mark { background: none; color: inherit; text-decoration: #d92d20 wavy underline 1.5px;
+    text-underline-offset: 4px; }
+</style>
+"""
+
+
+def page() -> None:
+    """Write an expression, and see its value, its gradients and their graphs."""
+    st.html(_STYLE)
+    st.header("Explorer", anchor=False)
+    problems = [] if "expression" in st.session_state else _read_address()
+    for problem in problems:
+        st.error(problem, icon=":material/error:")
+
+    state = st.session_state
+    state.example = next((name for name, text in EXAMPLES.items() if text == state.expression), None)
+    st.pills("Examples", EXAMPLES, key="example", on_change=_take_example)
+    left, right = st.columns(2, gap="large")
+    with left:
+        text = _write()
+    outcome = _outcome(text)
+    with right:
+        if isinstance(outcome, ExpressionError):
+            _tell(outcome, text)
+        else:
+            _tell_values(outcome)
+    if isinstance(outcome, Result):
+        _show_views(text, outcome)
+    _write_address()
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _outcome(text: str) -> Result | ExpressionError:
+    """What a text comes to, with its gradients: the same for everyone who writes it."""
+    try:
+        result = run(text)
+        if result.value.requires_grad:
+            result.backward()
+    except ExpressionError as error:
+        return error
+    return result
+
+
+# The text, its examples and the address.
+
+_DEFAULTS = {"expression": EXAMPLES["v1 to v4"], "view": "forward", "look": "auto", "direction": "LR"}
+_CHOICES: dict[str, dict[str, str]] = {"view": VIEWS, "look": STYLES, "direction": DIRECTIONS}
+_IN_ADDRESS = {"expression": "text", "view": "view", "look": "style", "direction": "rankdir"}
+
+
+def _read_address() -> list[str]:
+    """Set every widget from the page's address; what cannot be used gets its default, and a sentence."""
+    problems = []
+    for key, default in _DEFAULTS.items():
+        given = st.query_params.get(_IN_ADDRESS[key], default)
+        problem = ""
+        if key in _CHOICES and given not in _CHOICES[key]:
+            problem = f"the {_IN_ADDRESS[key]} must be one of {', '.join(_CHOICES[key])}, not {given:.30}."
+        elif len(given) > MOST_CHARACTERS:
+            problem = f"the text has {len(given):,} characters; at most {MOST_CHARACTERS:,} are read."
+        if problem:
+            problems.append(f"In the page's address: {problem} The default is used.")
+        st.session_state[key] = default if problem else given
+    return problems
+
+
+def _write_address() -> None:
+    address = {
+        _IN_ADDRESS[key]: st.session_state[key]
+        for key, default in _DEFAULTS.items()
+        if st.session_state.get(key, default) not in (default, None)
+    }
+    if len(address.get("text", "")) > MOST_CHARACTERS:
+        del address["text"]
+    if st.query_params.to_dict() != address:
+        st.query_params.from_dict(address)
+
+
+def _write() -> str:
+    """The text, as it is after a click on an example or a key."""
+    lines = st.session_state.expression.count("\n") + 1
+    text = st.text_area(
+        "Expression",
+        key="expression",
+        height=min(48 + 23 * max(lines, 5), 440),
+        help=_HELP,
+        persist_state="session",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Run", icon=":material/play_arrow:", type="primary", key="run")
+        st.caption("or Ctrl + Enter. The page's address keeps the text: share it.")
+    return text
+
+
+def _take_example() -> None:
+    if st.session_state.example:
+        st.session_state.expression = EXAMPLES[st.session_state.example]
+
+
+_HELP = f"""
+A number or a list with a name is a variable, and gets a gradient: `W = [[1, 2], [3, 4]]`, also `randn(2, 3)`.
+Within an expression, and as `constant([1, 2])`, it is a constant. The last line is the value.
+
+Operators: `+ - * / ** @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
+
+Functions, most of them methods too: {", ".join(f"`{name}`" for name in FUNCTIONS)}.
+"""
+
+
+# What came out, in words and numbers.
+
+
+def _tell(error: ExpressionError, text: str) -> None:
+    """Say what is wrong, and where."""
+    reason = error.reason if error.reason.endswith(("?", ".")) else error.reason + "."
+    st.error(f"Line {error.line}: {_as_text(reason)}", icon=":material/error:")
+    lines = text.replace("\r\n", "\n").split("\n")
+    rows = []
+    for i in range(max(error.line - 2, 1), min(error.line + 1, len(lines)) + 1):
+        line = lines[i - 1][:300]
+        if i == error.line:
+            before, marked = line[: error.column - 1], line[error.column - 1 : error.end_column - 1] or " "
+            line = f"{escape(before)}<mark>{escape(marked)}</mark>{escape(line[error.end_column - 1 :])}"
+        else:
+            line = escape(line)
+        rows.append(f"<i>{i:>2}  </i>{line}")
+    st.html(f'<div class="explorer"><pre>{"<br>".join(rows)}</pre></div>')
+
+
+def _as_text(words: str) -> str:
+    """Words that Markdown leaves as they are."""
+    return "".join(f"\\{x}" if x in r"\`*_{}[]()#+-.!|<>$:~^" else x for x in words)
+
+
+def _tell_values(result: Result) -> None:
+    """The value, and the leaves with their gradients."""
+    name, value = escape(result.name), result.value
+    head = f'<tr class="value"><td>{name}</td><td colspan="2">{_numbers(value)}</td></tr>'
+    rows = "".join(
+        f"<tr><td><b>{escape(leaf)}</b></td><td>{_numbers(x)}</td>"
+        f'<td class="gradient">{_numbers(x.grad)}</td></tr>'
+        for leaf, x in result.leaves.items()
+    )
+    titles = f"<tr><th>variable</th><th>value</th><th>gradient of {name}</th></tr>" if rows else ""
+    st.html(f'<div class="explorer"><table>{head}{titles}{rows}</table></div>')
+    if not value.requires_grad:
+        st.info("This value is a constant: no variable leads to it, so there is no gradient.")
+    elif value.size > 1:
+        st.caption(f"{result.name} has shape {value.shape}: gradients are those of the sum of its elements.")
+
+
+def _numbers(tensor: Tensor) -> str:
+    if not tensor.shape:
+        return number(tensor.item())
+    rows = rows_of(tensor.numpy())
+    if len(rows) < 2:
+        return escape(" ".join(cell for row in rows for cell in row))
+    cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<table class="matrix">{cells}</table>'
+
+
+# What came out, drawn.
+
+
+@st.fragment
+def _show_views(text: str, result: Result) -> None:
+    st.segmented_control(
+        "Show", VIEWS, format_func=VIEWS.__getitem__, key="view", required=True, persist_state="session"
+    )
+    _write_address()
+    view, leaf = st.session_state.view, ""
+    if view != "forward" and not result.value.requires_grad:
+        st.info("A constant has no gradient. Give a number or a list a name, and compute with it.")
+        return
+    if view == "second":
+        leaf = _choose_leaf(result)
+        if not leaf:
+            return
+    _show(text, view, leaf)
+
+
+def _choose_leaf(result: Result) -> str:
+    """The variable whose gradient is differentiated once more; empty if there is none."""
+    leaves = [name for name, x in result.leaves.items() if x.grad.requires_grad]
+    if not leaves:
+        st.info("No gradient depends on a variable here: all second derivatives are 0.")
+        return ""
+    if st.session_state.get("leaf") not in leaves:
+        st.session_state.leaf = leaves[0]
+    st.pills("Differentiate once more the gradient of", leaves, key="leaf", required=True)
+    leaf = st.session_state.leaf
+    if result.leaves[leaf].size > 1:
+        st.caption(f"The gradient of {leaf} has several elements: their sum is differentiated.")
+    return leaf
+
+
+def _style() -> str:
+    look = st.session_state.look
+    return look if look != "auto" else "dark" if st.context.theme.type == "dark" else "needle"
+
+
+@st.cache_resource(max_entries=48, show_spinner="Drawing …")
+def _drawing(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing:
+    """The graph of a text: the same for everyone who asks for it."""
+    outcome = _outcome(text)
+    options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
+    assert isinstance(outcome, Result)
+    options["names"] = outcome.names
+    if view == "forward":
+        drawing = viz.draw(outcome.value, **options)
+    elif view == "gradient":
+        drawing = viz.draw_gradient(outcome.value, **options)
+    else:
+        drawing = viz.draw_gradient(outcome.leaves[leaf].grad, **options)
+    drawing.svg()
+    return drawing
+
+
+def _show(text: str, view: str, leaf: str = "") -> None:
+    """The picture, and below it how it may look and how it is kept."""
+    place = st.container()
+    keep: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
+    with st.container(horizontal=True, gap="small"):
+        st.selectbox("Style", STYLES, format_func=STYLES.__getitem__, key="look", width=150, **keep)
+        st.selectbox(
+            "Direction", DIRECTIONS, format_func=DIRECTIONS.__getitem__, key="direction", width=190, **keep
+        )
+        with place:
+            try:
+                drawing = _drawing(text, view, _style(), st.session_state.direction, leaf)
+            except viz.CannotRender as error:
+                st.warning(str(error), icon=":material/image_not_supported:")
+                return
+            source = b64encode(drawing.svg().encode()).decode()  # st.html would strip an <svg> element
+            image = f'<img alt="{escape(repr(drawing))}" src="data:image/svg+xml;base64,{source}">'
+            st.html(f'<div class="explorer">{image}</div>')
+        for kind in ("svg", "png", "pdf"):
+            st.download_button(
+                kind.upper(),
+                partial(_file, drawing, kind),
+                file_name=f"{view}.{kind}",
+                icon=":material/download:",
+                key=f"download_{kind}",
+                on_click="ignore",
+            )
+    _write_address()
+
+
+def _file(drawing: viz.Drawing, kind: str) -> bytes:
+    with TemporaryDirectory() as folder:
+        return drawing.save(Path(folder) / f"graph.{kind}").read_bytes()
