@@ -172,7 +172,7 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
 
 
 def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
-    given = (index,) if isinstance(index, Integral) else tuple(index)  # type: ignore[arg-type]
+    given: tuple[Any, ...] = (index,) if isinstance(index, int | np.integer) else tuple(index)
     if len(given) != len(shape) or not all(isinstance(i, Integral) for i in given):
         raise IndexError(
             f"strides: index {index!r} must be {len(shape)} whole number{'s' * (len(shape) != 1)}, one for "
@@ -372,7 +372,7 @@ def _as_shape(shape: Any) -> Shape:
     if (
         not isinstance(shape, Sequence)
         or isinstance(shape, str)
-        or not all(isinstance(n, Integral) and not isinstance(n, bool) and n >= 0 for n in shape)
+        or not all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0 for n in shape)
     ):
         raise TypeError(f"broadcast: needs shapes such as (5, 1), or arrays, got {shape!r}")
     return tuple(map(int, shape))

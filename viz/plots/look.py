@@ -71,6 +71,8 @@ _STYLE = {
     "axes.titlepad": 8,
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
+    "figure.constrained_layout.h_pad": 0.1,
+    "figure.constrained_layout.w_pad": 0.1,
     "figure.dpi": 100,
     "figure.facecolor": PAPER,
     "font.family": ["DejaVu Sans"],  # comes with matplotlib: a picture is the same everywhere
@@ -90,7 +92,9 @@ _one_at_a_time = threading.RLock()  # matplotlib's settings are global
 
 
 @contextmanager
-def drawing(ax: Axes | None, width: float = 6.0, height: float = 4.0) -> Iterator[Axes]:
+def drawing(
+    ax: Axes | None, width: float = 6.0, height: float = 4.0, *, private: bool = False
+) -> Iterator[Axes]:
     """Within this block the one style holds; what is yielded is `ax`, or Axes of a new figure.
 
     Where figures are shown (a notebook, a window) a new one is known to `matplotlib.pyplot`, so that it
@@ -101,6 +105,8 @@ def drawing(ax: Axes | None, width: float = 6.0, height: float = 4.0) -> Iterato
     ax : matplotlib.axes.Axes or None
     width, height : float
         Of a new figure, in inches.
+    private : bool
+        Whether a new figure is the caller's alone in any case.
 
     Raises
     ------
@@ -113,7 +119,7 @@ def drawing(ax: Axes | None, width: float = 6.0, height: float = 4.0) -> Iterato
         mpl.rcParams.update(_STYLE)
         figure = None
         if ax is None:
-            figure = _new_figure(width, height)
+            figure = _new_figure(width, height, private)
             ax = figure.add_subplot()
         else:
             _dress(ax)
@@ -136,8 +142,8 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def _new_figure(width: float, height: float) -> Figure:
-    if mpl.get_backend().lower() in _SILENT:
+def _new_figure(width: float, height: float, private: bool) -> Figure:
+    if private or mpl.get_backend().lower() in _SILENT:
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         return figure

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
@@ -78,7 +79,7 @@ class Sketch:
     ) -> None:
         """A box with its upper left corner at (x, y), with words in its middle."""
         self._reach(x, y, x + width, y + height)
-        look = {
+        look: dict[str, Any] = {
             "facecolor": fill,
             "edgecolor": line,
             "linewidth": thick,
