@@ -37,6 +37,8 @@ __all__ = [
 
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
+OFFER = "To see the graph up to here: import viz; viz.draw_error()"  # a note on errors of operators
+
 LAZY_MODE = False  # what holds outside `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
 
@@ -218,9 +220,7 @@ class Value:
             try:
                 data = self._data = data.realize()
             except Exception as error:
-                failed = (x.inputs for x in find_topo_sort([self]) if x.op is getattr(error, "op", None))
-                error.inputs = next(failed, ())  # type: ignore[attr-defined]
-                raise
+                raise _with_graph_of([self], error) from None
         return data
 
     @property
@@ -276,7 +276,10 @@ def _computed(op: Op, operands: Sequence, inputs: Sequence[Value]):
     arrays = operands
     for x in operands:
         if type(x) is Cell:
-            arrays = [x.realize() if type(x) is Cell else x for x in operands]
+            try:
+                arrays = [x.realize() if type(x) is Cell else x for x in operands]
+            except Exception as error:
+                raise _with_graph_of(inputs, error) from None
             break
     try:
         return op.compute(*arrays)
@@ -291,7 +294,7 @@ def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
         if spec is None:
             return op.compute(*[x.realize() if type(x) is Cell else x for x in operands])
     except Exception as error:
-        raise _with_graph(error, op, inputs) from None
+        raise _of_operator(error, op, inputs) from None
     return Cell(op, operands, spec)
 
 
@@ -303,14 +306,34 @@ def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequen
         error = clearer.with_traceback(None)  # which would lead back here, and so keep all that is named here
     except Exception:  # an `infer` that is itself at fault has nothing to say
         pass
-    return _with_graph(error, op, inputs)
+    return _of_operator(error, op, inputs)
 
 
-def _with_graph(error: Exception, op: Op, inputs: Sequence[Value]) -> Exception:
-    """The error of an operator with `op` and `inputs`, from which the graph up to there can be drawn."""
+def _of_operator(error: Exception, op: Op, inputs: Sequence[Value]) -> Exception:
+    """The error of an operator, from which the graph up to there can be drawn."""
     if isinstance(error, (AttributeError, TypeError)) and any(isinstance(x, TensorTuple) for x in inputs):
         error = TypeError(f"{op}: an operand is a TensorTuple; take one of its Tensors: value[i]")
-    error.op, error.inputs = op, inputs  # type: ignore[attr-defined]
+    return with_graph(error, op, inputs)
+
+
+def with_graph(error: Exception, op: Any, inputs: Sequence[Value]) -> Exception:
+    """An error that remembers the operator, or the module, that failed, and its inputs.
+
+    It says how to see the graph up to there, in a note that Python shows below the message.
+    """
+    error.op, error.inputs, error.scope = op, inputs, _mode.get().scope  # type: ignore[attr-defined]
+    if OFFER not in getattr(error, "__notes__", ()):
+        error.add_note(OFFER)
+    return error
+
+
+def _with_graph_of(nodes: Sequence[Value], error: Exception) -> Exception:
+    """The error of an operator that failed when these nodes, or one that leads to them, were computed."""
+    op = getattr(error, "op", None)
+    failed = next((x for x in find_topo_sort(nodes) if x.op is op is not None), None)
+    if failed is None:
+        return error
+    with_graph(error, op, failed.inputs).scope = failed.scope  # type: ignore[attr-defined]
     return error
 
 

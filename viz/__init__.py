@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .drawing import Drawing, draw, draw_gradient
+from .errors import draw_error
 from .memory import memory
 from .render import CannotRender
 
-__all__ = ["CannotRender", "Drawing", "draw", "draw_gradient", "memory"]
+__all__ = ["CannotRender", "Drawing", "draw", "draw_error", "draw_gradient", "memory"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import style as words
+from .plain import LEFT_OUT, Graph, Group, Operand, Variable
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
-from .text import Rows, elide, escape, text_width
-from .trace import LEFT_OUT, Graph, Operand, Variable
+from .text import Rows, elide, escape, text_width, wrap
 
 __all__ = ["BETWEEN_ROWS", "RANKDIRS", "to_dot"]
 
@@ -86,33 +86,72 @@ class _Dot:
         )  # fmt: skip
         return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
 
-    def row(self, row: int, *, upwards: bool) -> Iterator[str]:
-        """The variables and operators of a row, and the edges between them.
+    def row(self, row: int, *, upwards: bool) -> list[str]:
+        """The variables and operators of a row, the frames of its open groups, and the edges between them.
 
         Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
         """
+        groups = {group.key: group for group in self.graph.groups}
+        contents: dict[str, list[str | Group]] = {"": []}  # of the row itself, and of each group
+
+        def content(key: str) -> list[str | Group]:
+            if key not in contents:
+                contents[key] = []
+                content(groups[key].parent).append(groups[key])
+            return contents[key]
+
+        edges: list[str] = []  # of what is in a frame: within it, an edge would draw its other end in as well
         for variable in reversed(self.graph.variables) if upwards else self.graph.variables:
-            if variable.row != row:
+            if variable.row == row:
+                content(variable.group).extend(self.nodes(variable))
+                (edges if variable.group else contents[""]).extend(self.edges(variable))
+        return [*self.framed(contents, ""), *edges]
+
+    def framed(self, contents: Mapping[str, Sequence[str | Group]], key: str) -> Iterator[str]:
+        """What a row or a group holds, with a frame around each group."""
+        for item in contents[key]:
+            if isinstance(item, str):
+                yield item
                 continue
-            yield self.variable(variable)
-            if variable.operator is None:
-                continue
-            op = f"{variable.key}_op"
-            yield self.operator(op, variable.operator.symbol, row)
-            for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
-                if (key, variable.key) in self.far:
-                    yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], row)
-            for operand in variable.operator.operands:
-                if (operand.key, variable.key) in self.far:
-                    yield self.edge(f"{operand.key}_for_{variable.key}", op, row, **_label(operand))
-                elif self.by_key[operand.key].row == row:
-                    yield self.edge(operand.key, op, row, **_label(operand), **_left_out(operand))
-            yield self.edge(op, variable.key, row)
+            ground = self.style.row(item.row)
+            yield f"subgraph cluster_{item.key} {{"
+            yield "  " + _statement(
+                "graph",
+                label=elide(item.title), labelloc="t", labeljust="l", style="rounded", margin=9,
+                color=ground.line, fontcolor=ground.title, fontsize=SMALL_SIZE + 1,
+            )  # fmt: skip
+            yield from ("  " + line for line in self.framed(contents, item.key))
+            yield "}"
+
+    def nodes(self, variable: Variable) -> Iterator[str]:
+        """A variable, the operator that made it, and mentions of operands that are far away."""
+        yield self.variable(variable)
+        if variable.operator is None:
+            return
+        if variable.operator.symbol:
+            color = self.style.row(variable.row).operator
+            yield self.operator(f"{variable.key}_op", variable.operator.symbol, color)
+        for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
+            if (key, variable.key) in self.far:
+                yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], variable.row)
+
+    def edges(self, variable: Variable) -> Iterator[str]:
+        """The edges of a row that lead to a variable, by its operator."""
+        if variable.operator is None:
+            return
+        to, row = _entrance(variable), variable.row
+        for operand in variable.operator.operands:
+            if (operand.key, variable.key) in self.far:
+                yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand))
+            elif self.by_key[operand.key].row == row:
+                yield self.edge(operand.key, to, row, **_label(operand), **_left_out(operand))
+        if to != variable.key:
+            yield self.edge(to, variable.key, row)
 
     def edge(self, tail: str, head: str, row: int, **attributes) -> str:
         """An edge along its row: of a gradient row, which runs back, it is written the other way round."""
         if row:
-            attributes["color"] = self.style.backward.operator
+            attributes.setdefault("color", self.style.backward.operator)
         if row % 2 == 0:
             return _statement(f"{tail} -> {head}", **attributes)
         return _statement(f"{head} -> {tail}", dir="back", **attributes)
@@ -127,7 +166,7 @@ class _Dot:
                 if row < self.graph.forward_rows:
                     look |= {"style": "dashed", "color": self.style.reuse}
                 look |= _label(operand) | _left_out(operand)
-                yield _statement(f"{operand.key} -> {variable.key}_op", **look)
+                yield _statement(f"{operand.key} -> {_entrance(variable)}", **look)
 
     def mention(self, key: str, variable: Variable, row: int) -> str:
         """A small box that names a variable drawn elsewhere."""
@@ -138,8 +177,11 @@ class _Dot:
             key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
         )
 
-    def operator(self, key: str, symbol: str, row: int) -> str:
-        color = self.style.row(row).operator
+    def look_of_failure(self) -> dict[str, str]:
+        color = self.style.boxes["failed"].line
+        return {"color": color, "fontcolor": color}
+
+    def operator(self, key: str, symbol: str, color: str) -> str:
         look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
         if text_width(symbol, TEXT_SIZE) <= CIRCLE - 7:
             return _statement(
@@ -178,6 +220,11 @@ class _Dot:
 
     def head(self, variable: Variable) -> list[str]:
         """Name and facts, on one line if they are short."""
+        if variable.kind == "failed":
+            return [
+                _font(f"<b>{escape(variable.name)}</b>", size=NAME_SIZE),
+                *map(escape, wrap(variable.note)),
+            ]
         name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
         parts = [
             _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else "",
@@ -281,6 +328,11 @@ def _spine(graph: Graph) -> Iterator[str]:
         yield _statement(point, shape="point", style="invis", width=0.01, label="")
         yield _statement(f"{point} -> {keys[-1] if row % 2 else keys[0]}", style="invis")
     yield f"{{ rank=same; {' -> '.join(points.values())} [style=invis]; }}"
+
+
+def _entrance(variable: Variable) -> str:
+    """Where edges to a variable lead: its operator; or itself, if it is a closed group."""
+    return f"{variable.key}_op" if variable.operator and variable.operator.symbol else variable.key
 
 
 def _label(operand: Operand) -> dict[str, str]:

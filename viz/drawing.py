@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,6 +13,8 @@ from pathlib import Path
 from needle.autograd import Tensor, Value
 
 from .dot import RANKDIRS, to_dot
+from .groups import at_depth, fold, readable
+from .interactive import fragment, page
 from .names import names_of, values_of
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
@@ -21,7 +22,7 @@ from .trace import Graph, trace, trace_gradient
 
 __all__ = ["Drawing", "draw", "draw_gradient"]
 
-LIMIT = 1000  # variables drawn unless the caller says otherwise: the layout of so many takes some seconds
+LIMIT = 1000  # boxes drawn unless the caller says otherwise: the layout of so many takes some seconds
 
 
 class Drawing:
@@ -33,13 +34,22 @@ class Drawing:
     Attributes
     ----------
     graph : Graph
-        What is drawn, as plain data.
+        What is drawn, as plain data, with all that its groups hold.
+    opened : frozenset of str
+        Keys of the groups that are open.
     source : str
         The picture as DOT text. The same graph gives the same text.
     """
 
     def __init__(
-        self, graph: Graph, title: str, *, legend: bool = True, rankdir: str = "LR", style: str = "needle"
+        self,
+        graph: Graph,
+        title: str,
+        *,
+        opened: Collection[str] | None = None,
+        legend: bool = True,
+        rankdir: str = "LR",
+        style: str = "needle",
     ):
         if rankdir not in RANKDIRS:
             raise ValueError(
@@ -48,7 +58,10 @@ class Drawing:
         self.style = style_called(style)
         self.graph = graph
         self.title = title
-        self.source = to_dot(graph, self.style, legend=legend, rankdir=rankdir)
+        self.legend = legend
+        self.rankdir = rankdir
+        self.opened = readable(graph) if opened is None else frozenset(opened)
+        self.source = to_dot(fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir)
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element.
@@ -64,8 +77,36 @@ class Drawing:
     def _svg(self) -> str:
         return tidy_svg(render(self.source, "svg").decode(), self.title, self.style)
 
+    def html(self) -> str:
+        """The picture as a piece of a web page that needs nothing else.
+
+        With the mouse or the keyboard it can be moved, zoomed and searched, and its groups open and close by
+        a click. It holds an image of the picture, which is what shows where scripts do not run.
+
+        Raises
+        ------
+        CannotRender
+            If there is no Graphviz.
+        """
+        return self._html
+
+    @cached_property
+    def _html(self) -> str:
+        return fragment(
+            self.graph,
+            self.svg(),
+            self.title,
+            self.style,
+            legend=self.legend,
+            rankdir=self.rankdir,
+            opened=self.opened,
+            fitting=self.opened == readable(self.graph),
+        )
+
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file, in the format that its suffix names: ``.svg``, ``.png`` or ``.pdf``.
+        """Write the picture to a file, in the format that its suffix names.
+
+        That is ``.svg``, ``.png``, ``.pdf``, or ``.html`` for a page that shows what `html` gives.
 
         Returns
         -------
@@ -83,12 +124,14 @@ class Drawing:
         kind = path.suffix.lower().removeprefix(".")
         if kind == "svg":
             path.write_text(self.svg() + "\n", encoding="utf-8")
+        elif kind == "html":
+            path.write_text(page(self.html(), self.title, self.style.background), encoding="utf-8")
         elif kind in ("png", "pdf"):
             if kind == "png":
                 self._check_fits_png(path)
             path.write_bytes(render(self.source, kind))
         else:
-            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
+            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png, .pdf or .html")
         return path
 
     def _check_fits_png(self, path: Path) -> None:
@@ -105,13 +148,10 @@ class Drawing:
         return f"<{self.title}>"
 
     def _repr_html_(self) -> str:
-        # A bare SVG would keep its full width, with a scroll bar; an image shrinks with the page.
         try:
-            data = base64.b64encode(self.svg().encode()).decode()
+            return self.html()
         except CannotRender as error:
             return f"<pre>{html.escape(str(error))}\n\n{html.escape(self.source)}</pre>"
-        source = f"data:image/svg+xml;base64,{data}"
-        return f'<img alt="{html.escape(self.title)}" style="max-width:100%" src="{source}">'
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
@@ -127,7 +167,8 @@ def draw(
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
     rankdir: str = "LR",
-    limit: int = LIMIT,
+    limit: int | None = None,
+    depth: int | None = None,
     style: str = "needle",
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
@@ -135,6 +176,10 @@ def draw(
     Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are
     operators. There is an edge for each operand, so ``x * x`` shows two. Nothing is computed by drawing: what
     is lazy and not computed yet is drawn hollow.
+
+    What one call of a module made, or one block of `needle.scope`, is a group. An open group is a frame, a
+    closed one a box with the shapes that go in and come out and the number of its parameters. Groups that
+    follow each other and are alike are a group as well: "Residual × 3".
 
     Parameters
     ----------
@@ -146,8 +191,13 @@ def draw(
         Whether to say what the colours mean.
     rankdir : "LR", "TB", "RL" or "BT"
         From left to right, from top to bottom, or the other way round.
-    limit : int
+    limit : int, optional
         At most so many variables are drawn, those nearest to `tensors`; a box tells how many were left out.
+        By default, of what a large graph repeats the first and the last are drawn, with a box for what is
+        between them; if that leaves more than 1000 boxes, the nearest 1000.
+    depth : int, optional
+        How many modules deep the drawing goes: 0 closes the outermost modules to one box each, 1 their parts,
+        and so on. By default as deep as can be read: all of a small graph.
     style : "needle", "d2l", "print" or "dark"
         The look: of this package; of the figures in Dive into Deep Learning, with square variables, inputs at
         the lower left and the output at the upper right; black and white; light on dark.
@@ -164,12 +214,14 @@ def draw(
     >>> viz.draw(v4).save("graph.svg")
     """
     outputs = values_of("draw", tensors)
-    _check_limit(limit)
+    _check_size("limit", limit, 1)
+    _check_size("depth", depth, 0)
     known = names_of(names, sys._getframe(1))
-    graph = trace(outputs, known, limit=limit)
+    graph, opened = _scaled(lambda limit: trace(outputs, known, limit=limit), limit, depth)
     return Drawing(
         graph,
         _title("computational graph", outputs, known, graph),
+        opened=opened,
         legend=legend,
         rankdir=rankdir,
         style=style,
@@ -184,7 +236,8 @@ def draw_gradient(
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
     rankdir: str = "LR",
-    limit: int = LIMIT,
+    limit: int | None = None,
+    depth: int | None = None,
     style: str = "needle",
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
@@ -204,7 +257,7 @@ def draw_gradient(
         Only adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, rankdir, limit, style
+    names, legend, rankdir, limit, depth, style
         As for `draw`.
 
     Returns
@@ -227,17 +280,38 @@ def draw_gradient(
             "draw_gradient: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
         )
     inputs = None if wrt is None else values_of("draw_gradient: wrt", wrt)
-    _check_limit(limit)
+    _check_size("limit", limit, 1)
+    _check_size("depth", depth, 0)
     known = names_of(names, sys._getframe(1))
-    graph = trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad)
+    graph, opened = _scaled(
+        lambda limit: trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad), limit, depth
+    )
     return Drawing(
-        graph, _title("gradient graph", [output], known, graph), legend=legend, rankdir=rankdir, style=style
+        graph,
+        _title("gradient graph", [output], known, graph),
+        opened=opened,
+        legend=legend,
+        rankdir=rankdir,
+        style=style,
     )
 
 
-def _check_limit(limit: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ValueError(f"limit: needs a whole number of at least 1, got {limit!r}")
+def _check_size(name: str, size: int | None, least: int) -> None:
+    if size is None:
+        return
+    if isinstance(size, bool) or not isinstance(size, int) or size < least:
+        raise ValueError(f"{name}: needs a whole number of at least {least}, got {size!r}")
+
+
+def _scaled(
+    trace: Callable[[int | None], Graph], limit: int | None, depth: int | None
+) -> tuple[Graph, frozenset[str]]:
+    """What `trace` finds within the limit, and which groups of it are open."""
+    graph = trace(limit)
+    opened = readable(graph) if depth is None else at_depth(graph, depth)
+    if limit is None and len(fold(graph, opened).variables) > LIMIT:
+        return _scaled(trace, LIMIT, depth)
+    return graph, opened
 
 
 def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], graph: Graph) -> str:

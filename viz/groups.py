@@ -7,9 +7,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
-from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
+from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 
 __all__ = ["READABLE", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 
@@ -191,7 +192,7 @@ def _columns_of(
     votes: Counter[tuple[str, str]] = Counter()
     for column in graph.columns:
         keys = list(dict.fromkeys(map(shown, column)))
-        votes.update(zip(keys, keys[1:], strict=False))
+        votes.update(pairwise(keys))
     after: dict[str, str] = {}
     before: dict[str, str] = {}
     for (upper, lower), _ in votes.most_common():
@@ -200,10 +201,10 @@ def _columns_of(
     columns = []
     for key in after:
         if key not in before:
-            column = [key]
-            while column[-1] in after:
-                column.append(after[column[-1]])
-            columns.append(tuple(column))
+            keys = [key]
+            while keys[-1] in after:
+                keys.append(after[keys[-1]])
+            columns.append(tuple(keys))
     return tuple(columns)
 
 

@@ -66,7 +66,7 @@ def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
 
 
 def _tree(graph: Graph):
-    """Groups and variables by the group that they are in directly, and by row; variables within each group."""
+    """Groups and variables by the group that they are in directly and by row; variables within a group."""
     children: dict[tuple[str, int], list[Group]] = defaultdict(list)
     parents = {}
     for group in graph.groups:

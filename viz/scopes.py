@@ -87,9 +87,8 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
         return graph
     children: dict[Scope | None, dict[Scope, None]] = defaultdict(dict)
     for scope in scopes.values():
-        path = _path(scope)
-        for outer, inner in zip([None, *path], path, strict=False):
-            children[outer][inner] = None
+        for part in _path(scope):
+            children[part.outer][part] = None
     with_variables = set(scopes.values())
     labels: dict[Scope, str] = {}
     place: dict[Scope, Scope] = {}  # where a group takes the place of several scopes: the innermost of them
@@ -98,8 +97,8 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
     parents: dict[Scope, Scope | None] = {}
     while waiting:
         outer, group = waiting.pop()
-        inner = list(children[outer])
-        for scope in inner:
+        calls = list(children[outer])
+        for scope in calls:
             chain = [scope]
             while chain[-1] not in with_variables and len(children[chain[-1]]) == 1:
                 chain += children[chain[-1]]
@@ -108,7 +107,7 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
             labels[chain[-1]] = _label(chain)
             parents[chain[-1]] = group
             waiting.append((chain[-1], chain[-1]))
-        titles |= _numbered([(place[scope], scope.owner) for scope in inner], labels)
+        titles |= _numbered([(place[scope], scope.owner) for scope in calls], labels)
 
     keys: dict[tuple[Scope, int], str] = {}
     groups: list[Group] = []

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 import unicodedata
 
 import numpy as np
 
-__all__ = ["byte_count", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of", "text_width"]
+__all__ = [
+    "byte_count",
+    "elide",
+    "escape",
+    "has_known_width",
+    "number",
+    "ordinal",
+    "rows_of",
+    "text_width",
+    "wrap",
+]
 
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
@@ -89,6 +100,11 @@ def elide(text: str, longest: int = 30) -> str:
         return text
     head = (longest - 1) * 2 // 3
     return text[:head] + "…" + text[head + 1 - longest :]
+
+
+def wrap(text: str, width: int = 44, most_lines: int = 5) -> list[str]:
+    """A sentence in a few lines; the end of a long one is left out."""
+    return textwrap.wrap(elide(text, 1000), width, max_lines=most_lines, placeholder=" …")
 
 
 def escape(text: str) -> str:

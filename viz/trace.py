@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,14 +22,29 @@ from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
+from .groups import READABLE
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
+from .repeats import with_repeats
 from .scopes import grouped, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
-__all__ = ["LEFT_OUT", "Graph", "Group", "Operand", "Operator", "Variable", "trace", "trace_gradient"]
+__all__ = [
+    "LEFT_OUT",
+    "Failure",
+    "Graph",
+    "Group",
+    "Operand",
+    "Operator",
+    "Variable",
+    "trace",
+    "trace_gradient",
+]
 
 
-def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> Graph:
+MOST = 20_000  # variables of a forward graph that are looked at, and a third of those with its gradient
+
+
+def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int | None) -> Graph:
     """The graph that leads to `outputs`. Nothing is computed.
 
     Parameters
@@ -38,10 +53,11 @@ def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int) -> G
     names : dict from Value to str
         Nodes that are not in it are called n1, n2, … in topological order; a node that is the `grad` of
         another one is called after that one, ``v1.grad``.
-    limit : int
-        At most so many variables, those nearest to the outputs. One more says how many were left out.
+    limit : int or None
+        At most so many variables, those nearest to the outputs. One more says how many were left out. None:
+        all that can be looked at in a second or so, and of what a large graph repeats the first and the last.
     """
-    return _Forward(outputs, names, limit).graph()
+    return _Forward(outputs, names, limit or MOST).graph(summary=limit is None)
 
 
 def trace_gradient(
@@ -49,7 +65,7 @@ def trace_gradient(
     wrt: Sequence[Value] | None,
     names: dict[Value, str],
     *,
-    limit: int,
+    limit: int | None,
     out_grad: Tensor | None = None,
 ) -> Graph:
     """The graph that leads to `output`, and below it the graph of its adjoints, as reverse mode builds it.
@@ -68,6 +84,7 @@ def trace_gradient(
 
 
 def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
+    summary, limit = limit is None, limit or 3 * MOST
     forward = _Forward([output], names, max(limit // 3, 1))
     wanted = {node for node in forward.drawn if node.requires_grad}
     if wrt is not None:
@@ -88,7 +105,7 @@ def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
             elif adjoint.node in wanted or adjoint.node not in forward.keys:
                 backward.leave_out(adjoint)
             wanted.discard(adjoint.node)
-    return backward.graph(limit)
+    return backward.graph(limit, summary=summary)
 
 
 def _leading_from(wrt: Sequence[Value], forward: _Forward) -> set[Value]:
@@ -103,6 +120,15 @@ def _leading_from(wrt: Sequence[Value], forward: _Forward) -> set[Value]:
         if any(x in reached for x in node.inputs):
             reached.add(node)
     return reached
+
+
+class Failure(Value):
+    """Stands for what an operator would have made, had it not failed."""
+
+    def __init__(self, error: BaseException):
+        self.op, self.inputs = error.op, error.inputs  # type: ignore[attr-defined]
+        self.scope = getattr(error, "scope", None)
+        self.message = str(error)
 
 
 class _Forward:
@@ -164,39 +190,43 @@ class _Forward:
     def left_out(self) -> int:
         return len(self.order) - len(self.drawn)
 
-    def variables(self, *, show_gradients: bool) -> list[Variable]:
-        return [self._variable(node, show_gradients) for node in self.drawn]
+    def variables(self) -> list[Variable]:
+        return [self._variable(node) for node in self.drawn]
 
-    def graph(self) -> Graph:
+    def graph(self, *, summary: bool) -> Graph:
         graph = Graph(
-            (*_note(self.left_out, self.limit), *self.variables(show_gradients=True)),
+            (*_note(self.left_out, self.limit), *self.variables()),
             columns=_distinct(self.columns()),
             left_out=self.left_out,
             limit=self.limit,
             forward_rows=self.number_of_rows,
         )
-        return grouped(graph, self.scopes_by_key())
+        nodes = {key: node for node, key in self.keys.items()}
+        gradients = {
+            key: node.grad for key, node in nodes.items() if isinstance(getattr(node, "grad", None), Tensor)
+        }
+        return _finished(graph, self.scopes_by_key(), nodes, gradients, summary)
 
     def scopes_by_key(self) -> dict[str, Scope]:
         return {key: self.scopes[node] for node, key in self.keys.items() if node in self.scopes}
 
-    def _variable(self, node: Value, show_gradient: bool) -> Variable:
+    def _variable(self, node: Value) -> Variable:
         kind, note = self._kind(node)
-        gradient = getattr(node, "grad", None) if show_gradient else None
         operands = [Operand(self.keys.get(x, LEFT_OUT), _place(node, i)) for i, x in enumerate(node.inputs)]
         return Variable(
             self.keys[node],
             self.names[node],
             kind,
             note=note,
-            gradient=_value_of(gradient, if_none="not computed") if isinstance(gradient, Tensor) else (),
             operator=_operator(node, operands),
             row=self.rows[node],
-            **_description(node),
+            shape=_shape(node),
         )
 
     def _kind(self, node: Value) -> tuple[str, str]:
         """The kind of a node, and what to write beside its name."""
+        if isinstance(node, Failure):
+            return "failed", node.message
         if node.op is not None:
             if node in self.outputs:
                 return "output", "output"
@@ -230,6 +260,7 @@ class _Backward:
         self.variables: list[Variable] = []
         self.keys: dict[Value, str] = {node: forward.keys.get(node, LEFT_OUT) for node in forward.order}
         self.scopes = forward.scopes_by_key()
+        self.values = {key: node for node, key in forward.keys.items()}
         self.totals: dict[Value | None, Value] = {}  # node -> its adjoint
         self.boxes: dict[Value | None, str] = {}  # node -> the key of its adjoint's box
         self.left_out = 0  # adjoints of variables that are drawn
@@ -250,9 +281,7 @@ class _Backward:
         box = self._box(adjoint)
         if total in self.keys:
             passed_on = Operator("=", (Operand(self._key(total, uses[0].consumer)),))
-            self.variables.append(
-                replace(box, key=self._new_key(), operator=passed_on, **_description(total))
-            )
+            self._append(total, replace(box, operator=passed_on))
         elif len(uses) == 1:
             self._add(self._not_drawn(total), box, uses[0].consumer)
         else:
@@ -271,17 +300,17 @@ class _Backward:
         self._remember_scope(self.boxes[node], uses[0].consumer if len(uses) == 1 else node)
         self.columns[self.forward.keys[node]].append(self.boxes[node])
 
-    def graph(self, limit: int) -> Graph:
+    def graph(self, limit: int, *, summary: bool) -> Graph:
         forward = self.forward
         left_out = forward.left_out + self.left_out
         graph = Graph(
-            (*_note(left_out, limit), *forward.variables(show_gradients=False), *self.variables),
+            (*_note(left_out, limit), *forward.variables(), *self.variables),
             columns=_distinct(self.columns),
             left_out=left_out,
             limit=limit,
             forward_rows=forward.number_of_rows,
         )
-        return grouped(graph, self.scopes)
+        return _finished(graph, self.scopes, self.values, {}, summary)
 
     def _remember_scope(self, key: str, node: Value | None) -> None:
         """Put a box into the group of a node of the forward graph; into none where that is in none."""
@@ -350,19 +379,41 @@ class _Backward:
                     operands.append(Operand(self._key(x, consumer), _place(node, i)))
             kind = "constant" if node.op is None else "partial"
             variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
-            self.keys[node] = self._new_key()
+            self.keys[node] = self._append(node, replace(variable, operator=_operator(node, operands)))
             self._remember_scope(self.keys[node], consumer)
-            operator = _operator(node, operands)
-            self.variables.append(
-                replace(variable, key=self.keys[node], operator=operator, **_description(node))
-            )
 
     def _key(self, x: Value, consumer: Value | None) -> str:
         """The box that `x` is taken from, by something that the gradient of `consumer` made."""
         return self.boxes[consumer] if x is self.totals.get(consumer) else self.keys[x]
 
-    def _new_key(self) -> str:
-        return f"a{len(self.variables) + 1}"
+    def _append(self, node: Value, variable: Variable) -> str:
+        """Add a variable that stands for a node; returns its key."""
+        key = f"a{len(self.variables) + 1}"
+        self.variables.append(replace(variable, key=key, shape=_shape(node)))
+        self.values[key] = node
+        return key
+
+
+def _finished(
+    graph: Graph,
+    scopes: Mapping[str, Scope],
+    values: Mapping[str, Value],
+    gradients: Mapping[str, Tensor],
+    summary: bool,
+) -> Graph:
+    """The graph in groups, with what each variable holds and, where there is one, its gradient.
+
+    In a summary, of what is repeated in a large graph only the first and the last are left.
+    """
+    many = summary and len(graph.variables) > READABLE
+    graph = with_repeats(grouped(graph, scopes), without_middles=many)
+    variables = [
+        replace(x, gradient=_gradient_of(gradients.get(x.key)), **_description(values[x.key]))
+        if x.key in values
+        else x
+        for x in graph.variables
+    ]
+    return replace(graph, variables=tuple(variables))
 
 
 def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
@@ -427,22 +478,38 @@ def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
 
 
 def _place(node: Value, index: int) -> str:
-    """The place of an operand in words, where it matters."""
+    """The place of an operand in words, where it matters; of an operator that failed, its shape as well."""
+    if isinstance(node, Failure):
+        x = node.inputs[index]
+        shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
+        return f"{ordinal(index)} {shape}" if len(node.inputs) > 1 else shape
     return ordinal(index) if len(node.inputs) > 1 and node.op and operators.order_matters(node.op) else ""
+
+
+def _shape(node: Value) -> tuple[int, ...] | None:
+    return node.shape if isinstance(node, Tensor) else None  # a TensorTuple has several
 
 
 def _description(node: Value) -> dict[str, Any]:
     """What a Value is and holds, as fields of a Variable. Nothing is computed."""
+    if isinstance(node, Failure):
+        return {}
     computed = node.cached_data is not None
     if isinstance(node, TensorTuple):
         return {"facts": f"tuple of {len(node)}", "computed": computed}
     assert isinstance(node, Tensor)
     facts = f"{node.shape}" if node.dtype == "float32" else f"{node.shape} {node.dtype}"
-    return {"facts": facts, "value": _value_of(node), "computed": computed, "shape": node.shape}
+    return {"facts": facts, "value": _value_of(node), "computed": computed}
 
 
-def _value_of(tensor: Tensor, if_none: str = "") -> Rows:
+def _gradient_of(gradient: Tensor | None) -> Rows:
+    if gradient is None:
+        return ()
+    return _value_of(gradient) if gradient.cached_data is not None else (("not computed",),)
+
+
+def _value_of(tensor: Tensor) -> Rows:
     array = tensor.cached_data
     if array is None:
-        return ((if_none,),) if if_none else ()
+        return ()
     return () if math.prod(array.shape) > LARGEST_SEARCHED else rows_of(to_numpy(array))

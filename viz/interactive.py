@@ -1,0 +1,204 @@
+"""A drawing as a piece of a web page that can be panned, zoomed and searched, and whose groups open.
+
+The piece holds the picture as an image, for where scripts do not run, and beside it what ``static/drawing.js``
+makes of it: one picture with all groups closed, and one of the inside of each group, each laid out once. There
+is nothing else to load, so it works in a notebook that was saved, sent or exported, as in a page on disk.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os.path
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from .dot import to_dot
+from .groups import fold, inside
+from .plain import Graph
+from .render import render_all, tidy_svg
+from .style import FONT, Style
+
+__all__ = ["fragment", "page"]
+
+MOST_VARIABLES = 2000  # in all pictures together: a drawing of a megabyte or so
+
+_STATIC = Path(__file__).parent / "static"
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+html {{ background: {background}; }}
+body {{ margin: 0 auto; padding: 16px; max-width: 1800px; }}
+</style>
+{fragment}
+</html>
+"""
+
+
+def fragment(
+    graph: Graph,
+    picture: str,
+    title: str,
+    style: Style,
+    *,
+    legend: bool,
+    rankdir: str,
+    opened: Collection[str],
+    fitting: bool = False,
+) -> str:
+    """HTML that shows a drawing: interactive with its script, an image without.
+
+    Parameters
+    ----------
+    graph : Graph
+        With all its groups.
+    picture : str
+        The image: an ``<svg>`` element, of the graph with the groups in `opened` open.
+    title : str
+    style : Style
+    legend, rankdir
+        As for `to_dot`.
+    opened : collection of str
+        Keys of the groups that are open at first.
+    fitting : bool
+        Whether only as many levels of them are open as can be read in the page's width.
+
+    Raises
+    ------
+    CannotRender
+        If there is no Graphviz, or it fails.
+    """
+    data = {
+        "title": title,
+        "pictures": _pictures(graph, picture, title, style, legend, rankdir),
+        "groups": _groups(graph),
+        "open": sorted(opened),
+        "fitting": fitting,
+        "colours": {
+            "ground": style.background,
+            "text": style.text,
+            "quiet": style.quiet,
+            "line": style.forward.line,
+            "hover": style.boxes["intermediate"].fill,
+            "accent": style.reuse,
+            "font": FONT,
+        },
+    }
+    packed = zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 9)
+    version, script = _script()
+    image = base64.b64encode(picture.encode()).decode()
+    return (
+        f'<div data-needle-drawing="{version}" data-lm-suppress-shortcuts="true" '
+        f'data-needle-data="{base64.b64encode(packed).decode()}">'
+        f'<img alt="{html.escape(title)}" style="max-width:100%" src="data:image/svg+xml;base64,{image}"></div>'
+        f'<script type="module">\n{script}</script>'
+    )
+
+
+def _pictures(
+    graph: Graph, picture: str, title: str, style: Style, legend: bool, rankdir: str
+) -> dict[str, str]:
+    """The whole with all groups closed, by the key ``""``, and the inside of each group, by the group's key."""
+    if not graph.groups:
+        return {"": picture}
+    sources = {"": to_dot(fold(graph, ()), style, legend=legend, rankdir=rankdir)}
+    left = MOST_VARIABLES
+    for group in graph.groups:
+        content = _mentioned(inside(graph, group.key), graph, group.row)
+        if len(content.variables) <= left:
+            left -= len(content.variables)
+            sources[group.key] = to_dot(content, style, legend=False, rankdir=rankdir)
+    svgs = (tidy_svg(svg.decode(), title, style) for svg in render_all(list(sources.values()), "svg"))
+    return dict(zip(sources, svgs, strict=True))
+
+
+def _mentioned(content: Graph, graph: Graph, row: int) -> Graph:
+    """The inside of a group, with what it takes from other rows named beside each operator that uses it.
+
+    One port for all of these would be far from most of them. A closed group says nothing of what its inside
+    takes from other rows.
+    """
+    rows = {f"in_{variable.key}": variable.row for variable in graph.variables}
+    foreign = {x.key: x for x in content.variables if x.kind == "port" and rows.get(x.key, row) != row}
+    variables = []
+    for x in content.variables:
+        if x.operator and x.kind == "group":
+            near = tuple(operand for operand in x.operator.operands if operand.key not in foreign)
+            x = replace(x, operator=replace(x.operator, operands=near) if near else None)
+        elif x.operator:
+            names = {operand.key: f"{operand.key}_for_{x.key}" for operand in x.operator.operands}
+            variables += [replace(foreign[key], key=name) for key, name in names.items() if key in foreign]
+            operands = tuple(
+                replace(operand, key=names[operand.key]) if operand.key in foreign else operand
+                for operand in x.operator.operands
+            )
+            x = replace(x, operator=replace(x.operator, operands=operands))
+        if x.key not in foreign:
+            variables.append(x)
+    return replace(content, variables=tuple(variables))
+
+
+def _groups(graph: Graph) -> dict[str, dict[str, object]]:
+    """What the script needs to know of each group.
+
+    Its title, the group it is in, how many variables it has; and which of its ports an edge leads to: `in`
+    has, for each box beside the group that an edge can come from, the variables that it brings, and `out` the
+    same for each box that an edge can go to.
+    """
+    parent = {group.key: group.parent for group in graph.groups}
+    home = {variable.key: variable.group for variable in graph.variables}
+    size = Counter(home.values())
+    for group in reversed(graph.groups):
+        size[group.parent] += size[group.key]
+    data: dict[str, dict] = {
+        group.key: {
+            "title": group.title, "parent": group.parent, "size": size[group.key],
+            "in": defaultdict(list), "out": defaultdict(list),
+        }
+        for group in graph.groups
+    }  # fmt: skip
+
+    def way_to(key: str) -> list[str]:
+        groups = [home[key]]
+        while groups[-1]:
+            groups.append(parent[groups[-1]])
+        return groups[-2::-1]  # from the outermost one; without "", the whole
+
+    for user in graph.variables:
+        for operand in user.operator.operands if user.operator else ():
+            ends = {"out": way_to(operand.key), "in": way_to(user.key)}
+            common = len(os.path.commonprefix([*ends.values()]))
+            seen = {"out": operand.key, "in": f"{user.key}_op"}
+            beside = {end: way[common] if way[common:] else seen[end] for end, way in ends.items()}
+            for end, other in (("out", "in"), ("in", "out")):
+                for depth, group in enumerate(ends[end][common:]):
+                    box = f"{end}_{operand.key}" if depth else beside[other]
+                    if operand.key not in data[group][end][box]:
+                        data[group][end][box].append(operand.key)
+    return data
+
+
+def page(fragment: str, title: str, background: str) -> str:
+    """A page of its own for a piece of HTML."""
+    return _PAGE.format(fragment=fragment, title=html.escape(title), background=background)
+
+
+@cache
+def _script() -> tuple[str, str]:
+    """The script, with its version: a drawing is brought to life by the very script that it came with."""
+    source = (_STATIC / "drawing.js").read_text("utf-8")
+    lines = (line.strip() for line in source.splitlines())
+    short = "\n".join(line for line in lines if line and not line.startswith("//"))
+    looks = json.dumps((_STATIC / "drawing.css").read_text("utf-8")).replace("<", "\\u003c")
+    version = sha256((short + looks).encode()).hexdigest()[:8]
+    return version, f'{short}\nstart("{version}", {looks});\n'
