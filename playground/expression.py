@@ -91,11 +91,14 @@ class Result:
         What the value is called, in `names` too.
     names : dict from str to Tensor
         All names. What a name stood for before it was assigned to again has a number: h₀, h₁, and now h.
+    line : int
+        The number of the last line.
     """
 
     value: Tensor
     name: str
     names: dict[str, Tensor]
+    line: int
 
     @property
     def leaves(self) -> dict[str, Tensor]:
@@ -114,14 +117,17 @@ class Result:
 
         Raises
         ------
-        ValueError
-            If the adjoints would be too many or too large. Nothing is computed then.
-        RuntimeError
-            If the value is a constant.
+        ExpressionError
+            If the value is a constant, and if the adjoints would be too many or too large. Then nothing is
+            computed.
         """
-        with ndl.lazy():
-            found = list(adjoints(self.value))
-            _Budget(ADJOINTS).admit([adjoint.total for adjoint in found])
+        try:
+            with ndl.lazy():
+                found = list(adjoints(self.value))
+                partials = [partial for adjoint in found for _, partial in adjoint.partials]
+                _Budget(ADJOINTS).admit([*partials, *(adjoint.total for adjoint in found)])
+        except TROUBLES as error:
+            raise ExpressionError(f"the gradient cannot be had: {error}", self.line, 1) from None
         for node, _, total in found:
             node.grad = total
 
@@ -424,12 +430,14 @@ class _Program:
         """What the last line, which was carried out, stands for."""
         names = self.tensors()
         value = self.value
-        if not isinstance(value, Tensor):
+        if value is None:
             _refuse(last, "the last line has no value; end with an expression, or with an assignment")
+        if not isinstance(value, Tensor):
+            value = self.apply(last, self.variable, value)
         name = next((name for name, x in names.items() if x is value), None)
         if name is None:
             name = next(name for name in ("result", "value", "output", "last line") if name not in names)
-        return Result(value, name, {**names, name: value})
+        return Result(value, name, {**names, name: value}, last.lineno)
 
     # Statements
 
@@ -439,8 +447,6 @@ class _Program:
             match statement:
                 case ast.Expr(value=expression):
                     self.value = self.evaluate(expression)
-                    if not isinstance(self.value, Tensor):
-                        self.value = self.apply(expression, self.variable, self.value)
                 case ast.Assign(targets=targets, value=expression):
                     value = self.evaluate(expression)
                     for target in targets:
