@@ -1,4 +1,4 @@
-"""The app in a real browser, for tests, measurements and pictures: one server, one headless Chromium."""
+"""Pages in a real browser, for tests, measurements and pictures: a server, and one headless Chromium."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["chromium", "find_chromium", "serve"]
+__all__ = ["chromium", "find_chromium", "free_port", "serve", "serving"]
 
 APP = Path(__file__).parents[1] / "app.py"
 
@@ -48,22 +48,56 @@ def serve(*options: str) -> Iterator[tuple[str, int]]:
     tuple of str and int
         The app's address and the server's process id.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", "--server.headless=true", *options]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")]),
-    }
+    address = f"http://127.0.0.1:{port}"
+    with serving(command, f"{address}/_stcore/health", cwd=APP.parent) as pid:
+        yield address, pid
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def serving(
+    command: Sequence[str], health: str, *, cwd: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[int]:
+    """Run a server while the context lasts; this project can be imported in it.
+
+    Parameters
+    ----------
+    command : sequence of str
+    health : str
+        The address that answers once the server is ready.
+    cwd : Path
+        The folder it is started in.
+    environment : mapping, optional
+        What it finds in its environment, besides what is in this process's.
+
+    Yields
+    ------
+    int
+        The server's process id.
+
+    Raises
+    ------
+    RuntimeError
+        If it ends, or does not answer within a minute; the message has what it said.
+    """
+    path = os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": path, **(environment or {})}
     with TemporaryFile("w+") as log:
-        server = subprocess.Popen(command, cwd=APP.parent, env=environment, stdout=log, stderr=log)
+        server = subprocess.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log)
         try:
-            if not _becomes_healthy(f"http://127.0.0.1:{port}/_stcore/health", server):
+            if not _becomes_healthy(health, server):
                 log.seek(0)
-                raise RuntimeError(f"the app's server does not answer; it said:\n{log.read()}")
-            yield f"http://127.0.0.1:{port}", server.pid
+                raise RuntimeError(f"the server at {health} does not answer; it said:\n{log.read()}")
+            yield server.pid
         finally:
             server.terminate()
             try:

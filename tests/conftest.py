@@ -1,4 +1,4 @@
-"""What all tests share: repeatable randomness, a resting garbage collector, and the wheel to install."""
+"""What all tests share: repeatable randomness, a resting garbage collector, a browser and the wheel."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+
+from playground.testing import chromium, find_chromium
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,6 +34,15 @@ def no_gc():
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium: one for all tests, since playwright runs only once in a thread."""
+    if find_chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")
