@@ -60,22 +60,21 @@ class ExpressionError(ValueError):
         What came, what is possible.
     line, column, end_column : int
         Where it begins, counted from 1, and where on that line it ends.
-    op, inputs : Op and sequence of Value, or None and ()
-        The operator that failed, if it was one: from them the graph up to there can be drawn.
+    failure : Exception or None
+        What an operator raised, with its `op` and `inputs`: the graph up to there can be drawn.
     names : dict from str to Tensor
         What had a name by then.
     """
 
     def __init__(
-        self, reason: str, line: int, column: int, end_column: int = 0, error: Exception | None = None
+        self, reason: str, line: int, column: int, end_column: int = 0, failure: Exception | None = None
     ) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
         self.reason = reason
         self.line = line
         self.column = column
         self.end_column = max(end_column, column + 1)
-        self.op = getattr(error, "op", None)
-        self.inputs: Sequence[Value] = getattr(error, "inputs", ())
+        self.failure = failure
         self.names: dict[str, Tensor] = {}
 
 
@@ -673,7 +672,8 @@ class _Program:
 def _refuse(node: ast.AST, reason: str, error: Exception | None = None) -> NoReturn:
     line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     end = getattr(node, "end_col_offset", 0) if getattr(node, "end_lineno", line) == line else 0
-    raise ExpressionError(reason, line, column + 1, end + 1, error) from None
+    failure = error.with_traceback(None) if error and hasattr(error, "op") else None
+    raise ExpressionError(reason, line, column + 1, end + 1, failure) from None
 
 
 def _word(node: ast.AST) -> str:

@@ -67,6 +67,7 @@ VIEWS = {
     "forward": "Forward graph",
     "gradient": "Gradient graph",
     "second": "Second order",
+    "memory": "Memory",
 }
 STYLES = {"auto": "As the page", "needle": "needle", "d2l": "d2l", "print": "Print", "dark": "Dark"}
 DIRECTIONS = {"LR": "From left to right", "TB": "From top to bottom"}
@@ -86,7 +87,7 @@ _STYLE = """
 .explorer .gradient { color: color-mix(in srgb, #e07b00 80%, currentColor); }
 .explorer .matrix { border: solid currentColor; border-width: 0 1px; border-radius: 3px; }
 .explorer .matrix td { font-size: inherit; padding: 0 6px; text-align: right; }
-.explorer pre { font-size: 14px; line-height: 1.5; margin: 0; }
+.explorer pre { font-size: 14px; line-height: 1.5; margin: 0; padding-bottom: 4px; }
 .explorer pre i { font-style: normal; opacity: .5; user-select: none; }
 .explorer pre mark { background: none; color: inherit; text-decoration: #d92d20 wavy underline 1.5px;
     text-underline-offset: 4px; }
@@ -116,6 +117,8 @@ def page() -> None:
             _tell_values(outcome)
     if isinstance(outcome, Result):
         _show_views(text, outcome)
+    elif outcome.failure:
+        _show_error(text)
     _write_address()
 
 
@@ -259,6 +262,9 @@ def _show_views(text: str, result: Result) -> None:
     )
     _write_address()
     view, leaf = st.session_state.view, ""
+    if view == "memory":
+        st.html(f'<div class="explorer">{viz.memory(result.value, names=result.names)._repr_html_()}</div>')
+        return
     if view != "forward" and not result.value.requires_grad:
         st.info("A constant has no gradient. Give a number or a list a name, and compute with it.")
         return
@@ -267,6 +273,12 @@ def _show_views(text: str, result: Result) -> None:
         if not leaf:
             return
     _show(text, view, leaf)
+
+
+@st.fragment
+def _show_error(text: str) -> None:
+    st.caption("The graph up to the operation that failed:")
+    _show(text, "error")
 
 
 def _choose_leaf(result: Result) -> str:
@@ -294,7 +306,8 @@ def _drawing(text: str, view: str, style: str, direction: str, leaf: str) -> viz
     """The graph of a text: the same for everyone who asks for it."""
     outcome = _outcome(text)
     options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
-    assert isinstance(outcome, Result)
+    if isinstance(outcome, ExpressionError):
+        return viz.draw_error(outcome.failure, names=outcome.names, **options)
     options["names"] = outcome.names
     if view == "forward":
         drawing = viz.draw(outcome.value, **options)

@@ -245,11 +245,17 @@ def test_a_position_is_that_of_what_is_wrong():
 
 def test_an_operator_that_fails_leaves_the_graph_up_to_there():
     error = refusal("X = [[1, 2]]\nY = tanh(X)\nZ = Y @ X")
-    assert isinstance(error.op, ndl.ops.MatMul)
-    assert list(error.inputs) == [error.names["Y"], error.names["X"]]
+    assert isinstance(error.failure.op, ndl.ops.MatMul)
+    assert list(error.failure.inputs) == [error.names["Y"], error.names["X"]]
     assert error.names["Y"].inputs[0] is error.names["X"]
     assert error.names["Y"].cached_data is not None
-    assert error.__traceback__ is None or error.__traceback__.tb_next.tb_next is None  # it keeps no frames
+    assert "matmul" in viz.draw_error(error.failure, names=error.names).title
+
+
+def test_an_error_keeps_nothing_but_what_is_named():
+    error = refusal("X = [[1, 2]]\nX @ X")
+    assert error.failure.__traceback__ is None
+    assert refusal("1 +").failure is None
 
 
 def test_close_names_are_proposed():
