@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from .arrays import Layout, broadcast, strides
+from .kernels import kernel_trace
+from .modules import module_tree
 from .networks import activations, attention, filters, gradients, weights
+from .tracing import KernelTrace, trace_kernel
 from .training import LiveLossCurve, decision_boundary, live_loss_curve, loss_curve, loss_surface
 
 __all__ = [
-    "Layout", "LiveLossCurve", "activations", "attention", "broadcast", "decision_boundary", "filters",
-    "gradients", "live_loss_curve", "loss_curve", "loss_surface", "strides", "weights",
+    "KernelTrace", "Layout", "LiveLossCurve", "activations", "attention", "broadcast", "decision_boundary",
+    "filters", "gradients", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface",
+    "module_tree", "strides", "trace_kernel", "weights",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Integral
@@ -183,21 +183,21 @@ def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
     return tuple(int(i) % n for i, n in zip(given, shape, strict=True))
 
 
-def _shown(length: int, most: int, keep: Sequence[int] = ()) -> list[int | None]:
+def shown(length: int, most: int, keep: Iterable[int] = ()) -> list[int | None]:
     """Which of many are drawn, in order: the first, those to keep, and the last; None where some are not."""
     if length <= most:
         return list(range(length))
     chosen = {*range(most - 3), length - 1, *keep}
     for k in keep:
         chosen |= {k - 1, k + 1} & set(range(length))
-    shown: list[int | None] = []
+    found: list[int | None] = []
     for i in sorted(chosen):
-        if shown and shown[-1] is not None and i == shown[-1] + 2:
-            shown.append(i - 1)  # no gap for a single one
-        elif shown and shown[-1] is not None and i > shown[-1] + 2:
-            shown.append(None)
-        shown.append(i)
-    return shown
+        if found and found[-1] is not None and i == found[-1] + 2:
+            found.append(i - 1)  # no gap for a single one
+        elif found and found[-1] is not None and i > found[-1] + 2:
+            found.append(None)
+        found.append(i)
+    return found
 
 
 def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tuple[float, float]:
@@ -207,14 +207,14 @@ def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tupl
         sketch.box(0, 0, CELL * 3, CELL, words="no elements", colour=QUIET, dashed=True, size=SMALL)
         return (0, 0)
     rows, columns = (1, 1, *shape)[-2:]
-    row_numbers = _shown(rows, MOST_ALONG, chosen[-2:-1] if chosen and ndim > 1 else ())
-    column_numbers = _shown(columns, MOST_ALONG, chosen[-1:] if chosen else ())
+    row_numbers = shown(rows, MOST_ALONG, chosen[-2:-1] if chosen and ndim > 1 else ())
+    column_numbers = shown(columns, MOST_ALONG, chosen[-1:] if chosen else ())
     leading = list(product(*map(range, shape[:-2])))
     kept = [leading.index(chosen[:-2])] if chosen and ndim > 2 else []
     place, left = (0.0, 0.0), 0.0
     above = 30.0 if ndim > 2 else 16.0
     margin = text_width(_step(layout, ndim - 2), SMALL) + 10 if ndim > 1 else 0.0
-    for panel in _shown(len(leading), MOST_PANELS, kept):
+    for panel in shown(len(leading), MOST_PANELS, kept):
         if panel is None:
             sketch.text(left, above + CELL * len(row_numbers) / 2, "…", size=14, colour=QUIET)
             left += 26
@@ -295,7 +295,7 @@ def _draw_memory(
     places = {}
     y = top + 24
     column = 0
-    for position in _shown(size, MOST_MEMORY, sorted(set(keep))):
+    for position in shown(size, MOST_MEMORY, sorted(set(keep))):
         if column == MEMORY_ROW:
             column, y = 0, y + CELL + 24
         x = column * CELL
@@ -479,7 +479,7 @@ def _draw_block(
     """An operand: matrices behind one another where there are more than two axes. Its right edge."""
     rows, columns = (1, *result)[-2:]
     own_rows, own_columns = (1, *padded)[-2:]
-    row_numbers, column_numbers = (_shown(n, MOST_BROADCAST) for n in (rows, columns))
+    row_numbers, column_numbers = (shown(n, MOST_BROADCAST) for n in (rows, columns))
     sheets, own_sheets = result[:-2], padded[:-2]
     behind = min(math.prod(sheets), 3) - 1 if sheets else 0
     own, every = math.prod(own_sheets), math.prod(sheets)

@@ -25,6 +25,7 @@ __all__ = ["activations", "attention", "filters", "gradients", "weights"]
 
 BINS = 60
 MOST_LAYERS = 60  # rows of a picture of distributions
+FRAME: dict[str, Any] = {"fill": False, "edgecolor": "#98A2B3", "linewidth": 0.6}  # of an image
 
 
 @dataclass
@@ -45,7 +46,7 @@ def activations(model: Module, x: Any, *, ax: Axes | None = None) -> Axes:
 
     The model runs once, in the mode that it is in and without a graph; what that changes (running means,
     random states) is put back. Beside each distribution stand its mean and standard deviation and, in red,
-    dead units (0 for every example, of ReLU and the like) and the share of saturated outputs (of tanh beyond
+    dead units (of ReLU: 0 for every example) and the share of saturated outputs (of tanh beyond
     ±0.97, of sigmoid closer than 0.015 to 0 or 1). What lies far outside is drawn at the edge.
 
     Parameters
@@ -119,18 +120,24 @@ def _observed(model: Module, inputs: Sequence[Any]) -> list[_Row]:
         values = (
             np.concatenate(by_unit, axis=1) if same else np.concatenate([part.ravel() for part in made])[None]
         )
-        rows.append(_Row(f"{name} {kinds[name]}{times}".strip(), values, kinds[name]))
+        rows.append(_Row(f"{_short_path(name)} {kinds[name]}{times}".strip(), values, kinds[name]))
     return rows
+
+
+def _short_path(path: str) -> str:
+    """A path without what a Sequential calls its list: "2.fn.0" for "modules.2.fn.modules.0"."""
+    return path.replace("modules.", "")
 
 
 def _unit_notes(row: _Row) -> list[str]:
     """What is wrong with a layer's units, in words."""
-    values, notes = row.values, []
-    if row.kind in ("ReLU", "Sequential", "Dropout", "LeakyReLU", "GELU", "Residual"):
-        dead = int((values == 0).all(1).sum()) if values.size else 0
-        if dead and row.kind == "ReLU":
-            notes.append(f"{dead} of {len(values)} units dead")
-    if row.kind in ("Tanh", "Sigmoid") and values.size:
+    values = row.values
+    notes: list[str] = []
+    if not values.size:
+        return notes
+    if row.kind == "ReLU" and (dead := int((values == 0).all(1).sum())):
+        notes.append(f"{dead} of {len(values)} units dead")
+    if row.kind in ("Tanh", "Sigmoid"):
         saturated = abs(values) > 0.97 if row.kind == "Tanh" else abs(values - 0.5) > 0.485
         share = float(saturated.mean())
         if share >= 0.01:
@@ -182,7 +189,7 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
     rows = []
     for (name, _), grad in zip(named, found, strict=True):
         values = np.empty((1, 0)) if grad is None else grad.numpy().reshape(1, -1)
-        row = _Row(name, abs(values))
+        row = _Row(_short_path(name), abs(values))
         if grad is None:
             row.notes.append("no gradient")
         elif not values.any():
@@ -256,7 +263,8 @@ def _summary(row: _Row, log: bool) -> str:
         return ""
     if log:
         return f"largest {finite.max():.1e}"
-    return f"mean {finite.mean():.2g}, std {finite.std():.2g}"
+    mean, std = float(finite.mean()), float(finite.std())
+    return f"mean {0.0 if abs(mean) < 1e-3 * std else mean:.2g}, std {std:.2g}"
 
 
 def _say(ax: Axes, base: float, summary: str, row: _Row) -> None:
@@ -306,7 +314,10 @@ def weights(
     if isinstance(source, Module):
         if image is not None:
             raise ValueError("weights: image: needs a Tensor, such as model.weight, and not a Module")
-        rows = [_Row(name, parameter.numpy().reshape(1, -1)) for name, parameter in source.named_parameters()]
+        rows = [
+            _Row(_short_path(name), parameter.numpy().reshape(1, -1))
+            for name, parameter in source.named_parameters()
+        ]
         if not rows:
             raise ValueError(f"weights: {type(source).__name__} has no parameters")
         return _distributions(rows, "Weights by parameter", "weight", ax)
@@ -438,7 +449,7 @@ def _tiles(
                 interpolation="nearest",
                 **look,
             )
-            ax.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor="#98A2B3", linewidth=0.5))
+            ax.add_patch(Rectangle((x, y), width, height, clip_on=False, **FRAME))
             if wrapped:
                 ax.text(x, y - 0.12 * height, str(place), fontsize=7, color=QUIET, va="bottom")
         ax.set(
@@ -482,7 +493,8 @@ def attention(
     Parameters
     ----------
     weights : Tensor or array
-        Of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what ``MultiHeadAttention.forward(…, return_weights=True)`` returns second.
+        Of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what
+        ``MultiHeadAttention.forward(…, return_weights=True)`` returns second.
     tokens : sequence of str, optional
         What stands at each place that looks; a str is taken character by character. Default: numbers.
     keys : sequence of str, optional
@@ -567,7 +579,7 @@ def _draw_maps(
                 vmax=top,
                 interpolation="nearest",
             )
-            ax.add_patch(Rectangle((x, y), key_time, time, fill=False, edgecolor="#98A2B3", linewidth=0.7))
+            ax.add_patch(Rectangle((x, y), key_time, time, clip_on=False, **FRAME))
             if count > 1:
                 ax.text(x, y - 0.08 / cell, f"head {heads[place]}", fontsize=8, weight="bold", color=GREY)
             elif max(time, key_time) <= MOST_WRITTEN:
@@ -585,9 +597,9 @@ def _draw_maps(
 
 def _write(ax: Axes, values: np.ndarray, top: float) -> None:
     for (row, column), value in np.ndenumerate(values):
-        if value:
+        if value >= 0.005:
             ax.text(
-                *(column + 0.5, row + 0.5, f"{value:.2f}".lstrip("0") if value < 1 else f"{value:.2g}"),
+                *(column + 0.5, row + 0.5, f"{value:.2f}".removeprefix("0")),
                 fontsize=7,
                 ha="center",
                 va="center",
@@ -600,7 +612,7 @@ def _label_places(
 ) -> None:
     across, down, gap_x, gap_y = grid
     time, key_time = len(rows), len(columns)
-    size = float(np.clip(8 * 12 / max(time, key_time), 4.5, 8))
+    size = float(np.clip(8 * 12 / max(sum(map(bool, rows)), sum(map(bool, columns))), 5, 8))
     ax.set_xticks(
         [c * (key_time + gap_x) + k + 0.5 for c in range(across) for k in range(key_time)],
         columns * across,

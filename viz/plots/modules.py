@@ -1,0 +1,221 @@
+"""The tree of a network's modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from needle.nn import Module, Parameter
+
+from ..text import elide
+from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET
+from .sketch import SMALL, Sketch, text_width
+
+__all__ = ["module_tree"]
+
+ROW = 19.0  # points
+INDENT = 20.0
+BAR = 90.0
+MOST_ROWS = 80
+
+
+@dataclass
+class _Row:
+    """A line of the tree: one module, or several in a row that are built alike."""
+
+    name: str
+    depth: int
+    module: Module
+    settings: str
+    tensors: str
+    parameters: int
+    times: int = 1
+    same_as: str = ""
+    parts: list[_Row] = field(default_factory=list)
+
+    def look(self) -> tuple:
+        """What modules that are built alike have in common."""
+        return (
+            *(type(self.module), self.settings, self.tensors, self.parameters, self.same_as),
+            tuple((part.name, part.times, part.look()) for part in self.parts),
+        )
+
+
+def module_tree(model: Module, *, depth: int | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the tree of a network's modules: names, classes, settings, shapes and numbers of parameters.
+
+    Neighbours that are built alike are drawn once, with how many there are. A module that is used in several
+    places is counted at the first one, and marked at the others. The bars compare numbers of parameters.
+
+    Parameters
+    ----------
+    model : Module
+    depth : int, optional
+        How many levels below `model` are drawn. Default: all, or as many as fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> viz.module_tree(nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)))
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"module_tree: needs a Module, got {type(model).__name__}")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+        raise ValueError(f"module_tree: depth: needs a whole number from 0 on, got {depth!r}")
+    root = _tree(model, "", "", 0, {})
+    if depth is None:
+        depth = max(row.depth for row in _lines(root, 10**6))
+        while depth > 1 and len(_lines(root, depth)) > MOST_ROWS:
+            depth -= 1
+    return _draw(_lines(root, depth), root, depth, ax)
+
+
+def _tree(module: Module, name: str, path: str, depth: int, seen: dict[int, str]) -> _Row:
+    if id(module) in seen:
+        same = seen[id(module)] or "the whole"
+        return _Row(name, depth, module, "", "", 0, same_as=same)
+    seen[id(module)] = path
+    parts, tensors = _contents(module)
+    settings = ", ".join(
+        f"{key}={value!r}"
+        for key, value in vars(module).items()
+        if isinstance(value, (bool, int, float, str)) and not key.startswith("_") and key != "training"
+    )
+    shapes = ", ".join(f"{key} {_times(tensor.shape)}" for key, tensor in tensors)
+    row = _Row(name, depth, module, settings, shapes, sum(p.size for p in module.parameters()))
+    for key, part in parts:
+        row.parts.append(_tree(part, key, f"{path}.{key}".removeprefix("."), depth + 1, seen))
+    row.parts = _folded(row.parts)
+    return row
+
+
+def _contents(module: Module) -> tuple[list[tuple[str, Module]], list[tuple[str, Parameter]]]:
+    """The modules and the parameters that are attributes of a module, also in lists and dictionaries."""
+    modules: list[tuple[str, Module]] = []
+    parameters: list[tuple[str, Parameter]] = []
+    around: list[int] = []
+
+    def look(name: str, thing: Any) -> None:
+        if isinstance(thing, Module):
+            modules.append((name, thing))
+        elif isinstance(thing, Parameter):
+            parameters.append((name, thing))
+        elif (
+            isinstance(thing, (dict, list, tuple))
+            and not isinstance(thing, Tensor)
+            and id(thing) not in around
+        ):
+            around.append(id(thing))
+            for key, item in thing.items() if isinstance(thing, dict) else enumerate(thing):
+                look(f"{name}.{key}", item)
+            around.pop()
+
+    for name, thing in vars(module).items():
+        # A Sequential's own modules go by their number alone.
+        if name == "modules" and isinstance(thing, (list, tuple)):
+            for key, item in enumerate(thing):
+                look(str(key), item)
+        else:
+            look(name, thing)
+    return modules, parameters
+
+
+def _folded(rows: list[_Row]) -> list[_Row]:
+    """Neighbours that are built alike as one row."""
+    folded: list[_Row] = []
+    for row in rows:
+        if folded and folded[-1].look() == row.look() and not row.same_as:
+            last = folded[-1]
+            last.times += 1
+            last.name = f"{last.name.split(' … ')[0]} … {row.name}"
+        else:
+            folded.append(row)
+    return folded
+
+
+def _lines(row: _Row, depth: int) -> list[_Row]:
+    if row.depth >= depth:
+        return [row]
+    return [row, *(line for part in row.parts for line in _lines(part, depth))]
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "()"
+
+
+def _draw(rows: list[_Row], root: _Row, depth: int, ax: Axes | None) -> Axes:
+    sketch = Sketch()
+    words = [(_name(row), _class(row, depth)) for row in rows]
+    ends = []
+    for row, (name, kind) in zip(rows, words, strict=True):
+        x = row.depth * INDENT
+        if name:
+            x += text_width(name, 8.5) + 7
+        ends.append(x + text_width(kind, 8.5, True) + 14)
+    middle = max(ends) + 16
+    settings = [elide(row.settings, 74) for row in rows]
+    shapes = [elide(row.tensors, 44) for row in rows]
+    after = middle + max([0.0, *(text_width(s, SMALL) for s in settings)]) + 16
+    bars = after + max([0.0, *(text_width(s, SMALL) for s in shapes)]) + 16
+    heads = ((0, "module"), (middle, "settings"), (after, "shapes"), (bars, "parameters"))
+    for x, head in heads:
+        sketch.text(x, 0, head, size=SMALL, colour=QUIET)
+    sketch.line((0, 9), (bars + BAR + 56, 9), FAINT)
+    open_at: dict[int, float] = {}
+    for place, (row, (name, kind)) in enumerate(zip(rows, words, strict=True)):
+        y = 22 + place * ROW
+        x = row.depth * INDENT
+        if row.depth:
+            trunk = x - INDENT + 7
+            sketch.path([(trunk, open_at[row.depth - 1] + 7.5), (trunk, y), (x - 1, y)], "#98A2B3", thick=0.8)
+        open_at[row.depth] = y
+        if name:
+            x += sketch.text(x + 2, y, name, size=8.5, colour=GREY) + 7
+        inner = bool(row.parts)
+        width = text_width(kind, 8.5, True) + 10
+        sketch.box(
+            *(x, y - 7.5, width, 15),
+            PALE_GREY if inner or row.same_as or not row.parameters else PALE_BLUE,
+            MAGENTA if row.same_as else "#98A2B3" if inner or not row.parameters else BLUE,
+            words=kind,
+            size=8.5,
+            bold=True,
+            rounded=4,
+            dashed=bool(row.same_as),
+            colour=INK,
+            gid="module",
+        )
+        if row.same_as:
+            sketch.text(middle, y, f"the same as {row.same_as}", size=SMALL, colour=MAGENTA)
+        sketch.text(middle, y, settings[place], size=SMALL, colour=GREY)
+        sketch.text(after, y, shapes[place], size=SMALL, colour=GREY)
+        if row.parameters:
+            share = row.parameters * row.times / max(root.parameters, 1)
+            fill = BLUE if not inner else "#A9C4F5"
+            sketch.box(bars, y - 4, max(BAR * min(share, 1.0), 0.8), 8, fill, "none")
+            each = f"{row.times} × {row.parameters:,}" if row.times > 1 else f"{row.parameters:,}"
+            sketch.text(bars + BAR * min(share, 1.0) + 5, y, each, size=SMALL, colour=INK)
+    count = root.parameters
+    return sketch.on(ax, f"{type(root.module).__name__}: {count:,} parameter{'s' * (count != 1)}")
+
+
+def _name(row: _Row) -> str:
+    return f"{row.name}:" if row.name else ""
+
+
+def _class(row: _Row, depth: int) -> str:
+    """A class, how often it is there, and how much inside is not drawn."""
+    words = type(row.module).__name__
+    if row.times > 1:
+        words += f"  × {row.times}"
+    inside = len(row.module._children())
+    if row.depth >= depth and row.parts:
+        words += f"  ({inside} inside)"
+    return words
