@@ -276,10 +276,7 @@ def _computed(op: Op, operands: Sequence, inputs: Sequence[Value]):
     arrays = operands
     for x in operands:
         if type(x) is Cell:
-            try:
-                arrays = [x.realize() if type(x) is Cell else x for x in operands]
-            except Exception as error:
-                raise _with_graph_of(inputs, error) from None
+            arrays = _realized(operands, inputs)
             break
     try:
         return op.compute(*arrays)
@@ -287,15 +284,20 @@ def _computed(op: Op, operands: Sequence, inputs: Sequence[Value]):
         raise _explained(error, op, inputs, arrays) from None
 
 
+def _realized(operands: Sequence, inputs: Sequence[Value]) -> list:
+    try:
+        return [x.realize() if type(x) is Cell else x for x in operands]
+    except Exception as error:
+        raise _with_graph_of(inputs, error) from None
+
+
 def _deferred(op: Op, operands: Sequence, inputs: Sequence[Value]):
     """A Cell for ``op(*operands)``; the result itself where the operator cannot say its shape beforehand."""
     try:
         spec = op.infer(*[x.spec if type(x) is Cell else x for x in operands])
-        if spec is None:
-            return op.compute(*[x.realize() if type(x) is Cell else x for x in operands])
     except Exception as error:
         raise _of_operator(error, op, inputs) from None
-    return Cell(op, operands, spec)
+    return _computed(op, operands, inputs) if spec is None else Cell(op, operands, spec)
 
 
 def _explained(error: Exception, op: Op, inputs: Sequence[Value], arrays: Sequence) -> Exception:

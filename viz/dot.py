@@ -129,7 +129,7 @@ class _Dot:
         if variable.operator is None:
             return
         if variable.operator.symbol:
-            color = self.style.row(variable.row).operator
+            color = self.accent(variable).get("color") or self.style.row(variable.row).operator
             yield self.operator(f"{variable.key}_op", variable.operator.symbol, color)
         for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
             if (key, variable.key) in self.far:
@@ -139,14 +139,14 @@ class _Dot:
         """The edges of a row that lead to a variable, by its operator."""
         if variable.operator is None:
             return
-        to, row = _entrance(variable), variable.row
+        to, row, look = _entrance(variable), variable.row, self.accent(variable)
         for operand in variable.operator.operands:
             if (operand.key, variable.key) in self.far:
-                yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand))
+                yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand), **look)
             elif self.by_key[operand.key].row == row:
-                yield self.edge(operand.key, to, row, **_label(operand), **_left_out(operand))
+                yield self.edge(operand.key, to, row, **_label(operand), **_left_out(operand), **look)
         if to != variable.key:
-            yield self.edge(to, variable.key, row)
+            yield self.edge(to, variable.key, row, **look)
 
     def edge(self, tail: str, head: str, row: int, **attributes) -> str:
         """An edge along its row: of a gradient row, which runs back, it is written the other way round."""
@@ -155,6 +155,13 @@ class _Dot:
         if row % 2 == 0:
             return _statement(f"{tail} -> {head}", **attributes)
         return _statement(f"{head} -> {tail}", dir="back", **attributes)
+
+    def accent(self, variable: Variable) -> dict[str, str]:
+        """The colours of an operator that failed, and of the edges at it."""
+        if variable.kind != "failed":
+            return {}
+        color = self.style.boxes["failed"].line
+        return {"color": color, "fontcolor": color}
 
     def edges_between_rows(self) -> Iterator[str]:
         for variable in self.graph.variables:
@@ -165,7 +172,7 @@ class _Dot:
                 look = {"constraint": "false", "class": BETWEEN_ROWS, "color": self.style.backward.operator}
                 if row < self.graph.forward_rows:
                     look |= {"style": "dashed", "color": self.style.reuse}
-                look |= _label(operand) | _left_out(operand)
+                look |= _label(operand) | _left_out(operand) | self.accent(variable)
                 yield _statement(f"{operand.key} -> {_entrance(variable)}", **look)
 
     def mention(self, key: str, variable: Variable, row: int) -> str:
@@ -176,10 +183,6 @@ class _Dot:
         return _statement(
             key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
         )
-
-    def look_of_failure(self) -> dict[str, str]:
-        color = self.style.boxes["failed"].line
-        return {"color": color, "fontcolor": color}
 
     def operator(self, key: str, symbol: str, color: str) -> str:
         look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
@@ -224,6 +227,15 @@ class _Dot:
             return [
                 _font(f"<b>{escape(variable.name)}</b>", size=NAME_SIZE),
                 *map(escape, wrap(variable.note)),
+            ]
+        if variable.kind == "group":
+            before, arrow, after = variable.facts.partition(" → ")
+            long = arrow and len(variable.facts) > LONGEST_HEADER
+            shapes = [before, f"→ {after}"] if long else [variable.facts]
+            lines = [*shapes, variable.note]
+            return [
+                _font(f"<b>{escape(elide(variable.name))}</b>", size=NAME_SIZE),
+                *[_font(escape(line), color=self.style.quiet, size=SMALL_SIZE) for line in lines if line],
             ]
         name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
         parts = [

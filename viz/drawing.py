@@ -20,7 +20,7 @@ from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
 from .trace import Graph, trace, trace_gradient
 
-__all__ = ["Drawing", "draw", "draw_gradient"]
+__all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
 
 LIMIT = 1000  # boxes drawn unless the caller says otherwise: the layout of so many takes some seconds
 
@@ -214,10 +214,10 @@ def draw(
     >>> viz.draw(v4).save("graph.svg")
     """
     outputs = values_of("draw", tensors)
-    _check_size("limit", limit, 1)
-    _check_size("depth", depth, 0)
+    check_size("limit", limit, 1)
+    check_size("depth", depth, 0)
     known = names_of(names, sys._getframe(1))
-    graph, opened = _scaled(lambda limit: trace(outputs, known, limit=limit), limit, depth)
+    graph, opened = scaled(lambda limit: trace(outputs, known, limit=limit), limit, depth)
     return Drawing(
         graph,
         _title("computational graph", outputs, known, graph),
@@ -280,10 +280,10 @@ def draw_gradient(
             "draw_gradient: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
         )
     inputs = None if wrt is None else values_of("draw_gradient: wrt", wrt)
-    _check_size("limit", limit, 1)
-    _check_size("depth", depth, 0)
+    check_size("limit", limit, 1)
+    check_size("depth", depth, 0)
     known = names_of(names, sys._getframe(1))
-    graph, opened = _scaled(
+    graph, opened = scaled(
         lambda limit: trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad), limit, depth
     )
     return Drawing(
@@ -296,21 +296,22 @@ def draw_gradient(
     )
 
 
-def _check_size(name: str, size: int | None, least: int) -> None:
+def check_size(name: str, size: int | None, least: int) -> None:
+    """Raise ValueError if a size was given that is no whole number of at least `least`."""
     if size is None:
         return
     if isinstance(size, bool) or not isinstance(size, int) or size < least:
         raise ValueError(f"{name}: needs a whole number of at least {least}, got {size!r}")
 
 
-def _scaled(
+def scaled(
     trace: Callable[[int | None], Graph], limit: int | None, depth: int | None
 ) -> tuple[Graph, frozenset[str]]:
     """What `trace` finds within the limit, and which groups of it are open."""
     graph = trace(limit)
     opened = readable(graph) if depth is None else at_depth(graph, depth)
     if limit is None and len(fold(graph, opened).variables) > LIMIT:
-        return _scaled(trace, LIMIT, depth)
+        return scaled(trace, LIMIT, depth)
     return graph, opened
 
 

@@ -10,10 +10,10 @@ from needle.autograd import Value
 from needle.graph import Op
 from needle.nn import Module
 
-from .drawing import LIMIT, Drawing
+from .drawing import Drawing, check_size, scaled
 from .names import caller_names, names_of
 from .operators import symbol
-from .trace import Failure, trace
+from .trace import Failure, Graph, trace
 
 __all__ = ["draw_error"]
 
@@ -26,7 +26,8 @@ def draw_error(
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
     rankdir: str = "LR",
-    limit: int = LIMIT,
+    limit: int | None = None,
+    depth: int | None = None,
     style: str = "needle",
 ) -> Drawing:
     """Draw the graph up to the operation that failed: the operator in red, and the shapes that met there.
@@ -39,8 +40,8 @@ def draw_error(
     names : dict from str to Tensor, optional
         What to call the variables. By default they are called as in the caller, and as in the functions that
         the exception passed through.
-    legend, rankdir, limit, style
-        As for `draw`.
+    legend, rankdir, limit, depth, style
+        As for `draw`. A group with the failing operator in it is always open.
 
     Returns
     -------
@@ -56,15 +57,28 @@ def draw_error(
     >>> model(x)  # ValueError: matmul: (8, 4) @ (5, 2): inner sizes 4 and 5 differ
     >>> viz.draw_error()
     """
+    check_size("limit", limit, 1)
+    check_size("depth", depth, 0)
     failed = _of_operator(_given_or_last(error))
-    frame = sys._getframe(1)
-    known = names_of(names, frame)
+    known = names_of(names, sys._getframe(1))
     if names is None:
         known = _with_names_on_the_way(known, failed)
     failure = Failure(failed)
-    graph = trace([failure], known | {failure: type(failed).__name__}, limit=limit)
-    title = f"graph up to the failing operator {symbol(failure.op)}: {failure.message}"
-    return Drawing(graph, title, legend=legend, rankdir=rankdir, style=style)
+    known[failure] = type(failed).__name__
+    graph, opened = scaled(lambda limit: trace([failure], known, limit=limit), limit, depth)
+    title = f"graph up to {symbol(failure.op)}, which failed: {failure.message}"
+    return Drawing(graph, title, opened=opened | _around(graph), legend=legend, rankdir=rankdir, style=style)
+
+
+def _around(graph: Graph) -> set[str]:
+    """The groups that the failing operator is in."""
+    parents = {group.key: group.parent for group in graph.groups}
+    group = next((variable.group for variable in graph.variables if variable.kind == "failed"), "")
+    found: set[str] = set()
+    while group:
+        found.add(group)
+        group = parents[group]
+    return found
 
 
 def _given_or_last(error: BaseException | None) -> BaseException:

@@ -8,7 +8,7 @@ that a variable, its adjoint, and the adjoint of that stand in one column.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
@@ -22,7 +22,7 @@ from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
-from .groups import READABLE
+from .groups import MANY
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
 from .repeats import with_repeats
 from .scopes import grouped, scopes_of
@@ -126,7 +126,8 @@ class Failure(Value):
     """Stands for what an operator would have made, had it not failed."""
 
     def __init__(self, error: BaseException):
-        self.op, self.inputs = error.op, error.inputs  # type: ignore[attr-defined]
+        self.op: Any = error.op  # type: ignore[attr-defined]
+        self.inputs = error.inputs  # type: ignore[attr-defined]
         self.scope = getattr(error, "scope", None)
         self.message = str(error)
 
@@ -292,7 +293,7 @@ class _Backward:
                     name = f"of {self.forward.names[node]} {use.words}"
                     part = replace(box, name=name, kind="partial", note="partial")
                     self._add(self._not_drawn(use.partial), part, use.consumer)
-            self._add(self._not_drawn(total), box, None, known)
+            self._add(self._not_drawn(total), box, None, node, known)
 
         self.totals[node] = total
         self.boxes[node] = self.variables[-1].key
@@ -356,7 +357,12 @@ class _Backward:
         return list(order)
 
     def _add(
-        self, nodes: Sequence[Value], last: Variable, consumer: Value | None, known: Sequence[_Use] = ()
+        self,
+        nodes: Sequence[Value],
+        last: Variable,
+        consumer: Value | None,
+        sum_of: Value | None = None,
+        known: Sequence[_Use] = (),
     ) -> None:
         """Add the steps that lead to a box, and the box itself.
 
@@ -364,23 +370,26 @@ class _Backward:
         ----------
         consumer : Value or None
             Whose `gradient` made them: a step that takes the adjoint of the consumer takes it from that box.
+        sum_of : Value or None
+            Whose partial adjoints they sum, if no `gradient` made them.
         known : sequence of _Use
             Partial adjoints that were drawn before, for the sum that takes them.
         """
-        unused = list(known)
+        unused: dict[Value, list[_Use]] = defaultdict(list)
+        for use in reversed(known):
+            unused[use.partial].append(use)
         for node in nodes:
             operands = []
             for i, x in enumerate(node.inputs):
-                use = next((use for use in unused if use.partial is x), None)
-                if use is not None:
-                    unused.remove(use)
+                if unused[x]:
+                    use = unused[x].pop()
                     operands.append(Operand(self._key(x, use.consumer), use.words))
                 else:
                     operands.append(Operand(self._key(x, consumer), _place(node, i)))
             kind = "constant" if node.op is None else "partial"
             variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
             self.keys[node] = self._append(node, replace(variable, operator=_operator(node, operands)))
-            self._remember_scope(self.keys[node], consumer)
+            self._remember_scope(self.keys[node], sum_of if consumer is None else consumer)
 
     def _key(self, x: Value, consumer: Value | None) -> str:
         """The box that `x` is taken from, by something that the gradient of `consumer` made."""
@@ -405,7 +414,7 @@ def _finished(
 
     In a summary, of what is repeated in a large graph only the first and the last are left.
     """
-    many = summary and len(graph.variables) > READABLE
+    many = summary and len(graph.variables) > MANY
     graph = with_repeats(grouped(graph, scopes), without_middles=many)
     variables = [
         replace(x, gradient=_gradient_of(gradients.get(x.key)), **_description(values[x.key]))
@@ -480,7 +489,7 @@ def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
 def _place(node: Value, index: int) -> str:
     """The place of an operand in words, where it matters; of an operator that failed, its shape as well."""
     if isinstance(node, Failure):
-        x = node.inputs[index]
+        x: Any = node.inputs[index]
         shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
         return f"{ordinal(index)} {shape}" if len(node.inputs) > 1 else shape
     return ordinal(index) if len(node.inputs) > 1 and node.op and operators.order_matters(node.op) else ""

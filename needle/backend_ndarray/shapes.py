@@ -207,7 +207,12 @@ def product_shape(a: Shape, b: Shape) -> Shape:
     ValueError
         If the matrices do not fit, or the batch axes before them do not broadcast.
     """
+    if not a or not b:
+        raise ValueError(f"matmul: {a} @ {b}: a number has no axis to multiply along; use *")
     if len(a) < 2 or len(b) < 2:
+        n, rows = a[-1], b[-2 if len(b) > 1 else 0]
+        if n != rows:
+            raise ValueError(f"matmul: {a} @ {b}: inner sizes {n} and {rows} differ")
         raise ValueError(f"matmul: {a} @ {b}: both need at least 2 axes; .reshape can add one")
     (m, n), (rows, p) = a[-2:], b[-2:]
     if n != rows:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..autograd import Tensor, check_device, no_grad, scope
+from ..autograd import Tensor, Value, check_device, no_grad, scope, with_graph
 
 # The axes of images: modules have (batch, channels, height, width), operators have the channels last.
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -43,8 +43,14 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with scope(self):
-            return self.forward(*args, **kwargs)
+        try:
+            with scope(self):
+                return self.forward(*args, **kwargs)
+        except Exception as error:
+            inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Value)]
+            if inputs and not hasattr(error, "op"):  # no operator failed: the module itself
+                with_graph(error, self, inputs)
+            raise
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module and all inside it, at any depth, each once, with the path that leads to it; its own is

@@ -788,13 +788,9 @@ def matmul(a, b):
     A vector counts as a row on the left and as a column on the right; its axis is dropped from the result, as
     in NumPy.
     """
-    if a.ndim > 1 and b.ndim > 1:
-        return MatMul()(a, b)
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError(f"matmul: {a.shape} @ {b.shape}: a number has no axis to multiply along; use *")
-    n, m = a.shape[-1], b.shape[-2 if b.ndim > 1 else 0]
-    if n != m:
-        raise ValueError(f"matmul: {a.shape} @ {b.shape}: inner sizes {n} and {m} differ")
+    matrices = a.ndim > 1 and b.ndim > 1
+    if matrices or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        return MatMul()(a, b)  # what does not fit is an error of the operator, which knows its operands
     rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     product = MatMul()(rows, columns)
