@@ -1,8 +1,8 @@
 """A drawing as a piece of a web page that can be panned, zoomed and searched, and whose groups open.
 
-The piece holds the picture as an image, for where scripts do not run, and beside it what ``static/drawing.js``
-makes of it: one picture with all groups closed, and one of the inside of each group, each laid out once. There
-is nothing else to load, so it works in a notebook that was saved, sent or exported, as in a page on disk.
+The piece holds the picture as an image, for where scripts do not run. Beside it is what ``static/drawing.js``
+needs: one picture with all groups closed, and one of the inside of each group, each laid out once. There is
+nothing else to load, so it works in a notebook that was saved, sent or exported, and as a page on disk.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os.path
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 from .dot import to_dot
@@ -100,7 +100,8 @@ def fragment(
     return (
         f'<div data-needle-drawing="{version}" data-lm-suppress-shortcuts="true" '
         f'data-needle-data="{base64.b64encode(packed).decode()}">'
-        f'<img alt="{html.escape(title)}" style="max-width:100%" src="data:image/svg+xml;base64,{image}"></div>'
+        f'<img alt="{html.escape(title)}" style="max-width:100%" '
+        f'src="data:image/svg+xml;base64,{image}"></div>'
         f'<script type="module">\n{script}</script>'
     )
 
@@ -108,7 +109,7 @@ def fragment(
 def _pictures(
     graph: Graph, picture: str, title: str, style: Style, legend: bool, rankdir: str
 ) -> dict[str, str]:
-    """The whole with all groups closed, by the key ``""``, and the inside of each group, by the group's key."""
+    """The whole with all groups closed, by the key ``""``, and the insides of groups, by the group's key."""
     if not graph.groups:
         return {"": picture}
     sources = {"": to_dot(fold(graph, ()), style, legend=legend, rankdir=rankdir)}
@@ -177,14 +178,15 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
     for user in graph.variables:
         for operand in user.operator.operands if user.operator else ():
             ends = {"out": way_to(operand.key), "in": way_to(user.key)}
-            common = len(os.path.commonprefix([*ends.values()]))
+            pairs = zip(*ends.values(), strict=False)
+            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             seen = {"out": operand.key, "in": f"{user.key}_op"}
             beside = {end: way[common] if way[common:] else seen[end] for end, way in ends.items()}
             for end, other in (("out", "in"), ("in", "out")):
-                for depth, group in enumerate(ends[end][common:]):
+                for depth, key in enumerate(ends[end][common:]):
                     box = f"{end}_{operand.key}" if depth else beside[other]
-                    if operand.key not in data[group][end][box]:
-                        data[group][end][box].append(operand.key)
+                    if operand.key not in data[key][end][box]:
+                        data[key][end][box].append(operand.key)
     return data
 
 

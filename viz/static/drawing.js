@@ -163,7 +163,8 @@ class Sheet {
     const out = groups[from]?.out[to] ?? [];
     const into = groups[to]?.in[from] ?? [];
     const names = [...new Set([...out, ...into])];
-    if (!names.length || edge.between) return [{ ...edge, ports: edge.between && into.length ? [, `in_${into[0]}`] : [] }];
+    if (edge.between) return [{ ...edge, ports: into.length ? [, `in_${into[0]}`] : [] }];
+    if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }]; // a result, drawn inside as well
     return names.map((name, i) => {
       const strand = i ? readEdge(edge.element.cloneNode(true)) : edge;
       const ports = [out.includes(name) ? name : out[0], into.includes(name) ? name : into[0]];
@@ -426,7 +427,7 @@ const PAGE = `
       <button data-do="in" title="Larger (+)" aria-label="Zoom in">+</button>
       <button data-do="fit" title="Show all of it (0)">Fit</button>
     </div>
-    <div class="view" tabindex="0" role="group"><svg><g></g></svg><div class="hint" aria-hidden="true"></div></div>
+    <div class="view" tabindex="0" role="group"><svg><g class="world"></g></svg><div class="hint" aria-hidden="true"></div></div>
     <details class="legend"><summary>Legend</summary></details>
   </div>
   <div class="paper"><slot></slot></div>`;
@@ -438,14 +439,14 @@ class Drawing {
     this.root = host.attachShadow({ mode: "open" });
     this.root.innerHTML = `<style>${css}</style>${PAGE}`;
     [this.card, this.view, this.svg, this.world, this.field, this.count, this.hint] =
-      [".card", ".view", "svg", "svg g", "input", ".count", ".hint"].map((name) => this.root.querySelector(name));
+      [".card", ".view", "svg", ".world", "input", ".count", ".hint"].map((name) => this.root.querySelector(name));
     for (const [name, colour] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, colour);
     this.card.classList.toggle("dark", luminance(data.colours.ground) < 0.5);
     this.view.setAttribute("aria-label", data.title);
     this.openable = Object.keys(data.groups).filter((key) => key in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
     this.look = { scale: 1, x: 0, y: 0 };
-    this.fitted = true; // the look follows the size of page and picture until one moves it
+    this.fitted = true; // until one moves the picture, as much of it as can be read is shown
     this.sheet = new Sheet(this, "");
     this.world.append(this.sheet.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
@@ -558,7 +559,6 @@ class Drawing {
     if (this.fitted && (all.scale >= READABLE || about === undefined)) return all;
     const after = this.anchor(about);
     if (!after || !before) return this.fitted ? all : this.look;
-    this.fitted = false;
     const { scale, x, y } = this.look;
     const room = (this.size.width - 2 * MARGIN) / (after.right - after.left);
     const smaller = Math.min(scale, Math.max(room, READABLE));
@@ -703,12 +703,13 @@ class Drawing {
 
   // -- Searching --
 
-  // Everything that can be found: [picture, node], the outermost first. A port is found where it comes from.
+  // Everything that can be found, the outermost first, and once. A port is found where it comes from.
   get findable() {
+    const seen = new Set();
     this.index ??= Object.keys(this.data.pictures).flatMap((picture) => {
       const { nodes } = readPicture(this.data.pictures[picture]);
       const found = [...nodes.values()].filter(({ key, words }) => words && !/^in_|^out_|_for_/.test(key));
-      return found.map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") }));
+      return found.filter(({ key }) => !seen.has(key) && seen.add(key)).map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") }));
     });
     return this.index;
   }

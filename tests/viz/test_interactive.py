@@ -1,0 +1,437 @@
+"""Drawings in a web page: what is in the piece of HTML, and what a person does with it in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import needle as ndl
+import viz
+from needle import nn
+from viz import interactive
+
+STATIC = Path(viz.__file__).parent / "static"
+
+
+@pytest.fixture(scope="module")
+def loss() -> ndl.Tensor:
+    """Of a network with modules in modules."""
+    rng = np.random.default_rng(0)
+    block = nn.Sequential(nn.Linear(3, 3, rng=rng), nn.ReLU(), nn.Linear(3, 3, rng=rng))
+    model = nn.Sequential(nn.Linear(2, 3, rng=rng), nn.ReLU(), nn.Residual(block), nn.Linear(3, 2, rng=rng))
+    x = ndl.Tensor(rng.normal(size=(4, 2)), requires_grad=False)
+    return nn.SoftmaxLoss()(model(x), ndl.Tensor([0, 1, 1, 0], requires_grad=False))
+
+
+@pytest.fixture(scope="module")
+def network(loss) -> viz.Drawing:
+    return viz.draw(loss, names={"loss": loss}, depth=0)
+
+
+@pytest.fixture(scope="module")
+def gradient(loss) -> viz.Drawing:
+    return viz.draw_gradient(loss, names={"loss": loss}, depth=0)
+
+
+def data_of(drawing: viz.Drawing) -> dict:
+    packed = re.search(r'data-needle-data="([^"]*)"', drawing.html())[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def test_the_piece_holds_the_picture_and_a_script(example) -> None:
+    drawing = viz.draw(example.v4, names=vars(example))
+    html = drawing.html()
+    image = re.search(
+        r'<img alt="([^"]*)" style="max-width:100%" src="data:image/svg\+xml;base64,([^"]*)">', html
+    )
+    assert image[1] == drawing.title
+    assert base64.b64decode(image[2]).decode() == drawing.svg()
+    assert html.count("<script") == html.count("</script") == 1
+    assert drawing._repr_html_() == html
+    assert viz.draw(example.v4, names=vars(example)).html() == html
+
+
+def test_a_drawing_without_groups_is_laid_out_once(example) -> None:
+    data = data_of(viz.draw(example.v4, names=vars(example)))
+    assert data["groups"] == {}
+    assert list(data["pictures"]) == [""]
+    assert data["pictures"][""].count('data-key="v') == 0
+    assert 'data-key="n1"' in data["pictures"][""]
+
+
+def test_each_group_has_a_picture_of_its_inside(network) -> None:
+    data = data_of(network)
+    titles = {key: group["title"] for key, group in data["groups"].items()}
+    assert [titles[key] for key in titles if not data["groups"][key]["parent"]] == [
+        "Sequential",
+        "SoftmaxLoss",
+    ]
+    assert set(data["pictures"]) == {"", *titles}
+    whole = data["pictures"][""]
+    assert "Sequential" in whole
+    assert "Residual" not in whole
+    outer = next(key for key, title in titles.items() if title == "Sequential")
+    assert "Residual" in data["pictures"][outer]
+    assert data["groups"][outer]["size"] == len([v for v in network.graph.variables if v.group]) - 5
+
+
+def test_edges_know_the_ports_that_they_lead_to(network) -> None:
+    """x goes into Sequential, whose result goes into SoftmaxLoss; and so on, at each depth."""
+    data = data_of(network)
+    groups = data["groups"]
+    for key, group in groups.items():
+        inside = data["pictures"].get(key, "")
+        around = data["pictures"][group["parent"]]
+        for kind in ("in", "out"):
+            for box, variables in group[kind].items():
+                assert f'data-key="{box}"' in around, (group["title"], box)
+                for variable in variables:
+                    assert f'data-key="{kind}_{variable}"' in inside
+    assert all(group["in"] for group in groups.values())
+    assert sum(not group["out"] for group in groups.values()) == 1  # the loss goes nowhere
+
+
+def test_what_groups_hold_is_bounded(loss, monkeypatch) -> None:
+    monkeypatch.setattr(interactive, "MOST_VARIABLES", 12)
+    data = data_of(viz.draw(loss, depth=0))
+    assert len(data["pictures"]) < len(data["groups"])
+    assert {key for key in data["groups"] if key not in data["pictures"]}
+
+
+def test_what_a_user_wrote_is_text(tmp_path) -> None:
+    x = ndl.Tensor([1.0])
+    hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    drawing = viz.draw(x + 1, names={hostile: x, '"><b>': x + 2})
+    text = drawing.save(tmp_path / "graph.html").read_text(encoding="utf-8")
+    assert text.count("<script") == text.count("</script") == 1
+    assert "onerror" not in text
+    assert text.count("<img") == 1
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for path in STATIC.glob("drawing.*"):
+        addresses = re.findall(r"https?://[^\s\"'`]*", path.read_text("utf-8"))
+        assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+        assert "</script" not in path.read_text("utf-8")
+        assert "@import" not in path.read_text("utf-8")
+
+
+# ---- In a browser
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Show HTML as a page on disk; at the end, nothing may have gone wrong in it or left this machine."""
+    pages, troubles = [], []
+
+    def show(html: str, *, width: int = 1280, ready: bool = True, **options):
+        options = {"reduced_motion": "reduce", "viewport": {"width": width, "height": 800}} | options
+        page = browser.new_page(**options)
+        pages.append(page)
+        page.on(
+            "console", lambda message: message.type in ("error", "warning") and troubles.append(message.text)
+        )
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "data:", "blob:")) or troubles.append(request.url)
+            ),
+        )
+        path = tmp_path / f"{len(pages)}.html"
+        path.write_text(html, encoding="utf-8")
+        page.goto(path.as_uri())
+        if ready:
+            page.locator(".view").first.wait_for()
+            page.wait_for_function(
+                "() => document.querySelector('[data-needle-drawing]').shadowRoot"
+                ".querySelector('.world').getAttribute('transform')"
+            )
+        return page
+
+    yield show
+    for page in pages:
+        page.close()
+    assert not troubles
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def look(page, nth=0) -> tuple[float, float, float]:
+    """Where the first drawing's picture stands in its view, and how large it is drawn."""
+    transform = page.locator(".world").nth(nth).get_attribute("transform")
+    x, y, scale = map(float, re.findall(r"-?[\d.]+", transform))
+    return x, y, scale
+
+
+BOXES = """() => [...document.querySelectorAll("[data-needle-drawing]")].flatMap(({shadowRoot}) =>
+    [...shadowRoot.querySelectorAll(".view .sheet")].map((sheet) => {
+        const shown = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 0
+        const frames = [...sheet.querySelectorAll(":scope > g > g > .frame")]
+        const nodes = [...sheet.querySelectorAll(":scope > g > .node")].map(
+            (node) => node.querySelector("path, polygon, ellipse"))
+        return [...frames, ...nodes].filter(shown).map((element) => {
+            const {x, y, right, bottom} = element.getBoundingClientRect()
+            return [x, y, right, bottom]
+        })
+    }).filter((boxes) => boxes.length))"""
+
+
+def assert_no_overlap(page) -> int:
+    """No two boxes of a picture meet, and each picture within a group is in the group's frame."""
+    sheets = page.evaluate(BOXES)
+    for boxes in sheets:
+        for (left, top, right, bottom), (x, y, u, v) in combinations(boxes, 2):
+            assert right <= x + 0.5 or u <= left + 0.5 or bottom <= y + 0.5 or v <= top + 0.5
+    for i, boxes in enumerate(sheets[1:], 1):
+        left, top, right, bottom = np.array(boxes).T
+        others = [box for other in sheets[:i] + sheets[i + 1 :] for box in other]
+        assert any(
+            x < left.min() and y < top.min() and right.max() < u and bottom.max() < v for x, y, u, v in others
+        )
+    return len(sheets)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 800, 1600])
+def test_the_drawing_fits_the_page(show, network, tmp_path, width) -> None:
+    page = show(network.save(tmp_path / "graph.html").read_text("utf-8"), width=width)
+    assert not page.locator("img").is_visible()
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    view = page.locator(".view").bounding_box()
+    sheet = page.locator(".sheet").first.bounding_box()
+    assert view["x"] <= sheet["x"]
+    assert sheet["x"] + sheet["width"] <= view["x"] + view["width"]
+    assert sheet["y"] + sheet["height"] <= view["y"] + view["height"]
+    assert look(page)[2] <= 4 / 3 + 1e-3
+
+
+@pytest.mark.browser
+def test_without_scripts_the_image_shows(show, network) -> None:
+    page = show(network.html(), java_script_enabled=False, ready=False)
+    assert page.locator("img").bounding_box()["width"] > 300
+
+
+@pytest.mark.browser
+def test_groups_open_and_close(show, gradient) -> None:
+    page = show(gradient.html())
+    closed = page.locator(".sheet").first.bounding_box()
+    assert assert_no_overlap(page) == 1
+    opened = button(page, "Open Sequential").first
+    assert opened.get_attribute("aria-expanded") == "false"
+    opened.click()
+    assert button(page, "Close Sequential").first.get_attribute("aria-expanded") == "true"
+    assert assert_no_overlap(page) == 2
+    button(page, "Open Residual").first.click()
+    assert assert_no_overlap(page) == 3
+    button(page, "Open SoftmaxLoss").last.click()
+    assert assert_no_overlap(page) == 4
+    button(page, "Fit").click()
+    button(page, "Close Sequential").first.click()
+    assert assert_no_overlap(page) == 2
+    button(page, "Close SoftmaxLoss").first.click()
+    assert page.locator(".sheet").first.bounding_box() == pytest.approx(closed, abs=0.5)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("rankdir", ["LR", "TB"])
+@pytest.mark.parametrize("style", ["needle", "dark"])
+def test_nothing_overlaps_with_all_groups_open(show, loss, rankdir, style) -> None:
+    drawing = viz.draw_gradient(loss, rankdir=rankdir, style=style, depth=0)
+    page = show(drawing.html())
+    button(page, "Open all").click()
+    assert assert_no_overlap(page) == 1 + len(data_of(drawing)["groups"])
+    button(page, "Close all").click()
+    assert assert_no_overlap(page) == 1
+
+
+@pytest.mark.browser
+def test_the_groups_open_at_a_depth_are_open_at_first(show, loss) -> None:
+    page = show(viz.draw(loss, depth=1).html())
+    assert button(page, "Close Sequential").count() == 1
+    assert button(page, "Open Residual").is_visible()
+
+
+@pytest.mark.browser
+def test_a_transition_ends_where_a_step_does(show, network) -> None:
+    page = show(network.html(), reduced_motion="no-preference")
+    button(page, "Open Sequential").click()
+    page.wait_for_function("""() => document.querySelector("[data-needle-drawing]").shadowRoot
+        .querySelector(".inside")?.style.opacity === "1" """)
+    other = show(network.html())
+    button(other, "Open Sequential").click()
+    assert look(page) == pytest.approx(look(other), abs=0.1)
+    assert page.evaluate(BOXES)[1][0] == pytest.approx(other.evaluate(BOXES)[1][0], abs=0.5)
+
+
+@pytest.mark.browser
+def test_dragging_moves_and_does_not_click(show, network) -> None:
+    page = show(network.html())
+    x, y, scale = look(page)
+    box = button(page, "Open Sequential").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 35, steps=4)
+    page.mouse.up()
+    assert look(page) == pytest.approx((x + 40, y + 15, scale), abs=0.1)
+    assert button(page, "Open Sequential").is_visible()
+    button(page, "Fit").click()
+    assert look(page) == pytest.approx((x, y, scale), abs=0.1)
+
+
+@pytest.mark.browser
+def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
+    page = show(f"{network.html()}<div style='height:3000px'></div>")
+    x, y, scale = look(page)
+    view = page.locator(".view").bounding_box()
+    at = (120, 60)
+    page.mouse.move(view["x"] + at[0], view["y"] + at[1])
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(100)
+    u, v, larger = look(page)
+    assert larger > 1.3 * scale
+    assert ((at[0] - u) / larger, (at[1] - v) / larger) == pytest.approx(
+        ((at[0] - x) / scale, (at[1] - y) / scale), abs=0.1
+    )
+    assert page.evaluate("scrollY") == 0
+
+    page = show(f"{network.html()}<div style='height:3000px'></div>")
+    before = look(page)
+    view = page.locator(".view").bounding_box()
+    page.mouse.move(view["x"] + 100, view["y"] + 60)
+    page.mouse.wheel(0, 120)
+    page.wait_for_function("scrollY > 50")
+    assert look(page) == before
+    assert "scroll to zoom" in page.locator(".hint.shown").inner_text()
+
+
+@pytest.mark.browser
+def test_the_keyboard_does_all_of_it(show, network) -> None:
+    page = show(network.html())
+    first = look(page)
+    page.locator(".view").focus()
+    page.keyboard.press("+")
+    assert look(page)[2] == pytest.approx(1.3 * first[2], abs=0.01)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("-")
+    assert look(page)[2] == pytest.approx(first[2], abs=0.01)
+    assert look(page)[0] < first[0]
+    page.keyboard.press("0")
+    assert look(page) == pytest.approx(first, abs=0.1)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert button(page, "Close Sequential").is_visible()
+    page.keyboard.press("Space")  # the focus is on the title now
+    assert button(page, "Open Sequential").is_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("relu")
+    assert page.locator(".count").inner_text() != ""
+
+
+@pytest.mark.browser
+def test_searching_opens_what_hides_and_goes_there(show, network) -> None:
+    page = show(network.html(), width=700)
+    field = page.get_by_role("searchbox")
+    field.fill("parameter (1, 3)")
+    assert page.locator(".count").inner_text() == "3 found"
+    assert page.locator(".rings .hiding").count() == 1  # around the closed Sequential
+    assert button(page, "Close Sequential").count() == 0 or not button(page, "Close Sequential").is_visible()
+    view = page.locator(".view").bounding_box()
+    for i in range(3):
+        field.press("Enter")
+        assert page.locator(".count").inner_text() == f"{i + 1} of 3"
+        ring = page.locator(".rings .current").bounding_box()
+        assert view["x"] - 8 <= ring["x"]
+        assert ring["x"] + ring["width"] <= view["x"] + view["width"] + 8
+    assert button(page, "Close Residual").is_visible()
+    assert_no_overlap(page)
+    field.press("Shift+Enter")
+    assert page.locator(".count").inner_text() == "2 of 3"
+    field.fill("no such thing")
+    assert page.locator(".count").inner_text() == "none"
+    field.press("Escape")
+    assert page.locator(".count").inner_text() == ""
+    assert page.locator(".rings rect").count() == 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("text", "found"), [("loss", 2), ("(4, 2) constant", 2), ("keep", 1)])
+def test_names_shapes_and_operators_are_found(show, network, text, found) -> None:
+    page = show(network.html())
+    page.get_by_role("searchbox").fill(text)
+    assert page.locator(".count").inner_text() == f"{found} found"
+
+
+@pytest.mark.browser
+def test_drawings_on_one_page_do_not_disturb_each_other(show, network, example) -> None:
+    plain = viz.draw(example.v4).html()
+    page = show("<h1>Two and one</h1>" + network.html() + network.html() + plain + network.html())
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-needle-drawing]')].every("
+        "({shadowRoot}) => shadowRoot?.querySelector('.world')?.hasAttribute('transform'))"
+    )
+    assert page.locator(".view").count() == 4
+    button(page, "Open Sequential").nth(1).click()
+    assert [len(page.locator(".view").nth(i).locator(".sheet").all()) for i in range(4)] == [1, 2, 1, 1]
+    assert page.locator("[data-do=all]:visible").count() == 3  # there is nothing to open in the plain one
+
+
+@pytest.mark.browser
+def test_the_page_and_the_drawing_keep_their_styles(show, network) -> None:
+    style = (
+        "<style>* { font-size: 40px !important; color: red } button, svg { display: none !important }</style>"
+    )
+    page = show(f"{style}<p>text</p><button hidden>page</button>{network.html()}")
+    assert page.locator(".tools").bounding_box()["height"] < 60
+    assert page.locator(".view svg").is_visible()
+    assert page.locator("p").evaluate("p => getComputedStyle(p).fontFamily") == show(
+        f"<p>text</p>{network.html()}"
+    ).locator("p").evaluate("p => getComputedStyle(p).fontFamily")
+
+
+@pytest.mark.browser
+def test_the_drawing_follows_the_width_of_the_page(show, gradient) -> None:
+    page = show(gradient.html(), width=1280)
+    wide = look(page)[2]
+    page.set_viewport_size({"width": 380, "height": 800})
+    page.wait_for_timeout(200)
+    assert look(page)[2] < wide
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.browser
+def test_on_paper_the_whole_picture_shows(show, network) -> None:
+    page = show(network.html())
+    page.emulate_media(media="print")
+    assert page.locator("img").is_visible()
+    assert not page.locator(".view").is_visible()
+
+
+@pytest.mark.browser
+def test_in_jupyterlab_a_drawing_lives_on_in_the_saved_notebook(notebook, jupyterlab) -> None:
+    page = notebook(
+        "import needle as ndl, viz\nfrom needle import nn\n"
+        "model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())\n"
+        "viz.draw(model(ndl.Tensor([[1.0, 2.0]])), depth=0)"
+    )
+    button(page, "Open Sequential").click()
+    button(page, "Close Sequential").wait_for()
+    page.get_by_role("searchbox").fill("dd")  # a shortcut of the notebook, were it not for the field
+    assert page.locator(".count").inner_text() == "none"
+    assert page.locator(".jp-CodeCell").count() == 1
+    jupyterlab.run(page, "docmanager:save")
+    page.wait_for_timeout(500)
+    jupyterlab.visit(page, f"{jupyterlab.opened}.ipynb")
+    button(page, "Open Sequential").click()
+    button(page, "Close Sequential").wait_for()
