@@ -120,7 +120,7 @@ def _address(array: np.ndarray) -> int:
 def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw how a view reads memory: its elements above, the memory's cells below.
 
-    Each element is drawn with its position in memory. Below, cells that no index reads are empty, and one
+    Each element is drawn with its position in memory. Below, cells that no index reads are pale, and one
     that several indices read (stride 0, overlapping windows) says how many. Large arrays are drawn in part.
 
     Parameters
@@ -258,9 +258,14 @@ def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, 
     sketch.box(
         x, y, CELL, CELL, fill, line, thick=1.8 if here else 0.8, layer=3 if here else 2, gid="element"
     )
-    value = layout.storage[position]
-    sketch.text(x + CELL / 2, y + CELL / 2 - 4, _short(value), anchor="center", size=BODY)
-    sketch.text(x + CELL / 2, y + CELL - 6, f"@{position}", anchor="center", size=5.5, colour=QUIET)
+    value, at = _short(layout.storage[position]), f"@{position}"
+    sketch.text(x + CELL / 2, y + CELL / 2 - 4, value, anchor="center", size=_fitting(value, BODY))
+    sketch.text(x + CELL / 2, y + CELL - 6, at, anchor="center", size=_fitting(at, 5.5), colour=QUIET)
+
+
+def _fitting(words: str, size: float) -> float:
+    """The largest font size up to `size` at which words fit into a cell."""
+    return min(size, size * (CELL - 3) / max(text_width(words, size), 1))
 
 
 def _short(value: Any) -> str:
@@ -307,15 +312,19 @@ def _draw_memory(
         count = int(uses[position]) if position < len(uses) else 0
         fill = PALE_ORANGE if here else PALE_BLUE if count else PAPER
         line = ORANGE if here else BLUE if count else FAINT
+        value = _short(layout.storage[position])
         sketch.box(
             *(x, y, CELL, CELL, fill, line),
             thick=1.8 if here else 0.8,
             layer=3 if here else 2 if count else 1.5,
-            words=_short(layout.storage[position]),
+            words=value,
+            size=_fitting(value, BODY),
             colour=INK if count else QUIET,
             gid="read" if count else "unread",
         )
-        sketch.text(x + CELL / 2, y + CELL + 6, str(position), size=SMALL, colour=QUIET, anchor="center")
+        below = str(position)
+        small = _fitting(below, SMALL)
+        sketch.text(x + CELL / 2, y + CELL + 6, below, size=small, colour=QUIET, anchor="center")
         if count > 1:
             sketch.text(x + CELL - 3, y + 6, f"×{count}", size=5.5, colour="#B45309", anchor="right")
         if position == layout.offset and layout.shape and 0 not in layout.shape:

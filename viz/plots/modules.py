@@ -107,11 +107,7 @@ def _contents(module: Module) -> tuple[list[tuple[str, Module]], list[tuple[str,
             modules.append((name, thing))
         elif isinstance(thing, Parameter):
             parameters.append((name, thing))
-        elif (
-            isinstance(thing, (dict, list, tuple))
-            and not isinstance(thing, Tensor)
-            and id(thing) not in around
-        ):
+        elif isinstance(thing, (dict, list, tuple)) and id(thing) not in around:
             around.append(id(thing))
             for key, item in thing.items() if isinstance(thing, dict) else enumerate(thing):
                 look(f"{name}.{key}", item)

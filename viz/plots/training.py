@@ -107,7 +107,7 @@ def decision_boundary(
             ax.set_title("Decision boundary")
         else:
             _draw_regions(ax, xs, ys, outputs, shape)
-            ax.set_title("Regions of the largest logit")
+            ax.set_title("Decision regions")
         _draw_points(ax, points, classes, names, k)
         ax.set(xlabel="x1", ylabel="x2", xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]), aspect="equal")
     return ax
