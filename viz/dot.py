@@ -19,9 +19,11 @@ MANY = 150
 FAR = 8
 # Characters. Name and shape are put on two lines where they have more in all.
 LONGEST_HEADER = 20
+LONGEST_FACTS = 30  # characters: what is longer has a line of its own
 LEGEND_COLUMNS = 3
 # Ways to go on, with the arrows of rows that run forward, and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
+CUT = "✂"
 BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
 
 
@@ -137,6 +139,10 @@ class _Dot:
 
     def edges(self, variable: Variable) -> Iterator[str]:
         """The edges of a row that lead to a variable, by its operator."""
+        source = self.by_key.get(variable.cut_from)
+        if source is not None and source.row == variable.row:
+            cut = {"dir": "none", "style": "dashed", "color": self.style.cut, "fontcolor": self.style.cut}
+            yield _statement(f"{source.key} -> {variable.key}", label=CUT, fontsize=TEXT_SIZE + 3, **cut)
         if variable.operator is None:
             return
         to, row, look = _entrance(variable), variable.row, self.accent(variable)
@@ -237,13 +243,16 @@ class _Dot:
                 _font(f"<b>{escape(elide(variable.name))}</b>", size=NAME_SIZE),
                 *[_font(escape(line), color=self.style.quiet, size=SMALL_SIZE) for line in lines if line],
             ]
-        name, facts = elide(variable.name), " ".join(filter(None, [variable.facts, elide(variable.note)]))
-        parts = [
-            _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else "",
-            _font(escape(facts), color=self.style.quiet, size=SMALL_SIZE) if facts else "",
-        ]
-        parts = list(filter(None, parts))
-        return ["&#160;&#160;".join(parts)] if len(name + facts) <= LONGEST_HEADER else parts
+        name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
+        bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
+        if len(facts) > LONGEST_FACTS:
+            return [*_joined(bold, self.small(note)), self.small(facts)]
+        facts = " ".join(filter(None, [facts, note]))
+        parts = _joined(bold, self.small(facts))
+        return parts if len(name + facts) <= LONGEST_HEADER else list(filter(None, [bold, self.small(facts)]))
+
+    def small(self, text: str) -> str:
+        return _font(escape(text), color=self.style.quiet, size=SMALL_SIZE) if text else ""
 
     def value_lines(self, value: Rows, color: str, word: str) -> list[str]:
         """A line of text; or a matrix between two bars, below its word."""
@@ -270,22 +279,34 @@ class _Dot:
 
     def legend(self) -> str:
         """A table of what occurs in the graph, and what it means."""
-        kinds = {variable.kind for variable in self.graph.variables}
+        style, variables = self.style, self.graph.variables
+        kinds = {variable.kind for variable in variables}
         entries = [
-            (self.swatch(self.style.boxes[kind]), legend)
+            (self.swatch(style.boxes[kind]), legend)
             for kind, legend in LEGENDS.items()
             if legend and kind in kinds
         ]
-        if not all(variable.computed for variable in self.graph.variables):
-            hollow = Box(self.style.background, self.style.quiet, corners="dashed")
+        if any(variable.kind == "group" and " × " in variable.name for variable in variables):
+            entries.append((_text("× n", style.text), words.REPEATED))
+        if self.graph.groups:
+            frame = Box(style.background, style.forward.line, line_width=1)
+            entries.append((self.swatch(frame), words.FRAME))
+        if not all(variable.computed for variable in variables):
+            hollow = Box(style.background, style.quiet, corners="dashed")
             entries.append((self.swatch(hollow), words.NOT_COMPUTED))
-        operators = [v.operator for v in self.graph.variables if v.row >= self.graph.forward_rows]
+        operators = [v.operator for v in variables if v.row >= self.graph.forward_rows]
         if any(operator and operator.symbol == "=" for operator in operators):
-            entries.append((_text("=", self.style.backward.operator), words.PASSED_ON))
+            entries.append((_text("=", style.backward.operator), words.PASSED_ON))
         if self.far:
-            entries.append((_text("(x)", self.style.edge), words.MENTIONED))
-        elif any("dashed" in edge for edge in self.edges_between_rows()):
-            entries.append((_text("- - -", self.style.reuse), words.REUSED))
+            entries.append((_text("(x)", style.edge), words.MENTIONED))
+        elif any('style="dashed"' in edge for edge in self.edges_between_rows()):
+            entries.append((_text("- - -", style.reuse), words.REUSED))
+        if any(variable.cut_from in self.by_key for variable in variables):
+            entries.append((_text(CUT, style.cut), words.CUT))
+        if "bytes" in self.graph.shown:
+            entries.append((_text("B, kB", style.quiet), words.BYTES))
+        if self.lacks_gradients():
+            entries.append((_text("grad", style.gradient), words.NO_GRADIENTS))
         cells = [
             f'<td>{sign}</td><td align="left">{_font(escape(words), color=self.style.quiet)}</td>'
             for sign, words in entries
@@ -294,6 +315,16 @@ class _Dot:
         gap = '<td width="8"></td>'
         table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
         return f'<<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>>'
+
+    def lacks_gradients(self) -> bool:
+        """Whether there is no gradient where one could be: the legend says why, and no box shows zeros."""
+        variables = self.graph.variables
+        return (
+            "gradient" in self.graph.shown
+            and any(x.requires_grad for x in variables)
+            and any(x.kind == "output" for x in variables)
+            and all(x.row < self.graph.forward_rows and not x.gradient for x in variables)
+        )
 
     def swatch(self, box: Box) -> str:
         corners = f' style="{box.corners}"' if box.corners else ""
@@ -360,6 +391,12 @@ def _row_title(row: int, rankdir: str) -> str:
     titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
     title = titles[order] if order < len(titles) else f"gradient of order {order}"
     return f"{title} {RANKDIRS[rankdir][row % 2]}"
+
+
+def _joined(*parts: str) -> list[str]:
+    """Pieces of text on one line, if there is one."""
+    line = "&#160;&#160;".join(filter(None, parts))
+    return [line] if line else []
 
 
 def _text(text: str, color: str) -> str:

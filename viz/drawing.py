@@ -13,6 +13,7 @@ from pathlib import Path
 from needle.autograd import Tensor, Value
 
 from .dot import RANKDIRS, to_dot
+from .facts import showing
 from .groups import at_depth, fold, readable
 from .interactive import fragment, page
 from .names import names_of, values_of
@@ -170,6 +171,7 @@ def draw(
     limit: int | None = None,
     depth: int | None = None,
     style: str = "needle",
+    show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
 
@@ -201,6 +203,10 @@ def draw(
     style : "needle", "d2l", "print" or "dark"
         The look: of this package; of the figures in Dive into Deep Learning, with square variables, inputs at
         the lower left and the output at the upper right; black and white; light on dark.
+    show : collection of str, optional
+        Which facts to show, of "value", "gradient", "shape", "dtype", "device", "bytes" (of its array; a
+        storage that several share counts once) and "requires_grad". By default value, gradient and shape,
+        and the dtype where it is not float32.
 
     Returns
     -------
@@ -219,7 +225,7 @@ def draw(
     known = names_of(names, sys._getframe(1))
     graph, opened = scaled(lambda limit: trace(outputs, known, limit=limit), limit, depth)
     return Drawing(
-        graph,
+        showing(graph, show),
         _title("computational graph", outputs, known, graph),
         opened=opened,
         legend=legend,
@@ -239,6 +245,7 @@ def draw_gradient(
     limit: int | None = None,
     depth: int | None = None,
     style: str = "needle",
+    show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
@@ -257,7 +264,7 @@ def draw_gradient(
         Only adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, rankdir, limit, depth, style
+    names, legend, rankdir, limit, depth, style, show
         As for `draw`.
 
     Returns
@@ -287,7 +294,7 @@ def draw_gradient(
         lambda limit: trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad), limit, depth
     )
     return Drawing(
-        graph,
+        showing(graph, show),
         _title("gradient graph", [output], known, graph),
         opened=opened,
         legend=legend,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import FrameType
 
 from needle.autograd import Value
@@ -11,6 +11,7 @@ from needle.graph import Op
 from needle.nn import Module
 
 from .drawing import Drawing, check_size, scaled
+from .facts import showing
 from .names import caller_names, names_of
 from .operators import symbol
 from .trace import Failure, Graph, trace
@@ -29,6 +30,7 @@ def draw_error(
     limit: int | None = None,
     depth: int | None = None,
     style: str = "needle",
+    show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the graph up to the operation that failed: the operator in red, and the shapes that met there.
 
@@ -40,7 +42,7 @@ def draw_error(
     names : dict from str to Tensor, optional
         What to call the variables. By default they are called as in the caller, and as in the functions that
         the exception passed through.
-    legend, rankdir, limit, depth, style
+    legend, rankdir, limit, depth, style, show
         As for `draw`. A group with the failing operator in it is always open.
 
     Returns
@@ -67,7 +69,14 @@ def draw_error(
     known[failure] = type(failed).__name__
     graph, opened = scaled(lambda limit: trace([failure], known, limit=limit), limit, depth)
     title = f"graph up to {symbol(failure.op)}, which failed: {failure.message}"
-    return Drawing(graph, title, opened=opened | _around(graph), legend=legend, rankdir=rankdir, style=style)
+    return Drawing(
+        showing(graph, show),
+        title,
+        opened=opened | _around(graph),
+        legend=legend,
+        rankdir=rankdir,
+        style=style,
+    )
 
 
 def _around(graph: Graph) -> set[str]:

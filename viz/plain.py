@@ -55,6 +55,21 @@ class Variable:
         Key of the innermost group that it is in; empty for none.
     shape : tuple of int or None
         None for a TensorTuple and for a group.
+    dtype, device : str
+    bytes : int or None
+        Of the storage of its array, if nothing before it has the same storage; None if not computed yet.
+    shares : str
+        The name of what was before it in the same storage.
+    requires_grad : bool or None
+        Whether gradients flow to it; None for what is no node.
+    cut_from : str
+        The key of the variable whose very array it has although it is not computed from it, as after
+        `detach`.
+    adjoint_of : str
+        In the graph of a gradient: key of the variable whose adjoint it is, or a step towards that.
+    via : str
+        Key of the consumer whose operator's `gradient` computed it; empty for a seed, and for the steps of a
+        sum.
     """
 
     key: str
@@ -69,6 +84,14 @@ class Variable:
     row: int = 0
     group: str = ""
     shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    device: str = ""
+    bytes: int | None = None
+    shares: str = ""
+    requires_grad: bool | None = None
+    cut_from: str = ""
+    adjoint_of: str = ""
+    via: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +136,8 @@ class Graph:
         again.
     groups : tuple of Group
         Each after the group that it is in.
+    shown : frozenset of str
+        Which facts are shown; see `facts.showing`.
     """
 
     variables: tuple[Variable, ...]
@@ -121,6 +146,7 @@ class Graph:
     limit: int = 0
     forward_rows: int = 1
     groups: tuple[Group, ...] = ()
+    shown: frozenset[str] = frozenset(("value", "gradient", "shape"))
 
     @property
     def rows(self) -> list[int]:

@@ -37,6 +37,11 @@ NOT_COMPUTED = "not computed yet (lazy)"
 REUSED = "value used again by a gradient"
 MENTIONED = "small dashed box: a variable drawn elsewhere"
 PASSED_ON = "passed on unchanged"
+FRAME = "frame: what one module computes"
+REPEATED = "so many alike, one after the other"
+CUT = "the same array, cut from the graph: no gradient passes"
+BYTES = "bytes of its array; a storage counts once"
+NO_GRADIENTS = "no gradients are shown: backward() has not run"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Style:
     background, text, quiet, gradient, bracket, edge : str
         The colours of what is not a box: the ground, names and values, shapes and words beside them, values
         of gradients, the bars of a matrix, edges.
+    cut : str
+        The colour of the line from a variable to what was detached from it.
     reuse : str
         The colour of an edge that brings a value from an upper row to a gradient that uses it again.
     forward, backward : Row
@@ -82,6 +89,7 @@ class Style:
     bracket: str
     edge: str
     reuse: str
+    cut: str
     forward: Row
     backward: Row
     boxes: Mapping[str, Box]
@@ -99,6 +107,7 @@ _NEEDLE = Style(
     bracket="#98A2B3",
     edge="#7D8899",
     reuse="#1D5FD1",
+    cut="#C4221B",
     forward=Row(fill="#FAFBFD", line="#D5DAE3", title="#475467", operator="#475467"),
     backward=Row(fill="#FFFCF6", line="#F2CE9B", title="#B45309", operator="#B45309"),
     boxes={
@@ -126,6 +135,7 @@ _D2L = Style(
     bracket="#7D8899",
     edge="#344054",
     reuse="#1D5FD1",
+    cut="#C4221B",
     forward=Row(fill="#FFFFFF", line="#D5DAE3", title="#475467", operator="#344054"),
     backward=Row(fill="#FFFFFF", line="#F2CE9B", title="#9A4A06", operator="#9A4A06"),
     boxes={
@@ -153,6 +163,7 @@ _PRINT = Style(
     bracket="#000000",
     edge="#000000",
     reuse="#000000",
+    cut="#000000",
     forward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
     backward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
     boxes={
@@ -179,6 +190,7 @@ _DARK = Style(
     bracket="#7D8BA1",
     edge="#8D9AB0",
     reuse="#7FB2FF",
+    cut="#FF8A80",
     forward=Row(fill="#151C27", line="#36425A", title="#C3CDDC", operator="#C3CDDC"),
     backward=Row(fill="#1E1A15", line="#6B4A1F", title="#FFBE6B", operator="#FFBE6B"),
     boxes={

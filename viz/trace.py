@@ -23,6 +23,7 @@ from needle.nn import Parameter
 
 from . import operators
 from .groups import MANY
+from .memory import storage_of
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
 from .repeats import with_repeats
 from .scopes import grouped, scopes_of
@@ -67,10 +68,12 @@ def trace_gradient(
     *,
     limit: int | None,
     out_grad: Tensor | None = None,
+    walk: list[Adjoint] | None = None,
 ) -> Graph:
     """The graph that leads to `output`, and below it the graph of its adjoints, as reverse mode builds it.
 
-    Adjoints of an output that is not computed yet are not computed either. No `grad` is touched.
+    Adjoints of an output that is not computed yet are not computed either. No `grad` is touched. What reverse
+    mode found at each node is added to the list `walk`, if there is one.
 
     Raises
     ------
@@ -80,10 +83,11 @@ def trace_gradient(
         If `output` needs no gradient.
     """
     # In a context of its own: a no_grad() or lazy() around the call is about the caller's Tensors.
-    return Context().run(_trace_gradient, output, wrt, names, limit, out_grad)
+    walk = [] if walk is None else walk
+    return Context().run(_trace_gradient, output, wrt, names, limit, out_grad, walk)
 
 
-def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
+def _trace_gradient(output, wrt, names, limit, out_grad, walk) -> Graph:
     summary, limit = limit is None, limit or 3 * MOST
     forward = _Forward([output], names, max(limit // 3, 1))
     wanted = {node for node in forward.drawn if node.requires_grad}
@@ -100,6 +104,7 @@ def _trace_gradient(output, wrt, names, limit, out_grad) -> Graph:
         for adjoint in adjoints(output, seed):
             if not wanted:
                 break
+            walk.append(adjoint)
             if adjoint.node in wanted and backward.size_with(adjoint) <= limit:
                 backward.draw(adjoint)
             elif adjoint.node in wanted or adjoint.node not in forward.keys:
@@ -148,6 +153,9 @@ class _Forward:
         self.seeds = self._seeds()
         self.rows = self._rows()
         self.scopes = scopes_of(self.order, self.grad_of)
+        # What a constant can be cut from, by what it stands for. A detached node remembers nothing itself.
+        computed = [x for x in (*names, *self.drawn) if x.op is not None or x.requires_grad]
+        self.uncut = {_held(x): x for x in computed if not isinstance(x, Failure)}
 
     def _seeds(self) -> set[Value]:
         """The constants that gradients in the graph begin with: each is the `grad` of an output not in it."""
@@ -213,6 +221,9 @@ class _Forward:
 
     def _variable(self, node: Value) -> Variable:
         kind, note = self._kind(node)
+        cut_from = self.uncut.get(_held(node)) if kind == "constant" else None
+        if cut_from is not None and cut_from not in self.keys:
+            note += f", cut from {self.names[cut_from]}"
         operands = [Operand(self.keys.get(x, LEFT_OUT), _place(node, i)) for i, x in enumerate(node.inputs)]
         return Variable(
             self.keys[node],
@@ -222,6 +233,7 @@ class _Forward:
             operator=_operator(node, operands),
             row=self.rows[node],
             shape=_shape(node),
+            cut_from=self.keys.get(cut_from, "") if cut_from is not None else "",
         )
 
     def _kind(self, node: Value) -> tuple[str, str]:
@@ -282,7 +294,7 @@ class _Backward:
         box = self._box(adjoint)
         if total in self.keys:
             passed_on = Operator("=", (Operand(self._key(total, uses[0].consumer)),))
-            self._append(total, replace(box, operator=passed_on))
+            self._append(total, replace(box, operator=passed_on, via=self._via(uses[0].consumer)))
         elif len(uses) == 1:
             self._add(self._not_drawn(total), box, uses[0].consumer)
         else:
@@ -339,9 +351,11 @@ class _Backward:
         if node.is_leaf() and self.forward.number_of_rows == 1 and _same_numbers(node.grad, total):
             notes.append(f"= {name}.grad")
         row = 2 * self.forward.number_of_rows - 1 - self.forward.rows[node]
-        return Variable(
-            "", f"adjoint of {name}", "seed" if is_seed else "adjoint", note=" ".join(notes), row=row
-        )
+        kind, key = "seed" if is_seed else "adjoint", self.forward.keys[node]
+        return Variable("", f"adjoint of {name}", kind, note=" ".join(notes), row=row, adjoint_of=key)
+
+    def _via(self, consumer: Value | None) -> str:
+        return "" if consumer is None else self.forward.keys.get(consumer, LEFT_OUT)
 
     def _not_drawn(self, target: Value) -> list[Value]:
         """What leads to `target`, and itself at the end, as far as it is not drawn; each after its inputs."""
@@ -387,8 +401,9 @@ class _Backward:
                 else:
                     operands.append(Operand(self._key(x, consumer), _place(node, i)))
             kind = "constant" if node.op is None else "partial"
-            variable = last if node is nodes[-1] else Variable("", "", kind, row=last.row)
-            self.keys[node] = self._append(node, replace(variable, operator=_operator(node, operands)))
+            step = Variable("", "", kind, row=last.row, adjoint_of=last.adjoint_of)
+            variable = replace(last if node is nodes[-1] else step, operator=_operator(node, operands))
+            self.keys[node] = self._append(node, replace(variable, via=self._via(consumer)))
             self._remember_scope(self.keys[node], sum_of if consumer is None else consumer)
 
     def _key(self, x: Value, consumer: Value | None) -> str:
@@ -422,7 +437,36 @@ def _finished(
         else x
         for x in graph.variables
     ]
-    return replace(graph, variables=tuple(variables))
+    return replace(graph, variables=_with_memory(variables, values))
+
+
+def _with_memory(variables: Iterable[Variable], values: Mapping[str, Value]) -> tuple[Variable, ...]:
+    """The variables with the bytes of their storages, each of which counts where it is met first."""
+    variables = list(variables)
+    owners: dict[int, Variable] = {}
+    result = {}
+    for x in sorted(
+        variables, key=lambda x: bool(x.cut_from)
+    ):  # what was detached is not the first to have it
+        node = values.get(x.key)
+        array = None if node is None else node.cached_data
+        if array is not None and not isinstance(array, tuple):
+            storage, size = storage_of(array)
+            owner = owners.setdefault(id(storage), x)
+            x = (
+                replace(x, bytes=size)
+                if owner is x
+                else replace(x, bytes=0, shares=owner.name or owner.facts)
+            )
+        elif array is not None:
+            x = replace(x, bytes=sum(storage_of(part)[1] for part in array))
+        result[x.key] = x
+    return tuple(result[x.key] for x in variables)
+
+
+def _held(node: Value) -> int:
+    """Which array, or which Cell, a node stands for."""
+    return id(node._data if node.cached_data is None else node.cached_data)
 
 
 def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
@@ -504,11 +548,13 @@ def _description(node: Value) -> dict[str, Any]:
     if isinstance(node, Failure):
         return {}
     computed = node.cached_data is not None
+    known: dict[str, Any] = {"computed": computed, "requires_grad": node.requires_grad}
     if isinstance(node, TensorTuple):
-        return {"facts": f"tuple of {len(node)}", "computed": computed}
+        return {"facts": f"tuple of {len(node)}", **known}
     assert isinstance(node, Tensor)
     facts = f"{node.shape}" if node.dtype == "float32" else f"{node.shape} {node.dtype}"
-    return {"facts": facts, "value": _value_of(node), "computed": computed}
+    known |= {"facts": facts, "dtype": str(node.dtype), "device": str(node.device)}
+    return {**known, "value": _value_of(node)}
 
 
 def _gradient_of(gradient: Tensor | None) -> Rows:

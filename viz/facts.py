@@ -1,0 +1,58 @@
+"""Which facts of its variables a drawing shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from .plain import Graph, Variable
+from .text import byte_count, elide
+
+__all__ = ["FACTS", "showing"]
+
+FACTS = ("value", "gradient", "shape", "dtype", "device", "bytes", "requires_grad")
+
+
+def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
+    """The graph with just these facts about its variables.
+
+    Parameters
+    ----------
+    graph : Graph
+    facts : collection of str, optional
+        Words of `FACTS`. By default value, gradient and shape, and the dtype where it is not float32.
+
+    Raises
+    ------
+    ValueError
+        For another word.
+    """
+    if facts is None:
+        return graph
+    wanted = frozenset((facts,) if isinstance(facts, str) else facts)
+    unknown = sorted(wanted.difference(FACTS), key=str)
+    if unknown:
+        raise ValueError(f"show: needs words of {', '.join(map(repr, FACTS))}, got {unknown[0]!r}")
+    return replace(graph, variables=tuple(_with(x, wanted) for x in graph.variables), shown=wanted)
+
+
+def _with(variable: Variable, facts: frozenset[str]) -> Variable:
+    value = variable.value if "value" in facts else ()
+    gradient = variable.gradient if "gradient" in facts else ()
+    if variable.requires_grad is None:  # no node: a box for others
+        return replace(variable, value=value, gradient=gradient)
+    words = {
+        "shape": variable.facts if variable.shape is None else str(variable.shape),
+        "dtype": variable.dtype,
+        "device": variable.device,
+        "bytes": _memory(variable),
+        "requires_grad": "needs gradient" if variable.requires_grad else "needs no gradient",
+    }
+    written = " · ".join(filter(None, [word for fact, word in words.items() if fact in facts]))
+    return replace(variable, facts=written, value=value, gradient=gradient)
+
+
+def _memory(variable: Variable) -> str:
+    if variable.shares:
+        return f"in the storage of {elide(variable.shares, 16)}"
+    return "" if variable.bytes is None else byte_count(variable.bytes)
