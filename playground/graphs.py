@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
 from typing import NamedTuple
 
 import streamlit as st
 
 import viz
 
+from . import pictures
 from .trainer import Trainer
 
 __all__ = ["show"]
@@ -19,25 +18,13 @@ KINDS = {
     "gradient": "Gradient graph",
 }
 
-_STYLE = """
-<style>
-.needle-graph {
-  background: white;
-  border: 1px solid rgba(128, 136, 150, .35);
-  border-radius: 10px;
-  max-height: 720px;
-  overflow: auto;
-}
-.needle-graph img { display: block; max-width: none; }
-</style>
-"""
-
 
 class _Drawn(NamedTuple):
     trainer: Trainer
     kind: str
+    style: str
     epochs: int
-    svg: str
+    drawing: viz.Drawing
 
 
 @st.fragment
@@ -64,26 +51,21 @@ def show(trainer: Trainer) -> None:
     if kind is None:
         return
 
+    style = "dark" if st.context.theme.type == "dark" else "needle"
     drawn: _Drawn | None = st.session_state.get("drawn")
-    if again or drawn is None or drawn.trainer is not trainer or drawn.kind != kind:
-        try:
-            drawn = st.session_state.drawn = _Drawn(trainer, kind, trainer.epochs, _draw(trainer, kind))
-        except viz.CannotRender as error:
-            st.warning(str(error), icon=":material/image_not_supported:")
-            return
-    picture = b64encode(drawn.svg.encode()).decode()  # as an image: st.html would strip an <svg> element
-    st.html(
-        f'{_STYLE}<div class="needle-graph" tabindex="0">'
-        f'<img alt="{KINDS[kind]}" src="data:image/svg+xml;base64,{picture}"></div>'
-    )
-    st.caption(f"After epoch {drawn.epochs:,}, for the loss of two points. Scroll to see all of it.")
+    if again or drawn is None or (drawn.trainer, drawn.kind, drawn.style) != (trainer, kind, style):
+        drawing = _draw(trainer, kind, style)
+        drawn = st.session_state.drawn = _Drawn(trainer, kind, style, trainer.epochs, drawing)
+    try:
+        pictures.show(drawn.drawing, key="graph")
+    except viz.CannotRender as error:
+        st.warning(str(error), icon=":material/image_not_supported:")
+        return
+    st.caption(f"After epoch {drawn.epochs:,}, for the loss of two points. A box with a + opens.")
 
 
-def _draw(trainer: Trainer, kind: str) -> str:
+def _draw(trainer: Trainer, kind: str, style: str) -> viz.Drawing:
     loss, names = trainer.graph()
     if kind == "gradient":
-        drawing = viz.draw_gradient(loss, wrt=trainer.model.parameters(), names=names)
-    else:
-        drawing = viz.draw(loss, names=names)
-    # Points become pixels: three quarters of the size, and the letters are as large as the page's small ones.
-    return re.sub(r'\b(width|height)="([\d.]+)pt"', r'\1="\2"', drawing.svg(), count=2)
+        return viz.draw_gradient(loss, wrt=trainer.model.parameters(), names=names, style=style)
+    return viz.draw(loss, names=names, style=style)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -170,12 +172,21 @@ def test_a_learning_rate_that_cannot_be_used_gets_a_message(page, address, typed
     assert button(page, "Play").is_disabled()
 
 
-def test_the_gradient_graph_is_drawn(page, address):
+def test_the_gradient_graph_is_drawn_and_can_be_used(page, address):
     visit(page, address)
     page.get_by_role("radio", name="Gradient graph").click()
-    picture = page.get_by_alt_text("Gradient graph")
-    picture.wait_for()
-    until(page, lambda: picture.evaluate("image => image.naturalWidth") > 500, "the picture is there")
+    view = page.get_by_role("group", name=re.compile("^gradient graph of loss"))
+    view.wait_for()
+    assert view.bounding_box()["width"] > 500
+    page.get_by_role("button", name="Open all").click()
+    page.get_by_role("searchbox").fill("adjoint of loss")
+    page.get_by_text("1 found").wait_for()
+
+    button(page, "Play").click()  # the network learns on, and the drawing stays as it is
+    until(page, lambda: epochs(page) >= 3, "three epochs were shown")
+    assert page.get_by_role("searchbox").input_value() == "adjoint of loss"
+    button(page, "Close all").wait_for()
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("width", [360, 700, 1280, 1800])
