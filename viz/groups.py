@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 
-__all__ = ["READABLE", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
+__all__ = ["MANY", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 
-READABLE = 150  # boxes in one picture
+READABLE = 20  # variables that follow each other in one picture: two or three screens wide
+MANY = 150  # boxes: of a graph with more of them, what is repeated is left out
+MOST_EDGES = 3  # from one box to one operator
 MOST_SHAPES = 2  # of what goes into a group, or comes out of it, are written
 
 
@@ -26,23 +28,36 @@ def at_depth(graph: Graph, depth: int) -> frozenset[str]:
 def readable(graph: Graph) -> frozenset[str]:
     """The groups that are open when as much is shown as one can read: all of them in a small graph."""
     deepest = 1 + max(_levels(graph).values(), default=-1)
-    opened = at_depth(graph, deepest)
-    if len(graph.variables) <= READABLE:
-        return opened
-    for depth in range(deepest, 0, -1):
+    for depth in range(deepest, 1, -1):
         opened = at_depth(graph, depth)
-        if len(fold(graph, opened).variables) <= READABLE:
+        if _longest_path(fold(graph, opened)) <= READABLE:
             return opened
-    return at_depth(graph, 0)
+    return at_depth(graph, 1)
+
+
+def _longest_path(graph: Graph) -> int:
+    """How many variables follow each other, at most, in ordinary computation."""
+    length: dict[str, int] = {}
+    for x in graph.variables:
+        if x.row < graph.forward_rows:
+            before = (length.get(operand.key, 0) for operand in x.operator.operands) if x.operator else ()
+            length[x.key] = 1 + max(before, default=0)
+    return max(length.values(), default=0)
 
 
 def _levels(graph: Graph) -> dict[str, int]:
-    """How many modules each group is in. A repeat is as deep as what it repeats."""
+    """How many modules each group is in. A repeat is as deep as what it repeats.
+
+    A module that is in none, and has none in it, counts as a part: a layer or a loss beside networks.
+    """
     by_key = {group.key: group for group in graph.groups}
+    outer = {group.parent for group in graph.groups}
     levels: dict[str, int] = {}
     for group in graph.groups:
-        outer = by_key.get(group.parent)
-        levels[group.key] = levels[group.parent] + (outer.count == 1) if outer else 0
+        if group.parent:
+            levels[group.key] = levels[group.parent] + (by_key[group.parent].count == 1)
+        else:
+            levels[group.key] = 0 if group.key in outer else 1
     return levels
 
 
@@ -108,6 +123,11 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
                 used_outside[box][operand.key] = by_key[operand.key]
     owner = {key: column[0] for column in graph.columns for key in column[1:]}
 
+    def stays(x: Variable) -> bool:
+        """Whether what is in a box is drawn beside it: an output, or the adjoint of a leaf that is drawn."""
+        leaf = by_key.get(owner.get(x.key, ""))
+        return x.kind == "output" or (leaf is not None and not leaf.operator and leaf.key not in box_of)
+
     variables: list[Variable] = []
     drawn = set()
     for x in graph.variables:
@@ -118,29 +138,29 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
         if key not in drawn:
             drawn.add(key)
             outputs = list(used_outside[key].values())
+            outputs += [v for v in boxes[key].variables if stays(v) and v.key not in used_outside[key]]
             variables.append(_box(key, boxes[key], outputs, by_key, shown, owner))
-        if _is_a_result(x, owner, by_key, box_of):
+        if stays(x):
             del box_of[x.key]
             came_from = Operator("", (Operand(key),))
-            variables.append(replace(x, operator=came_from, group=by_key[owner[x.key]].group))
+            variables.append(replace(x, operator=came_from, group=boxes[key].group))
     columns = _columns_of(graph, shown, {x.key: x.row for x in variables})
     return replace(graph, variables=_in_order(variables), columns=columns)
 
 
-def _is_a_result(
-    x: Variable, owner: Mapping[str, str], by_key: Mapping[str, Variable], box_of: Mapping[str, str]
-) -> bool:
-    """Whether this is the adjoint of a leaf that is drawn by itself: its box is drawn as well, then."""
-    leaf = by_key.get(owner.get(x.key, ""))
-    return leaf is not None and leaf.operator is None and leaf.key not in box_of
-
-
 def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
-    """A variable whose operands are what stands for them now."""
+    """A variable whose operands are what stands for them now; many from the same box are one edge."""
     if x.operator is None or all(shown(operand.key) == operand.key for operand in x.operator.operands):
         return x
-    operands = tuple(replace(operand, key=shown(operand.key)) for operand in x.operator.operands)
-    return replace(x, operator=replace(x.operator, operands=operands))
+    times = Counter(shown(operand.key) for operand in x.operator.operands)
+    operands: dict[object, Operand] = {}
+    for i, operand in enumerate(x.operator.operands):
+        key = shown(operand.key)
+        if key != operand.key and times[key] > MOST_EDGES:
+            operands[key] = Operand(key, f"× {times[key]}")
+        else:
+            operands[i] = replace(operand, key=key)
+    return replace(x, operator=replace(x.operator, operands=tuple(operands.values())))
 
 
 def _box(
@@ -153,7 +173,6 @@ def _box(
 ) -> Variable:
     """The variable that stands for several."""
     inner, row = box.variables, box.variables[0].row
-    outputs = outputs or [x for x in inner if x.kind == "output"]
     operands: dict[str, None] = {}
     inputs: dict[str, Variable] = {}
     for x in inner:
@@ -165,14 +184,15 @@ def _box(
     parameters = {x.key for x in inner if x.kind == "parameter"}
     gradients = {x.key for x in inner if by_key.get(owner.get(x.key, ""), x).kind == "parameter"}
     count = sum(math.prod(by_key[k].shape or ()) for k in parameters | gradients)
-    note = f"{'gradients of ' if gradients - parameters else ''}{count:,} parameter{'s' * (count != 1)}"
+    what = "gradient" if gradients - parameters else "parameter"
+    note = f"{count:,} {what}{'s' * (count != 1)}"
     return Variable(
         key,
         box.title,
         "group",
         facts=" → ".join(filter(None, [_shapes(inputs.values()), _shapes(outputs)])),
         note=box.note or (note if count else ""),
-        computed=all(x.computed for x in inner),
+        computed=any(x.computed for x in inner),
         operator=Operator("", tuple(map(Operand, operands))) if operands else None,
         row=row,
         group=box.group,
@@ -231,7 +251,7 @@ def topological(waits_for: Sequence[set[int]]) -> list[int]:
             waits_for[user].discard(i)
             if not waits_for[user]:
                 heapq.heappush(ready, user)
-    return order
+    return order + sorted(set(range(len(waits_for))) - set(order))  # these wait for each other
 
 
 def inside(graph: Graph, key: str) -> Graph:

@@ -1,0 +1,272 @@
+"""Drawings at every scale: modules as groups, open and closed, and what is repeated in short."""
+
+from __future__ import annotations
+
+from html import unescape
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import needle as ndl
+import viz
+from needle import nn
+from needle.apps.models import LanguageModel, ResNet9
+from needle.autograd import find_topo_sort
+from viz.groups import at_depth, fold, inside
+from viz.plain import Graph, Variable
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    np.random.seed(0)
+
+
+@pytest.fixture
+def network() -> nn.Module:
+    def block() -> nn.Module:
+        return nn.Residual(nn.Sequential(nn.Linear(8, 8), nn.ReLU()))
+
+    return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), block(), block(), nn.Linear(8, 1))
+
+
+def shown(drawing: viz.Drawing) -> Graph:
+    return fold(drawing.graph, drawing.opened)
+
+
+def by_name(graph: Graph, row: int = 0) -> dict[str, Variable]:
+    return {x.name: x for x in graph.variables if x.row == row}
+
+
+def check_order(graph: Graph) -> None:
+    """Each variable comes after its operands, and every operand and column is there."""
+    seen: set[str] = set()
+    for x in graph.variables:
+        assert {operand.key for operand in x.operator.operands} <= seen if x.operator else True
+        seen.add(x.key)
+    assert len(seen) == len(graph.variables)
+    assert {key for column in graph.columns for key in column} <= seen
+    groups = {""}
+    for group in graph.groups:
+        assert group.parent in groups
+        groups.add(group.key)
+    assert {x.group for x in graph.variables} <= groups
+
+
+def scopes(node: ndl.Tensor) -> list[object]:
+    found, scope = [], node.scope
+    while scope is not None:
+        found.append(scope.owner)
+        scope = scope.outer
+    return found[::-1]
+
+
+def test_a_node_remembers_the_calls_of_modules_that_made_it(network) -> None:
+    x = ndl.Tensor(np.ones((4, 2)))
+    y = network(x)
+    assert y.scope.owner is network.modules[4]
+    assert y.inputs[0].inputs[0].scope.owner is network.modules[3]
+    names = [[type(owner).__name__ for owner in scopes(node)] for node in find_topo_sort([y]) if node.op]
+    assert names[3] == ["Sequential", "Residual", "Sequential", "Linear"]
+    assert x.scope is None
+    assert (y + 1).scope is None
+
+
+def test_nodes_of_a_gradient_remember_the_module_that_they_are_the_gradient_of(network) -> None:
+    network(ndl.Tensor(np.ones((4, 2)))).sum().backward()
+    weight = network.modules[0].weight
+    assert weight.grad.scope.owner is network.modules[0]
+
+
+def test_a_named_block() -> None:
+    x = ndl.Tensor([1.0])
+    with ndl.scope("outer"):
+        y = x + 1
+        with ndl.scope("inner"):
+            z = y * 2
+    assert [scopes(node) for node in (y, z, z + 1)] == [["outer"], ["outer", "inner"], []]
+    assert {group.title for group in viz.draw(z).graph.groups} == {"outer", "inner"}
+
+
+def test_a_scope_ends_with_an_error() -> None:
+    with pytest.raises(ValueError, match="needs shape"):
+        nn.Linear(2, 3)(ndl.Tensor(np.ones((4, 5))))
+    assert (ndl.Tensor([1.0]) + 1).scope is None
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_depth_closes_modules_to_boxes(network, lazy) -> None:
+    x = ndl.Tensor(np.ones((4, 2)))
+    with ndl.lazy(lazy):
+        y = network(x)
+    whole = by_name(shown(viz.draw(y, depth=0)))
+    assert list(whole) == ["x", "Sequential", "y"]
+    assert (whole["Sequential"].facts, whole["Sequential"].note) == ("(4, 2) → (4, 1)", "177 parameters")
+    parts = by_name(shown(viz.draw(y, depth=1)))
+    assert list(parts) == ["x", "Linear 1", "Tanh", "Residual 1", "Residual 2", "Linear 2", "y"]
+    assert (parts["Residual 2"].facts, parts["Residual 2"].note) == ("(4, 8) → (4, 8)", "72 parameters")
+    chain = [parts[name] for name in parts]
+    assert all(after.operator.operands[0].key == before.key for before, after in pairwise(chain))
+    assert y.cached_data is None if lazy else True
+
+
+def test_depth_counts_the_same_in_the_gradient(network) -> None:
+    x = ndl.Tensor(np.ones((4, 2)))
+    y = network(x)
+    graph = shown(viz.draw_gradient(y, depth=1))
+    check_order(graph)
+    gradient = by_name(graph, row=1)
+    names = ["adjoint of y", "Linear 2", "Residual 2", "Residual 1", "Tanh", "Linear 1", "adjoint of x"]
+    assert list(gradient) == names
+    assert (gradient["Linear 1"].facts, gradient["Linear 1"].note) == ("(4, 8) → (4, 2)", "24 gradients")
+    columns = {tuple(by_key(graph)[key].name for key in column) for column in graph.columns}
+    assert {("Linear 1", "Linear 1"), ("Residual 2", "Residual 2"), ("x", "adjoint of x")} <= columns
+
+
+def by_key(graph: Graph) -> dict[str, Variable]:
+    return {x.key: x for x in graph.variables}
+
+
+def test_each_depth_of_a_drawing_is_whole(network) -> None:
+    y = (network(ndl.Tensor(np.ones((4, 2)))) ** 2).sum()
+    graph = viz.draw_gradient(y).graph
+    sizes = []
+    for depth in range(5):
+        part = fold(graph, at_depth(graph, depth))
+        check_order(part)
+        sizes.append(len(part.variables))
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == len(graph.variables)
+
+
+def test_frames_hold_what_is_in_their_groups(network, boxes, clusters) -> None:
+    y = network(ndl.Tensor(np.ones((4, 2))))
+    svg = viz.draw(y, depth=1).svg()
+    frame = clusters(svg)["Sequential"]
+    within = {
+        box.name
+        for box in boxes(svg)
+        if frame.left < box.left < box.right < frame.right and frame.top < box.top < box.bottom < frame.bottom
+    }
+    assert within >= {"Linear 1", "Tanh", "Residual 1", "Residual 2", "Linear 2"}
+    assert not within & {"x"}
+
+
+def test_what_a_group_holds(network) -> None:
+    y = network(ndl.Tensor(np.ones((4, 2))))
+    graph = viz.draw(y).graph
+    residual = next(group for group in graph.groups if group.title == "Residual 1")
+    part = inside(graph, residual.key)
+    check_order(part)
+    kinds = [(x.name, x.kind) for x in part.variables]
+    assert kinds == [("n6", "port"), ("Sequential", "group"), ("n12", "intermediate"), ("n12", "port")]
+    for group in viz.draw_gradient(y).graph.groups:
+        check_order(inside(viz.draw_gradient(y).graph, group.key))
+
+
+def test_a_module_that_only_calls_another_shares_its_group() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.layers = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+
+        def forward(self, x: ndl.Tensor) -> ndl.Tensor:
+            return self.layers(x)
+
+    titles = [group.title for group in viz.draw(Net()(ndl.Tensor([[1.0, 2.0]]))).graph.groups]
+    assert titles == ["Net", "Linear", "ReLU"]
+
+
+def test_calls_of_one_module_are_told_apart() -> None:
+    layer = nn.Linear(2, 2)
+    y = layer(layer(ndl.Tensor([[1.0, 2.0]])))
+    titles = [group.title for group in viz.draw(y).graph.groups]
+    assert titles == ["Linear, 1st call", "Linear, 2nd call"]
+
+
+def test_modules_that_follow_each_other_and_are_alike_are_one_box() -> None:
+    blocks = [nn.Residual(nn.Sequential(nn.Linear(8, 8), nn.ReLU())) for _ in range(4)]
+    y = nn.Sequential(nn.Linear(2, 8), *blocks, nn.Linear(8, 1))(ndl.Tensor(np.ones((5, 2))))
+    parts = by_name(shown(viz.draw(y, depth=1)))
+    assert list(parts)[1:-1] == ["Linear 1", "Residual × 4", "Linear 2"]
+    assert parts["Residual × 4"].note == "288 parameters"
+    assert "Residual 4" in {group.title for group in shown(viz.draw(y, depth=2)).groups}
+
+
+def test_a_pattern_of_modules_is_one_box() -> None:
+    layers = [part for _ in range(3) for part in (nn.Linear(8, 8), nn.ReLU())]
+    y = nn.Sequential(*layers)(ndl.Tensor(np.ones((5, 8))))
+    assert list(by_name(shown(viz.draw(y, depth=1))))[1:-1] == ["Linear, ReLU × 3"]
+
+
+def test_modules_of_other_shapes_are_not_alike() -> None:
+    sizes = [2, 3, 4, 5, 6]
+    layers = [nn.Linear(n, m) for n, m in pairwise(sizes)]
+    y = nn.Sequential(*layers)(ndl.Tensor(np.ones((5, 2))))
+    names = list(by_name(shown(viz.draw(y, depth=1))))
+    assert names[1:-1] == ["Linear 1", "Linear 2", "Linear 3", "Linear 4"]
+
+
+def test_a_recurrent_network_by_time_step() -> None:
+    rnn = nn.RNN(3, 4, 1)
+    outputs, _ = rnn(ndl.Tensor(np.ones((6, 2, 3))))
+    graph = viz.draw(outputs).graph
+    titles = [group.title for group in graph.groups]
+    assert titles == ["RNN", "RNNCell", "t = 1 … 6", *[f"t = {t}" for t in range(1, 7)]]
+    steps = [group.key for group in graph.groups if group.title.startswith("t = ") and group.count == 1]
+    assert all(any(x.group == key for x in graph.variables) for key in steps)
+
+
+def test_a_loop_in_short(parse) -> None:
+    x, total = ndl.Tensor([2.0]), ndl.Tensor([0.0])
+    for _ in range(100):
+        total = total + x * x
+    graph = shown(viz.draw(total))
+    check_order(graph)
+    box = by_name(graph)["× 98"]
+    assert (box.kind, box.note) == ("group", "196 nodes")
+    assert len(graph.variables) == 7
+    assert by_name(graph)["total"].value == (("[400.]",),)
+    assert len(shown(viz.draw_gradient(total)).variables) < 30
+    assert len(viz.draw(total, limit=1000).graph.variables) == 202
+
+
+def test_ten_thousand_nodes_in_short() -> None:
+    y = ndl.Tensor([1.0])
+    for _ in range(10_000):
+        y = y * 1.0001
+    assert len(shown(viz.draw(y)).variables) == 4
+    assert len(shown(viz.draw_gradient(y)).variables) == 8
+    assert unescape(viz.draw(y).svg()).count("× 9,998") == 1
+
+
+def test_what_is_not_repeated_is_cut_at_the_limit() -> None:
+    y = ndl.Tensor(np.ones((1, 1)))
+    for n in np.random.randint(1, 30, 1500):
+        y = y.reshape((1,) * n)
+    graph = shown(viz.draw(y))
+    assert graph.left_out > 0
+    assert len(graph.variables) == 1001
+
+
+def test_resnet9_at_depth_1() -> None:
+    loss = nn.SoftmaxLoss()(ResNet9()(ndl.Tensor(np.zeros((2, 3, 32, 32)))), ndl.Tensor([1, 2]))
+    for drawing in (viz.draw(loss, depth=1), viz.draw_gradient(loss, depth=1)):
+        graph = shown(drawing)
+        check_order(graph)
+        assert {"Residual 1", "Residual 2", "Linear 1", "SoftmaxLoss"} <= set(by_name(graph))
+        assert len(graph.variables) <= 26
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "transformer"])
+def test_language_models_fold(kind) -> None:
+    model = LanguageModel(8, 20, 16, 4, kind)
+    out, _ = model(ndl.Tensor(np.zeros((12, 2))))
+    graph = viz.draw_gradient(out.sum()).graph
+    for depth in range(5):
+        check_order(fold(graph, at_depth(graph, depth)))
+
+
+@pytest.mark.parametrize("depth", [-1, 1.5, True, "1"])
+def test_a_depth_that_is_none(depth) -> None:
+    with pytest.raises(ValueError, match="depth: needs a whole number of at least 0"):
+        viz.draw(ndl.Tensor([1.0]), depth=depth)
