@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import style as words
 from .plain import LEFT_OUT, Graph, Group, Operand, Variable
+from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
@@ -53,6 +54,7 @@ class _Dot:
         self.rankdir = rankdir
         self.by_key = {variable.key: variable for variable in graph.variables}
         self.far = _far(graph)
+        self.rises = style.rises and rankdir == "LR" and len(graph.variables) <= MANY
 
     def text(self) -> str:
         several = len(self.graph.rows) > 1
@@ -65,7 +67,8 @@ class _Dot:
         return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
     def header(self) -> Iterator[str]:
-        layout = {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
+        layout = {"class": RISING} if self.rises else {}
+        layout |= {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
         layout |= {"splines": "true", "esep": "+5"}
         if len(self.graph.variables) > MANY:
             layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
@@ -114,6 +117,9 @@ class _Dot:
         for item in contents[key]:
             if isinstance(item, str):
                 yield item
+                continue
+            if self.rises:  # a frame would stand in the way of its neighbours
+                yield from self.framed(contents, item.key)
                 continue
             ground = self.style.row(item.row)
             yield f"subgraph cluster_{item.key} {{"
@@ -288,7 +294,7 @@ class _Dot:
         ]
         if any(variable.kind == "group" and " × " in variable.name for variable in variables):
             entries.append((_text("× n", style.text), words.REPEATED))
-        if self.graph.groups:
+        if self.graph.groups and not self.rises:
             frame = Box(style.background, style.forward.line, line_width=1)
             entries.append((self.swatch(frame), words.FRAME))
         if not all(variable.computed for variable in variables):

@@ -15,10 +15,11 @@ from io import BytesIO
 import graphviz
 
 from .dot import BETWEEN_ROWS
+from .rising import RISING, risen
 from .style import FONT, Style
 from .text import has_known_width, text_width
 
-__all__ = ["CannotRender", "render", "render_all", "tidy_svg"]
+__all__ = ["CannotRender", "lay_out", "paint_all", "render", "render_all", "tidy_svg"]
 
 NO_RENDERER = (
     "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
@@ -62,20 +63,22 @@ def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
     Parameters
     ----------
     sources : sequence of str
-    kind : "svg", "png" or "pdf"
+    kind : "svg", "png", "pdf" or "dot"
 
     Raises
     ------
     CannotRender
         If there is no Graphviz, or it fails.
     """
+    sources = _with_rising_ones_laid_out(sources)
     texts = [source.splitlines() for source in sources]
     if kind == "png":
         for lines in texts:
             lines.insert(1, f"dpi={PNG_DPI};")  # sharp on a slide and in print
     between = [[line for line in lines if BETWEEN_ROWS in line] for lines in texts]
-    whole = [i for i, edges in enumerate(between) if not edges]
-    in_rows = [i for i, edges in enumerate(between) if edges]
+    rising = [i for i, source in enumerate(sources) if _rises(source)]
+    whole = [i for i, edges in enumerate(between) if not edges and i not in rising]
+    in_rows = [i for i, edges in enumerate(between) if edges and i not in rising]
     pictures = dict(zip(whole, _run("dot", kind, ["\n".join(texts[i]) for i in whole]), strict=True))
 
     within = ["\n".join(line for line in texts[i] if BETWEEN_ROWS not in line) for i in in_rows]
@@ -84,7 +87,33 @@ def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
         for i, laid_out in zip(in_rows, _run("dot", "dot", within), strict=True)
     ]
     pictures |= zip(in_rows, _run("nop2", kind, routed), strict=True)
+    pictures |= zip(rising, _run("nop2", kind, ["\n".join(texts[i]) for i in rising]), strict=True)
     return [pictures[i] for i in range(len(sources))]
+
+
+def lay_out(source: str) -> str:
+    """DOT text with the position of everything in it."""
+    return render(source, "dot").decode()
+
+
+def paint_all(laid_out: Sequence[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
+    """Pictures of DOT texts in which everything has its position; `dpi` is the sharpness of a PNG."""
+    if kind == "png":
+        laid_out = [source.replace("{", f"{{dpi={dpi:.0f};", 1) for source in laid_out]
+    return _run("nop2", kind, laid_out)
+
+
+def _rises(source: str) -> bool:
+    return f'class="{RISING}"' in source[:300]
+
+
+def _with_rising_ones_laid_out(sources: Sequence[str]) -> list[str]:
+    texts = list(sources)
+    rising = [i for i, source in enumerate(sources) if _rises(source)]
+    within = ["\n".join(line for line in sources[i].splitlines() if BETWEEN_ROWS not in line) for i in rising]
+    for i, plain in zip(rising, _run("dot", "plain", within), strict=True):
+        texts[i] = risen(sources[i], plain.decode())
+    return texts
 
 
 def _all_but_the_end(laid_out: bytes, lines: Sequence[str]) -> Iterator[str]:

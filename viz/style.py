@@ -80,6 +80,8 @@ class Style:
     forward, backward : Row
         The ground of ordinary computation and of gradients.
     boxes : mapping from a kind of variable (a key of `LEGENDS`) to Box
+    rises : bool
+        Whether results stand higher than what they are computed from, in a drawing from left to right.
     """
 
     background: str
@@ -93,6 +95,7 @@ class Style:
     forward: Row
     backward: Row
     boxes: Mapping[str, Box]
+    rises: bool = False
 
     def row(self, number: int) -> Row:
         """The ground of a row: of ordinary computation (0), or of gradients."""
@@ -152,6 +155,7 @@ _D2L = Style(
         "port": Box("#FFFFFF", "#4A3FBF", corners=""),
         "left out": Box("#FFFFFF", "#98A2B3", corners=""),
     },
+    rises=True,
 )
 
 # Black and white only: what survives a photocopier.
