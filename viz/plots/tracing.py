@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -308,7 +308,7 @@ class _Rebuilding:
             return self.function(inner)
         numbas = vars(sys.modules.get("numba.cuda", SimpleNamespace()))
         for name in _Cuda.NAMES:  # from numba.cuda import grid, syncthreads
-            if value is numbas.get(name, self):
+            if value is numbas.get(name, self) and name not in ("laneid", "warpsize"):  # numbers
                 return getattr(self.cuda, name)
         return value
 
@@ -582,6 +582,10 @@ class _Cuda:
     _run: _Run
 
     def __init__(self) -> None:
+        self.threadIdx = _Xyz(lambda: self._run.place[1])
+        self.blockIdx = _Xyz(lambda: self._run.place[0])
+        self.blockDim = _Xyz(lambda: self._run.trace.block)
+        self.gridDim = _Xyz(lambda: self._run.trace.grid)
         self.shared = SimpleNamespace(array=self._shared_array)
         self.local = SimpleNamespace(array=self._local_array)
         self.const = SimpleNamespace(array_like=lambda array: array)
@@ -591,22 +595,6 @@ class _Cuda:
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(f"cuda.{name} cannot be traced; there are {', '.join(self.NAMES)}")
-
-    @property
-    def threadIdx(self) -> Any:
-        return _xyz(self._run.place[1])
-
-    @property
-    def blockIdx(self) -> Any:
-        return _xyz(self._run.place[0])
-
-    @property
-    def blockDim(self) -> Any:
-        return _xyz(self._run.trace.block)
-
-    @property
-    def gridDim(self) -> Any:
-        return _xyz(self._run.trace.grid)
 
     @property
     def laneid(self) -> int:
@@ -660,7 +648,7 @@ class _Cuda:
 def _shared_name(frame: FrameType, number: int, taken: set[str]) -> str:
     """What the kernel calls a shared array, read from the line that makes it; else its number."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    called = [f"shared {name}" for name in re.findall(r"(\w+)\s*=[^=;]*shared\.array", line)]
+    called = [f"shared {name}" for name in re.findall(r"(?:^|;)\s*(\w+)\s*=\s*[\w.]*shared\.array", line)]
     return next((name for name in called if name not in taken), f"shared {number}")
 
 
@@ -674,14 +662,23 @@ def _zeros(kind: str, shape: Any, dtype: Any) -> np.ndarray:
     return np.zeros(sizes, np.dtype(str(dtype) if type(dtype).__module__.startswith("numba") else dtype))
 
 
-class _Xyz(NamedTuple):
-    x: int
-    y: int
-    z: int
+class _Xyz:
+    """Where the thread that runs is, or how large something is, along each axis."""
 
+    def __init__(self, place: Callable[[], Shape]):
+        self._place = place
 
-def _xyz(place: Shape) -> _Xyz:
-    return _Xyz(*place)
+    @property
+    def x(self) -> int:
+        return self._place()[0]
+
+    @property
+    def y(self) -> int:
+        return self._place()[1]
+
+    @property
+    def z(self) -> int:
+        return self._place()[2]
 
 
 class _Atomic:

@@ -1,0 +1,387 @@
+"""Kernels that are run thread by thread: what they compute, what they read and write, what they do wrong."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import cuda, float32
+
+from viz import plots
+
+SIDE = 2
+THREADS = 8
+
+
+@cuda.jit(device=True)
+def half(x):
+    return x / 2
+
+
+@cuda.jit
+def map_half(out, a):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = half(a[i])
+
+
+@cuda.jit
+def zip_add(out, a, b):
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < out.shape[0]:
+        out[i] = a[i] + b[i]
+
+
+@cuda.jit
+def reduce_sum(out, a):
+    cache = cuda.shared.array(THREADS, float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    cache[t] = a[i] if i < a.size else 0.0
+    cuda.syncthreads()
+    step = THREADS // 2
+    while step > 0:
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+        step //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@cuda.jit
+def tiled(out, a, b):
+    ours = cuda.shared.array((SIDE, SIDE), float32)
+    theirs = cuda.shared.array((SIDE, SIDE), float32)
+    i, j = cuda.grid(2)
+    y, x = cuda.threadIdx.x, cuda.threadIdx.y
+    total = 0.0
+    for k in range(0, a.shape[1], SIDE):
+        ours[y, x] = a[i, k + x]
+        theirs[y, x] = b[k + y, j]
+        cuda.syncthreads()
+        for q in range(SIDE):
+            total += ours[y, q] * theirs[q, x]
+        cuda.syncthreads()
+    out[i, j] = total
+
+
+def puzzle(cuda):
+    def call(out, a):
+        i = cuda.threadIdx.x
+        out[i] = a[i] + 10
+
+    return call
+
+
+def array(*shape: int) -> np.ndarray:
+    return np.arange(math.prod(shape), dtype="float32").reshape(shape) + 1
+
+
+def lines(ax, kind: str) -> int:
+    return sum(patch.get_gid() == kind for patch in ax.patches)
+
+
+# What threads compute, read and write
+
+
+def test_map_is_traced_thread_by_thread(texts, drawn, legible) -> None:
+    out, a = np.zeros(6, "float32"), array(6)
+    trace = plots.trace_kernel(map_half, 2, 4, out, a)
+    np.testing.assert_array_equal(trace.arrays["out"], a / 2)
+    np.testing.assert_array_equal(out, 0)  # what was given stays as it was
+    seen = [(x.block[0], x.thread[0], x.kind, x.array, x.index) for x in trace.accesses]
+    expected = [
+        (i // 4, i % 4, kind, name, (i,))
+        for i in range(6)
+        for kind, name in (("read", "a"), ("write", "out"))
+    ]
+    assert seen == expected
+    ax = plots.kernel_trace(trace)
+    assert (lines(ax, "read"), lines(ax, "write")) == (6, 6)
+    assert (len(drawn(ax, "busy")), len(drawn(ax, "idle"))) == (6, 2)
+    assert "map_half: 2 blocks of 4 threads" in texts(ax)
+    assert "global memory: 6 reads and 6 writes, 0.75 and 0.75 a thread" in texts(ax)
+    legible(ax)
+
+
+def test_the_users_kernel_and_module_stay_as_they_are() -> None:
+    before = dict(globals())
+    plots.kernel_trace(zip_add, 1, 4, array(4), array(4), array(4))
+    assert all(globals()[name] is value for name, value in before.items())
+    assert zip_add.py_func.__globals__["cuda"] is cuda
+    assert threading.active_count() == len(threading.enumerate())
+
+
+@settings(max_examples=15)
+@given(n=st.integers(1, 20), block=st.integers(1, 6))
+def test_traffic_is_what_a_count_by_hand_gives(n: int, block: int) -> None:
+    grid = math.ceil(n / block)
+    trace = plots.trace_kernel(zip_add, grid, block, np.zeros(n), array(n), array(n))
+    counted: Counter = Counter()
+    for b in range(grid):
+        for t in range(block):
+            if b * block + t < n:
+                counted.update([("read", "a", b * block + t), ("read", "b", b * block + t)])
+                counted.update([("write", "out", b * block + t)])
+    assert Counter((x.kind, x.array, *x.index) for x in trace.accesses) == counted
+    assert not trace.races
+    assert not trace.out_of_bounds
+
+
+def test_a_reduction_in_shared_memory_waits_at_its_barriers(texts, legible) -> None:
+    a = array(14)
+    trace = plots.trace_kernel(reduce_sum, 2, THREADS, np.zeros(2, "float32"), a)
+    np.testing.assert_array_equal(trace.arrays["out"], [a[:8].sum(), a[8:].sum()])
+    assert trace.phases == 5  # one barrier after loading, one after each of three steps
+    assert trace.shapes["shared cache"] == (8,)
+    assert not trace.races
+    # By hand: 8 loads; in each step t < step threads read two and write one; one last read.
+    assert trace.count("read", shared=True) == 2 * (2 * (4 + 2 + 1) + 1)
+    assert trace.count("write", shared=True) == 2 * (8 + 4 + 2 + 1)
+    assert (trace.count("read"), trace.count("write")) == (14, 2)
+    ax = plots.kernel_trace(trace)
+    assert [text for text in texts(ax) if text.startswith("phase")] == [f"phase {i}" for i in range(1, 6)]
+    assert texts(ax).count("barrier") == 4
+    legible(ax)
+
+
+def test_tiles_save_reads_of_global_memory(texts, legible) -> None:
+    a, b = array(4, 4), array(4, 4) / 7
+    trace = plots.trace_kernel(tiled, (2, 2), (SIDE, SIDE), np.zeros((4, 4)), a, b)
+    np.testing.assert_allclose(trace.arrays["out"], a @ b, rtol=1e-6)
+    assert not trace.races
+    assert trace.count("read") == 2 * 4**3 / SIDE  # without tiles it is 2 * 4**3
+    assert {"shared ours", "shared theirs"} <= set(trace.shapes)
+    ax = plots.kernel_trace(trace, thread=((1, 0), (0, 1)))
+    assert "lines of thread 0, 1 of block 1 only" in texts(ax)
+    assert lines(ax, "write") == 2 * 2 + 1
+    legible(ax)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [puzzle, puzzle(cuda), lambda cuda, out, a: out.__setitem__(cuda.grid(1), a[cuda.grid(1)] + 10)],
+    ids=[
+        "a function of cuda that returns it",
+        "with cuda in its closure",
+        "with cuda as its first parameter",
+    ],
+)
+def test_kernels_of_every_form_are_traced(kernel) -> None:
+    trace = plots.trace_kernel(kernel, 1, 3, np.zeros(3), array(3))
+    np.testing.assert_array_equal(trace.arrays["out"], [11, 12, 13])
+    assert trace.count("read") == 3
+
+
+def test_names_taken_from_the_package_are_replaced_as_well() -> None:
+    scope: dict = {}
+    source = (
+        "import numba\nfrom numba.cuda import grid, threadIdx\n"
+        "def k(out):\n    i = grid(1)\n    out[i] = threadIdx.x + numba.cuda.gridsize(1)\n"
+    )
+    exec(source, scope)
+    trace = plots.trace_kernel(scope["k"], 2, 2, np.zeros(4))
+    np.testing.assert_array_equal(trace.arrays["out"], [4, 5, 4, 5])
+
+
+def test_places_and_sizes_are_cudas() -> None:
+    def where(out):
+        x, y, z = cuda.grid(3)
+        width, height, _ = cuda.gridsize(3)
+        number = x + width * (y + height * z)
+        out[number, 0] = cuda.blockDim.x * cuda.blockIdx.x + cuda.threadIdx.x
+        out[number, 1] = cuda.gridDim.z * 10 + cuda.blockDim.y
+        out[number, 2] = cuda.laneid
+
+    trace = plots.trace_kernel(where, (2, 1, 2), (2, 3), np.zeros((24, 3)))
+    np.testing.assert_array_equal(trace.arrays["out"][:, 0], np.arange(24) % 4)
+    np.testing.assert_array_equal(trace.arrays["out"][:, 1], 23)
+    np.testing.assert_array_equal(np.unique(trace.arrays["out"][:, 2]), np.arange(6))
+
+
+def test_local_arrays_belong_to_their_thread_and_are_no_traffic() -> None:
+    def reverse(out, a):
+        i = cuda.grid(1)
+        own = cuda.local.array(2, float32)
+        for j in range(2):
+            own[1 - j] = a[i, j]
+        for j in range(2):
+            out[i, j] = own[j]
+
+    trace = plots.trace_kernel(reverse, 1, 3, np.zeros((3, 2)), array(3, 2))
+    np.testing.assert_array_equal(trace.arrays["out"], array(3, 2)[:, ::-1])
+    assert len(trace.accesses) == 12
+
+
+def test_rows_and_slices_are_views_that_are_traced() -> None:
+    def rows(out, a):
+        i = cuda.grid(1)
+        row = a[i]
+        out[i, :] = row[::-1]
+
+    trace = plots.trace_kernel(rows, 1, 2, np.zeros((2, 3)), array(2, 3))
+    np.testing.assert_array_equal(trace.arrays["out"], array(2, 3)[:, ::-1])
+    assert [x.index for x in trace.accesses if x.kind == "read"][:3] == [(0, 2), (0, 1), (0, 0)]
+
+
+# What they do wrong
+
+
+def shifted(out, a):
+    i = cuda.grid(1)
+    out[i] = a[i + 1]
+
+
+def test_what_lies_outside_is_refused_drawn_and_told(texts, drawn, legible) -> None:
+    trace = plots.trace_kernel(shifted, 1, 4, np.full(4, 9.0), array(4))
+    assert [(x.kind, x.array, x.index) for x in trace.out_of_bounds] == [("read", "a", (4,))]
+    np.testing.assert_array_equal(trace.arrays["out"], [2, 3, 4, 0])
+    ax = plots.kernel_trace(trace)
+    assert len(drawn(ax, "outside")) == 1
+    assert "out of bounds: thread 3 of block 0 reads a[4], outside shape (4,)" in texts(ax)
+    legible(ax)
+
+
+def all_into_one(out, a):
+    out[0] += a[cuda.grid(1)]
+
+
+def atomically(out, a):
+    cuda.atomic.add(out, 0, a[cuda.grid(1)])
+
+
+def test_a_race_is_found_and_an_atomic_change_is_none(texts, drawn, legible) -> None:
+    trace = plots.trace_kernel(all_into_one, 1, 4, np.zeros(1), array(4))
+    assert [(race.array, race.index) for race in trace.races] == [("out", (0,))]
+    ax = plots.kernel_trace(trace)
+    assert len(drawn(ax, "race")) == 2  # above the threads and below
+    assert any(text.startswith("race at out[0]: thread 0 of block 0") for text in texts(ax))
+    legible(ax)
+    safe = plots.trace_kernel(atomically, 2, 4, np.zeros(1), array(8))
+    assert not safe.races
+    np.testing.assert_array_equal(safe.arrays["out"], [36])
+    assert (safe.count("read"), safe.count("write")) == (16, 8)
+    ax = plots.kernel_trace(safe)
+    assert lines(ax, "atomic") == 8
+    legible(ax)
+
+
+def neighbours(out):
+    cache = cuda.shared.array(4, float32)
+    t = cuda.threadIdx.x
+    cache[t] = t
+    if out.shape[0] == 4:
+        cuda.syncthreads()
+    out[t] = cache[3 - t]
+
+
+@pytest.mark.parametrize(("size", "races"), [(4, 0), (5, 4)])
+def test_a_barrier_orders_what_would_be_a_race(size: int, races: int) -> None:
+    trace = plots.trace_kernel(neighbours, 1, 4, np.zeros(size))
+    assert len(trace.races) == races
+
+
+def between_blocks(out):
+    cuda.syncthreads()
+    out[0] = cuda.blockIdx.x
+
+
+def test_a_barrier_orders_nothing_between_blocks() -> None:
+    assert len(plots.trace_kernel(between_blocks, 2, 1, np.zeros(1)).races) == 1
+    assert not plots.trace_kernel(between_blocks, 1, 1, np.zeros(1)).races
+
+
+def leaves_early(out, n):
+    if cuda.threadIdx.x < n:
+        cuda.syncthreads()
+    out[cuda.threadIdx.x] = 1
+
+
+def two_barriers(out, n):
+    if cuda.threadIdx.x < n:
+        cuda.syncthreads()
+    else:
+        cuda.syncthreads()
+
+
+def fails(out, n):
+    out[cuda.threadIdx.x] = 1 // (n - cuda.threadIdx.x)
+
+
+def no_such(out, n):
+    cuda.teleport()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (leaves_early, "2 of 4 threads wait at syncthreads.. in line .*thread 2 ended without coming there"),
+        (two_barriers, "different barriers"),
+        (fails, "thread 2 of block 0 raised ZeroDivisionError"),
+        (no_such, "cuda.teleport cannot be traced"),
+    ],
+)
+def test_kernels_that_cannot_go_on_raise_and_leave_no_thread_behind(kernel, message: str) -> None:
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match=message):
+        plots.kernel_trace(kernel, 1, 4, np.zeros(4), 2)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plots.kernel_trace(3, 1, 1), TypeError, "needs a kernel's Python function .* got int"),
+        (
+            lambda: plots.kernel_trace(shifted, 1, 4, array(4)),
+            TypeError,
+            r"parameters \(out, a\), but 1 argument",
+        ),
+        (lambda: plots.kernel_trace(shifted, 0, 4, 1, 2), TypeError, "grid: needs 1 to 3 whole numbers"),
+        (lambda: plots.kernel_trace(shifted, 1, (1, 2, 3, 4), 1, 2), TypeError, "block: needs 1 to 3"),
+        (lambda: plots.kernel_trace(shifted, 100, 100, 1, 2), ValueError, "10,000 threads are more than"),
+        (
+            lambda: plots.kernel_trace(shifted, 1, 3, array(4), array(4), thread=(0, 3)),
+            IndexError,
+            "no thread 3 in 3",
+        ),
+        (
+            lambda: plots.kernel_trace(shifted, 1, 3, array(4), array(4), thread=0),
+            TypeError,
+            "needs .blockIdx, threadIdx.",
+        ),
+    ],
+)
+def test_launches_that_are_none_are_refused(call, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_large_launch_is_drawn_in_part_and_counted_as_a_whole(texts, legible) -> None:
+    ax = plots.kernel_trace(map_half, 8, 128, np.zeros(1000, "float32"), array(1000))
+    assert "1 of 8 blocks drawn" in texts(ax)
+    assert "lines of thread 0 of block 0 only" in texts(ax)
+    assert "global memory: 1,000 reads and 1,000 writes, 0.977 and 0.977 a thread" in texts(ax)
+    assert len(ax.patches) < 400
+    legible(ax)
+
+
+def test_many_barriers_are_drawn_in_part(texts, legible) -> None:
+    def steps(out):
+        for _ in range(20):
+            out[cuda.grid(1)] += 1
+            cuda.syncthreads()
+
+    ax = plots.kernel_trace(steps, 1, 2, np.zeros(2))
+    assert any("more phases" in text for text in texts(ax))
+    legible(ax)
+
+
+def test_the_same_launch_gives_the_same_trace() -> None:
+    runs = [plots.trace_kernel(reduce_sum, 2, THREADS, np.zeros(2), array(16)).accesses for _ in range(2)]
+    assert runs[0] == runs[1]
