@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -15,6 +14,7 @@ import viz
 from needle import Tensor
 from viz.text import number, rows_of
 
+from .. import pictures
 from ..expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
 
 __all__ = ["EXAMPLES", "page"]
@@ -308,14 +308,16 @@ def _drawing(text: str, view: str, style: str, direction: str, leaf: str) -> viz
     options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
     if isinstance(outcome, ExpressionError):
         return viz.draw_error(outcome.failure, names=outcome.names, **options)
-    options["names"] = outcome.names
+    options["names"] = dict(outcome.names)
     if view == "forward":
         drawing = viz.draw(outcome.value, **options)
     elif view == "gradient":
         drawing = viz.draw_gradient(outcome.value, **options)
     else:
-        drawing = viz.draw_gradient(outcome.leaves[leaf].grad, **options)
-    drawing.svg()
+        gradient = outcome.leaves[leaf].grad
+        options["names"] |= {f"{leaf}.grad": gradient}
+        drawing = viz.draw_gradient(gradient, **options)
+    drawing.html()  # the work of drawing it, done while it is said that it is being drawn
     return drawing
 
 
@@ -331,13 +333,11 @@ def _show(text: str, view: str, leaf: str = "") -> None:
         with place:
             try:
                 drawing = _drawing(text, view, _style(), st.session_state.direction, leaf)
+                pictures.show(drawing, key=f"picture_{view}")
             except viz.CannotRender as error:
                 st.warning(str(error), icon=":material/image_not_supported:")
                 return
-            source = b64encode(drawing.svg().encode()).decode()  # st.html would strip an <svg> element
-            image = f'<img alt="{escape(repr(drawing))}" src="data:image/svg+xml;base64,{source}">'
-            st.html(f'<div class="explorer">{image}</div>')
-        for kind in ("svg", "png", "pdf"):
+        for kind in ("svg", "png", "pdf", "html"):
             st.download_button(
                 kind.upper(),
                 partial(_file, drawing, kind),
