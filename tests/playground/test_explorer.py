@@ -1,0 +1,332 @@
+"""The Explorer without a browser and in one: examples, views, the address, and texts that mean harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from playground.expression import MOST_CHARACTERS
+from playground.expression import run as run_text
+from playground.pages import explorer
+from playground.pages.explorer import EXAMPLES, STYLES, VIEWS
+
+from .hostile import HOSTILE
+
+
+def script():
+    from playground.pages import explorer
+
+    explorer.page()
+
+
+def start(**address):
+    app = AppTest.from_function(script, default_timeout=60)
+    for name, value in address.items():
+        app.query_params[name] = value
+    return run(app)
+
+
+def run(app):
+    app.run()
+    assert not app.exception
+    return app
+
+
+@pytest.fixture
+def app():
+    return start()
+
+
+def write(app, text):
+    app.text_area(key="expression").set_value(text)
+    return run(app)
+
+
+def messages(app):
+    return [error.value for error in app.error]
+
+
+def address_of(app):
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def shown(app):
+    """All that is said in HTML: the value and the gradients, the marked text, the memory."""
+    return " ".join(x.proto.body for x in app.get("html") if 'class="explorer"' in x.proto.body)
+
+
+def pictures(app):
+    """The pictures that are shown, as HTML."""
+    return [json.loads(component.proto.json) for component in app.get("bidi_component")]
+
+
+def picture_of(app):
+    """What the one picture that is shown says of itself."""
+    (picture,) = pictures(app)
+    return re.search(r'alt="([^"]*)"', picture)[1]
+
+
+# Without a browser
+
+
+def test_at_first_there_is_an_example_with_its_graph(app):
+    assert app.text_area(key="expression").value == EXAMPLES["v1 to v4"]
+    assert "computational graph of v4" in picture_of(app)
+    assert not app.query_params
+    assert not messages(app)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_example_in_every_view(name, view):
+    app = start(view=view)
+    app.pills(key="example").select(name)
+    run(app)
+    assert app.text_area(key="expression").value == EXAMPLES[name]
+    assert not messages(app)
+    assert address_of(app).get("view", "forward") == view
+    if view == "memory":
+        assert "keeps alive" in shown(app)
+    elif (name, view) == ("Used twice", "second"):  # the one that is linear
+        assert "all second derivatives are 0" in app.info[0].value
+    else:
+        value = run_text(EXAMPLES[name]).name
+        said = {"forward": f"computational graph of {value}", "gradient": f"gradient graph of {value}"}
+        assert said.get(view, ".grad") in picture_of(app)
+
+
+def test_the_value_and_the_gradients_are_said(app):
+    app.pills(key="example").select("Chain rule")
+    run(app)
+    for number in ("49", "42", "28", "14"):
+        assert f">{number}<" in shown(app)
+
+
+def test_a_text_reaches_the_address_and_comes_back_from_it(app):
+    text = "x = [1, 2]\nsum(x * x)  # + & = ; é"
+    write(app, text)
+    assert address_of(app) == {"text": text}
+    again = start(text=text, view="gradient", style="print", rankdir="TB")
+    assert again.text_area(key="expression").value == text
+    assert "gradient graph of result" in picture_of(again)
+    assert address_of(again) == {
+        "text": text,
+        "view": "gradient",
+        "style": "print",
+        "rankdir": "TB",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("view", "all", "the view must be one of forward, gradient"),
+        ("style", "<script>", "the style must be one of auto, needle"),
+        ("rankdir", "XY", "the rankdir must be one of LR, TB"),
+        ("text", "x" * (MOST_CHARACTERS + 1), "the text has 2,001 characters"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_told_and_gives_the_default(name, value, said):
+    app = start(**{name: value})
+    (message,) = messages(app)
+    assert message.startswith("In the page's address:")
+    assert said in message
+    assert not app.query_params
+    assert not messages(run(app))
+    assert "computational graph of v4" in picture_of(app)
+
+
+def test_a_mistake_is_told_marked_and_drawn(app):
+    write(app, "X = [[1, 2]]\nY = tanh(X) @ X\nY + 1")
+    (message,) = messages(app)
+    assert message.startswith("Line 2: matmul")
+    assert "<mark>tanh(X) @ X</mark>" in shown(app)
+    assert "graph up to @, which failed" in picture_of(app)
+    write(app, "X = [[1, 2]]\nsum(X)")
+    assert not messages(app)
+    assert "computational graph" in picture_of(app)
+
+
+def test_what_is_wrong_is_shown_as_it_was_written(app):
+    write(app, "x = 1\nx <b>x</b>")
+    assert "b&gt;x&lt;/b&gt;" in re.sub("</?mark>", "", shown(app))
+    assert "<b>" not in shown(app)
+
+
+def test_an_array_has_the_gradient_of_its_sum_and_that_is_said(app):
+    write(app, "x = [1, 2]\nx * x")
+    (caption,) = [caption.value for caption in app.caption if "sum of its elements" in caption.value]
+    assert "shape (2,)" in caption
+
+
+@pytest.mark.parametrize("view", ["gradient", "second"])
+def test_a_constant_has_no_gradient_and_that_is_said(view):
+    app = start(view=view, text="constant([1, 2]) * 3")
+    assert any("constant" in info.value for info in app.info)
+    assert not pictures(app)
+    assert pictures(start(text="constant([1, 2]) * 3"))
+
+
+def test_a_gradient_that_depends_on_nothing_is_not_differentiated():
+    assert [info.value for info in start(view="second", text="x = 1\nx + x").info] == [
+        "No gradient depends on a variable here: all second derivatives are 0."
+    ]
+
+
+def test_the_leaf_of_the_second_order_can_be_chosen():
+    app = start(view="second", text="a = 2\nb = 3\na * a * b")
+    assert app.pills(key="leaf").options == ["a", "b"]
+    assert "of a.grad" in picture_of(app)
+    app.pills(key="leaf").select("b")
+    run(app)
+    assert "of b.grad" in picture_of(app)
+    write(app, "c = 2\nc ** 3")
+    assert "of c.grad" in picture_of(app)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style(app, style):
+    plain = pictures(app)
+    app.selectbox(key="look").select(style)
+    run(app)
+    assert (pictures(app) == plain) == (style in ("auto", "needle"))
+    app.selectbox(key="direction").select("TB")
+    run(app)
+    assert pictures(app) != plain
+
+
+def test_nothing_is_computed_or_drawn_twice(app, monkeypatch):
+    monkeypatch.setattr(explorer, "run", None)
+    monkeypatch.setattr(explorer.viz, "draw", None)
+    run(app)
+    assert "computational graph of v4" in picture_of(run(start()))
+
+
+def test_a_picture_is_kept_in_every_format():
+    drawing = explorer._drawing(EXAMPLES["Used twice"], "gradient", "needle", "LR", "")
+    assert explorer._file(drawing, "svg").startswith(b"<svg")
+    assert explorer._file(drawing, "png").startswith(b"\x89PNG")
+    assert explorer._file(drawing, "pdf").startswith(b"%PDF")
+    assert b"<html" in explorer._file(drawing, "html")
+
+
+def test_the_app_stays_up_after_every_kind_of_hostile_text(app):
+    for reason, texts in HOSTILE.items():
+        for text in texts[-2:]:
+            write(app, text.replace("\r", " ") if len(text) < 10**6 else text[:10_000])
+            assert len(messages(app)) == 1, (reason, text[:80])
+    write(app, "1 + 2")
+    assert not messages(app)
+    assert ">3</td>" in shown(app)
+
+
+# In a browser
+
+
+@pytest.fixture
+def page(browser, address):
+    """A fresh page; at the end, no script may have failed and nothing may have left this machine."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    troubles = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    own = (address, address.replace("http", "ws", 1), "data:", "blob:")
+    page.on(
+        "request", lambda request: request.url.startswith(own) or troubles.append(f"asked for {request.url}")
+    )
+    yield page
+    page.close()
+    assert not troubles
+
+
+def visit(page, address, **query):
+    page.goto(f"{address}/explore?" + "&".join(f"{name}={quote(value)}" for name, value in query.items()))
+    page.get_by_role("button", name="Run", exact=True).wait_for()
+
+
+def type_in(page, text):
+    area = page.get_by_role("textbox", name="Expression")
+    area.fill(text)
+    area.press("Control+Enter")
+
+
+def drawing(page, words):
+    return page.get_by_role("group", name=re.compile(words))
+
+
+def text_in(url):
+    return parse_qs(urlsplit(url).query).get("text", [None])[0]
+
+
+@pytest.mark.browser
+def test_an_example_a_view_and_a_link(page, address, browser):
+    visit(page, address)
+    page.get_by_role("radio", name="Matrix product").click()
+    page.get_by_text("166", exact=True).wait_for()
+    page.get_by_role("radio", name="Gradient graph").click()
+    drawing(page, "gradient graph of y").wait_for()
+    page.wait_for_url(lambda url: "view=gradient" in url)
+    assert text_in(page.url) == EXAMPLES["Matrix product"]
+
+    page.goto(page.url)
+    page.get_by_text("166", exact=True).wait_for()
+    drawing(page, "gradient graph of y").wait_for()
+    assert page.get_by_role("textbox", name="Expression").input_value() == EXAMPLES["Matrix product"]
+
+
+@pytest.mark.browser
+def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
+    visit(page, address)
+    type_in(page, "x = 4\nx ** 3")
+    page.get_by_text("64", exact=True).wait_for()
+    for text, reason in [
+        ("().__class__.__bases__", "names begin and end with a letter"),
+        ("9 ** 9 ** 9", "larger than 1e+30"),
+        ("ones(10 ** 9)", "at most 10,000 are possible"),
+        ("(" * 1999, "at most 200 are read"),
+        ("x = [[1, 2]]\nx @ x", "inner sizes 2 and 1 differ"),
+    ]:
+        type_in(page, text)
+        page.get_by_text(reason).wait_for()
+    drawing(page, "which failed").wait_for()
+    type_in(page, "x = 5\nx ** 3")
+    page.get_by_text("125", exact=True).wait_for()
+
+
+@pytest.mark.browser
+def test_to_the_playground_and_back(page, address):
+    visit(page, address)
+    type_in(page, "x = 4\nx ** 3")
+    page.get_by_text("64", exact=True).wait_for()
+    page.get_by_role("link", name="Playground").click()
+    page.locator("canvas[data-canvas=plane]").wait_for()
+    assert text_in(page.url) is None
+    page.get_by_role("link", name="Explorer").click()
+    page.get_by_text("64", exact=True).wait_for()
+    page.wait_for_url(lambda url: text_in(url) == "x = 4\nx ** 3")
+
+
+@pytest.mark.browser
+def test_a_picture_is_downloaded(page, address):
+    visit(page, address)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PDF").click()
+    assert download.value.suggested_filename == "forward.pdf"
+    with open(download.value.path(), "rb") as file:
+        assert file.read(4) == b"%PDF"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_nothing_is_cut_off(page, address, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    visit(page, address, text=EXAMPLES["Two layers and L2"], view="gradient")
+    drawing(page, "gradient graph of J").wait_for()
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    for box in page.get_by_role("radio").all():
+        place = box.locator("..").bounding_box()
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= width
