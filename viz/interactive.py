@@ -12,7 +12,7 @@ import html
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -109,18 +109,34 @@ def fragment(
 def _pictures(
     graph: Graph, picture: str, title: str, style: Style, legend: bool, rankdir: str
 ) -> dict[str, str]:
-    """The whole with all groups closed, by the key ``""``, and the insides of groups, by the group's key."""
+    """The whole with all groups closed, by the key ``""``, and the insides of groups, by the group's key.
+
+    By the key "legend", what all of it means; in a drawing without groups that is in the whole.
+    """
     if not graph.groups:
         return {"": picture}
-    sources = {"": to_dot(fold(graph, ()), style, legend=legend, rankdir=rankdir)}
+    graphs = {"": fold(graph, ())}
     left = MOST_VARIABLES
     for group in graph.groups:
         content = _mentioned(inside(graph, group.key), graph, group.row)
         if len(content.variables) <= left:
             left -= len(content.variables)
-            sources[group.key] = to_dot(content, style, legend=False, rankdir=rankdir)
+            graphs[group.key] = content
+    sources = {key: to_dot(part, style, legend=False, rankdir=rankdir) for key, part in graphs.items()}
+    if legend:
+        sources["legend"] = _legend(graphs, style, rankdir)
     svgs = (tidy_svg(svg.decode(), title, style) for svg in render_all(list(sources.values()), "svg"))
     return dict(zip(sources, svgs, strict=True))
+
+
+def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
+    """The DOT text of a legend, alone, for all that occurs in several graphs."""
+    whole = graphs[""]
+    kinds = {x.kind: replace(x, operator=None) for part in graphs.values() for x in part.variables}
+    known = {x.kind for x in whole.variables}
+    others = [x for kind, x in kinds.items() if kind not in known]
+    source = to_dot(replace(whole, variables=(*whole.variables, *others)), style, rankdir=rankdir)
+    return "\n".join([*source.splitlines()[:2], "}"])  # the legend is the label of the graph
 
 
 def _mentioned(content: Graph, graph: Graph, row: int) -> Graph:

@@ -73,7 +73,8 @@ def test_each_group_has_a_picture_of_its_inside(network) -> None:
         "Sequential",
         "SoftmaxLoss",
     ]
-    assert set(data["pictures"]) == {"", *titles}
+    assert set(data["pictures"]) == {"", *titles, "legend"}
+    assert "parameter: trained" in data["pictures"]["legend"]  # of what is inside the groups
     whole = data["pictures"][""]
     assert "Sequential" in whole
     assert "Residual" not in whole

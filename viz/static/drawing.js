@@ -8,6 +8,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const NATURAL = 4 / 3; // pixels of a point: letters are never drawn larger unless one zooms
+const LEGEND = 1.15; // pixels of a point of the legend
 const READABLE = 0.7; // a smaller scale is not chosen for a picture that has just been opened further
 const ZOOM = [0.05, 6];
 const BAR = 22; // height of the title of an open group
@@ -458,7 +459,8 @@ class Drawing {
 
   addLegend() {
     const legend = this.root.querySelector(".legend");
-    const { loose } = this.sheet;
+    const { pictures } = this.data;
+    const { loose } = "legend" in pictures ? readPicture(pictures.legend) : this.sheet;
     if (!loose.length) return legend.remove();
     const points = loose.flatMap((element) => {
       if (element.tagName !== "text") return pairs(element.getAttribute("d") ?? element.getAttribute("points"));
@@ -467,7 +469,7 @@ class Drawing {
     });
     const { left, top, right, bottom } = boundsOf(points);
     const [width, height] = [right - left + 4, bottom - top + 4];
-    const look = { viewBox: [left - 2, top - 2, width, height].map(round), width: round(width * NATURAL) };
+    const look = { viewBox: [left - 2, top - 2, width, height].map(round), width: round(width * LEGEND) };
     legend.append(create("svg", { ...look, role: "img", "aria-label": "Legend" }, ...loose));
     legend.open = true;
     return legend;
@@ -515,7 +517,7 @@ class Drawing {
   // At first, as many groups are open, from the outermost on, as can be read in the page's width.
   openWhatFits() {
     this.data.fitting = false;
-    const keys = this.openable.filter((key) => this.openness.has(key));
+    const keys = this.openable.filter((key) => this.openness.has(key) && this.data.groups[key].size > 1);
     this.openness.clear();
     const fits = () => {
       this.sheet.measure();
@@ -706,7 +708,7 @@ class Drawing {
   // Everything that can be found, the outermost first, and once. A port is found where it comes from.
   get findable() {
     const seen = new Set();
-    this.index ??= Object.keys(this.data.pictures).flatMap((picture) => {
+    this.index ??= ["", ...this.openable].flatMap((picture) => {
       const { nodes } = readPicture(this.data.pictures[picture]);
       const found = [...nodes.values()].filter(({ key, words }) => words && !/^in_|^out_|_for_/.test(key));
       return found.filter(({ key }) => !seen.has(key) && seen.add(key)).map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") }));
