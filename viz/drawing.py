@@ -14,7 +14,7 @@ from needle.autograd import Tensor, Value
 
 from .dot import RANKDIRS, to_dot
 from .facts import showing
-from .groups import at_depth, fold, readable
+from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment, page
 from .names import names_of, values_of
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
@@ -22,9 +22,6 @@ from .style import style_called
 from .trace import Graph, trace, trace_gradient
 
 __all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
-
-LIMIT = 1000  # boxes drawn unless the caller says otherwise: the layout of so many takes some seconds
-
 
 class Drawing:
     """A picture of a graph. It holds plain data and no Tensor.
@@ -317,8 +314,8 @@ def scaled(
     """What `trace` finds within the limit, and which groups of it are open."""
     graph = trace(limit)
     opened = readable(graph) if depth is None else at_depth(graph, depth)
-    if limit is None and len(fold(graph, opened).variables) > LIMIT:
-        return scaled(trace, LIMIT, depth)
+    if limit is None and len(fold(graph, opened).variables) > MOST_DRAWN:
+        return scaled(trace, MOST_DRAWN, depth)
     return graph, opened
 
 

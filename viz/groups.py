@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 
-__all__ = ["MANY", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
+__all__ = ["MANY", "MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 
 READABLE = 20  # variables that follow each other in one picture: two or three screens wide
+MOST_DRAWN = 1000  # boxes: the layout of so many takes a second or two
 MANY = 150  # boxes: of a graph with more of them, what is repeated is left out
 MOST_EDGES = 3  # from one box to one operator
 MOST_SHAPES = 2  # of what goes into a group, or comes out of it, are written

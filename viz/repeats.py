@@ -153,6 +153,8 @@ def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
     while start < len(parts):
         longest, period = 0, 0
         for p in range(1, min(LONGEST_PERIOD, (len(parts) - start) // FEWEST) + 1):
+            if look[start] != look[start + p]:
+                continue
             end = start
             while end + p < len(parts) and alike(start, end, end + p):
                 end += 1

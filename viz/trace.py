@@ -12,6 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
-from .groups import MANY
+from .groups import MANY, MOST_DRAWN
 from .memory import storage_of
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
 from .repeats import with_repeats
@@ -181,7 +182,7 @@ class _Forward:
         used = sorted(set(row.values()))
         return {node: used.index(r) for node, r in row.items()}
 
-    @property
+    @cached_property
     def number_of_rows(self) -> int:
         return 1 + max(self.rows.values())
 
@@ -431,6 +432,8 @@ def _finished(
     """
     many = summary and len(graph.variables) > MANY
     graph = with_repeats(grouped(graph, scopes), without_middles=many)
+    if summary and not graph.groups and len(graph.variables) > MOST_DRAWN:
+        return graph  # it is not going to be drawn
     variables = [
         replace(x, gradient=_gradient_of(gradients.get(x.key)), **_description(values[x.key]))
         if x.key in values
