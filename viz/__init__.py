@@ -1,10 +1,50 @@
-"""Pictures of live objects: the computational graph and the gradient graph of any Tensor."""
+"""Pictures of live objects: the computational graph and the gradient graph of any Tensor, and what else a
+lecture draws."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .drawing import Drawing, draw, draw_gradient
 from .errors import draw_error
 from .memory import memory
 from .render import CannotRender
 
-__all__ = ["CannotRender", "Drawing", "draw", "draw_error", "draw_gradient", "memory"]
+if TYPE_CHECKING:
+    from .plots import (
+        activations,
+        attention,
+        broadcast,
+        decision_boundary,
+        filters,
+        gradients,
+        kernel_trace,
+        live_loss_curve,
+        loss_curve,
+        loss_surface,
+        module_tree,
+        strides,
+        trace_kernel,
+        weights,
+    )
+
+__all__ = [
+    "CannotRender", "Drawing", "activations", "attention", "broadcast", "decision_boundary", "draw",
+    "draw_error", "draw_gradient", "filters", "gradients", "kernel_trace", "live_loss_curve", "loss_curve",
+    "loss_surface", "memory", "module_tree", "strides", "trace_kernel", "weights",
+]  # fmt: skip
+
+# What needs matplotlib or a widget's library is imported when it is first asked for.
+_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_WHERE[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
