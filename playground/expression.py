@@ -136,9 +136,10 @@ def run(text: str, *, seed: int = 0) -> Result:
 
     A text is lines (or parts of lines, with ``;`` between them), each an assignment or an expression::
 
-        X = [[1, 2], [3, 4]]       # a number or a list under a name is a variable: it gets a gradient
-        W = randn(2, 3)            # and so are ones, zeros, rand, randn and tensor([...])
-        h = relu(X @ W + 1)        # a number or a list inside an expression is a constant
+        X = [[1, 2], [3, 4]]       # numbers with a name are a variable: they get a gradient
+        W = randn(2, 3) / 10       # and so is what is computed from numbers alone
+        y = constant([[1], [0]])   # but for what is said to be a constant
+        h = relu(X @ W + y)
         for i in range(3):         # at most 50 times
             h = tanh(h) / 2
         h.sum()                    # the last line is the value: of an assignment, what was assigned
@@ -417,6 +418,9 @@ class _Program:
     value: Datum = None  # what the last statement stands for
     names: dict[str, Tensor | int] = field(default_factory=dict)
     earlier: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    constants: set[Tensor] = field(
+        default_factory=set
+    )  # what depends on more than numbers, or is said to be one
     budget: _Budget = field(default_factory=_Budget)
     steps: int = 0
     depth: int = 0
@@ -432,7 +436,7 @@ class _Program:
         if value is None:
             _refuse(last, "the last line has no value; end with an expression, or with an assignment")
         if not isinstance(value, Tensor):
-            value = self.apply(last, self.variable, value)
+            value = self.apply(last, self.tensor, value)
         name = next((name for name, x in names.items() if x is value), None)
         if name is None:
             name = next(name for name in ("result", "value", "output", "last line") if name not in names)
@@ -471,8 +475,7 @@ class _Program:
         match target:
             case ast.Name(id=name):
                 self.check_name(target, name)
-                if not isinstance(value, Tensor):
-                    value = self.apply(target, self.variable, value)
+                value = self.apply(target, self.named, value)
                 before = self.names.get(name)
                 if isinstance(before, Tensor) and before is not value:
                     self.earlier[name, sum(name == other for other, _ in self.earlier)] = before
@@ -580,7 +583,10 @@ class _Program:
             if argument.arg is None:
                 _refuse(argument, "** before an argument is not of this language; write each by its name")
             keywords[argument.arg] = self.evaluate(argument.value)
-        return self.apply(node, function, self, arguments, keywords)
+        result = self.apply(node, function, self, arguments, keywords)
+        if name in _MAKE_CONSTANTS:
+            self.constants.add(result)
+        return result
 
     def index(self, node: ast.expr) -> Any:
         match node:
@@ -596,6 +602,8 @@ class _Program:
             result = function(*arguments)
             if isinstance(result, Tensor):
                 self.budget.admit([result])
+                if any(x.requires_grad or x in self.constants for x in _tensors_in(arguments)):
+                    self.constants.add(result)
             return result
         except ExpressionError:
             raise
@@ -625,20 +633,24 @@ class _Program:
 
     def tensor(self, x: Datum) -> Tensor:
         """A Tensor as it is; a number or a list as a constant."""
-        return x if isinstance(x, Tensor) else self.leaf(self.array(x), requires_grad=False)
+        return x if isinstance(x, Tensor) else self.leaf(self.array(x))
+
+    def named(self, x: Datum) -> Tensor:
+        """What a name is to stand for: a new variable, if it was computed from nothing but numbers."""
+        if isinstance(x, Tensor) and (x.requires_grad or x in self.constants or x.dtype.kind != "f"):
+            return x
+        return self.variable(x)
 
     def variable(self, x: Datum) -> Tensor:
         """A new variable, with a gradient."""
-        if isinstance(x, Tensor):
-            raise TypeError("tensor: this is a Tensor already; use it as it is")
-        return self.leaf(self.array(x), requires_grad=True)
+        return Tensor.make_const(self.tensor(x), requires_grad=True)
 
     def constant(self, x: Datum) -> Tensor:
         """The same values without history or gradient."""
         return self.tensor(x).detach()
 
-    def leaf(self, array: np.ndarray, *, requires_grad: bool) -> Tensor:
-        return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=requires_grad)
+    def leaf(self, array: np.ndarray) -> Tensor:
+        return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=False)
 
     def array(self, x: Datum) -> np.ndarray:
         """Numbers in nested lists of equal lengths."""
@@ -652,11 +664,11 @@ class _Program:
             ) from None
 
     def filled(self, shape: tuple[int, ...], fill: Callable[[tuple[int, ...]], Any]) -> Tensor:
-        """A new variable of a shape that is checked before it is filled."""
+        """A new Tensor of a shape that is checked before it is filled."""
         if min(shape, default=1) < 1:
             raise ValueError(f"a shape has lengths of at least 1, not {shape}")
         _check_shape(shape)
-        return self.leaf(fill(shape), requires_grad=True)
+        return self.leaf(fill(shape))
 
     def one_hot(self, labels: np.ndarray, classes: int) -> Tensor:
         _check_shape((*labels.shape, classes))
@@ -695,6 +707,14 @@ def _flat(items: list) -> Iterator[Any]:
             yield from _flat(item)
         else:
             yield item
+
+
+def _tensors_in(thing: Any) -> Iterator[Tensor]:
+    if isinstance(thing, Tensor):
+        yield thing
+    elif isinstance(thing, (list, tuple, dict)):
+        for item in thing.values() if isinstance(thing, dict) else thing:
+            yield from _tensors_in(item)
 
 
 def _arithmetic(function: Callable[[Any, Any], Any], x: Number, y: Number) -> Number:
@@ -927,6 +947,8 @@ _ELEMENT_BY_ELEMENT = (
     "gelu",
     "erf",
 )
+
+_MAKE_CONSTANTS = ("constant", "detach", "one_hot")
 
 #: All functions, by name.
 FUNCTIONS = _table()

@@ -191,8 +191,8 @@ def _take_example() -> None:
 
 
 _HELP = f"""
-A number or a list with a name is a variable, and gets a gradient: `W = [[1, 2], [3, 4]]`, also `randn(2, 3)`.
-Within an expression, and as `constant([1, 2])`, it is a constant. The last line is the value.
+Numbers with a name are a variable, and get a gradient: `W = [[1, 2], [3, 4]]`, `b = randn(3) / 10`. Within an
+expression, and as `constant([1, 2])`, they are constants. The last line is the value.
 
 Operators: `+ - * / ** @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
 

@@ -254,9 +254,6 @@ _SHORT = {
     "only a Tensor has parts": [
         "[1, 2][0]", "5[0]", "(1, 2)[1]", "1[0][0]",
     ],
-    "is a Tensor already": [
-        "x = 1\ntensor(x)", "tensor(ones(2))",
-    ],
     "is missing; write": [
         "exp()", "matmul([1])", "softmax_loss([[1]])", "one_hot([1])", "grad(1)", "where(1, 2)", "stack()",
         "x = 1\nx.maximum()",

@@ -165,10 +165,21 @@ def test_functions_of_one_tensor_are_those_of_needle_and_methods_too(name):
     np.testing.assert_array_equal(value(f"x = [[0.5, 1], [2, 3]]\nx.{name}()"), expected)
 
 
-def test_what_has_a_gradient():
-    result = run("a = 2\nb = constant(3)\nc = detach(a)\nd = ones(2)\nsum(a * b * c * d * 5)")
-    assert set(result.leaves) == {"a", "d"}
-    assert gradients(result) == {"a": 60, "d": [60, 60]}
+def test_numbers_with_a_name_have_a_gradient():
+    text = "a = 2\nb = [1, 2] * 3 + ones(2)\nc, d = 2, (1, 1)\ne = tensor([1, 1]) * 1\nsum(a * b * c * d * e * 5)"
+    assert set(run(text).leaves) == {"a", "b", "c", "d"}
+    assert gradients(run(text))["b"] == [20, 20]
+
+
+@pytest.mark.parametrize(
+    "constant",
+    ["constant([1, 2])", "constant([1, 2]) * 2 + [0, 1]", "a.detach()", "detach(a) + 1", "one_hot([1], 2)[0]"]
+    + ["a < 2", "[1, 2] < 2", "(a < 2) * [1, 2]", "argmax([1, 2])", "(a * 3).detach().exp()"],
+)
+def test_what_is_said_to_be_a_constant_stays_one(constant):
+    result = run(f"a = [1, 2]\nc = {constant}\nc * a")
+    assert set(result.leaves) == {"a"}
+    assert not result.names["c"].requires_grad
 
 
 def test_a_value_without_gradient_has_no_leaves():
