@@ -14,6 +14,7 @@ const ZOOM = [0.05, 6];
 const BAR = 22; // height of the title of an open group
 const GAP = 10; // between a frame and what it holds
 const MARGIN = 12; // between a picture and the edge of the view
+const SHORTEST = 120; // a view, in pixels
 const DURATION = 280; // milliseconds
 
 // ---- Pictures as Graphviz draws them -------------------------------------------------------------------
@@ -242,6 +243,7 @@ class Sheet {
     this.top = this.toY(this.box.top);
     this.width = this.toX(this.box.right) - this.left;
     this.height = this.toY(this.box.bottom) - this.top;
+    this.bounds = { left: this.left, right: this.left + this.width, top: this.top, bottom: this.top + this.height };
     for (const node of this.nodes.values()) this.shift(node);
   }
 
@@ -447,7 +449,8 @@ class Drawing {
     this.openable = Object.keys(data.groups).filter((key) => key in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
     this.look = { scale: 1, x: 0, y: 0 };
-    this.fitted = true; // until one moves the picture, as much of it as can be read is shown
+    this.whole = true; // all of the picture is in view
+    this.moved = false; // by hand
     this.sheet = new Sheet(this, "");
     this.world.append(this.sheet.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
@@ -555,64 +558,64 @@ class Drawing {
     return key === undefined ? undefined : this.sheet.find(key, this.data.groups[key].parent);
   }
 
-  // Where to look once groups are open: at all of it as long as that can be read, else at the same place.
+  // Where to look once groups are open: at all of it as long as that can be read, else at the same group.
   lookAfter(about, before) {
     const all = this.lookAtAll();
-    if (this.fitted && (all.scale >= READABLE || about === undefined)) return all;
     const after = this.anchor(about);
-    if (!after || !before) return this.fitted ? all : this.look;
+    this.whole = !after || (!this.moved && all.scale >= READABLE);
+    if (this.whole) return all;
     const { scale, x, y } = this.look;
     const room = (this.size.width - 2 * MARGIN) / (after.right - after.left);
-    const smaller = Math.min(scale, Math.max(room, READABLE));
+    const readable = Math.min(scale, Math.max(room, READABLE));
     const look = {
-      scale: smaller,
-      x: x + scale * before.left - smaller * after.left,
-      y: y + scale * before.top - smaller * after.top,
+      scale: readable,
+      x: x + scale * before.left - readable * after.left,
+      y: y + scale * before.top - readable * after.top,
     };
     return this.lookThatShows(after, look);
   }
 
-  // The look nearest to `look` that shows a box, or as much of its beginning as there is room for.
+  // The look nearest to `look` that shows a box, or as much of its beginning as there is room for, and beside it
+  // nothing but the picture.
   lookThatShows(box, look = this.look) {
-    const { width, height } = this.size;
-    const into = (at, low, high, room) => {
-      const [from, to] = [at + look.scale * low, at + look.scale * high];
-      if (from < MARGIN || to - from > room - 2 * MARGIN) return at + MARGIN - from;
-      return to > room - MARGIN ? at - (to - room + MARGIN) : at;
+    const { scale } = look;
+    const { bounds } = this.sheet;
+    const into = (at, low, high, first, last, room) => {
+      const [from, to] = [at + scale * low, at + scale * high];
+      if (from < MARGIN || to - from > room - 2 * MARGIN) at += MARGIN - from;
+      else if (to > room - MARGIN) at -= to - room + MARGIN;
+      if (scale * (last - first) <= room - 2 * MARGIN) return (room - scale * (first + last)) / 2;
+      return Math.max(Math.min(at, MARGIN - scale * first), room - MARGIN - scale * last);
     };
     return {
-      scale: look.scale,
-      x: into(look.x, box.left, box.right, width),
-      y: into(look.y, box.top, box.bottom, height),
+      scale,
+      x: into(look.x, box.left, box.right, bounds.left, bounds.right, this.size.width),
+      y: into(look.y, box.top, box.bottom, bounds.top, bounds.bottom, this.heightAt(scale)),
     };
   }
 
   lookAtAll() {
-    const { width } = this.size;
-    const { sheet } = this;
-    const room = [(width - 2 * MARGIN) / sheet.width, (this.tallest - 2 * MARGIN) / sheet.height];
+    const { sheet, tallest } = this;
+    const room = [(this.size.width - 2 * MARGIN) / sheet.width, (tallest - 2 * MARGIN) / sheet.height];
     const scale = Math.min(NATURAL, ...room);
-    const tall = Math.max(this.shortest, Math.min(this.tallest, sheet.height * scale + 2 * MARGIN));
-    return {
-      scale,
-      x: (width - scale * sheet.width) / 2 - scale * sheet.left,
-      y: (tall - scale * sheet.height) / 2 - scale * sheet.top,
-    };
+    return this.lookThatShows(sheet.bounds, { scale, x: 0, y: 0 });
   }
 
   // -- Size --
 
   // A frame grows with what is in it, so its own height says nothing: there the screen is the measure.
   get tallest() {
-    return Math.max(this.shortest, 0.7 * (window.parent === window ? innerHeight : Math.min(screen.availHeight, 900)));
-  }
-
-  get shortest() {
-    return 120;
+    return Math.max(SHORTEST, 0.7 * (window.parent === window ? innerHeight : Math.min(screen.availHeight, 900)));
   }
 
   get size() {
     return { width: this.view.clientWidth, height: this.view.clientHeight };
+  }
+
+  // How high the view is when the picture is drawn at a scale.
+  heightAt(scale) {
+    const needed = this.sheet.height * Math.min(scale, NATURAL) + 2 * MARGIN;
+    return Math.ceil(Math.min(this.tallest, Math.max(SHORTEST, needed)));
   }
 
   setWidth() {
@@ -620,15 +623,14 @@ class Drawing {
   }
 
   setHeight(look) {
-    const tall = this.sheet.height * Math.min(look.scale, NATURAL) + 2 * MARGIN;
-    this.view.style.height = `${Math.ceil(Math.min(this.tallest, Math.max(this.shortest, tall)))}px`;
+    this.view.style.height = `${this.heightAt(look.scale)}px`;
   }
 
   resize() {
     if (!this.host.clientWidth) return;
     if (this.data.fitting) this.openWhatFits();
     this.setWidth();
-    if (this.fitted) this.look = this.lookAtAll();
+    this.look = this.whole ? this.lookAtAll() : this.lookThatShows(this.sheet.bounds);
     this.setHeight(this.look);
     this.draw();
     this.refresh();
@@ -644,17 +646,20 @@ class Drawing {
   zoom(factor, [x, y] = [this.size.width / 2, this.size.height / 2]) {
     const scale = Math.max(ZOOM[0], Math.min(ZOOM[1], this.look.scale * factor));
     const by = scale / this.look.scale;
-    this.fitted = false;
+    this.moved = true;
+    this.whole = false;
     this.moveTo({ scale, x: x - by * (x - this.look.x), y: y - by * (y - this.look.y) });
   }
 
   pan(dx, dy) {
-    this.fitted = false;
+    this.moved = true;
+    this.whole = false;
     this.moveTo({ ...this.look, x: this.look.x + dx, y: this.look.y + dy });
   }
 
   fit() {
-    this.fitted = true;
+    this.moved = false;
+    this.whole = true;
     const end = this.lookAtAll();
     this.setHeight(end);
     this.travel(end);
@@ -733,15 +738,16 @@ class Drawing {
     if (closed.length) await this.set(closed, true, closed[0]);
     const box = this.sheet.find(key, picture) ?? this.sheet.find(picture, this.data.groups[picture].parent);
     const end = this.look.scale < READABLE ? this.lookAt(box, 1) : this.lookThatShows(box);
-    if (end.scale !== this.look.scale || end.x !== this.look.x || end.y !== this.look.y) this.fitted = false;
+    this.whole &&= end.scale === this.look.scale;
+    this.setHeight(end);
     this.drawRings();
     await this.travel(end);
   }
 
   lookAt(box, scale) {
     const [x, y] = middle(box);
-    const { width, height } = this.size;
-    return { scale, x: width / 2 - scale * x, y: height / 2 - scale * y };
+    const look = { scale, x: this.size.width / 2 - scale * x, y: this.heightAt(scale) / 2 - scale * y };
+    return this.lookThatShows(box, look);
   }
 
   // A ring around what was found, and a dashed one around the closed group that hides it.
@@ -786,7 +792,7 @@ class Drawing {
     else if (what === "out") this.zoom(1 / 1.3);
     else if (what === "fit") this.fit();
     else if (what === "all") {
-      this.fitted = true;
+      this.moved = false;
       this.set(this.openable, !this.allOpen);
     }
   }
