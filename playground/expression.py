@@ -8,11 +8,8 @@ their shapes are known, and too large ones refused, before anything is allocated
 from __future__ import annotations
 
 import ast
-import keyword
 import math
 import operator
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,15 +21,11 @@ import needle as ndl
 from needle import Tensor, nn, ops
 from needle.autograd import TensorTuple, Value, adjoints
 
+from .reading import DEEPEST, LARGEST_NUMBER, MOST_CHARACTERS, ExpressionError, read
+
 __all__ = ["FUNCTIONS", "MOST_CHARACTERS", "ExpressionError", "Result", "run"]
 
-MOST_CHARACTERS = 2000
-MOST_LINES = 60
-LONGEST_LINE = 200
-LONGEST_NAME = 30
-DEEPEST = 40  # operations within one another; brackets within brackets
 MOST_STEPS = 10_000  # what loops repeat counts again
-LARGEST_NUMBER = 1e30  # written or computed; a Tensor's own elements may well become infinite
 LARGEST_INTEGER = 2**53  # beyond it, whole numbers go on as floating-point ones
 
 MOST_AXES = 6
@@ -49,33 +42,6 @@ _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 #: What may go wrong inside an operator. Anything else is a mistake of ours, and must be seen.
 TROUBLES = (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError)
-
-
-class ExpressionError(ValueError):
-    """Text that cannot be carried out: the one exception of this module.
-
-    Attributes
-    ----------
-    reason : str
-        What came, what is possible.
-    line, column, end_column : int
-        Where it begins, counted from 1, and where on that line it ends.
-    failure : Exception or None
-        What an operator raised, with its `op` and `inputs`: the graph up to there can be drawn.
-    names : dict from str to Tensor
-        What had a name by then.
-    """
-
-    def __init__(
-        self, reason: str, line: int, column: int, end_column: int = 0, failure: Exception | None = None
-    ) -> None:
-        super().__init__(f"line {line}, column {column}: {reason}")
-        self.reason = reason
-        self.line = line
-        self.column = column
-        self.end_column = max(end_column, column + 1)
-        self.failure = failure
-        self.names: dict[str, Tensor] = {}
 
 
 @dataclass(frozen=True)
@@ -172,7 +138,7 @@ def run(text: str, *, seed: int = 0) -> Result:
     ExpressionError
         For text that is not of this language or beyond its limits, and where an operation fails.
     """
-    tree = _read(text)
+    tree = read(text)
     program = _Program(np.random.default_rng(seed))
     try:
         with ndl.lazy(), ndl.no_grad(False):
@@ -181,181 +147,6 @@ def run(text: str, *, seed: int = 0) -> Result:
     except ExpressionError as error:
         error.names = program.tensors()
         raise error.with_traceback(None) from None
-
-
-# Reading. What Python would read in its own way is refused before Python sees it.
-
-_TOKEN = re.compile(
-    r"""(?P<space>[ ]+) | (?P<comment>\#.*) | (?P<newline>\n)
-    | (?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?) | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
-    | (?P<open>[(\[]) | (?P<close>[)\]])
-    | (?P<sign>\*\*=|[*+\-/@]=|\*\*|<=|>=|[-+*/@<>=,.:;])""",
-    re.VERBOSE | re.ASCII,
-)
-_REFUSED_SIGNS = {
-    "^": "a power is written with **",
-    "==": "compare with <, <=, > or >=",
-    "!=": "compare with <, <=, > or >=",
-    "//": "divide with /",
-    ":=": "assign with = on a line of its own",
-    "->": "functions cannot be defined",
-    "%": "there is no remainder",
-    '"': "there is no text in quotes",
-    "'": "there is no text in quotes",
-    "{": "there are no sets and dictionaries; a list is written with [ ]",
-    "}": "there are no sets and dictionaries; a list is written with [ ]",
-    "\\": "a line goes on by itself inside brackets",
-    "&": "multiply comparisons with *",
-    "|": "add comparisons with +",
-    "~": "subtract a comparison from 1",
-    "<<": "multiply by a power of 2",
-    ">>": "divide by a power of 2",
-    "<>": "compare with <, <=, > or >=",
-    "×": "multiply with *",
-    "·": "multiply with *",
-    "÷": "divide with /",
-    "−": "subtract with -",
-    "–": "subtract with -",
-    "²": "a power is written with **",
-    "³": "a power is written with **",
-    "≤": "compare with <=",
-    "≥": "compare with >=",
-}  # fmt: skip
-_REFUSED_WORDS = {
-    "lambda": "functions cannot be defined",
-    "def": "functions cannot be defined",
-    "class": "classes cannot be defined",
-    "import": "nothing can be imported; all functions are there",
-    "from": "nothing can be imported; all functions are there",
-    "if": "use where(condition, a, b)",
-    "else": "use where(condition, a, b)",
-    "elif": "use where(condition, a, b)",
-    "while": "repeat with for i in range(n)",
-    "and": "multiply comparisons with *",
-    "or": "use maximum(a, b)",
-    "not": "subtract a comparison from 1",
-    "None": "leave the argument out",
-    "True": "write 1",
-    "False": "write 0",
-    "return": "the last line is the value",
-    "print": "the last line is shown",
-}
-
-
-def _read(text: str) -> ast.Module:
-    """The syntax tree of a text whose characters, words and depth of brackets are those of the language."""
-    if len(text) > MOST_CHARACTERS:
-        reason = f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read. Shorten it"
-        raise ExpressionError(reason, 1, 1)
-    text = text.replace("\r\n", "\n")
-    lines = text.split("\n")
-    if len(lines) > MOST_LINES:
-        reason = f"the text has {len(lines)} lines; at most {MOST_LINES} are read. Shorten it"
-        raise ExpressionError(reason, MOST_LINES + 1, 1)
-    for number, line in enumerate(lines, start=1):
-        if len(line) > LONGEST_LINE:
-            reason = f"the line has {len(line):,} characters; at most {LONGEST_LINE} are read. Break it up"
-            raise ExpressionError(reason, number, LONGEST_LINE + 1)
-    code = "\n".join(_without_comment(line, number) for number, line in enumerate(lines, start=1))
-    _check_brackets(code)
-    try:
-        tree = ast.parse(code)
-    except SyntaxError as error:
-        at, column = error.lineno or 1, max(error.offset or 1, 1)
-        reason = f"this cannot be read: {(error.msg or 'invalid syntax').split(' (')[0]}"
-        raise ExpressionError(reason, min(at, len(lines)), column) from None
-    except (MemoryError, RecursionError):
-        raise ExpressionError("too many operations lie within one another; name parts of it", 1, 1) from None
-    if not tree.body:
-        raise ExpressionError("there is nothing here yet; write an expression, such as 1 + 2", 1, 1)
-    return tree
-
-
-def _without_comment(line: str, number: int) -> str:
-    """The line up to its comment, once it holds nothing that is not of the language."""
-    code, before, signs = "", "space", 0
-    while len(code) < len(line):
-        at = len(code)
-        if not line[at].isprintable():
-            what = f"the character U+{ord(line[at]):04X} cannot be used; "
-            way_out = "indent with spaces" if line[at] == "\t" else "delete it and type it anew"
-            raise ExpressionError(what + way_out, number, at + 1)
-        for sign in (line[at : at + 2], line[at]):
-            if sign in _REFUSED_SIGNS:
-                raise ExpressionError(
-                    f"{sign} is not of this language: {_REFUSED_SIGNS[sign]}", number, at + 1
-                )
-        match = _TOKEN.match(line, at)
-        if match is None:
-            raise ExpressionError(_not_a_character(line[at]), number, at + 1)
-        kind, token = str(match.lastgroup), match[0]
-        if kind == "comment":
-            odd = next((i for i, character in enumerate(token) if not character.isprintable()), None)
-            if odd is not None:
-                reason = f"the character U+{ord(token[odd]):04X} cannot be used, not in a comment either"
-                raise ExpressionError(f"{reason}; delete it", number, at + odd + 1)
-            break
-        reason = _refusal(kind, token, before)
-        if reason:
-            raise ExpressionError(reason, number, at + 1)
-        signs = signs + 1 if kind == "sign" else signs if kind == "space" else 0
-        if signs > 4:
-            reason = f"{token} is one sign too many in a row; put brackets around a part, or take some away"
-            raise ExpressionError(reason, number, at + 1)
-        code, before = code + token, kind
-    return code
-
-
-def _refusal(kind: str, token: str, before: str) -> str:
-    """Why a token is not of the language, if it is not."""
-    if kind == "name":
-        if before == "number":
-            return f"{token} follows a number; write * between them, and numbers in decimal digits"
-        if token in _REFUSED_WORDS:
-            return f"{token} is not of this language: {_REFUSED_WORDS[token]}"
-        if keyword.iskeyword(token) and token not in ("for", "in"):
-            return f"{token} is a word of Python that is not of this language; choose another name"
-        if token.startswith("_") or token.endswith("_") or "__" in token:
-            return f"names begin and end with a letter or a digit and have no __ inside, unlike {token:.40}"
-        if len(token) > LONGEST_NAME:
-            return (
-                f"a name has at most {LONGEST_NAME} letters, this one has {len(token)}; choose a shorter one"
-            )
-    elif kind == "number":
-        if before in ("name", "number"):
-            return f"{token:.40} follows a name or a number; write * between them"
-        if len(token) > 1 and token.isdigit() and token.startswith("0"):
-            return f"{token:.40} begins with 0; write the number without it"
-        if not float(token) <= LARGEST_NUMBER:
-            return f"the number {token:.40} is too large; at most {LARGEST_NUMBER:g} can be used"
-    return ""
-
-
-def _not_a_character(character: str) -> str:
-    name = unicodedata.name(character, "a character").lower()
-    return f"{character} ({name}) is not of this language; use the letters a to z, digits and + - * / @ ( )"
-
-
-def _check_brackets(code: str) -> None:
-    """Refuse brackets that are too deep for Python's own parser, or that do not match."""
-    opened: list[tuple[str, int, int]] = []
-    for number, line in enumerate(code.split("\n"), start=1):
-        for at, character in enumerate(line, start=1):
-            if character in "([":
-                opened.append((character, number, at))
-                if len(opened) > DEEPEST:
-                    reason = f"brackets lie within more than {DEEPEST} others; name parts of the expression"
-                    raise ExpressionError(reason, number, at)
-            elif character in ")]" and (not opened or opened.pop()[0] + character not in ("()", "[]")):
-                raise ExpressionError(f"{character} closes no bracket; take it away", number, at)
-    if opened:
-        bracket, number, at = opened[-1]
-        raise ExpressionError(
-            f"{bracket} is never closed; close it with {')]'['(['.index(bracket)]}", number, at
-        )
-
-
-# Carrying out.
 
 
 class _Budget:
@@ -396,16 +187,13 @@ class _Budget:
 
 
 def _check_shape(shape: Sequence[int]) -> None:
-    shown = (
-        f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-        if len(shape) <= 8
-        else f"of {len(shape)} axes"
-    )
     if len(shape) > MOST_AXES:
-        raise ValueError(f"a shape {shown} has more axes than {MOST_AXES}, the most there can be; use fewer")
+        raise ValueError(
+            f"a shape of {len(shape)} axes has more axes than {MOST_AXES}, the most there can be; use fewer"
+        )
     if math.prod(shape) > LARGEST_TENSOR:
         raise ValueError(
-            f"a Tensor of shape {shown} has {math.prod(shape):,} elements; at most {LARGEST_TENSOR:,} are "
+            f"a shape {tuple(shape)} has {math.prod(shape):,} elements; at most {LARGEST_TENSOR:,} are "
             "possible, such as (100, 100)"
         )
 
@@ -418,9 +206,7 @@ class _Program:
     value: Datum = None  # what the last statement stands for
     names: dict[str, Tensor | int] = field(default_factory=dict)
     earlier: dict[tuple[str, int], Tensor] = field(default_factory=dict)
-    constants: set[Tensor] = field(
-        default_factory=set
-    )  # what depends on more than numbers, or is said to be one
+    constants: set[Tensor] = field(default_factory=set)  # they stay what they are under a name
     budget: _Budget = field(default_factory=_Budget)
     steps: int = 0
     depth: int = 0
@@ -650,6 +436,7 @@ class _Program:
         return self.tensor(x).detach()
 
     def leaf(self, array: np.ndarray) -> Tensor:
+        # On NumPy's device: no kernel is compiled while somebody waits.
         return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=False)
 
     def array(self, x: Datum) -> np.ndarray:
@@ -893,15 +680,13 @@ def _of(function: Callable[..., Tensor], **renamed: str) -> Callable[..., Tensor
 
 
 def _table() -> dict[str, Function]:
-    table = {name: Function(_of(getattr(ops, name)), "a") for name in _ELEMENT_BY_ELEMENT}
-    table |= {
-        name: Function(_of(getattr(ops, name)), "a axes=")
-        for name in ("summation", "mean", "max", "min", "logsumexp", "softmax")
-    }
+    each = ["exp", "log", "sqrt", "abs", "sign", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "erf"]
+    along = ["summation", "mean", "max", "min", "logsumexp", "softmax"]
+    table = {name: Function(_of(getattr(ops, name)), "a") for name in [*each, "logsoftmax"]}
+    table |= {name: Function(_of(getattr(ops, name)), "a axes=") for name in along}
     table |= {
         "sum": table["summation"],
         "argmax": Function(_of(ops.argmax, axis="axes"), "a axis="),
-        "logsoftmax": Function(_of(ops.logsoftmax), "a"),
         "leaky_relu": Function(_of(ops.leaky_relu), "a slope="),
         "clip": Function(_of(ops.clip), "a low= high="),
         "maximum": Function(_of(ops.maximum), "a b"),
@@ -932,21 +717,6 @@ def _table() -> dict[str, Function]:
     table["Tensor"] = table["tensor"]
     return {name: Function(function.call, function.parameters, name) for name, function in table.items()}
 
-
-_ELEMENT_BY_ELEMENT = (
-    "exp",
-    "log",
-    "sqrt",
-    "abs",
-    "sign",
-    "sin",
-    "cos",
-    "tanh",
-    "sigmoid",
-    "relu",
-    "gelu",
-    "erf",
-)
 
 _MAKE_CONSTANTS = ("constant", "detach", "one_hot")
 

@@ -166,7 +166,7 @@ def test_functions_of_one_tensor_are_those_of_needle_and_methods_too(name):
 
 
 def test_numbers_with_a_name_have_a_gradient():
-    text = "a = 2\nb = [1, 2] * 3 + ones(2)\nc, d = 2, (1, 1)\ne = tensor([1, 1]) * 1\nsum(a * b * c * d * e * 5)"
+    text = "a = 2\nb = [1, 2] * 3 + ones(2)\nc, d = 2, (1, 1)\ne = tensor([1, 1]) * 1\nsum(a*b*c*d*e*5)"
     assert set(run(text).leaves) == {"a", "b", "c", "d"}
     assert gradients(run(text))["b"] == [20, 20]
 
