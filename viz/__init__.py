@@ -10,6 +10,7 @@ from .drawing import Drawing, draw, draw_gradient
 from .errors import draw_error
 from .memory import memory
 from .render import CannotRender
+from .steps import Steps, steps
 
 if TYPE_CHECKING:
     from .plots import (
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
         trace_kernel,
         weights,
     )
+    from .widget import step
 
 __all__ = [
-    "CannotRender", "Drawing", "activations", "attention", "broadcast", "decision_boundary", "draw",
+    "CannotRender", "Drawing", "Steps", "activations", "attention", "broadcast", "decision_boundary", "draw",
     "draw_error", "draw_gradient", "filters", "gradients", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "memory", "module_tree", "strides", "trace_kernel", "weights",
+    "loss_surface", "memory", "module_tree", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 # What needs matplotlib or a widget's library is imported when it is first asked for.
-_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots")
+_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {"step": ".widget"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,221 @@
+"""What a node computes, and what its operator's gradient passes on: equations in names and in numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from needle.autograd import Tensor, TensorTuple, Value
+from needle.backend_selection import to_numpy
+from needle.graph import Op
+
+from . import operators
+from .text import LARGEST_SEARCHED, elide, number, rows_of
+
+__all__ = ["adjoint_name", "computed", "equation", "partial_name", "passed_on", "summed"]
+
+LONGEST_TERM = 24  # characters: of a longer array, the shape is written
+MOST_TERMS = 6  # of a sum are written
+
+# What is written of an operator, with its operands {0}, {1}, … Others are written as calls: exp(x).
+FORWARD = {
+    "EWiseAdd": "{0} + {1}", "EWiseMul": "{0} · {1}", "EWiseDiv": "{0} / {1}", "EWisePow": "{0} ** {1}",
+    "MatMul": "{0} @ {1}", "Negate": "−{0}", "Identity": "{0}",
+    "MulScalar": "{0} · {s}", "DivScalar": "{0} / {s}", "PowerScalar": "{0} ** {s}",
+}  # fmt: skip
+
+# What an operator passes on to each operand: the adjoint {g} of its result {out}, times its local derivative.
+BACKWARD = {
+    "EWiseAdd": ("{g}", "{g}"),
+    "AddScalar": ("{g}",),
+    "EWiseMul": ("{g} · {1}", "{g} · {0}"),
+    "MulScalar": ("{g} · {s}",),
+    "EWiseDiv": ("{g} / {1}", "−{g} · {0} / {1}²"),
+    "DivScalar": ("{g} / {s}",),
+    "EWisePow": ("{g} · {1} · {0} ** ({1} − 1)", "{g} · {out} · log({0})"),
+    "MatMul": ("{g} @ {1}ᵀ", "{0}ᵀ @ {g}"),
+    "Negate": ("−{g}",),
+    "Identity": ("{g}",),
+    "Exp": ("{g} · exp({0})",),
+    "Log": ("{g} / {0}",),
+    "Sqrt": ("{g} / (2 · {out})",),
+    "Sin": ("{g} · cos({0})",),
+    "Cos": ("−{g} · sin({0})",),
+    "Tanh": ("{g} · (1 − {out}²)",),
+    "Sigmoid": ("{g} · {out} · (1 − {out})",),
+    "Abs": ("{g} · sign({0})",),
+    "ReLU": ("{g} where {0} > 0, else 0",),
+    "LogSumExp": ("{g} · softmax({0})",),
+    "Summation": ("{g}, repeated",),
+    "BroadcastTo": ("{g}, summed",),
+    "Reshape": ("{g}, reshaped back",),
+    "Transpose": ("{g}, transposed back",),
+    "Permute": ("{g}, its axes put back",),
+    "Slice": ("{g} in its place, 0 elsewhere",),
+}
+BROADCASTING = {"EWiseAdd", "EWiseMul", "EWiseDiv", "EWisePow", "MatMul"}
+
+
+def computed(node: Value, names: dict[Value, str]) -> str:
+    """The equation of a node: ``v3 = v2 + 1 = 1 + 1 = 2``."""
+    if node.op is None:
+        return equation(names[node], [], _result(node))
+    pattern = _forward_pattern(node.op, len(node.inputs))
+    scalar = _scalar(node.op)
+    in_names = pattern.format(*(names[x] for x in node.inputs), s=scalar)
+    in_numbers = pattern.format(*(_factor(x) for x in node.inputs), s=scalar)
+    return equation(names[node], [in_names, in_numbers], _result(node))
+
+
+def summed(node: Value, partials: Sequence[tuple[Value | None, Value]], total: Value, names) -> str:
+    """The equation of an adjoint: ``v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3``."""
+    name = adjoint_name(names[node])
+    if partials[0][0] is None:
+        return equation(name, [], _result(total)) + " (the seed)"
+    left_out = len(partials) - MOST_TERMS
+    shown = partials[:MOST_TERMS]
+    more = [f"({left_out} more)"] if left_out > 0 else []
+    terms = [partial_name(names[node], names[consumer]) for consumer, _ in shown if consumer is not None]
+    numbers = [_factor(partial) for _, partial in shown]
+    if len(partials) == 1:
+        return equation(name, terms, _result(total))
+    return equation(name, [" + ".join([*terms, *more]), " + ".join([*numbers, *more])], _result(total))
+
+
+def passed_on(node: Value, index: int, adjoint: Value, partial: Value, names: dict[Value, str]) -> str:
+    """The equation of what a node passes on to an operand: ``v̄2→4 = v̄4 · v3 = 1 · 2 = 2``."""
+    op, x = node.op, node.inputs[index]
+    assert op is not None
+    name = partial_name(names[x], names[node])
+    given = adjoint_name(names[node])
+    rules = BACKWARD.get(type(op).__name__, ()) if _is_known(op) else ()
+    rule = rules[index] if index < len(rules) else ""
+    if type(op).__name__ == "PowerScalar" and _is_known(op):
+        rule = _power_rule(_scalar(op))
+    if not rule or isinstance(node, TensorTuple) or _is_vector_product(node):
+        return equation(name, [f"the gradient of {operators.symbol(op)} at {given}"], _result(partial))
+    if type(op).__name__ in BROADCASTING and _shape(x) != _shape(node) and not _same_rank(node):
+        rule += ", summed to its shape"
+    scalar = _scalar(op)
+    in_names = rule.format(*(names[i] for i in node.inputs), g=given, out=names[node], s=scalar)
+    in_numbers = rule.format(*map(_factor, node.inputs), g=_factor(adjoint), out=_factor(node), s=scalar)
+    return equation(name, [in_names, in_numbers], _result(partial))
+
+
+def equation(name: str, ways: Sequence[str], result: str) -> str:
+    """``name = way = way = result``; what says the same as what is before it is left out."""
+    parts = [name, *ways, result]
+    return " = ".join(
+        part for before, part in zip(["", *parts], parts, strict=False) if part not in ("", before)
+    )
+
+
+def adjoint_name(name: str) -> str:
+    """``v̄2`` for v2; words for a name that is longer than a letter and a number."""
+    return f"{name[0]}\N{COMBINING MACRON}{name[1:]}" if _is_short(name) else f"adjoint of {name}"
+
+
+def partial_name(name: str, consumer: str) -> str:
+    """``v̄2→4`` for what v4 passes on to v2; with the consumer's whole name where the letters differ."""
+    if _is_short(name) and _is_short(consumer) and name[0] == consumer[0] and consumer[1:]:
+        return f"{adjoint_name(name)}→{consumer[1:]}"
+    return f"{adjoint_name(name)} via {consumer}"
+
+
+def _is_short(name: str) -> bool:
+    return re.fullmatch(r"[^\W\d_]\d*", name) is not None
+
+
+def _is_known(op: Op) -> bool:
+    """Whether it is needle's own operator, and not a reader's of the same name."""
+    return type(op).__module__.startswith("needle.")
+
+
+def _forward_pattern(op: Op, operands: int) -> str:
+    name = type(op).__name__
+    symbol = operators.symbol(op).replace("{", "{{").replace("}", "}}")
+    if _is_known(op):
+        if name in FORWARD:
+            return FORWARD[name]
+        if name in ("AddScalar", "CompareScalar"):
+            return "{0} " + symbol
+        if name == "Compare":
+            return "{0} " + symbol + " {1}"
+        if name in ("TupleGetItem", "Slice"):
+            return "{0}" + symbol
+    sign, _, attributes = symbol.partition(" (" if " (" in symbol else " ")
+    attributes = f"({attributes}" if attributes and " (" in symbol else attributes
+    arguments = ", ".join([*("{" + str(i) + "}" for i in range(operands)), *filter(None, [attributes])])
+    return f"{sign.replace(' ', '_')}({arguments})"
+
+
+def _power_rule(exponent: str) -> str:
+    if exponent == "2":
+        return "{g} · 2 · {0}"
+    return "{g} · {s} · {0} ** ({s} − 1)"
+
+
+def _scalar(op: Op) -> str:
+    scalar = getattr(op, "scalar", "")
+    return _in_brackets(number(scalar)) if isinstance(scalar, (int, float, np.generic)) else ""
+
+
+def _shape(node: Value) -> tuple[int, ...] | None:
+    return node.shape if isinstance(node, Tensor) else None
+
+
+def _same_rank(node: Value) -> bool:
+    """Whether it is a product of two plain matrices, whose shapes always differ."""
+    return type(node.op).__name__ == "MatMul" and all(len(_shape(x) or ()) == 2 for x in node.inputs)
+
+
+def _is_vector_product(node: Value) -> bool:
+    return type(node.op).__name__ == "MatMul" and any(len(_shape(x) or ()) < 2 for x in node.inputs)
+
+
+def _factor(value: Value) -> str:
+    """A value within an equation: its number or short array, else its shape; empty if not computed."""
+    if isinstance(value, TensorTuple):
+        return f"tuple of {len(value)}"
+    assert isinstance(value, Tensor)
+    if value.cached_data is None:
+        return _size(value)
+    return _in_brackets(_short(to_numpy(value.cached_data)) or _size(value))
+
+
+def _result(value: Value) -> str:
+    """A value at the end of an equation: a long array as its shape and range."""
+    if isinstance(value, TensorTuple):
+        return f"tuple of {len(value)}"
+    assert isinstance(value, Tensor)
+    if value.cached_data is None:
+        return f"{_size(value)}, not computed"
+    array = to_numpy(value.cached_data)
+    if short := _short(array):
+        return short
+    known = rows_of(array) if array.size <= LARGEST_SEARCHED else ()
+    return _size(value) + (f", {known[0][0]}" if len(known) == 1 else "")
+
+
+def _size(tensor: Tensor) -> str:
+    """A shape in the place of a factor: ``2×3``."""
+    return "×".join(map(str, tensor.shape)) if len(tensor.shape) > 1 else f"{tensor.size} numbers"
+
+
+def _short(array: np.ndarray) -> str:
+    """All of an array on a short line; empty if it is too long for that."""
+    if array.size == 1:
+        return number(array.reshape(-1)[0].item() if array.dtype.kind != "f" else array.reshape(-1)[0])
+    if array.size > LONGEST_TERM:
+        return ""
+    text = np.array2string(array, precision=3, max_line_width=10_000, separator=" ")
+    text = re.sub(r"(?<=\[) +", "", re.sub(r"\s+", " ", text))
+    text = re.sub(r"(\d)\.(?= |\])", r"\1", text)
+    return text if len(text) <= LONGEST_TERM else ""
+
+
+def _in_brackets(text: str) -> str:
+    """A negative number as a factor."""
+    return f"(−{text[1:]})" if text.startswith("-") else elide(text, LONGEST_TERM)

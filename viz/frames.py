@@ -1,0 +1,203 @@
+"""A forward and a backward pass, frame by frame, as plain data: what happens, and what is there to be seen.
+
+The graph is the one that `trace_gradient` finds, and the backward pass is that of `needle.autograd.adjoints`,
+which it was made from. Nothing else is computed, and no Tensor's `grad` is touched.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from needle.autograd import Adjoint, Tensor, Value
+from needle.graph import find_topo_sort
+
+from .equations import computed, passed_on, summed
+from .plain import Graph, Variable
+from .trace import trace_gradient
+
+__all__ = ["Film", "Frame", "film"]
+
+MOST_EQUATIONS = 5  # in one frame: an operator that joins many operands passes something on to each
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of the two passes.
+
+    Attributes
+    ----------
+    phase : str
+        ``"forward"``; ``"sum"``, an adjoint becomes known; or ``"pass on"``, it is handed to the operands.
+    title : str
+    equations : tuple of str
+    place : int
+        Which node of the topological order it is about.
+    key : str
+        Of the variable that it is about: in the phases of the backward pass, of an adjoint.
+    marked : tuple of str
+        Keys of the variables that it uses, or that arrive at it.
+    """
+
+    phase: str
+    title: str
+    equations: tuple[str, ...]
+    place: int
+    key: str
+    marked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Film:
+    """All frames of a drawing.
+
+    Attributes
+    ----------
+    graph : Graph
+        What is drawn: all of it.
+    order : tuple of str
+        The names of the nodes, in topological order.
+    frames : tuple of Frame
+    since : mapping of str to int
+        For each variable's key the number of the frame in which it appears.
+    """
+
+    graph: Graph
+    order: tuple[str, ...]
+    frames: tuple[Frame, ...]
+    since: Mapping[str, int]
+
+    def appears(self, key: str) -> int:
+        """When a part of the drawing appears: ``n1``, ``n1_op``, ``n1->n2_op`` or ``n1_for_n2``."""
+        return max(self._appears(end) for end in key.split("->"))
+
+    def _appears(self, key: str) -> int:
+        return self.since.get(key.removesuffix("_op").rpartition("_for_")[2], 0)
+
+
+def film(output: Tensor, names: Mapping[Value, str], *, out_grad: Tensor | None = None) -> Film:
+    """The frames of the forward pass to `output`, and of the backward pass from it.
+
+    First one frame for each node in topological order. Then, in reverse order, two for each node that has an
+    adjoint: its partial adjoints are there and are summed; and its operator turns the sum into a partial
+    adjoint for each operand. Where there is nothing to sum, the two are one frame.
+
+    Where `output` is lazy and not computed yet, nothing is computed: equations have names, and shapes in
+    place of numbers.
+    """
+    walk: list[Adjoint] = []
+    graph = trace_gradient(output, None, dict(names), limit=10**9, out_grad=out_grad, walk=walk)
+    graph = replace(graph, groups=(), variables=tuple(replace(x, group="") for x in graph.variables))
+    return _Director(output, graph, walk).film()
+
+
+class _Director:
+    """Frames on their way to a film."""
+
+    def __init__(self, output: Tensor, graph: Graph, walk: list[Adjoint]):
+        self.order = find_topo_sort([output])
+        self.graph = graph
+        self.walk = walk
+        self.keys = {node: f"n{i}" for i, node in enumerate(self.order, 1)}
+        self.places = {node: i for i, node in enumerate(self.order)}
+        by_key = {variable.key: variable for variable in graph.variables}
+        self.names = {node: by_key[key].name for node, key in self.keys.items()}
+        self.made: dict[tuple[str, str], list[Variable]] = defaultdict(list)  # by whose adjoint, and via what
+        for variable in graph.variables:
+            self.made[variable.adjoint_of, variable.via].append(variable)
+        boxes = [x for x in graph.variables if x.kind in ("adjoint", "seed") and x.adjoint_of]
+        self.boxes = {x.adjoint_of: x.key for x in boxes}
+        self.frames: list[Frame] = []
+        self.since: dict[str, int] = {}
+
+    def film(self) -> Film:
+        for node in self.order:
+            self.forward(node)
+        handed: dict[Value, list[tuple[Value, Value]]] = defaultdict(list)  # consumer -> operands, partials
+        for node, partials, _ in self.walk:
+            for consumer, partial in partials:
+                if consumer is not None:
+                    handed[consumer].append((node, partial))
+        for number, adjoint in enumerate(self.walk, 1):
+            known = self.sum(adjoint, number)
+            if adjoint.partials[0][0] is None or len(adjoint.partials) > 1 or not handed[adjoint.node]:
+                self.add(known, self.of_sum(adjoint))
+                known = None
+            if handed[adjoint.node]:
+                self.pass_on(adjoint, handed[adjoint.node], number, known)
+        order = tuple(self.names[node] for node in self.order)
+        return Film(self.graph, order, tuple(self.frames), self.since)
+
+    def add(self, frame: Frame, appearing: list[str]) -> None:
+        for key in appearing:
+            self.since.setdefault(key, len(self.frames))
+        self.frames.append(frame)
+
+    def forward(self, node: Value) -> None:
+        key, place = self.keys[node], self.places[node]
+        title = f"Forward, node {place + 1} of {len(self.order)}: {self.names[node]}"
+        marked = tuple(dict.fromkeys(self.keys[x] for x in node.inputs))
+        self.add(Frame("forward", title, (computed(node, self.names),), place, key, marked), [key])
+
+    def of_sum(self, adjoint: Adjoint) -> list[str]:
+        """The keys of what sums partial adjoints, and of their sum."""
+        key = self.keys[adjoint.node]
+        return [*(x.key for x in self.made[key, ""]), self.boxes[key]]
+
+    def sum(self, adjoint: Adjoint, number: int) -> Frame:
+        """A node's adjoint: its partial adjoints have arrived, and are summed."""
+        node, partials, total = adjoint
+        key = self.keys[node]
+        if partials[0][0] is None:
+            what = "the seed"
+        elif len(partials) > 1:
+            what = f"sum of {len(partials)} partial adjoints"
+        else:
+            what = "all of it has arrived"
+        title = f"{self._backward(number)}: adjoint of {self.names[node]}, {what}"
+        steps = self.made[key, ""]
+        made = {x.key for x in steps}
+        arrived = [x.key for step in steps if step.operator for x in step.operator.operands]
+        marked = tuple(dict.fromkeys(x for x in arrived if x not in made))
+        equation = summed(node, partials, total, self.names)
+        return Frame("sum", title, (equation,), self.places[node], self.boxes[key], marked)
+
+    def pass_on(
+        self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, known: Frame | None
+    ) -> None:
+        """What the operator of a node makes of its adjoint: one partial adjoint for each operand.
+
+        An adjoint that is no sum, so that it had no frame before, is said here as well: as in `known`.
+        """
+        node, _, total = adjoint
+        key = self.keys[node]
+        equations, appearing, marked = [], [], []
+        for index, operand, partial in _by_operand(node, handed):
+            equations.append(passed_on(node, index, total, partial, self.names))
+            for x in self.made[self.keys[operand], key]:
+                appearing.append(x.key)
+                if x.name:
+                    marked.append(x.key)
+        if known is not None:
+            equations.insert(0, *known.equations)
+        if len(equations) > MOST_EQUATIONS:
+            more = len(equations) - MOST_EQUATIONS + 1
+            equations[MOST_EQUATIONS - 1 :] = [f"… and {more} more operands"]
+        title = f"{self._backward(number)}: what {self.names[node]} passes on"
+        frame = Frame("pass on", title, tuple(equations), self.places[node], self.boxes[key], tuple(marked))
+        self.add(frame, appearing)
+
+    def _backward(self, number: int) -> str:
+        return f"Backward, node {number} of {len(self.walk)}"
+
+
+def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[int, Value, Value]]:
+    """What was handed to each operand, with its place among the operands, in their order."""
+    left = list(handed)
+    found = []
+    for index, x in enumerate(node.inputs):
+        match = next((i for i, (operand, _) in enumerate(left) if operand is x), None)
+        if match is not None:
+            found.append((index, *left.pop(match)))
+    return found

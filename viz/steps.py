@@ -1,0 +1,348 @@
+"""The forward and the backward pass of a Tensor, step by step: as a strip, an animated picture, or a page."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
+
+from needle.autograd import Tensor, Value
+from needle.graph import find_topo_sort
+
+from .dot import RANKDIRS
+from .drawing import check_size
+from .frames import Film, film
+from .interactive import page
+from .names import names_of
+from .render import PNG_DPI, CannotRender, paint_all, tidy_svg
+from .stills import Layout
+from .style import style_called
+
+__all__ = ["Steps", "Still", "steps"]
+
+LIMIT = 300  # nodes: of more, no one looks at each
+MOST_IN_A_STRIP = 24
+SECONDS_PER_FRAME = 1.8
+SECONDS_AT_THE_END = 4.0
+LARGEST_GIF = 1400  # pixels across
+
+STATIC = Path(__file__).parent / "static"
+
+
+@dataclass(frozen=True)
+class Still:
+    """The picture of one frame, with its equations below it.
+
+    Attributes
+    ----------
+    title : str
+        What happens, in words.
+    equations : tuple of str
+    source : str
+        The picture as DOT text, in which everything has its position.
+    """
+
+    title: str
+    equations: tuple[str, ...]
+    source: str
+    style: str
+
+    def svg(self) -> str:
+        """The picture as an ``<svg>`` element."""
+        return _svgs([self])[0]
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture to a file whose name ends in ``.svg``, ``.png`` or ``.pdf``."""
+        path = Path(path)
+        kind = path.suffix.lower().removeprefix(".")
+        if kind not in ("svg", "png", "pdf"):
+            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
+        data = f"{self.svg()}\n".encode() if kind == "svg" else paint_all([self.source], kind)[0]
+        path.write_bytes(data)
+        return path
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {'; '.join(self.equations)}>"
+
+    def _repr_html_(self) -> str:
+        return _image(self.svg(), self)
+
+
+class Steps(Sequence[Still]):
+    """All steps of a forward and a backward pass: a sequence of pictures.
+
+    In a notebook it shows itself as a strip. It holds plain data and no Tensor.
+
+    Attributes
+    ----------
+    film : Film
+        What happens in each frame, as plain data.
+    title : str
+    """
+
+    def __init__(self, film: Film, title: str, *, style: str = "needle", rankdir: str = "LR"):
+        if rankdir not in RANKDIRS:
+            raise ValueError(f"rankdir: needs one of {', '.join(map(repr, RANKDIRS))}, got {rankdir!r}")
+        self.film = film
+        self.title = title
+        self.style = style
+        self.rankdir = rankdir
+        style_called(style)  # an unknown one is reported here
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout(self.film, style_called(self.style), self.rankdir)
+
+    def __len__(self) -> int:
+        return len(self.film.frames)
+
+    @overload
+    def __getitem__(self, index: int) -> Still: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Still]: ...
+    def __getitem__(self, index: int | slice) -> Still | list[Still]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return [self._still(number) for number in numbers]
+        return self._still(numbers)
+
+    def _still(self, number: int) -> Still:
+        frame = self.film.frames[number]
+        return Still(frame.title, frame.equations, self._layout.still(number), self.style)
+
+    def data(self) -> dict[str, Any]:
+        """What the player needs: one picture, and what is there of it in each frame.
+
+        Raises
+        ------
+        CannotRender
+            If there is no Graphviz.
+        """
+        return self._data
+
+    @cached_property
+    def _data(self) -> dict[str, Any]:
+        style = style_called(self.style)
+        (svg,) = paint_all([self._layout.laid_out], "svg")
+        return {
+            "title": self.title,
+            "svg": tidy_svg(svg.decode(), self.title, style),
+            "order": list(self.film.order),
+            "frames": [asdict(frame) for frame in self.film.frames],
+            "since": dict(self.film.since),
+            "colours": {
+                "ground": style.background,
+                "ink": style.text,
+                "quiet": style.quiet,
+                "line": style.forward.line,
+                "hover": style.boxes["intermediate"].fill,
+                "accent": style.reuse,
+                "forward": style.forward.operator,
+                "backward": style.backward.operator,
+            },
+        }
+
+    def html(self) -> str:
+        """A player as a piece of a web page that needs nothing else.
+
+        It has buttons, a slider and keys (left, right, space, home, end). It holds a picture of the last
+        frame, which is what shows where scripts do not run.
+
+        Raises
+        ------
+        CannotRender
+            If there is no Graphviz.
+        """
+        script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
+        data = html.escape(json.dumps(self.data(), ensure_ascii=False))
+        return (
+            f"<style>{look}</style>"
+            f'<div data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
+            f"{self[-1]._repr_html_()}</div>"
+            f'<script type="module">\n{script}\nplayAll(document)\n</script>'
+        )
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write all frames to a file whose name ends in ``.gif`` (animated) or ``.html`` (a page that plays).
+
+        Returns
+        -------
+        Path
+            Where it was written.
+
+        Raises
+        ------
+        ValueError
+            For another suffix.
+        CannotRender
+            If there is no Graphviz.
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".html":
+            text = page(self.html(), self.title, style_called(self.style).background)
+            path.write_text(text, encoding="utf-8")
+        elif kind == ".gif":
+            path.write_bytes(self._gif())
+        else:
+            raise ValueError(
+                f"save: cannot write {path.name!r}; end the name in .gif or .html, or save one frame: "
+                "steps[0].save('first.png')"
+            )
+        return path
+
+    def _gif(self) -> bytes:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise ImportError(
+                "save: a .gif needs Pillow: `pip install pillow`; .html needs nothing"
+            ) from None
+        dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
+        pictures = paint_all([still.source for still in self], "png", dpi)
+        images = [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
+        # One palette for all frames: what does not change keeps its colour.
+        palette = images[-1].quantize(255)
+        frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+        seconds = [SECONDS_PER_FRAME] * (len(frames) - 1) + [SECONDS_AT_THE_END]
+        file = BytesIO()
+        frames[0].save(
+            file,
+            "GIF",
+            save_all=True,
+            append_images=frames[1:],
+            duration=[int(1000 * s) for s in seconds],
+            loop=0,
+        )
+        return file.getvalue()
+
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            return self._strip()
+        except CannotRender as error:
+            rows = "\n".join(
+                "\n   ".join([f"{i}. {frame.title}", *frame.equations])
+                for i, frame in enumerate(self.film.frames, 1)
+            )
+            return f"<pre>{html.escape(str(error).rpartition(' Until')[0])}\n\n{html.escape(rows)}</pre>"
+
+    def _strip(self) -> str:
+        """The first frames side by side."""
+        stills = self[:MOST_IN_A_STRIP]
+        cells = [
+            f'<div style="flex:1 1 420px;max-width:640px;min-width:0">{_image(svg, still)}</div>'
+            for svg, still in zip(_svgs(stills), stills, strict=True)
+        ]
+        if len(self) > len(stills):
+            cells.append(
+                f"<div>&hellip; {len(self) - len(stills)} more frames: steps.save('steps.html')</div>"
+            )
+        return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{"".join(cells)}</div>'
+
+
+def steps(
+    output: Tensor,
+    *,
+    out_grad: Tensor | None = None,
+    names: Mapping[str, Value] | None = None,
+    rankdir: str = "LR",
+    limit: int = LIMIT,
+    style: str = "needle",
+) -> Steps:
+    """The forward pass to a Tensor and the backward pass from it, step by step, as pictures.
+
+    Forward, a node at a time in topological order, with its equation. Backward, in reverse topological order:
+    the partial adjoints that have arrived at a node are summed, and its operator passes the sum on to its
+    operands, each time multiplied by a local derivative. The adjoints are those of
+    `needle.autograd.adjoints`; no Tensor's `grad` is read as an adjoint or written.
+
+    If `output` is lazy and not computed yet, nothing is computed, and shapes stand in place of numbers.
+
+    Parameters
+    ----------
+    output : Tensor
+    out_grad : Tensor of the shape of `output`, optional
+        The adjoint to begin with. Default: ones.
+    names : dict from str to Tensor, optional
+        What to call the variables. By default they are called as the caller's variables are.
+    rankdir : "LR", "TB", "RL" or "BT"
+        As for `draw`.
+    limit : int
+        A graph of more nodes is refused.
+    style : "needle", "d2l", "print" or "dark"
+        As for `draw`.
+
+    Returns
+    -------
+    Steps
+
+    Raises
+    ------
+    RuntimeError
+        If `output` does not require a gradient.
+    ValueError
+        If there are more than `limit` nodes, or `out_grad` has another shape.
+
+    Examples
+    --------
+    >>> viz.steps(v4).save("steps.gif")
+    """
+    known = names_of(names, sys._getframe(1))
+    return steps_of("steps", output, known, out_grad=out_grad, rankdir=rankdir, limit=limit, style=style)
+
+
+def steps_of(
+    function: str,
+    output: Tensor,
+    names: Mapping[Value, str],
+    *,
+    out_grad: Tensor | None,
+    rankdir: str,
+    limit: int,
+    style: str,
+) -> Steps:
+    """`steps` on behalf of `function`, once the caller's variables are known."""
+    if not isinstance(output, Tensor):
+        raise TypeError(f"{function}: needs a Tensor, got {type(output).__name__}")
+    if out_grad is not None and not isinstance(out_grad, Tensor):
+        raise TypeError(f"{function}: out_grad: needs a Tensor, got {type(out_grad).__name__}")
+    if not output.requires_grad:
+        raise RuntimeError(
+            f"{function}: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
+        )
+    check_size("limit", limit, 1)
+    nodes = len(find_topo_sort([output]))
+    if nodes > limit:
+        raise ValueError(
+            f"{function}: {nodes:,} nodes lead to this Tensor, more than limit={limit}; step through a "
+            "part of it (fewer layers, fewer steps in time, an earlier Tensor), raise limit=, or look at the "
+            "whole with viz.draw_gradient"
+        )
+    made = film(output, names, out_grad=out_grad)
+    what = f"Steps to {made.order[-1]} and back: {nodes} nodes, {len(made.frames)} frames"
+    return Steps(made, what, style=style, rankdir=rankdir)
+
+
+def _svgs(stills: Sequence[Still]) -> list[str]:
+    svgs = paint_all([still.source for still in stills], "svg")
+    return [
+        tidy_svg(svg.decode(), still.title, style_called(still.style))
+        for svg, still in zip(svgs, stills, strict=True)
+    ]
+
+
+def _image(svg: str, still: Still) -> str:
+    words = html.escape(f"{still.title}: {'; '.join(still.equations)}")
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="{words}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'

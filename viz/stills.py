@@ -1,0 +1,138 @@
+"""One layout, many pictures: what has not come yet is faint, the current node strongly marked.
+
+A picture is laid out once, as DOT text in which everything has its position. For each frame only colours and
+line widths in that text are changed, so nothing moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .dot import to_dot
+from .frames import Film, Frame
+from .render import lay_out
+from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
+from .text import elide, escape, text_width
+
+__all__ = ["Layout"]
+
+FAINT = 0.16  # how much of its colour is left of what has not come yet
+MARGIN = 14  # points around the caption
+WIDEST = 900  # points: of a wider picture, the part around the current node
+SHOWN = 9  # nodes of the order
+LINE = 16  # points from one line of the caption to the next
+_STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
+_BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
+
+
+class Layout:
+    """The picture of a film with the position of everything in it."""
+
+    def __init__(self, film: Film, style: Style, rankdir: str):
+        self.film = film
+        self.style = style
+        self.laid_out = lay_out(to_dot(film.graph, style, legend=False, rankdir=rankdir))
+        box = _BOX.search(self.laid_out)
+        self.left, self.bottom, right, self.top = map(float, box.groups()) if box else (0.0, 0.0, 0.0, 0.0)
+        captions = [self._lines(frame) for frame in film.frames]
+        longest = max(_width(line) for lines in captions for line in lines)
+        self.width = min(max(right - self.left, longest), max(WIDEST, longest))
+        self.right = right
+        places = ((x[2], re.search(r'pos="([-\d.]+),', x[4])) for x in _STATEMENT.finditer(self.laid_out))
+        self.across = {key: float(place[1]) for key, place in places if place}
+        self.lines = 1 + max(map(len, captions))  # and one for the order of the nodes
+        self.height = LINE * self.lines + MARGIN
+
+    def still(self, number: int) -> str:
+        """DOT text of the picture of a frame, with its caption."""
+        frame = self.film.frames[number]
+
+        def change(match: re.Match[str]) -> str:
+            indent, subject, begin, attributes = match.groups()
+            if subject in ("graph", "node", "edge"):
+                return match[0]
+            key = subject.replace(" ", "")
+            return f"{indent}{subject}{begin}{self._shown(key, attributes, number, frame)}];"
+
+        text = _STATEMENT.sub(change, self.laid_out)
+        left = self._window(frame)
+        text = text.rstrip().removesuffix("}")
+        if self.width < self.right - self.left:
+            text += self._view(left)
+        return text + self._caption(frame, left) + "}\n"
+
+    def _window(self, frame: Frame) -> float:
+        """Where the part of a wide picture begins that is shown: the current node is in its middle."""
+        middle = self.across.get(frame.key, self.left)
+        return max(min(middle - self.width / 2, self.right - self.width), self.left)
+
+    def _view(self, left: float) -> str:
+        # Graphviz moves the picture, with its caption, to where x and y are not negative.
+        height = self.top - self.bottom + MARGIN + self.height
+        size = f"{self.width:.0f},{height + 2 * MARGIN:.0f}"
+        return f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
+
+    def _shown(self, key: str, attributes: str, number: int, frame: Frame) -> str:
+        """The attributes of a node or an edge, as they are in a frame."""
+        appears = self.film.appears(key)
+        if appears > number:
+            default = self.style.edge if "->" in key else self.style.text
+            return self._faint(f'color="{default}", {attributes}')
+        if "->" in key:
+            return f"{attributes}, penwidth=2.6" if appears == number else attributes
+        if key in (frame.key, f"{frame.key}_op"):
+            strong = self.style.row(int(frame.phase != "forward")).operator
+            return f'{attributes}, penwidth={4 if key == frame.key else 2.6}, color="{strong}"'
+        return f"{attributes}, penwidth=2.8" if key in frame.marked else attributes
+
+    def _faint(self, attributes: str) -> str:
+        """Colours near the background's; of what is written in a box, only the name can be read."""
+        ground = self.style.background
+        text = re.sub(r'(<font [^>]*color=")#\w+', rf"\g<1>{ground}", attributes)
+        text = re.sub(r'(<table [^>]*color=")#\w+', rf"\g<1>{ground}", text)
+        faint = re.sub(r'"(#\w{6})"', lambda match: f'"{_mixed(match[1], ground, FAINT)}"', text)
+        return f'{faint}, fontcolor="{_mixed(self.style.text, ground, 3 * FAINT)}"'
+
+    def _lines(self, frame: Frame) -> list[str]:
+        return [frame.title, *frame.equations]
+
+    def _order(self, frame: Frame) -> str:
+        """The topological order around the current node, which is printed bold."""
+        words = [escape(f"{i} {elide(name, 16)}") for i, name in enumerate(self.film.order, 1)]
+        names = [f'<font color="{self.style.quiet}">{word}</font>' for word in words]
+        first = max(min(frame.place - SHOWN // 2, len(names) - SHOWN), 0)
+        names[frame.place] = f'<font color="{self.style.text}"><b>{words[frame.place]}</b></font>'
+        shown = names[first : first + SHOWN]
+        before, after = ["…"] * (first > 0), ["…"] * (first + SHOWN < len(names))
+        return "&#160; ".join(["<font>order</font>", *before, *shown, *after])
+
+    def _caption(self, frame: Frame, left: float) -> str:
+        """A node below the drawing, as large in all frames; so all pictures are of one size."""
+        quiet, ink = self.style.quiet, self.style.text
+        title, *equations = map(escape, self._lines(frame))
+        rows = [f'<font color="{quiet}">{title}</font>']
+        rows += [f'<font color="{ink}">{equation}</font>' for equation in equations]
+        rows += [""] * (self.lines - 1 - len(rows))
+        rows.append(f'<font color="{quiet}" point-size="{SMALL_SIZE + 1}">{self._order(frame)}</font>')
+        cells = "".join(f'<tr><td align="left" height="{LINE - 2}">{row}</td></tr>' for row in rows)
+        table = f'<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{cells}'
+        table += f'<tr><td width="{self.width:.0f}"></td></tr></table>'
+        x, y = left + self.width / 2, self.bottom - MARGIN - self.height / 2
+        return (
+            f"\tcaption [shape=plaintext, fixedsize=true, width={self.width / 72:.3f}, "
+            f'height={self.height / 72:.3f}, pos="{x:.1f},{y:.1f}", fontsize={NAME_SIZE}, '
+            f'fontname="{FONT}", label=<{table}>];\n'
+        )
+
+
+def _width(line: str) -> float:
+    return 1.1 * text_width(line, TEXT_SIZE + 1) + 2 * MARGIN
+
+
+def _mixed(color: str, ground: str, share: float) -> str:
+    """A colour of which only a share is left."""
+    pairs: Sequence[tuple[int, int]] = [
+        (int(color[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{round(share * a + (1 - share) * b):02X}" for a, b in pairs)

@@ -1,0 +1,91 @@
+"""`viz.step`: the steps of a Tensor as a widget, whose frame Python can read, set and observe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from needle.autograd import Tensor, Value
+
+from .names import names_of
+from .steps import LIMIT, STATIC, Steps, steps_of
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise ImportError(
+        "viz.step is a widget and needs anywidget: `pip install anywidget`; viz.steps(output) shows the same "
+        "steps without it"
+    ) from error
+
+__all__ = ["Stepper", "step"]
+
+
+class Stepper(anywidget.AnyWidget):
+    """A player of steps, for JupyterLab, VS Code and Colab.
+
+    Attributes
+    ----------
+    frame : int
+        The number of the frame that is shown, from 0. Set it to move the picture; `observe` it to follow the
+        reader.
+    steps : Steps
+        The same frames as pictures.
+    """
+
+    _esm = STATIC / "step.js"
+    _css = STATIC / "step.css"
+    frame = traitlets.Int(0).tag(sync=True)
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, steps: Steps):
+        self.steps = steps
+        super().__init__(data=steps.data())
+
+    @traitlets.validate("frame")
+    def _check_frame(self, proposal):
+        if not 0 <= proposal["value"] < len(self.steps):
+            raise traitlets.TraitError(
+                f"frame: needs a number from 0 to {len(self.steps) - 1}, got {proposal['value']}"
+            )
+        return proposal["value"]
+
+    def __repr__(self) -> str:
+        return repr(self.steps)
+
+    def _repr_mimebundle_(self, **kwargs):
+        """The widget; and the strip of its frames for where widgets do not run."""
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        return {**data, "text/html": self.steps._repr_html_()}, metadata
+
+
+def step(
+    output: Tensor,
+    *,
+    out_grad: Tensor | None = None,
+    names: Mapping[str, Value] | None = None,
+    rankdir: str = "LR",
+    limit: int = LIMIT,
+    style: str = "needle",
+) -> Stepper:
+    """Step through the forward pass to a Tensor and the backward pass from it, in a notebook.
+
+    There are buttons, a slider, and keys once it has the focus: left and right, space to play, home and end.
+    A click on a variable goes to where it is computed. Parameters and errors are those of `steps`, which
+    gives the same frames as pictures.
+
+    Returns
+    -------
+    Stepper
+        A widget; its `frame` is the number of the frame that is shown.
+
+    Examples
+    --------
+    >>> player = viz.step(v4)
+    >>> player.frame = 8
+    """
+    known = names_of(names, sys._getframe(1))
+    return Stepper(
+        steps_of("step", output, known, out_grad=out_grad, rankdir=rankdir, limit=limit, style=style)
+    )
