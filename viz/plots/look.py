@@ -115,8 +115,7 @@ def drawing(
     """
     if not isinstance(ax, Axes | None):
         raise TypeError(f"ax: needs matplotlib Axes or None, got {type(ax).__name__}")
-    with _one_at_a_time, mpl.rc_context():
-        mpl.rcParams.update(_STYLE)
+    with _one_at_a_time, _style():
         figure = None
         if ax is None:
             figure = _new_figure(width, height, private)
@@ -131,6 +130,17 @@ def drawing(
             if figure is not None:
                 plt.close(figure)
             raise
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    # Not matplotlib's rc_context, which would also put back what a backend sets when it is first used.
+    before = {key: mpl.rcParams[key] for key in _STYLE}
+    mpl.rcParams.update(_STYLE)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
 
 
 def figure_of(ax: Axes) -> Figure:

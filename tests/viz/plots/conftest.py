@@ -34,14 +34,10 @@ def words(ax: Axes) -> list[Text]:
         if not axes.axison:
             continue
         found += [axes._left_title, axes.title, axes.xaxis.label, axes.yaxis.label]
-        for axis in (axes.xaxis, axes.yaxis):
+        for along, axis in enumerate((axes.xaxis, axes.yaxis)):
             low, high = sorted(axis.get_view_interval())
-            for tick, place in zip(axis.get_major_ticks(), axis.get_majorticklocs(), strict=False):
-                found += [
-                    label
-                    for label in (tick.label1, tick.label2)
-                    if label.get_visible() and low - 1e-9 <= place <= high + 1e-9
-                ]
+            labels = axis.get_majorticklabels()
+            found += [label for label in labels if low - 1e-9 <= label.get_position()[along] <= high + 1e-9]
     return [text for text in found if text.get_visible() and text.get_text().strip()]
 
 

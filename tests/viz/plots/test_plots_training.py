@@ -70,6 +70,15 @@ def test_what_a_reader_has_set_for_own_pictures_is_not_read() -> None:
     assert sizes[0] == sizes[1]
 
 
+def test_what_a_backend_sets_when_it_is_first_used_stays() -> None:
+    try:
+        with look.drawing(None):
+            mpl.interactive(True)
+        assert mpl.is_interactive()  # else notebooks would show no figure
+    finally:
+        mpl.interactive(False)
+
+
 @pytest.mark.parametrize(
     "draw", [lambda ax: plots.loss_curve([1], ax=ax), lambda ax: plots.broadcast(3, 1, ax=ax)]
 )

@@ -1,0 +1,72 @@
+"""Curves, bars and images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from viz import plots
+
+
+def test_an_error_is_drawn_over_its_step(legible) -> None:
+    steps = 10.0 ** -np.arange(1, 13)
+    errors = [abs(((1 + e) ** 3 - (1 - e) ** 3) / (2 * e) - 3) for e in steps]
+    ax = plots.curve(errors, steps, log="xy", xlabel="e", ylabel="error", title="Central differences")
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), steps)
+    drawn = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(drawn[~np.isnan(drawn)], [error for error in errors if error > 0])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert ax.get_legend() is None
+    legible(ax)
+
+
+def test_curves_have_names(texts, legible) -> None:
+    ax = plots.curve({"sum_loss": range(50), "detached": [1] * 50}, ylabel="nodes alive")
+    assert {"sum_loss", "detached", "nodes alive"} <= set(texts(ax))
+    legible(ax)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_bars_say_their_numbers(log: bool, texts, legible) -> None:
+    ax = plots.bars({"naive": 1.9, "tiles": 0.314159, "BLAS": 0.002}, log=log, xlabel="seconds")
+    assert {"naive", "1.9", "0.314", "0.002", "seconds"} <= set(texts(ax))
+    assert [bar.get_width() for bar in ax.patches] == [1.9, 0.314159, 0.002]
+    legible(ax)
+
+
+def test_images_say_what_they_are_and_what_they_were_taken_for(texts, legible) -> None:
+    pictures = np.random.default_rng(0).random((12, 64))
+    ax = plots.images(pictures, range(12), [*range(11), 4], shape=(8, 8), title="Digits")
+    assert len(ax.images) == 12
+    np.testing.assert_array_equal(ax.images[3].get_array(), pictures[3].reshape(8, 8))
+    assert "4 (is 11)" in texts(ax)
+    assert [text.get_text() for text in ax.texts if text.get_color() == "#C81E1E"] == ["4 (is 11)"]
+    legible(ax)
+
+
+@pytest.mark.parametrize("shape", [(50, 4, 5), (50, 4, 5, 3), (50, 1, 4, 5), (50, 3, 4, 5)])
+def test_images_come_in_several_shapes(shape, texts, legible) -> None:
+    ax = plots.images(ndl.Tensor(np.random.default_rng(0).random(shape)))
+    assert ax.images[0].get_array().shape[:2] == (4, 5)
+    assert "(40 of 50)" in texts(ax)
+    legible(ax)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plots.curve([1, 2], [1, 2, 3]), ValueError, r"as many as in x, shape \(3,\)"),
+        (lambda: plots.curve([1, 2], log="z"), ValueError, "log: needs"),
+        (lambda: plots.curve({}), ValueError, "empty"),
+        (lambda: plots.bars([1, 2]), TypeError, "dict from names to numbers, got list"),
+        (lambda: plots.bars({"a": -1}), ValueError, "finite numbers from 0 on"),
+        (lambda: plots.bars({"a": 0.0}, log=True), ValueError, "finite numbers above 0"),
+        (lambda: plots.images(np.ones((2, 60)), shape=(8, 8)), ValueError, "that fits; got"),
+        (lambda: plots.images(np.ones((2, 3, 3)), [1]), ValueError, "2 pictures, but 1 labels"),
+        (lambda: plots.images(np.ones((0, 3, 3))), ValueError, "no picture"),
+    ],
+)
+def test_wrong_input_is_refused_with_the_reason(call, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

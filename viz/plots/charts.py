@@ -1,0 +1,268 @@
+"""Simple pictures of results: curves, bars, and images with what was made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from .look import BLUE, COLOURS, INK, MARKERS, QUIET, RED, drawing
+from .running import as_numpy
+
+__all__ = ["bars", "curve", "images"]
+
+
+def curve(
+    values: Any,
+    x: Any = None,
+    *,
+    log: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw numbers over other numbers: an error over a step, nodes alive over time, seconds over sizes.
+
+    What is not finite (on a logarithmic axis also what is not above 0) is left out.
+
+    Parameters
+    ----------
+    values : sequence of numbers, or dict from name to sequence
+    x : sequence of numbers, optional
+        As many. Default: 0, 1, 2, …
+    log : "", "x", "y" or "xy"
+        Which axes are logarithmic.
+    xlabel, ylabel, title : str
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> viz.curve(errors, steps, log="xy", xlabel="e", ylabel="error of the central difference")
+    >>> viz.curve({"sum_loss": alive, "detached": alive_detached}, xlabel="step", ylabel="nodes alive")
+    """
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f'curve: log: needs "", "x", "y" or "xy", got {log!r}')
+    named = values if isinstance(values, Mapping) else {"": values}
+    if not named:
+        raise ValueError("curve: the dict is empty")
+    curves = {str(name): as_numpy("curve", "values", numbers) for name, numbers in named.items()}
+    places = None if x is None else as_numpy("curve", "x", x)
+    for name, numbers in curves.items():
+        if numbers.ndim != 1 or (places is not None and numbers.shape != places.shape):
+            wanted = "" if places is None else f" as many as in x, shape {places.shape};"
+            raise ValueError(
+                f"curve: {name or 'values'}: needs one number after the other,{wanted} got {numbers.shape}"
+            )
+    with drawing(ax, 5.6, 3.6) as ax:
+        for place, (name, numbers) in enumerate(curves.items()):
+            xs = np.arange(len(numbers)) if places is None else places
+            there = np.isfinite(numbers) & np.isfinite(xs)
+            there &= (numbers > 0) | ("y" not in log)
+            there &= (xs > 0) | ("x" not in log)
+            ax.plot(
+                *(xs, np.where(there, numbers, np.nan)),
+                color=COLOURS[place % len(COLOURS)],
+                marker=MARKERS[place % len(MARKERS)] if len(numbers) <= 40 else None,
+                markersize=3.5,
+                label=name,
+            )
+        ax.set(
+            xscale="log" if "x" in log else "linear",
+            yscale="log" if "y" in log else "linear",
+            xlabel=xlabel,
+            ylabel=ylabel,
+        )
+        ax.set_title(title)
+        ax.grid(axis="both" if "x" in log else "y")
+        if len(curves) > 1 or "" not in curves:
+            ax.legend(loc="best")
+    return ax
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    log: bool = False,
+    xlabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw numbers by name as bars, each with its number: the times of several ways, side by side.
+
+    Parameters
+    ----------
+    values : dict from name to number, not below 0
+    log : bool
+        Whether the axis is logarithmic.
+    xlabel, title : str
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> viz.bars({"naive": 1.9, "tiles": 0.31, "BLAS": 0.002}, log=True, xlabel="seconds")
+    """
+    if not isinstance(values, Mapping) or not values:
+        raise TypeError(
+            f"bars: needs a dict from names to numbers, got {type(values).__name__} {values!r:.40}"
+        )
+    names = list(map(str, values))
+    numbers = as_numpy("bars", "values", list(values.values()))
+    if (
+        numbers.ndim != 1
+        or not np.isfinite(numbers).all()
+        or (numbers < 0).any()
+        or (log and not numbers.all())
+    ):
+        raise ValueError(
+            f"bars: needs finite numbers {'above' if log else 'from'} 0{' on' * (not log)}, got {values}"
+        )
+    with drawing(ax, 5.6, 0.9 + 0.34 * len(names)) as ax:
+        ax.barh(names, numbers, height=0.62, color=BLUE)
+        if log:
+            ax.set_xscale("log")
+            ax.set_xlim(left=10 ** math.floor(math.log10(numbers.min()) - 0.3))
+        for place, number in enumerate(numbers):
+            ax.annotate(
+                f"{number:.3g}",
+                (number, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                color=INK,
+            )
+        low, high = ax.get_xlim()
+        ax.set_xlim(right=high * (high / low) ** 0.12 if log else numbers.max() * 1.14 or 1.0)
+        ax.invert_yaxis()
+        ax.tick_params(axis="y", length=0, labelcolor=INK)
+        ax.set_xlabel(xlabel)
+        ax.set_title(title)
+    return ax
+
+
+MOST_IMAGES = 40
+
+
+def images(
+    pictures: Any,
+    labels: Any = None,
+    predictions: Any = None,
+    *,
+    shape: tuple[int, int] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw images side by side, each with its label; a wrong prediction is red and says what it should be.
+
+    Of more than 40 images the first 40 are drawn, which the title says.
+
+    Parameters
+    ----------
+    pictures : Tensor or array
+        Of shape (n, height, width), (n, height, width, 3), (n, 1, height, width) or (n, 3, height, width).
+        Of one colour the largest number is darkest; of three, numbers are from 0 to 1.
+    labels : sequence of n, optional
+    predictions : sequence of n, optional
+        What a model takes them for.
+    shape : (height, width), optional
+        Of pictures that are rows of numbers, (n, height * width).
+    title : str
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> wrong = predictions != y
+    >>> viz.images(X[wrong], y[wrong], predictions[wrong], shape=(8, 8))
+    """
+    values = _as_images(as_numpy("images", "pictures", pictures), shape)
+    count, height, width = values.shape[:3]
+    captions = []
+    for name, given in (("labels", labels), ("predictions", predictions)):
+        listed = (
+            None
+            if given is None
+            else np.asarray(given.numpy() if hasattr(given, "numpy") else given).tolist()
+        )
+        if listed is not None and len(listed) != count:
+            raise ValueError(f"images: {count} pictures, but {len(listed)} {name}")
+        captions.append([None] * count if listed is None else listed)
+    drawn = min(count, MOST_IMAGES)
+    columns = min(drawn, 10)
+    rows = math.ceil(drawn / columns)
+    gap, head = 0.16 * width, 0.38 * width * (labels is not None or predictions is not None) + 0.08 * width
+    across, down = width + gap, height + head
+    flat = values[np.isfinite(values)]
+    low, high = (float(flat.min()), float(flat.max())) if flat.size else (0.0, 1.0)
+    inches = min(0.85, 8.0 / columns)
+    if drawn < count:
+        title = f"{title}{' ' * bool(title)}({drawn} of {count:,})"
+    with drawing(ax, max(columns * inches, 1.6) + 0.3, rows * inches * down / across + 0.5) as ax:
+        for place in range(drawn):
+            row, column = divmod(place, columns)
+            x, y = column * across, row * down + head
+            ax.imshow(
+                values[place],
+                extent=(x, x + width, y + height, y),
+                cmap="gray_r",
+                vmin=low,
+                vmax=high,
+                interpolation="nearest",
+            )
+            ax.add_patch(
+                Rectangle(
+                    (x, y), width, height, fill=False, edgecolor="#98A2B3", linewidth=0.5, clip_on=False
+                )
+            )
+            words, colour = _caption(captions[0][place], captions[1][place])
+            ax.text(x, y - 0.07 * width, words, fontsize=8, color=colour, va="bottom")
+        ax.set(xlim=(-gap / 2, columns * across - gap / 2), ylim=(rows * down + gap / 2, 0), aspect="equal")
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        ax.set_title(title)
+    return ax
+
+
+def _as_images(values: np.ndarray, shape: tuple[int, int] | None) -> np.ndarray:
+    if shape is not None and values.ndim == 2 and values.shape[1] == shape[0] * shape[1]:
+        return values.reshape(-1, *shape)
+    if values.ndim == 4 and values.shape[1] == 1:
+        values = values[:, 0]
+    elif values.ndim == 4 and values.shape[1] == 3:
+        values = np.moveaxis(values, 1, 3)
+    if values.ndim == 3 or (values.ndim == 4 and values.shape[3] == 3):
+        if not values.size:
+            raise ValueError("images: there is no picture to draw")
+        return np.clip(values, 0, 1) if values.ndim == 4 else values
+    raise ValueError(
+        f"images: needs shape (n, height, width), (n, height, width, 3), (n, 1 or 3, height, width), or rows "
+        f"of numbers and shape=(height, width) that fits; got {values.shape} and shape={shape}"
+    )
+
+
+def _caption(label: Any, prediction: Any) -> tuple[str, str]:
+    """What stands above an image, and in which colour."""
+    if prediction is None:
+        return ("" if label is None else str(label)), QUIET
+    if label is None or label == prediction:
+        return str(prediction), QUIET
+    return f"{prediction} (is {label})", RED
