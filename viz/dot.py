@@ -67,7 +67,7 @@ class _Dot:
         return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
     def header(self) -> Iterator[str]:
-        layout = {"class": RISING} if self.rises else {}
+        layout: dict[str, object] = {"comment": RISING} if self.rises else {}
         layout |= {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
         layout |= {"splines": "true", "esep": "+5"}
         if len(self.graph.variables) > MANY:
@@ -87,7 +87,8 @@ class _Dot:
         look = _statement(
             "graph",
             label=_row_title(row, self.rankdir), labelloc="t", labeljust="l", style="rounded,filled",
-            margin=12, fillcolor=ground.fill, color=ground.line, fontcolor=ground.title, fontsize=TEXT_SIZE,
+            margin=12, penwidth=ground.line_width, fillcolor=ground.fill, color=ground.line,
+            fontcolor=ground.title, fontsize=TEXT_SIZE,
         )  # fmt: skip
         return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
 
@@ -126,7 +127,8 @@ class _Dot:
             yield "  " + _statement(
                 "graph",
                 label=elide(item.title), labelloc="t", labeljust="l", style="rounded", margin=9,
-                color=ground.line, fontcolor=ground.title, fontsize=SMALL_SIZE + 1,
+                penwidth=ground.line_width, color=ground.line, fontcolor=ground.title,
+                fontsize=SMALL_SIZE + 1,
             )  # fmt: skip
             yield from ("  " + line for line in self.framed(contents, item.key))
             yield "}"
@@ -137,8 +139,8 @@ class _Dot:
         if variable.operator is None:
             return
         if variable.operator.symbol:
-            color = self.accent(variable).get("color") or self.style.row(variable.row).operator
-            yield self.operator(f"{variable.key}_op", variable.operator.symbol, color)
+            look = self.accent(variable) or {"color": self.style.row(variable.row).operator}
+            yield self.operator(f"{variable.key}_op", variable.operator.symbol, **look)
         for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
             if (key, variable.key) in self.far:
                 yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], variable.row)
@@ -173,7 +175,7 @@ class _Dot:
         if variable.kind != "failed":
             return {}
         color = self.style.boxes["failed"].line
-        return {"color": color, "fontcolor": color}
+        return {"color": color, "fontcolor": color, "penwidth": "2.2"}
 
     def edges_between_rows(self) -> Iterator[str]:
         for variable in self.graph.variables:
@@ -189,15 +191,20 @@ class _Dot:
 
     def mention(self, key: str, variable: Variable, row: int) -> str:
         """A small box that names a variable drawn elsewhere."""
-        color = self.style.reuse if variable.row != row else self.style.edge
+        color = self.style.reuse if variable.row != row else self.style.quiet
         name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
         look = {"label": name, "fontsize": SMALL_SIZE, "fontcolor": color, "color": color}
         return _statement(
             key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
         )
 
-    def operator(self, key: str, symbol: str, color: str) -> str:
-        look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
+    def operator(self, key: str, symbol: str, color: str, **look: str) -> str:
+        look = {
+            "label": symbol,
+            "fillcolor": self.style.background,
+            "color": color,
+            "fontcolor": color,
+        } | look
         if text_width(symbol, TEXT_SIZE) <= CIRCLE - 7:
             return _statement(
                 key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look
@@ -215,15 +222,17 @@ class _Dot:
 
     def variable(self, variable: Variable) -> str:
         box = self.style.boxes[variable.kind]
-        styles = [box.corners, "filled"] if variable.computed else [box.corners, "filled", "dashed"]
+        line = "dashed" if not variable.computed else "dotted" if box.dotted else ""
+        double = {"peripheries": 2} if box.double else {}
         return _statement(
             variable.key,
             shape="box",
-            style=",".join(filter(None, styles)),
+            style=",".join(filter(None, [box.corners, "filled", line])),
             fillcolor=box.fill if variable.computed else self.style.background,
             color=box.line,
             penwidth=box.line_width,
             margin="0.09,0.05",
+            **double,
             label=self.table(variable),
         )
 
@@ -298,13 +307,13 @@ class _Dot:
             frame = Box(style.background, style.forward.line, line_width=1)
             entries.append((self.swatch(frame), words.FRAME))
         if not all(variable.computed for variable in variables):
-            hollow = Box(style.background, style.quiet, corners="dashed")
+            hollow = Box(style.background, style.quiet, corners="dashed", line_width=1)
             entries.append((self.swatch(hollow), words.NOT_COMPUTED))
         operators = [v.operator for v in variables if v.row >= self.graph.forward_rows]
         if any(operator and operator.symbol == "=" for operator in operators):
             entries.append((_text("=", style.backward.operator), words.PASSED_ON))
         if self.far:
-            entries.append((_text("(x)", style.edge), words.MENTIONED))
+            entries.append((_text("(x)", style.quiet), words.MENTIONED))
         elif any('style="dashed"' in edge for edge in self.edges_between_rows()):
             entries.append((_text("- - -", style.reuse), words.REUSED))
         if any(variable.cut_from in self.by_key for variable in variables):
@@ -333,9 +342,14 @@ class _Dot:
         )
 
     def swatch(self, box: Box) -> str:
-        corners = f' style="{box.corners}"' if box.corners else ""
-        look = f'border="1" cellborder="0" cellspacing="0" color="{box.line}" bgcolor="{box.fill}"{corners}'
-        return f'<table {look} fixedsize="true" width="16" height="11"><tr><td></td></tr></table>'
+        """A small picture of a box."""
+        line = ",".join(filter(None, [box.corners, "dotted" if box.dotted else ""]))
+        look = f'cellborder="0" color="{box.line}" bgcolor="{box.fill}"' + (
+            f' style="{line}"' if line else ""
+        )
+        width = max(round(box.line_width), 1)
+        inner = _swatch(look, width, *((22, 14) if width > 1 or box.dotted else (16, 11)))
+        return _swatch(look, 1, 30, 22, inner) if box.double else inner
 
 
 def _far(graph: Graph) -> set[tuple[str, str]]:
@@ -397,6 +411,11 @@ def _row_title(row: int, rankdir: str) -> str:
     titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
     title = titles[order] if order < len(titles) else f"gradient of order {order}"
     return f"{title} {RANKDIRS[rankdir][row % 2]}"
+
+
+def _swatch(look: str, border: int, width: int, height: int, content: str = "") -> str:
+    size = f'fixedsize="true" width="{width}" height="{height}"'
+    return f'<table {look} border="{border}" cellspacing="0" {size}><tr><td>{content}</td></tr></table>'
 
 
 def _joined(*parts: str) -> list[str]:

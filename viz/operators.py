@@ -35,6 +35,9 @@ RELATIONS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "�
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
+LONGEST_TUPLE = 1000  # a longer one is not looked through
+MOST_ITEMS = 8  # of a longer one the first and the last are written
+
 
 def order_matters(op: Op) -> bool:
     """Whether exchanging the operands can change the result; True for an operator not known here."""
@@ -76,12 +79,13 @@ def _slice(s: slice) -> str:
 def _is_plain(x: object) -> bool:
     """Whether printing it is safe: a Tensor among an operator's attributes would be computed for it."""
     if isinstance(x, (tuple, list)):
-        return len(x) <= 8 and all(isinstance(item, (int, float, str, np.generic)) for item in x)
+        return len(x) <= LONGEST_TUPLE and all(isinstance(item, (int, float, str, np.generic)) for item in x)
     return isinstance(x, (int, float, str, np.generic, np.dtype, Device))
 
 
 def _short(x: object) -> str:
     if isinstance(x, (list, tuple)):
-        words = ", ".join(map(_short, x))
+        items = list(map(_short, x))
+        words = ", ".join(items if len(x) <= MOST_ITEMS else [*items[:3], "…", items[-1]])
         return f"({words},)" if len(x) == 1 else f"({words})"
     return number(x) if isinstance(x, (float, np.floating)) else str(x)

@@ -104,7 +104,7 @@ def paint_all(laid_out: Sequence[str], kind: str, dpi: float = PNG_DPI) -> list[
 
 
 def _rises(source: str) -> bool:
-    return f'class="{RISING}"' in source[:300]
+    return f'comment="{RISING}"' in source[:300]
 
 
 def _with_rising_ones_laid_out(sources: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 __all__ = ["RISING", "risen"]
 
-RISING = "rising"  # the class of a graph that is to be drawn so
+RISING = "rising"  # the comment of a graph that is to be drawn so
 GENTLEST, STEEPEST = 0.16, 0.5  # up, for each unit to the right
 GAP = 22.0  # points between the frames of two rows
 MARGIN, TITLE = 12.0, 20.0  # points around a row, and for its title

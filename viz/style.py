@@ -46,12 +46,25 @@ NO_GRADIENTS = "no gradients are shown: backward() has not run"
 
 @dataclass(frozen=True)
 class Box:
-    """How one kind of variable is drawn."""
+    """How one kind of variable is drawn.
+
+    Attributes
+    ----------
+    fill, line : str
+        Colours.
+    corners : "rounded" or ""
+    line_width : float
+        In points; drawings tell whole ones apart.
+    dotted, double : bool
+        The outline.
+    """
 
     fill: str
     line: str
     corners: str = "rounded"
     line_width: float = 1.2
+    dotted: bool = False
+    double: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,7 @@ class Row:
     line: str
     title: str
     operator: str
+    line_width: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,8 +119,8 @@ class Style:
 _NEEDLE = Style(
     background="#FFFFFF",
     text="#101828",
-    quiet="#5D6B82",
-    gradient="#B45309",
+    quiet="#4F5C73",
+    gradient="#96430A",
     bracket="#98A2B3",
     edge="#7D8899",
     reuse="#1D5FD1",
@@ -117,15 +131,15 @@ _NEEDLE = Style(
         "leaf": Box("#E4EEFE", "#1D5FD1"),
         "parameter": Box("#F9E6F1", "#A8327A"),
         "constant": Box("#FFFFFF", "#667085", corners=""),
-        "intermediate": Box("#F3F5F8", "#98A2B3"),
+        "intermediate": Box("#F3F5F8", "#7D8899"),
         "output": Box("#DFF5EA", "#0B7A53", line_width=1.8),
-        "adjoint": Box("#FFF1DE", "#D97706"),
+        "adjoint": Box("#FFF1DE", "#D97706", line_width=1.8),
         "partial": Box("#FFFAF2", "#D97706"),
         "seed": Box("#FFDDB0", "#B45309", line_width=1.8),
         "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.2),
         "group": Box("#EAE8FB", "#5B4FCF", line_width=1.8),
         "port": Box("#FFFFFF", "#5B4FCF"),
-        "left out": Box("#FFFFFF", "#98A2B3", corners=""),
+        "left out": Box("#FFFFFF", "#7D8899", corners=""),
     },
 )
 
@@ -143,9 +157,9 @@ _D2L = Style(
     backward=Row(fill="#FFFFFF", line="#F2CE9B", title="#9A4A06", operator="#9A4A06"),
     boxes={
         "leaf": Box("#D3E6F8", "#2B5C8A", corners=""),
-        "parameter": Box("#F7DDEB", "#A8327A", corners=""),
+        "parameter": Box("#F7DDEB", "#A8327A", corners="", line_width=1.8),
         "constant": Box("#FFFFFF", "#667085", corners=""),
-        "intermediate": Box("#EEF1F5", "#667085", corners=""),
+        "intermediate": Box("#E2E7EF", "#667085", corners=""),
         "output": Box("#D6F0E3", "#0B7A53", corners="", line_width=2.4),
         "adjoint": Box("#FFEBD1", "#B45309", corners=""),
         "partial": Box("#FFFAF2", "#B45309", corners=""),
@@ -153,10 +167,16 @@ _D2L = Style(
         "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.4),
         "group": Box("#E3E0FA", "#4A3FBF", corners="", line_width=2.4),
         "port": Box("#FFFFFF", "#4A3FBF", corners=""),
-        "left out": Box("#FFFFFF", "#98A2B3", corners=""),
+        "left out": Box("#FFFFFF", "#7D8899", corners=""),
     },
     rises=True,
 )
+
+
+def _outlined(corners: str, line_width: float, **outline: bool) -> Box:
+    """A box in black on white: kinds differ in corners, width and dots."""
+    return Box("#FFFFFF", "#000000", corners, line_width, **outline)
+
 
 # Black and white only: what survives a photocopier.
 _PRINT = Style(
@@ -168,21 +188,21 @@ _PRINT = Style(
     edge="#000000",
     reuse="#000000",
     cut="#000000",
-    forward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
-    backward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000"),
+    forward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000", line_width=0.5),
+    backward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000", line_width=0.5),
     boxes={
-        "leaf": Box("#FFFFFF", "#000000"),
-        "parameter": Box("#FFFFFF", "#000000", line_width=2.4),
-        "constant": Box("#FFFFFF", "#000000", corners=""),
-        "intermediate": Box("#FFFFFF", "#000000", line_width=0.6),
-        "output": Box("#FFFFFF", "#000000", line_width=3.2),
-        "adjoint": Box("#FFFFFF", "#000000"),
-        "partial": Box("#FFFFFF", "#000000", line_width=0.6),
-        "seed": Box("#FFFFFF", "#000000", line_width=3.2),
-        "failed": Box("#FFFFFF", "#000000", corners="", line_width=3.2),
-        "group": Box("#FFFFFF", "#000000", line_width=1.2),
-        "port": Box("#FFFFFF", "#000000", line_width=0.6),
-        "left out": Box("#FFFFFF", "#000000", corners=""),
+        "leaf": _outlined("rounded", 2),
+        "parameter": _outlined("rounded", 3),
+        "constant": _outlined("", 1),
+        "intermediate": _outlined("rounded", 1),
+        "output": _outlined("", 3),
+        "adjoint": _outlined("rounded", 2, dotted=True),
+        "partial": _outlined("rounded", 1, dotted=True),
+        "seed": _outlined("", 3, dotted=True),
+        "failed": _outlined("", 2, double=True),
+        "group": _outlined("", 2),
+        "port": _outlined("", 1, dotted=True),
+        "left out": _outlined("", 1),
     },
 )
 
@@ -205,7 +225,7 @@ _DARK = Style(
         "output": Box("#0C4532", "#4FD6A0", line_width=1.8),
         "adjoint": Box("#4A2F0B", "#F5A742"),
         "partial": Box("#2A1F10", "#F5A742"),
-        "seed": Box("#6B420A", "#FFBE6B", line_width=1.8),
+        "seed": Box("#5C3807", "#FFBE6B", line_width=1.8),
         "failed": Box("#5A1613", "#FF8A80", corners="", line_width=2.2),
         "group": Box("#2D2765", "#A79CFF", line_width=1.8),
         "port": Box("#11161F", "#A79CFF"),
@@ -224,6 +244,6 @@ def style_called(name: str) -> Style:
     ValueError
         If there is none of this name.
     """
-    if name not in STYLES:
+    if not isinstance(name, str) or name not in STYLES:
         raise ValueError(f"style: needs one of {', '.join(map(repr, STYLES))}, got {name!r}")
     return STYLES[name]
