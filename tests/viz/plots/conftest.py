@@ -37,7 +37,8 @@ def words(ax: Axes) -> list[Text]:
         for along, axis in enumerate((axes.xaxis, axes.yaxis)):
             low, high = sorted(axis.get_view_interval())
             labels = axis.get_majorticklabels()
-            found += [label for label in labels if low - 1e-9 <= label.get_position()[along] <= high + 1e-9]
+            room = 1e-6 * (high - low) if axis.get_scale() == "linear" else 0.0
+            found += [label for label in labels if low - room <= label.get_position()[along] <= high + room]
     return [text for text in found if text.get_visible() and text.get_text().strip()]
 
 
