@@ -39,8 +39,9 @@ PALE_GREEN = "#DFF5EA"
 PALE_RED = "#FDE8E8"
 PALE_GREY = "#F3F5F8"
 
-COLOURS = (BLUE, ORANGE, GREEN, MAGENTA, CYAN, GREY)  # of curves and classes, in this order
-MARKERS = ("o", "s", "^", "D", "v", "P")
+# Of curves and classes, in this order; markers tell apart those whose colours are near to each other.
+COLOURS = (BLUE, ORANGE, GREEN, MAGENTA, CYAN, GREY, "#C9A20C", "#6D4AA8", "#8A5A33", "#E07A9B")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 #: Below zero orange, zero white, above zero blue.
 DIVERGING = LinearSegmentedColormap.from_list(

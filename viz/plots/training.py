@@ -306,10 +306,10 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
     gone: list[float] = []
     several = len(curves) > 1
     for place, (name, values) in enumerate(curves.items()):
-        gone += _draw_curve(ax, name, values, 1, COLOURS[place % 6], "-", log)
+        gone += _draw_curve(ax, name, values, 1, COLOURS[place % len(COLOURS)], "-", log)
     train_length = max(map(len, curves.values()), default=0)
     for place, (name, values) in enumerate(tests.items()):
-        colour = COLOURS[place % 6] if several else ORANGE
+        colour = COLOURS[place % len(COLOURS)] if several else ORANGE
         every = train_length // len(values) if train_length % len(values) == 0 else 1
         gone += _draw_curve(ax, name, values, max(every, 1), colour, (0, (4, 1.5)), log)
     if gone:
@@ -331,6 +331,8 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     ax.grid(axis="y", which="major")
     ax.margins(x=0.02)
+    if longest == 1:
+        ax.set(xlim=(0.5, 1.5), xticks=[1])
     if not log and all((v[np.isfinite(v)] >= 0).all() for v in [*curves.values(), *tests.values()]):
         ax.set_ylim(bottom=0)
     ax.legend(loc="best")
@@ -654,10 +656,11 @@ def _draw_surface(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray) -> No
     if not finite.size:
         raise ValueError("loss_surface: the loss is nan or inf everywhere; give another extent")
     low, high = float(finite.min()), float(finite.max())
-    if low == high:
+    flat = low == high
+    if flat:
         high = low + 1.0
     # Contours lie closer where the surface is flat, so that a long valley shows as well as a bowl.
-    middle = float(np.clip((np.median(finite) - low) / (high - low), 1e-3, 0.5))
+    middle = 0.5 if flat else float(np.clip((np.median(finite) - low) / (high - low), 1e-3, 0.5))
     levels = low + (high - low) * np.linspace(0, 1, 15) ** (math.log(middle) / math.log(0.5))
     masked = np.ma.masked_invalid(z)
     norm = BoundaryNorm(levels, HILLS.N)
