@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -12,6 +13,7 @@ import streamlit as st
 
 import viz
 from needle import Tensor
+from viz.render import LARGEST_PNG, PNG_DPI
 from viz.text import number, rows_of
 
 from .. import pictures
@@ -67,12 +69,14 @@ VIEWS = {
     "forward": "Forward graph",
     "gradient": "Gradient graph",
     "second": "Second order",
+    "steps": "Step through",
     "memory": "Memory",
 }
 STYLES = {"auto": "As the page", "needle": "needle", "d2l": "d2l", "print": "Print", "dark": "Dark"}
 DIRECTIONS = {"LR": "From left to right", "TB": "From top to bottom"}
 
 MOST_DRAWN = 300  # variables: the layout of so many takes a second or so
+MOST_STEPPED = 100  # nodes: of more, nobody looks at each
 
 _STYLE = """
 <style>
@@ -302,23 +306,26 @@ def _style() -> str:
 
 
 @st.cache_resource(max_entries=48, show_spinner="Drawing …")
-def _drawing(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing:
+def _picture(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing | viz.Steps:
     """The graph of a text: the same for everyone who asks for it."""
     outcome = _outcome(text)
     options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
     if isinstance(outcome, ExpressionError):
         return viz.draw_error(outcome.failure, names=outcome.names, **options)
     options["names"] = dict(outcome.names)
-    if view == "forward":
-        drawing = viz.draw(outcome.value, **options)
+    picture: viz.Drawing | viz.Steps
+    if view == "steps":
+        picture = viz.steps(outcome.value, **options | {"limit": MOST_STEPPED})
+    elif view == "forward":
+        picture = viz.draw(outcome.value, **options)
     elif view == "gradient":
-        drawing = viz.draw_gradient(outcome.value, **options)
+        picture = viz.draw_gradient(outcome.value, **options)
     else:
         gradient = outcome.leaves[leaf].grad
         options["names"] |= {f"{leaf}.grad": gradient}
-        drawing = viz.draw_gradient(gradient, **options)
-    drawing.html()  # the work of drawing it, done while it is said that it is being drawn
-    return drawing
+        picture = viz.draw_gradient(gradient, **options)
+    picture.html()  # the work of drawing it, done while it is said that it is being drawn
+    return picture
 
 
 def _show(text: str, view: str, leaf: str = "") -> None:
@@ -332,15 +339,15 @@ def _show(text: str, view: str, leaf: str = "") -> None:
         )
         with place:
             try:
-                drawing = _drawing(text, view, _style(), st.session_state.direction, leaf)
-                pictures.show(drawing, key=f"picture_{view}")
-            except viz.CannotRender as error:
-                st.warning(str(error), icon=":material/image_not_supported:")
+                picture = _picture(text, view, _style(), st.session_state.direction, leaf)
+                pictures.show(picture, key=f"picture_{view}")
+            except (viz.CannotRender, ValueError) as error:  # ValueError: more steps than anyone would go
+                st.warning(_as_text(str(error)), icon=":material/image_not_supported:")
                 return
-        for kind in ("svg", "png", "pdf", "html"):
+        for kind in _kinds(picture):
             st.download_button(
                 kind.upper(),
-                partial(_file, drawing, kind),
+                partial(_file, picture, kind),
                 file_name=f"{view}.{kind}",
                 icon=":material/download:",
                 key=f"download_{kind}",
@@ -349,6 +356,15 @@ def _show(text: str, view: str, leaf: str = "") -> None:
     _write_address()
 
 
-def _file(drawing: viz.Drawing, kind: str) -> bytes:
+def _kinds(picture: viz.Drawing | viz.Steps) -> list[str]:
+    """The formats in which a picture can be kept."""
+    if isinstance(picture, viz.Steps):
+        return ["html"]  # an animated picture would take a processor for ten seconds
+    points = [float(size) for size in re.findall(r'(?:width|height)="([\d.]+)pt"', picture.svg())[:2]]
+    fits = max(points, default=0) * PNG_DPI / 72 <= LARGEST_PNG
+    return ["svg", *(["png"] if fits else []), "pdf", "html"]
+
+
+def _file(picture: viz.Drawing | viz.Steps, kind: str) -> bytes:
     with TemporaryDirectory() as folder:
-        return drawing.save(Path(folder) / f"graph.{kind}").read_bytes()
+        return picture.save(Path(folder) / f"graph.{kind}").read_bytes()

@@ -94,9 +94,14 @@ def test_every_example_in_every_view(name, view):
     elif (name, view) == ("Used twice", "second"):  # the one that is linear
         assert "all second derivatives are 0" in app.info[0].value
     else:
-        value = run_text(EXAMPLES[name]).name
-        said = {"forward": f"computational graph of {value}", "gradient": f"gradient graph of {value}"}
-        assert said.get(view, ".grad") in picture_of(app)
+        of = run_text(EXAMPLES[name]).name
+        said = {
+            "forward": f"^computational graph of {of}:",
+            "gradient": f"^gradient graph of {of}:",
+            "second": r"^gradient graph of \w+\.grad:",
+            "steps": r"^(Forward|Backward), node \d+",
+        }
+        assert re.search(said[view], picture_of(app))
 
 
 def test_the_value_and_the_gradients_are_said(app):
@@ -207,11 +212,21 @@ def test_nothing_is_computed_or_drawn_twice(app, monkeypatch):
 
 
 def test_a_picture_is_kept_in_every_format():
-    drawing = explorer._drawing(EXAMPLES["Used twice"], "gradient", "needle", "LR", "")
+    drawing = explorer._picture(EXAMPLES["Used twice"], "gradient", "needle", "LR", "")
+    assert explorer._kinds(drawing) == ["svg", "png", "pdf", "html"]
     assert explorer._file(drawing, "svg").startswith(b"<svg")
     assert explorer._file(drawing, "png").startswith(b"\x89PNG")
     assert explorer._file(drawing, "pdf").startswith(b"%PDF")
     assert b"<html" in explorer._file(drawing, "html")
+
+
+def test_what_would_be_too_large_is_not_offered():
+    text = "x = 1\nfor i in range(50):\n    x = sin(x) + cos(x)"
+    assert "png" not in explorer._kinds(explorer._picture(text, "forward", "needle", "LR", ""))
+    app = start(text=text, view="steps")
+    (warning,) = app.warning
+    assert "100" in warning.value
+    assert not pictures(app)
 
 
 def test_the_app_stays_up_after_every_kind_of_hostile_text(app):
