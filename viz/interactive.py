@@ -24,10 +24,12 @@ from .groups import fold, inside
 from .plain import Graph
 from .render import render_all, tidy_svg
 from .style import FONT, Style
+from .trace import MOST
 
 __all__ = ["fragment", "page"]
 
-MOST_VARIABLES = 2000  # in all pictures together: a drawing of a megabyte or so
+# In the insides of all groups, unless limit= is higher. So many take a second or two to lay out.
+MOST_VARIABLES = 1000
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -116,8 +118,9 @@ def _pictures(
     if not graph.groups:
         return {"": picture}
     graphs = {"": fold(graph, ())}
-    left = MOST_VARIABLES
-    for group in graph.groups:
+    way = _ways(graph)
+    left = max(MOST_VARIABLES, graph.limit if graph.limit < MOST else 0)
+    for group in sorted(graph.groups, key=lambda group: len(way[group.key])):
         content = _mentioned(inside(graph, group.key), graph, group.row)
         if len(content.variables) <= left:
             left -= len(content.variables)
@@ -172,7 +175,7 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
     has, for each box beside the group that an edge can come from, the variables that it brings, and `out` the
     same for each box that an edge can go to.
     """
-    parent = {group.key: group.parent for group in graph.groups}
+    ways = _ways(graph)
     home = {variable.key: variable.group for variable in graph.variables}
     size = Counter(home.values())
     for group in reversed(graph.groups):
@@ -185,15 +188,9 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
         for group in graph.groups
     }  # fmt: skip
 
-    def way_to(key: str) -> list[str]:
-        groups = [home[key]]
-        while groups[-1]:
-            groups.append(parent[groups[-1]])
-        return groups[-2::-1]  # from the outermost one; without "", the whole
-
     for user in graph.variables:
         for operand in user.operator.operands if user.operator else ():
-            ends = {"out": way_to(operand.key), "in": way_to(user.key)}
+            ends = {"out": ways[home[operand.key]], "in": ways[user.group]}
             pairs = zip(*ends.values(), strict=False)
             common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             seen = {"out": operand.key, "in": f"{user.key}_op"}
@@ -204,6 +201,14 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
                     if operand.key not in data[key][end][box]:
                         data[key][end][box].append(operand.key)
     return data
+
+
+def _ways(graph: Graph) -> dict[str, list[str]]:
+    """For each group, the groups from the outermost one to itself; none for the whole."""
+    ways: dict[str, list[str]] = {"": []}
+    for group in graph.groups:
+        ways[group.key] = [*ways[group.parent], group.key]
+    return ways
 
 
 def page(fragment: str, title: str, background: str) -> str:

@@ -100,10 +100,22 @@ def test_edges_know_the_ports_that_they_lead_to(network) -> None:
 
 
 def test_what_groups_hold_is_bounded(loss, monkeypatch) -> None:
-    monkeypatch.setattr(interactive, "MOST_VARIABLES", 12)
+    monkeypatch.setattr(interactive, "MOST_VARIABLES", 20)
     data = data_of(viz.draw(loss, depth=0))
-    assert len(data["pictures"]) < len(data["groups"])
-    assert {key for key in data["groups"] if key not in data["pictures"]}
+    assert not data["groups"].keys() <= data["pictures"].keys()
+    assert {key for key, group in data["groups"].items() if not group["parent"]} <= data["pictures"].keys()
+    raised = data_of(viz.draw(loss, depth=0, limit=500))
+    assert raised["groups"].keys() < raised["pictures"].keys()
+
+
+@pytest.mark.browser
+def test_a_group_without_a_picture_says_how_much_it_holds(show, loss, monkeypatch) -> None:
+    monkeypatch.setattr(interactive, "MOST_VARIABLES", 20)
+    page = show(viz.draw(loss, depth=0).html())
+    button(page, "Open Sequential").click()
+    assert button(page, "Open Residual").count() == 0
+    title = page.locator("[data-key]", has_text="Residual").locator("title")
+    assert "10 nodes, more than this drawing holds" in title.text_content()
 
 
 def test_what_a_user_wrote_is_text(tmp_path) -> None:

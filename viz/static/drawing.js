@@ -14,6 +14,7 @@ const ZOOM = [0.05, 6];
 const BAR = 22; // height of the title of an open group
 const GAP = 10; // between a frame and what it holds
 const MARGIN = 12; // between a picture and the edge of the view
+const VISIBLE = 0.15; // of a picture at a smaller scale nothing can be made out
 const SHORTEST = 120; // a view, in pixels
 const DURATION = 280; // milliseconds
 
@@ -180,7 +181,7 @@ class Sheet {
     node.group = this.drawing.data.groups[node.key];
     node.element.classList.add("group");
     if (!(node.key in this.drawing.data.pictures)) {
-      const why = `${node.group.size.toLocaleString()} nodes, too many to open here: raise limit=`;
+      const why = `${node.group.size.toLocaleString()} nodes, more than this drawing holds: draw with a higher limit=`;
       node.element.append(create("title", {}, why));
       node.element.classList.add("sealed");
       return;
@@ -448,8 +449,8 @@ class Drawing {
     this.view.setAttribute("aria-label", data.title);
     this.openable = Object.keys(data.groups).filter((key) => key in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
-    this.look = { scale: 1, x: 0, y: 0 };
-    this.whole = true; // all of the picture is in view
+    this.look = undefined; // the picture's scale and place in the view
+    this.whole = true; // all of it is in view
     this.moved = false; // by hand
     this.sheet = new Sheet(this, "");
     this.world.append(this.sheet.element);
@@ -562,7 +563,8 @@ class Drawing {
   lookAfter(about, before) {
     const all = this.lookAtAll();
     const after = this.anchor(about);
-    this.whole = !after || (!this.moved && all.scale >= READABLE);
+    if (!after) return this.firstLook();
+    this.whole = !this.moved && all.scale >= READABLE;
     if (this.whole) return all;
     const { scale, x, y } = this.look;
     const room = (this.size.width - 2 * MARGIN) / (after.right - after.left);
@@ -601,6 +603,16 @@ class Drawing {
     return this.lookThatShows(sheet.bounds, { scale, x: 0, y: 0 });
   }
 
+  // At all of it, unless nothing could be made out; then at its beginning.
+  firstLook() {
+    const all = this.lookAtAll();
+    this.whole = all.scale >= VISIBLE;
+    if (this.whole) return all;
+    const places = [...this.sheet.nodes.values()].map(({ place }) => place);
+    const first = places.reduce((a, b) => (b.left + b.top < a.left + a.top ? b : a));
+    return this.lookThatShows(first, { scale: READABLE, x: 0, y: 0 });
+  }
+
   // -- Size --
 
   // A frame grows with what is in it, so its own height says nothing: there the screen is the measure.
@@ -630,7 +642,8 @@ class Drawing {
     if (!this.host.clientWidth) return;
     if (this.data.fitting) this.openWhatFits();
     this.setWidth();
-    this.look = this.whole ? this.lookAtAll() : this.lookThatShows(this.sheet.bounds);
+    if (!this.look) this.look = this.firstLook();
+    else this.look = this.whole ? this.lookAtAll() : this.lookThatShows(this.sheet.bounds);
     this.setHeight(this.look);
     this.draw();
     this.refresh();

@@ -88,10 +88,9 @@ function play(root, data, moved) {
         if (!node || frame.scrollWidth <= frame.clientWidth) return
         const [inner, outer] = [node.getBoundingClientRect(), frame.getBoundingClientRect()]
         const still = matchMedia("(prefers-reduced-motion: reduce)").matches
-        frame.scrollTo({
-            left: frame.scrollLeft + inner.left + inner.width / 2 - outer.left - outer.width / 2,
-            behavior: still ? "auto" : "smooth",
-        })
+        const way = inner.left + inner.width / 2 - outer.left - outer.width / 2
+        const far = Math.abs(way) > frame.clientWidth
+        frame.scrollTo({left: frame.scrollLeft + way, behavior: still || far ? "auto" : "smooth"})
     }
 
     function start() {
