@@ -174,7 +174,7 @@ def images(
     Parameters
     ----------
     pictures : Tensor or array
-        Of shape (n, height, width), (n, height, width, 3), (n, 1, height, width) or (n, 3, height, width).
+        Of shape (n, height, width), (n, height, width, 1 or 3) or (n, 1 or 3, height, width).
         Of one colour the largest number is darkest; of three, numbers are from 0 to 1.
     labels : sequence of n, optional
     predictions : sequence of n, optional
@@ -249,13 +249,15 @@ def _as_images(values: np.ndarray, shape: tuple[int, int] | None) -> np.ndarray:
         values = values[:, 0]
     elif values.ndim == 4 and values.shape[1] == 3:
         values = np.moveaxis(values, 1, 3)
+    elif values.ndim == 4 and values.shape[3] == 1:
+        values = values[..., 0]
     if values.ndim == 3 or (values.ndim == 4 and values.shape[3] == 3):
         if not values.size:
             raise ValueError("images: there is no picture to draw")
         return np.clip(values, 0, 1) if values.ndim == 4 else values
     raise ValueError(
-        f"images: needs shape (n, height, width), (n, height, width, 3), (n, 1 or 3, height, width), or rows "
-        f"of numbers and shape=(height, width) that fits; got {values.shape} and shape={shape}"
+        f"images: needs shape (n, height, width), (n, height, width, 1 or 3), (n, 1 or 3, height, width), or "
+        f"rows of numbers and shape=(height, width) that fits; got {values.shape} and shape={shape}"
     )
 
 

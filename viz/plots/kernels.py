@@ -24,7 +24,7 @@ from .look import (
     RED,
 )
 from .sketch import SMALL, Sketch, text_width
-from .tracing import Access, KernelTrace, refusal, trace_kernel, trimmed
+from .tracing import Access, KernelTrace, refusal, trace_kernel
 
 __all__ = ["kernel_trace"]
 
@@ -391,7 +391,7 @@ class _Picture:
         for block in self.blocks:
             left, width = self.left[block]
             self.sketch.box(left, y, width, height, "#FAFBFD", "#D5DAE3", rounded=5, layer=1.6)
-            number = ", ".join(map(str, trimmed(block)))
+            number = _numbers(block, self.trace.grid)
             self.sketch.text(left + 6, y + 7, f"block {number}", size=6, colour=QUIET, ground="#FAFBFD")
             for thread in self.trace.threads:
                 place = self._thread_at(block, thread)
@@ -457,7 +457,8 @@ class _Picture:
             self.sketch.box(x, 1, 10, 10, "#F6ECF9", "#98A2B3", thick=0.7)
             x += 14 + self.sketch.text(x + 14, 6, "shared", size=8, colour=QUIET) + 14
         if self.only is not None:
-            block, thread = (", ".join(map(str, trimmed(place))) for place in self.only)
+            block = _numbers(self.only[0], self.trace.grid)
+            thread = _numbers(self.only[1], self.trace.block)
             words_ = f"lines of thread {thread} of block {block} only"
             x += self.sketch.text(x, 6, words_, size=8, colour="#B45309", bold=True) + 14
         if len(self.blocks) < len(self.trace.blocks):
@@ -495,6 +496,11 @@ def _spread(memories: list[_Memory], left: float, width: float, gap: float) -> N
     for memory in memories:
         memory.x = x
         x += memory.width + gap
+
+
+def _numbers(place: Shape, size: Shape) -> str:
+    """A place as one writes it where there are so many: "3", "3, 0"."""
+    return ", ".join(map(str, place[: len(_times(size).split(" × "))]))
 
 
 def _times(size: Shape) -> str:

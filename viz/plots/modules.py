@@ -164,14 +164,15 @@ def _draw(rows: list[_Row], root: _Row, depth: int, ax: Axes | None) -> Axes:
     for x, head in heads:
         sketch.text(x, 0, head, size=SMALL, colour=QUIET)
     sketch.line((0, 9), (bars + BAR + 56, 9), FAINT)
-    open_at: dict[int, float] = {}
+    reached: dict[int, float] = {}  # how far down the line to the parts of each open module is drawn
     for place, (row, (name, kind)) in enumerate(zip(rows, words, strict=True)):
         y = 22 + place * ROW
         x = row.depth * INDENT
         if row.depth:
             trunk = x - INDENT + 7
-            sketch.path([(trunk, open_at[row.depth - 1] + 7.5), (trunk, y), (x - 1, y)], "#98A2B3", thick=0.8)
-        open_at[row.depth] = y
+            sketch.path([(trunk, reached[row.depth]), (trunk, y), (x - 1, y)], "#98A2B3", thick=0.8)
+            reached[row.depth] = y
+        reached[row.depth + 1] = y + 7.5
         if name:
             x += sketch.text(x + 2, y, name, size=8.5, colour=GREY) + 7
         inner = bool(row.parts)

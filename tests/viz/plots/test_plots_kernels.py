@@ -158,7 +158,7 @@ def test_tiles_save_reads_of_global_memory(texts, legible) -> None:
     assert trace.count("read") == 2 * 4**3 / SIDE  # without tiles it is 2 * 4**3
     assert {"shared ours", "shared theirs"} <= set(trace.shapes)
     ax = plots.kernel_trace(trace, thread=((1, 0), (0, 1)))
-    assert "lines of thread 0, 1 of block 1 only" in texts(ax)
+    assert "lines of thread 0, 1 of block 1, 0 only" in texts(ax)
     assert lines(ax, "write") == 2 * 2 + 1
     legible(ax)
 
