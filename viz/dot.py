@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import style as words
+from .facts import BETWEEN_FACTS
 from .plain import LEFT_OUT, Graph, Group, Operand, Variable
 from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
@@ -175,7 +176,7 @@ class _Dot:
         if variable.kind != "failed":
             return {}
         color = self.style.boxes["failed"].line
-        return {"color": color, "fontcolor": color, "penwidth": "2.2"}
+        return {"color": color, "fontcolor": color, "penwidth": "1.8"}
 
     def edges_between_rows(self) -> Iterator[str]:
         for variable in self.graph.variables:
@@ -260,7 +261,7 @@ class _Dot:
             ]
         name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
         bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
-        if len(facts) > LONGEST_FACTS:
+        if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:
             return [*_joined(bold, self.small(note)), self.small(facts)]
         facts = " ".join(filter(None, [facts, note]))
         parts = _joined(bold, self.small(facts))

@@ -8,9 +8,10 @@ from dataclasses import replace
 from .plain import Graph, Variable
 from .text import byte_count, elide
 
-__all__ = ["FACTS", "showing"]
+__all__ = ["BETWEEN_FACTS", "FACTS", "showing"]
 
 FACTS = ("value", "gradient", "shape", "dtype", "device", "bytes", "requires_grad")
+BETWEEN_FACTS = " · "
 
 
 def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
@@ -48,7 +49,7 @@ def _with(variable: Variable, facts: frozenset[str]) -> Variable:
         "bytes": _memory(variable),
         "requires_grad": "needs gradient" if variable.requires_grad else "needs no gradient",
     }
-    written = " · ".join(filter(None, [word for fact, word in words.items() if fact in facts]))
+    written = BETWEEN_FACTS.join(filter(None, [word for fact, word in words.items() if fact in facts]))
     return replace(variable, facts=written, value=value, gradient=gradient)
 
 

@@ -120,7 +120,7 @@ class Memory:
 
         body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in self._cells())
         return (
-            f'<div style="overflow-x:auto"><table style="border-collapse:collapse">'
+            f'<div style="overflow-x:auto"><table style="border-collapse:collapse;color:inherit">'
             f'<caption style="text-align:left;caption-side:top;padding:4px 10px;color:inherit">'
             f"<b>{html.escape(self._heading)}</b></caption>"
             f'<thead><tr style="border-bottom:1px solid">{line("th", COLUMNS)}</tr></thead>'

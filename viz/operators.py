@@ -7,6 +7,7 @@ import numpy as np
 
 from needle.backend_selection import Device
 from needle.graph import Op
+from needle.nn import Module
 
 from .text import elide, number
 
@@ -44,10 +45,11 @@ def order_matters(op: Op) -> bool:
     return type(op).__name__ not in ORDER_IS_FREE
 
 
-def symbol(op: Op) -> str:
+def symbol(op: Op | Module) -> str:
     """An operator in a few characters: ``×``, ``+ 1``, ``exp``, ``Σ axes=(1,)``.
 
-    Any class works, a reader's own as well: its name in small letters, then its public attributes.
+    Any class works, a reader's own as well: its name in small letters, then its public attributes. A module
+    keeps its name as it is.
     """
     name = type(op).__name__
     attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
@@ -63,7 +65,7 @@ def symbol(op: Op) -> str:
         return f"[{attributes['index']}]"
     if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
         return elide(("" if name == "Slice" else "zeros but ") + f"[{', '.join(map(_slice, op.slices))}]", 48)
-    sign = SIGNS.get(name, name.lower())
+    sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
     if name in ONE_ATTRIBUTE_SAYS_ALL:
         attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
         return sign if attribute is None else f"{sign} {_short(attribute)}"

@@ -84,7 +84,7 @@ def test_a_layer_whose_sizes_do_not_fit() -> None:
     except ValueError:
         drawing = viz.draw_error()
     failed = failure(drawing)
-    assert failed.operator.symbol == "linear in_features=6, out_features=2"
+    assert failed.operator.symbol == "Linear in_features=6, out_features=2"
     assert [operand.label for operand in failed.operator.operands] == ["(3, 5)"]
     assert failed.note == "Linear: needs shape (..., 6), got (3, 5)"
     titles = {group.key: group.title for group in drawing.graph.groups}
@@ -97,7 +97,7 @@ def test_an_image_for_another_convolution() -> None:
     conv = nn.Conv(3, 4, 3)
     error = error_of(lambda: conv(ndl.Tensor(np.ones((2, 5, 8, 8)))))
     failed = failure(viz.draw_error(error))
-    assert failed.operator.symbol.startswith("conv in_channels=3")
+    assert failed.operator.symbol.startswith("Conv in_channels=3")
     assert [operand.label for operand in failed.operator.operands] == ["(2, 5, 8, 8)"]
 
 
