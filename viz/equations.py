@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from needle.backend_selection import to_numpy
 from needle.graph import Op
 
 from . import operators
-from .text import LARGEST_SEARCHED, elide, number, rows_of
+from .text import LARGEST_SEARCHED, MOST_IN_A_LINE, elide, number, rows_of
 
 __all__ = ["adjoint_name", "computed", "equation", "partial_name", "passed_on", "summed"]
 
@@ -114,7 +115,9 @@ def equation(name: str, ways: Sequence[str], result: str) -> str:
 
 def adjoint_name(name: str) -> str:
     """``v̄2`` for v2; words for a name that is longer than a letter and a number."""
-    return f"{name[0]}\N{COMBINING MACRON}{name[1:]}" if _is_short(name) else f"adjoint of {name}"
+    if not _is_short(name):
+        return f"adjoint of {name}"
+    return unicodedata.normalize("NFC", f"{name[0]}\N{COMBINING MACRON}{name[1:]}")
 
 
 def partial_name(name: str, consumer: str) -> str:
@@ -195,8 +198,8 @@ def _result(value: Value) -> str:
     array = to_numpy(value.cached_data)
     if short := _short(array):
         return short
-    known = rows_of(array) if array.size <= LARGEST_SEARCHED else ()
-    return _size(value) + (f", {known[0][0]}" if len(known) == 1 else "")
+    known = rows_of(array.ravel()) if MOST_IN_A_LINE < array.size <= LARGEST_SEARCHED else ()
+    return _size(value) + (f", {known[0][0]}" if known else "")
 
 
 def _size(tensor: Tensor) -> str:

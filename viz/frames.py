@@ -120,12 +120,12 @@ class _Director:
                 if consumer is not None:
                     handed[consumer].append((node, partial))
         for number, adjoint in enumerate(self.walk, 1):
-            known = self.sum(adjoint, number)
-            if adjoint.partials[0][0] is None or len(adjoint.partials) > 1 or not handed[adjoint.node]:
-                self.add(known, self.of_sum(adjoint))
-                known = None
-            if handed[adjoint.node]:
-                self.pass_on(adjoint, handed[adjoint.node], number, known)
+            arrived, given = self.sum(adjoint, number), handed[adjoint.node]
+            says_more = adjoint.partials[0][0] is None or len(adjoint.partials) > 1 or not given
+            if says_more:
+                self.add(arrived, self.of_sum(adjoint))
+            if given:
+                self.pass_on(adjoint, given, number, () if says_more else arrived.equations)
         order = tuple(self.names[node] for node in self.order)
         return Film(self.graph, order, tuple(self.frames), self.since)
 
@@ -164,11 +164,11 @@ class _Director:
         return Frame("sum", title, (equation,), self.places[node], self.boxes[key], marked)
 
     def pass_on(
-        self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, known: Frame | None
+        self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[str, ...]
     ) -> None:
         """What the operator of a node makes of its adjoint: one partial adjoint for each operand.
 
-        An adjoint that is no sum, so that it had no frame before, is said here as well: as in `known`.
+        An adjoint that is no sum has no frame of its own: the equation `before` says it here.
         """
         node, _, total = adjoint
         key = self.keys[node]
@@ -179,8 +179,7 @@ class _Director:
                 appearing.append(x.key)
                 if x.name:
                     marked.append(x.key)
-        if known is not None:
-            equations.insert(0, *known.equations)
+        equations = [*before, *equations]
         if len(equations) > MOST_EQUATIONS:
             more = len(equations) - MOST_EQUATIONS + 1
             equations[MOST_EQUATIONS - 1 :] = [f"… and {more} more operands"]

@@ -6,6 +6,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -206,33 +207,43 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]
         yield JupyterLab(folder, address)
 
 
+@pytest.fixture(scope="session")
+def notebooks(browser: Browser, jupyterlab: JupyterLab) -> Callable[[], AbstractContextManager]:
+    """What the fixture `notebook` is, for a longer time: ``with notebooks() as notebook: …``."""
+
+    @contextmanager
+    def notebooks() -> Iterator[Callable[..., Page]]:
+        pages: list[Page] = []
+        troubles: list[str] = []
+
+        def watch(request) -> None:
+            if not request.url.startswith((jupyterlab.address, "data:", "blob:")):
+                troubles.append(f"asked for {request.url}")
+
+        def open(*cells: str, run: bool = True, **options) -> Page:
+            page = browser.new_page(**{"viewport": {"width": 1280, "height": 1000}, **options})
+            pages.append(page)
+            page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
+            page.on("pageerror", lambda error: troubles.append(str(error)))
+            page.on("request", watch)
+            jupyterlab.open(page, *cells, run=run)
+            return page
+
+        yield open
+        for page in pages:
+            page.close()
+        assert not troubles
+
+    return notebooks
+
+
 @pytest.fixture
-def notebook(browser: Browser, jupyterlab: JupyterLab) -> Iterator[Callable[..., Page]]:
+def notebook(notebooks) -> Iterator[Callable[..., Page]]:
     """Open a notebook with given cells in JupyterLab, run them all, and have the page.
 
     ``page = notebook("import viz", "viz.draw(x)")``; ``notebook(..., run=False)`` only opens it; more options
     are the page's: ``color_scheme="dark"``, ``viewport={...}``. At the end, nothing may have gone wrong in a
     page, or left this machine.
     """
-    pages: list[Page] = []
-    troubles: list[str] = []
-
-    def open(*cells: str, run: bool = True, **options) -> Page:
-        page = browser.new_page(**{"viewport": {"width": 1280, "height": 1000}, **options})
-        pages.append(page)
-        page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                request.url.startswith((jupyterlab.address, "data:", "blob:"))
-                or troubles.append(f"asked for {request.url}")
-            ),
-        )
-        jupyterlab.open(page, *cells, run=run)
-        return page
-
-    yield open
-    for page in pages:
-        page.close()
-    assert not troubles
+    with notebooks() as notebook:
+        yield notebook
