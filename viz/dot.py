@@ -302,7 +302,7 @@ class _Dot:
             for kind, legend in LEGENDS.items()
             if legend and kind in kinds
         ]
-        if any(variable.kind == "group" and " × " in variable.name for variable in variables):
+        if any(variable.kind == "group" and "× " in variable.name for variable in variables):
             entries.append((_text("× n", style.text), words.REPEATED))
         if self.graph.groups and not self.rises:
             frame = Box(style.background, style.forward.line, line_width=1)

@@ -29,7 +29,7 @@ LEGENDS = {
     "partial": "partial adjoint, or a step towards one",
     "seed": "seed: the output's own adjoint",
     "failed": "the operator that failed, and its error",
-    "group": "closed group: all that a module computes",
+    "group": "closed group: several nodes in one box",
     "port": "comes from, or goes to, what is not shown",
     "left out": "",
 }
