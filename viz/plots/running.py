@@ -16,8 +16,11 @@ __all__ = ["as_numpy", "evaluated", "unchanged"]
 
 def as_numpy(function: str, name: str, values: Any, dtype: Any = float) -> np.ndarray:
     """What a user gave as numbers, as a NumPy array; TypeError where it is none."""
+    values = (
+        values.numpy() if isinstance(values, Tensor) else values
+    )  # an error of its own is not ours to hide
     try:
-        return np.asarray(values.numpy() if isinstance(values, Tensor) else values, dtype)
+        return np.asarray(values, dtype)
     except (TypeError, ValueError):
         raise TypeError(f"{function}: {name}: needs numbers, got {type(values).__name__}") from None
 
