@@ -8,7 +8,7 @@ READY := .venv/.ready
 RUN := .venv/bin/python -m
 FLAGS ?=
 
-.PHONY: help app lab test test-slow check format bench pictures lock setup
+.PHONY: help app lab test test-slow check format bench gallery pictures lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ format: $(READY)  ## format the code and mend what the linter can
 
 bench: $(READY)  ## time needle against NumPy (and torch where installed); THREADS=1 on one processor
 	$(RUN) benchmarks $(FLAGS)
+
+gallery: $(READY)  ## build a page of every kind of picture, from live objects
+	.venv/bin/python scripts/make_gallery.py
 
 pictures: $(READY)  ## draw the README's pictures anew
 	.venv/bin/python scripts/make_pictures.py

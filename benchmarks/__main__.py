@@ -11,10 +11,17 @@ import numpy as np
 
 import needle as ndl
 
-from . import THREADS, arrays, cuda, imports, layers, training
+from . import THREADS, arrays, cuda, drawings, imports, layers, training
 from .timing import ROUNDS, torch
 
-GROUPS = {"imports": imports, "arrays": arrays, "training": training, "layers": layers, "cuda": cuda}
+GROUPS = {
+    "imports": imports,
+    "arrays": arrays,
+    "training": training,
+    "layers": layers,
+    "drawings": drawings,
+    "cuda": cuda,
+}
 RIVALS = ("NumPy", "torch")
 
 

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from .plots import (
         activations,
         attention,
+        bars,
         broadcast,
+        curve,
         decision_boundary,
         filters,
         gradients,
+        images,
         kernel_trace,
         live_loss_curve,
         loss_curve,
@@ -32,9 +35,10 @@ if TYPE_CHECKING:
     from .widget import step
 
 __all__ = [
-    "CannotRender", "Drawing", "Steps", "activations", "attention", "broadcast", "decision_boundary", "draw",
-    "draw_error", "draw_gradient", "filters", "gradients", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "memory", "module_tree", "step", "steps", "strides", "trace_kernel", "weights",
+    "CannotRender", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
+    "decision_boundary", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
+    "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "memory", "module_tree", "step", "steps",
+    "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 # What needs matplotlib or a widget's library is imported when it is first asked for.

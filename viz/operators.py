@@ -9,7 +9,7 @@ from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
 
-from .text import elide, number
+from .text import elide
 
 __all__ = ["order_matters", "symbol"]
 
@@ -90,4 +90,4 @@ def _short(x: object) -> str:
         items = list(map(_short, x))
         words = ", ".join(items if len(x) <= MOST_ITEMS else [*items[:3], "…", items[-1]])
         return f"({words},)" if len(x) == 1 else f"({words})"
-    return number(x) if isinstance(x, (float, np.floating)) else str(x)
+    return f"{x:.6g}" if isinstance(x, (float, np.floating)) else str(x)
