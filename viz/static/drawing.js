@@ -2,7 +2,7 @@
 //
 // Graphviz laid out several pictures: the whole with all groups closed, and the inside of each group. An open
 // group shows its inside in a frame at its place, and the picture around it is stretched to make room, across
-// and down: f(x) = x + the integral of s, where s is the largest stretch that any open group needs at a place.
+// and down: f(x) = x + the integral of s, where s(x) is the largest stretch that any open group needs at x.
 // f never falls and its slope is at least 1, so boxes that are moved by f(centre) - centre, and kept rigid,
 // cannot meet if they did not meet before.
 
@@ -38,13 +38,16 @@ function boundsOf(points) {
   return box;
 }
 
-function outline(group) {
-  const shape = group.querySelector("ellipse, path, polygon, polyline");
-  if (!shape) return boundsOf([]);
-  if (shape.tagName !== "ellipse") return boundsOf(pairs(shape.getAttribute("d") ?? shape.getAttribute("points")));
-  const [cx, cy, rx, ry] = ["cx", "cy", "rx", "ry"].map((name) => Number(shape.getAttribute(name)));
+const attribute = (element, name) => Number(element.getAttribute(name));
+const pointsOf = (shape) => pairs(shape.getAttribute("d") ?? shape.getAttribute("points"));
+
+function extent(shape) {
+  if (shape.tagName !== "ellipse") return boundsOf(pointsOf(shape));
+  const [cx, cy, rx, ry] = ["cx", "cy", "rx", "ry"].map((name) => attribute(shape, name));
   return boundsOf([[cx - rx, cy - ry], [cx + rx, cy + ry]]);
 }
+
+const SHAPES = "ellipse, path, polygon, polyline";
 
 function readEdge(group) {
   const [tail, head] = group.dataset.key.split("->");
@@ -60,25 +63,26 @@ function readEdge(group) {
   });
   const texts = [...group.querySelectorAll("text")].map((element) => ({
     element,
-    at: ["x", "y"].map((name) => Number(element.getAttribute(name))),
+    at: [attribute(element, "x"), attribute(element, "y")],
   }));
   const between = group.classList.contains("between-rows");
   return { element: group, tail, head, paths, heads, texts, between };
 }
 
-// A picture: its nodes, edges and grounds (the frames of its rows), their bounds, and what stands loose: the legend.
+// A picture: its nodes, edges and grounds (the frames of its rows), their bounds, and what stands loose: the
+// legend.
 function readPicture(text) {
   const graph = new DOMParser().parseFromString(text, "image/svg+xml").querySelector("g.graph");
   const of = (kind) => [...graph.querySelectorAll(`g.${kind}`)];
   const nodes = new Map(
     of("node").map((element) => {
-      const box = outline(element);
+      const box = extent(element.querySelector(SHAPES));
       const words = [...element.querySelectorAll("text")].map((word) => word.textContent);
       return [element.dataset.key, { key: element.dataset.key, element, box, words: words.join(" ") }];
     }),
   );
   const edges = of("edge").map(readEdge).filter((edge) => nodes.has(edge.tail) && nodes.has(edge.head));
-  const grounds = of("cluster").map((element) => ({ element, box: outline(element) }));
+  const grounds = of("cluster").map((element) => ({ element, box: extent(element.querySelector(SHAPES)) }));
   const boxes = [...nodes.values(), ...grounds].map(({ box }) => box);
   const corners = boxes.flatMap((box) => [[box.left, box.top], [box.right, box.bottom]]);
   const box = boundsOf([...corners, ...edges.flatMap((edge) => edge.paths.flatMap((path) => path.points))]);
@@ -149,7 +153,7 @@ class Sheet {
     this.grounds = picture.grounds.map(({ box }, i) => {
       const element = this.groundLayer.children[i];
       const [shape, title] = [element.querySelector("path, polygon"), element.querySelector("text")];
-      return { box, shape, title, points: pairs(shape.getAttribute("d") ?? shape.getAttribute("points")) };
+      return { box, shape, title, points: pointsOf(shape) };
     });
     this.edges = this.edges.flatMap((edge) => this.strands(edge));
     this.edgeLayer.append(...this.edges.map((edge) => edge.element));
@@ -162,12 +166,14 @@ class Sheet {
   strands(edge) {
     const { groups } = this.drawing.data;
     const [backwards] = edge.heads.map(({ atHead }) => !atHead);
-    const [from, to] = (backwards ? [edge.head, edge.tail] : [edge.tail, edge.head]).map((key) => key.split("_for_")[0]);
+    const ends = backwards ? [edge.head, edge.tail] : [edge.tail, edge.head];
+    const [from, to] = ends.map((key) => key.split("_for_")[0]);
     const out = groups[from]?.out[to] ?? [];
     const into = groups[to]?.in[from] ?? [];
     const names = [...new Set([...out, ...into])];
     if (edge.between) return [{ ...edge, ports: into.length ? [, `in_${into[0]}`] : [] }];
-    if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }]; // a result, drawn inside as well
+    // A result that is drawn beside its group is drawn inside as well.
+    if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }];
     return names.map((name, i) => {
       const strand = i ? readEdge(edge.element.cloneNode(true)) : edge;
       const ports = [out.includes(name) ? name : out[0], into.includes(name) ? name : into[0]];
@@ -181,7 +187,8 @@ class Sheet {
     node.group = this.drawing.data.groups[node.key];
     node.element.classList.add("group");
     if (!(node.key in this.drawing.data.pictures)) {
-      const why = `${node.group.size.toLocaleString()} nodes, more than this drawing holds: draw with a higher limit=`;
+      const size = node.group.size.toLocaleString();
+      const why = `${size} nodes, more than this drawing holds: draw with a higher limit=`;
       node.element.append(create("title", {}, why));
       node.element.classList.add("sealed");
       return;
@@ -189,7 +196,8 @@ class Sheet {
     const { right, top } = node.box;
     const stroke = node.element.querySelector("path, polygon").getAttribute("stroke");
     const sign = create("g", { class: "sign", transform: `translate(${right - 1} ${top + 1})` });
-    sign.append(create("circle", { r: 6.5, stroke }), create("path", { d: "M-3.2,0H3.2M0,-3.2V3.2", stroke }));
+    const plus = create("path", { d: "M-3.2,0H3.2M0,-3.2V3.2", stroke });
+    sign.append(create("circle", { r: 6.5, stroke }), plus);
     node.element.append(sign);
     this.drawing.makeButton(node.element, node.key, false);
   }
@@ -240,11 +248,11 @@ class Sheet {
     }
     this.toX = stretch(across);
     this.toY = stretch(down);
-    this.left = this.toX(this.box.left);
-    this.top = this.toY(this.box.top);
-    this.width = this.toX(this.box.right) - this.left;
-    this.height = this.toY(this.box.bottom) - this.top;
-    this.bounds = { left: this.left, right: this.left + this.width, top: this.top, bottom: this.top + this.height };
+    const [left, right] = [this.box.left, this.box.right].map(this.toX);
+    const [top, bottom] = [this.box.top, this.box.bottom].map(this.toY);
+    this.bounds = { left, right, top, bottom };
+    this.width = right - left;
+    this.height = bottom - top;
     for (const node of this.nodes.values()) this.shift(node);
   }
 
@@ -264,23 +272,24 @@ class Sheet {
     node.place = { left: x - w, right: x + w, top: y - h, bottom: y + h };
     const [cx, cy] = middle(node.box);
     node.by = [x - cx, y - cy];
-    const { sheet } = node.inside;
+    const { bounds, width, height } = node.inside.sheet;
     const scale = Math.min((node.width - 2 * GAP) / (node.full.width - 2 * GAP), 1);
+    const above = Math.max(0, (node.height - BAR - GAP - scale * height) / 2);
     node.scale = scale;
     node.origin = [
-      x - (scale * sheet.width) / 2 - scale * sheet.left,
-      node.place.top + BAR + Math.max(0, (node.height - BAR - GAP - scale * sheet.height) / 2) - scale * sheet.top,
+      x - (scale * width) / 2 - scale * bounds.left,
+      node.place.top + BAR + above - scale * bounds.top,
     ];
   }
 
   // Puts everything where `measure` found that it belongs.
   draw() {
     for (const { box, shape, title, points } of this.grounds) {
-      const toX = (x) => (x - box.left < box.right - x ? this.toX(box.left) - box.left : this.toX(box.right) - box.right) + x;
-      const toY = (y) => (y - box.top < box.bottom - y ? this.toY(box.top) - box.top : this.toY(box.bottom) - box.bottom) + y;
-      setPath(shape, points.map(([x, y]) => [toX(x), toY(y)]));
-      const by = [this.toX(box.left) - box.left, this.toY(box.top) - box.top];
-      title?.setAttribute("transform", `translate(${by.map(round)})`);
+      const [left, right] = [box.left, box.right].map((x) => this.toX(x) - x);
+      const [top, bottom] = [box.top, box.bottom].map((y) => this.toY(y) - y);
+      const [cx, cy] = middle(box);
+      setPath(shape, points.map(([x, y]) => [x + (x < cx ? left : right), y + (y < cy ? top : bottom)]));
+      title?.setAttribute("transform", `translate(${round(left)} ${round(top)})`);
     }
     for (const node of this.nodes.values()) {
       node.element.setAttribute("transform", `translate(${node.by.map(round)})`);
@@ -304,7 +313,7 @@ class Sheet {
     }
     bar.setAttribute("transform", `translate(${round(left)} ${round(top)})`);
     hit.setAttribute("width", round(node.width));
-    clip.setAttribute("transform", `translate(${node.origin.map(round)}) scale(${round(node.scale)})`);
+    clip.setAttribute("transform", `translate(${node.origin.map(round)}) scale(${node.scale})`);
     sheet.draw();
   }
 
@@ -323,7 +332,7 @@ class Sheet {
     }
   }
 
-  // A curve with new ends. Where it goes around something it does so still: how far each control point is from
+  // A curve with new ends. Where it goes around something it does so still: how far each control point is off
   // the straight line is stretched. So a straight edge stays straight.
   bend(points, first, last) {
     const [toX, toY] = [this.toX, this.toY];
@@ -378,12 +387,15 @@ class Sheet {
   }
 }
 
-// Where a point on the border of a node is now: it moves with the node. At an open group an edge is led on, to the
-// border of the port inside that faces the other node; one between rows only to the place on the frame above it.
+// Where a point on the border of a node is now: it moves with the node. At an open group an edge is led on to
+// the border of the port inside that faces the other node; one between rows, to the frame above the port.
 function follow(node, [x, y], portKey, other, between) {
   const { box, place, openness } = node;
-  const along = (at, low, high, newLow, newHigh) =>
-    at <= low ? newLow + at - low : at >= high ? newHigh + at - high : mix(newLow, newHigh, (at - low) / (high - low));
+  const along = (at, low, high, newLow, newHigh) => {
+    if (at <= low) return newLow + at - low;
+    if (at >= high) return newHigh + at - high;
+    return mix(newLow, newHigh, (at - low) / (high - low));
+  };
   const border = [
     along(x, box.left, box.right, place.left, place.right),
     along(y, box.top, box.bottom, place.top, place.bottom),
@@ -431,7 +443,10 @@ const PAGE = `
       <button data-do="in" title="Larger (+)" aria-label="Zoom in">+</button>
       <button data-do="fit" title="Show all of it (0)">Fit</button>
     </div>
-    <div class="view" tabindex="0" role="group"><svg><g class="world"></g></svg><div class="hint" aria-hidden="true"></div></div>
+    <div class="view" tabindex="0" role="group">
+      <svg><g class="world"></g></svg>
+      <div class="hint" aria-hidden="true"></div>
+    </div>
     <details class="legend"><summary>Legend</summary></details>
   </div>
   <div class="paper"><slot></slot></div>`;
@@ -442,9 +457,10 @@ class Drawing {
     this.host = host;
     this.root = host.attachShadow({ mode: "open" });
     this.root.innerHTML = `<style>${css}</style>${PAGE}`;
-    [this.card, this.view, this.svg, this.world, this.field, this.count, this.hint] =
-      [".card", ".view", "svg", ".world", "input", ".count", ".hint"].map((name) => this.root.querySelector(name));
-    for (const [name, colour] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, colour);
+    const part = (selector) => this.root.querySelector(selector);
+    [this.card, this.view, this.world] = [part(".card"), part(".view"), part(".world")];
+    [this.field, this.count, this.hint] = [part("input"), part(".count"), part(".hint")];
+    for (const [name, value] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, value);
     this.card.classList.toggle("dark", luminance(data.colours.ground) < 0.5);
     this.view.setAttribute("aria-label", data.title);
     this.openable = Object.keys(data.groups).filter((key) => key in data.pictures);
@@ -466,12 +482,15 @@ class Drawing {
     const { pictures } = this.data;
     const { loose } = "legend" in pictures ? readPicture(pictures.legend) : this.sheet;
     if (!loose.length) return legend.remove();
-    const points = loose.flatMap((element) => {
-      if (element.tagName !== "text") return pairs(element.getAttribute("d") ?? element.getAttribute("points"));
-      const [x, y] = ["x", "y"].map((name) => Number(element.getAttribute(name)));
-      return [[x, y - 8], [x + Number(element.getAttribute("textLength") ?? 120), y + 4]];
+    const corners = loose.flatMap((element) => {
+      if (element.tagName !== "text") {
+        const box = extent(element);
+        return [[box.left, box.top], [box.right, box.bottom]];
+      }
+      const [x, y] = [attribute(element, "x"), attribute(element, "y")];
+      return [[x, y - 8], [x + (attribute(element, "textLength") || 120), y + 4]];
     });
-    const { left, top, right, bottom } = boundsOf(points);
+    const { left, top, right, bottom } = boundsOf(corners);
     const [width, height] = [right - left + 4, bottom - top + 4];
     const look = { viewBox: [left - 2, top - 2, width, height].map(round), width: round(width * LEGEND) };
     legend.append(create("svg", { ...look, role: "img", "aria-label": "Legend" }, ...loose));
@@ -577,8 +596,8 @@ class Drawing {
     return this.lookThatShows(after, look);
   }
 
-  // The look nearest to `look` that shows a box, or as much of its beginning as there is room for, and beside it
-  // nothing but the picture.
+  // The look nearest to `look` that shows a box, or as much of its beginning as there is room for, and beside
+  // it nothing but the picture.
   lookThatShows(box, look = this.look) {
     const { scale } = look;
     const { bounds } = this.sheet;
@@ -617,7 +636,8 @@ class Drawing {
 
   // A frame grows with what is in it, so its own height says nothing: there the screen is the measure.
   get tallest() {
-    return Math.max(SHORTEST, 0.7 * (window.parent === window ? innerHeight : Math.min(screen.availHeight, 900)));
+    const page = window.parent === window ? innerHeight : Math.min(screen.availHeight, 900);
+    return Math.max(SHORTEST, 0.7 * page);
   }
 
   get size() {
@@ -683,7 +703,8 @@ class Drawing {
     return this.animate((share) => this.moveTo(blend(start, end, share)));
   }
 
-  // Calls `step` with shares from 0 to 1; at once with 1 where motion is not wanted. A second one ends the first.
+  // Calls `step` with shares from 0 to 1; at once with 1 where motion is not wanted. A second one ends the
+  // first.
   animate(step) {
     this.finish?.();
     if (matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden) {
@@ -718,25 +739,27 @@ class Drawing {
 
   drawLook() {
     const { x, y, scale } = this.look;
-    this.world.setAttribute("transform", `translate(${round(x)} ${round(y)}) scale(${Math.round(scale * 1e4) / 1e4})`);
+    this.world.setAttribute("transform", `translate(${round(x)} ${round(y)}) scale(${scale.toFixed(4)})`);
   }
 
   // -- Searching --
 
   // Everything that can be found, the outermost first, and once. A port is found where it comes from.
   get findable() {
+    if (this.index) return this.index;
     const seen = new Set();
-    this.index ??= ["", ...this.openable].flatMap((picture) => {
-      const { nodes } = readPicture(this.data.pictures[picture]);
-      const found = [...nodes.values()].filter(({ key, words }) => words && !/^in_|^out_|_for_/.test(key));
-      return found.filter(({ key }) => !seen.has(key) && seen.add(key)).map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") }));
-    });
+    this.index = ["", ...this.openable].flatMap((picture) =>
+      [...readPicture(this.data.pictures[picture]).nodes.values()]
+        .filter(({ key, words }) => words && !/^in_|^out_|_for_/.test(key) && !seen.has(key) && seen.add(key))
+        .map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") })),
+    );
     return this.index;
   }
 
   search(text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    this.found = words.length ? this.findable.filter((node) => words.every((word) => node.words.includes(word))) : [];
+    const matches = (node) => words.every((word) => node.words.includes(word));
+    this.found = words.length ? this.findable.filter(matches) : [];
     this.current = -1;
     this.searched = words.length > 0;
     this.drawRings();
@@ -766,11 +789,8 @@ class Drawing {
   // A ring around what was found, and a dashed one around the closed group that hides it.
   drawRings() {
     const found = this.found ?? [];
-    this.count.textContent = !this.searched
-      ? ""
-      : found.length
-        ? this.current < 0 ? `${found.length} found` : `${this.current + 1} of ${found.length}`
-        : "none";
+    const at = this.current < 0 ? `${found.length} found` : `${this.current + 1} of ${found.length}`;
+    this.count.textContent = this.searched ? (found.length ? at : "none") : "";
     const rings = new Map();
     found.forEach(({ picture, key }, i) => {
       const hiding = this.wayTo(picture).find((group) => !this.isOpen(group));
@@ -856,7 +876,7 @@ class Drawing {
     const { view } = this;
     const pointers = new Map();
     const at = ({ clientX, clientY }) => {
-      const { left, top } = this.svg.getBoundingClientRect();
+      const { left, top } = view.getBoundingClientRect();
       return [clientX - left, clientY - top];
     };
     view.addEventListener("pointerdown", (event) => {
@@ -865,6 +885,7 @@ class Drawing {
       if (pointers.size === 1) this.dragged = false;
     });
     view.addEventListener("pointermove", (event) => {
+      if (!event.buttons) pointers.delete(event.pointerId); // it was let go outside
       const from = pointers.get(event.pointerId);
       if (!from) return;
       const to = at(event);
@@ -923,9 +944,10 @@ async function unpack(text) {
   return new Response(stream).json();
 }
 
-// Brings to life every drawing on the page that waits for this very version. If that fails, its picture stays.
+// Brings to life every drawing on the page that waits for this version. If that fails, its picture stays.
 export function start(version, css) {
-  for (const host of document.querySelectorAll(`[data-needle-drawing="${version}"]:not([data-needle-taken])`)) {
+  const waiting = `[data-needle-drawing="${version}"]:not([data-needle-taken])`;
+  for (const host of document.querySelectorAll(waiting)) {
     host.dataset.needleTaken = "";
     unpack(host.dataset.needleData)
       .then((data) => new Drawing(host, data, css))
