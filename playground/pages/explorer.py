@@ -180,6 +180,7 @@ def _write() -> str:
         "Expression",
         key="expression",
         height=min(48 + 23 * max(lines, 5), 440),
+        max_chars=MOST_CHARACTERS,
         help=_HELP,
         persist_state="session",
     )
@@ -235,7 +236,7 @@ def _tell_values(result: Result) -> None:
     head = f'<tr class="value"><td>{name}</td><td colspan="2">{_numbers(value)}</td></tr>'
     rows = "".join(
         f"<tr><td><b>{escape(leaf)}</b></td><td>{_numbers(x)}</td>"
-        f'<td class="gradient">{_numbers(x.grad)}</td></tr>'
+        f'<td class="gradient">{"none" if x.grad is None else _numbers(x.grad)}</td></tr>'
         for leaf, x in result.leaves.items()
     )
     titles = f"<tr><th>variable</th><th>value</th><th>gradient of {name}</th></tr>" if rows else ""
@@ -287,7 +288,7 @@ def _show_error(text: str) -> None:
 
 def _choose_leaf(result: Result) -> str:
     """The variable whose gradient is differentiated once more; empty if there is none."""
-    leaves = [name for name, x in result.leaves.items() if x.grad.requires_grad]
+    leaves = [name for name, x in result.leaves.items() if x.grad is not None and x.grad.requires_grad]
     if not leaves:
         st.info("No gradient depends on a variable here: all second derivatives are 0.")
         return ""

@@ -221,7 +221,7 @@ _SHORT = {
         "007", "00", "0123",
     ],
     "this cannot be read": [
-        "x =", "= 1", "1 +", "x y", "1 2", "x = 1\n2 x", "type x = 1", "for", "for i in range(3)",
+        "x =", "= 1", "1 +", "x y", "1 2", "x = 1\n2 x", "for", "for i in range(3)",
         "for i in range(3):", "  1", "x = 1\n  y = 2", "1 = 2", "exp(1) = 2", "x += ", ",", "x.", ".x",
         "x..exp()", "for i in range(3):\n1", "f(x=1, 2)", "[1 2]", "x[]", "in", "(1 +)", ":", "@x",
         "x, += 1", "a, b += 1", "(a + b) = c", "x = = 1", "1 <",

@@ -182,6 +182,12 @@ def test_a_gradient_that_depends_on_nothing_is_not_differentiated():
     ]
 
 
+def test_a_variable_that_decides_and_no_more_has_no_gradient_and_that_is_said():
+    app = start(view="second", text="z = [0, 1]\nx = 2\nwhere(z, x * x, 1)")
+    assert '<td class="gradient">none</td>' in shown(app)
+    assert app.pills(key="leaf").options == ["x"]
+
+
 def test_the_leaf_of_the_second_order_can_be_chosen():
     app = start(view="second", text="a = 2\nb = 3\na * a * b")
     assert app.pills(key="leaf").options == ["a", "b"]
@@ -290,6 +296,14 @@ def test_an_example_a_view_and_a_link(page, address, browser):
     page.get_by_text("166", exact=True).wait_for()
     drawing(page, "gradient graph of y").wait_for()
     assert page.get_by_role("textbox", name="Expression").input_value() == EXAMPLES["Matrix product"]
+
+
+@pytest.mark.browser
+def test_the_steps_are_played(page, address):
+    visit(page, address, view="steps", text="x = 2\ny = x * x")
+    page.get_by_text("Forward, node 1 of 2: x").wait_for()
+    page.get_by_role("button", name="Play").click()
+    page.get_by_text("Backward, node 2 of 2").first.wait_for()
 
 
 @pytest.mark.browser
