@@ -67,7 +67,7 @@ class Result:
 
     @property
     def leaves(self) -> dict[str, Tensor]:
-        """The variables that the value depends on, by name. If it does so in steps only, one has no gradient."""
+        """The variables that the value depends on, by name; in steps only, where one gets no gradient."""
         if not self.value.requires_grad:
             return {}
         leading_there = set(ndl.autograd.find_topo_sort([self.value]))
