@@ -32,6 +32,7 @@ __all__ = ["fragment", "page"]
 MOST_VARIABLES = 1000
 
 _STATIC = Path(__file__).parent / "static"
+_MODULES = ("picture.js", "sheet.js", "drawing.js")  # each after what it imports
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -219,9 +220,11 @@ def page(fragment: str, title: str, background: str) -> str:
 @cache
 def _script() -> tuple[str, str]:
     """The script, with its version: a drawing is brought to life by the very script that it came with."""
-    source = (_STATIC / "drawing.js").read_text("utf-8")
-    lines = (line.strip() for line in source.splitlines())
-    short = "\n".join(line for line in lines if line and not line.startswith("//"))
+    lines = (line.strip() for name in _MODULES for line in (_STATIC / name).read_text("utf-8").splitlines())
+    left_out = ("//", "import ")  # one script holds all modules
+    short = "\n".join(
+        line.removeprefix("export ") for line in lines if line and not line.startswith(left_out)
+    )
     looks = json.dumps((_STATIC / "drawing.css").read_text("utf-8")).replace("<", "\\u003c")
     version = sha256((short + looks).encode()).hexdigest()[:8]
     return version, f'{short}\nstart("{version}", {looks});\n'

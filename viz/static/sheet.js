@@ -1,0 +1,304 @@
+// One picture on the page, with the pictures inside its open groups.
+//
+// Graphviz laid out several pictures: the whole with all groups closed, and the inside of each group. An open
+// group shows its inside in a frame at its place, and the picture around it is stretched to make room, across
+// and down: f(x) = x + the integral of s, where s(x) is the largest stretch that any open group needs at x.
+// f never falls and its slope is at least 1, so boxes that are moved by f(centre) - centre, and kept rigid,
+// cannot meet if they did not meet before.
+
+import { create, middle, mix, pointsOf, readEdge, readPicture, round, stretch, widthOf } from "./picture.js";
+
+const BAR = 22; // height of the title of an open group
+const GAP = 10; // between a frame and what it holds
+
+export class Sheet {
+  constructor(drawing, key) {
+    this.drawing = drawing;
+    this.key = key;
+    const picture = readPicture(drawing.data.pictures[key]);
+    Object.assign(this, picture);
+    this.element = create("g", { class: "sheet" });
+    this.groundLayer = this.element.appendChild(create("g"));
+    this.edgeLayer = this.element.appendChild(create("g"));
+    this.nodeLayer = this.element.appendChild(create("g"));
+    this.groundLayer.append(...picture.grounds.map(({ element }) => document.importNode(element, true)));
+    this.grounds = picture.grounds.map(({ box }, i) => {
+      const element = this.groundLayer.children[i];
+      const [shape, title] = [element.querySelector("path, polygon"), element.querySelector("text")];
+      return { box, shape, title, points: pointsOf(shape) };
+    });
+    this.edges = this.edges.flatMap((edge) => this.strands(edge));
+    this.edgeLayer.append(...this.edges.map((edge) => edge.element));
+    this.nodeLayer.append(...[...this.nodes.values()].map((node) => node.element));
+    this.groups = [...this.nodes.values()].filter((node) => node.key in drawing.data.groups);
+    for (const node of this.groups) this.prepare(node);
+  }
+
+  // An edge stands for all that goes from one box to another: one strand for each port that it will lead to.
+  strands(edge) {
+    const { groups } = this.drawing.data;
+    const [backwards] = edge.heads.map(({ atHead }) => !atHead);
+    const ends = backwards ? [edge.head, edge.tail] : [edge.tail, edge.head];
+    const [from, to] = ends.map((key) => key.split("_for_")[0]);
+    const out = groups[from]?.out[to] ?? [];
+    const into = groups[to]?.in[from] ?? [];
+    const names = [...new Set([...out, ...into])];
+    if (edge.between) return [{ ...edge, ports: into.length ? [, `in_${into[0]}`] : [] }];
+    // A result that is drawn beside its group is drawn inside as well.
+    if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }];
+    return names.map((name, i) => {
+      const strand = i ? readEdge(edge.element.cloneNode(true)) : edge;
+      const ports = [out.includes(name) ? name : out[0], into.includes(name) ? name : into[0]];
+      const keys = [ports[0] && `out_${ports[0]}`, ports[1] && `in_${ports[1]}`];
+      return { ...strand, spare: i > 0, ports: backwards ? keys.reverse() : keys };
+    });
+  }
+
+  // A group's box becomes a button, with a sign that it can be opened.
+  prepare(node) {
+    node.group = this.drawing.data.groups[node.key];
+    node.element.classList.add("group");
+    if (!(node.key in this.drawing.data.pictures)) {
+      const size = node.group.size.toLocaleString();
+      const why = `${size} nodes, more than this drawing holds: draw with a higher limit=`;
+      node.element.append(create("title", {}, why));
+      node.element.classList.add("sealed");
+      return;
+    }
+    const { right, top } = node.box;
+    const stroke = node.element.querySelector("path, polygon").getAttribute("stroke");
+    const sign = create("g", { class: "sign", transform: `translate(${right - 1} ${top + 1})` });
+    const plus = create("path", { d: "M-3.2,0H3.2M0,-3.2V3.2", stroke });
+    sign.append(create("circle", { r: 6.5, stroke }), plus);
+    node.element.append(sign);
+    this.drawing.makeButton(node.element, node.key, false);
+  }
+
+  // The frame, title and inside of a group, made when it is first opened.
+  inside(node) {
+    if (node.inside) return node.inside;
+    const sheet = new Sheet(this.drawing, node.key);
+    const shape = node.element.querySelector("path, polygon");
+    const [stroke, fill] = ["stroke", "fill"].map((name) => shape.getAttribute(name));
+    const ground = create("rect", { class: "ground", rx: 8, fill: "var(--ground)" });
+    const frame = create("rect", { class: "frame", rx: 8, stroke, fill, "fill-opacity": 0.3 });
+    const back = create("g", {}, ground, frame);
+    const bar = create("g", { class: "bar" });
+    const hit = create("rect", { height: BAR, rx: 8, fill, "fill-opacity": 0.01 });
+    const sign = create("path", { d: `M${GAP},${BAR / 2}h7`, stroke, "stroke-width": 1.6 });
+    const title = create("text", { x: GAP + 13, y: BAR / 2 + 4, "font-size": 11, "font-weight": "bold" });
+    title.textContent = node.group.title;
+    bar.append(hit, sign, title);
+    this.drawing.makeButton(bar, node.key, true);
+    this.groundLayer.append(back);
+    const clip = create("g", { class: "inside" }, sheet.element);
+    this.nodeLayer.append(clip, bar);
+    const titleWidth = widthOf(node.group.title, "bold 11px Helvetica, Arial, sans-serif") + 3 * GAP + 13;
+    node.inside = { sheet, back, bar, hit, clip, ground, frame, titleWidth };
+    return node.inside;
+  }
+
+  // How large all of it is with the groups as open as they are now, from the innermost outwards.
+  measure() {
+    const { openness } = this.drawing;
+    const across = [];
+    const down = [];
+    for (const node of this.groups) {
+      node.openness = openness.get(node.key) ?? 0;
+      if (!node.openness) continue;
+      const { left, right, top, bottom } = node.box;
+      const { sheet, titleWidth } = this.inside(node);
+      sheet.measure();
+      node.full = {
+        width: Math.max(right - left, sheet.width + 2 * GAP, titleWidth),
+        height: Math.max(bottom - top, sheet.height + BAR + GAP),
+      };
+      node.width = mix(right - left, node.full.width, node.openness);
+      node.height = mix(bottom - top, node.full.height, node.openness);
+      across.push([left, right, node.width]);
+      down.push([top, bottom, node.height]);
+    }
+    this.toX = stretch(across);
+    this.toY = stretch(down);
+    const [left, right] = [this.box.left, this.box.right].map(this.toX);
+    const [top, bottom] = [this.box.top, this.box.bottom].map(this.toY);
+    this.bounds = { left, right, top, bottom };
+    this.width = right - left;
+    this.height = bottom - top;
+    for (const node of this.nodes.values()) this.shift(node);
+  }
+
+  // Where a node stands now: `place`, the box that it takes up, in the coordinates of this picture.
+  shift(node) {
+    const { left, right, top, bottom } = node.box;
+    if (!node.openness) {
+      const [x, y] = middle(node.box);
+      node.by = [this.toX(x) - x, this.toY(y) - y];
+      const [dx, dy] = node.by;
+      node.place = { left: left + dx, right: right + dx, top: top + dy, bottom: bottom + dy };
+      return;
+    }
+    const x = (this.toX(left) + this.toX(right)) / 2;
+    const y = (this.toY(top) + this.toY(bottom)) / 2;
+    const [w, h] = [node.width / 2, node.height / 2];
+    node.place = { left: x - w, right: x + w, top: y - h, bottom: y + h };
+    const [cx, cy] = middle(node.box);
+    node.by = [x - cx, y - cy];
+    const { bounds, width, height } = node.inside.sheet;
+    const scale = Math.min((node.width - 2 * GAP) / (node.full.width - 2 * GAP), 1);
+    const above = Math.max(0, (node.height - BAR - GAP - scale * height) / 2);
+    node.scale = scale;
+    node.origin = [
+      x - (scale * width) / 2 - scale * bounds.left,
+      node.place.top + BAR + above - scale * bounds.top,
+    ];
+  }
+
+  // Puts everything where `measure` found that it belongs.
+  draw() {
+    for (const { box, shape, title, points } of this.grounds) {
+      const [left, right] = [box.left, box.right].map((x) => this.toX(x) - x);
+      const [top, bottom] = [box.top, box.bottom].map((y) => this.toY(y) - y);
+      const [cx, cy] = middle(box);
+      setPath(shape, points.map(([x, y]) => [x + (x < cx ? left : right), y + (y < cy ? top : bottom)]));
+      title?.setAttribute("transform", `translate(${round(left)} ${round(top)})`);
+    }
+    for (const node of this.nodes.values()) {
+      node.element.setAttribute("transform", `translate(${node.by.map(round)})`);
+      if (node.inside) this.drawInside(node);
+    }
+    for (const edge of this.edges) this.drawEdge(edge);
+  }
+
+  drawInside(node) {
+    const { sheet, back, bar, hit, clip, ground, frame } = node.inside;
+    const { openness } = node;
+    for (const element of [back, bar, clip]) element.style.display = openness ? "" : "none";
+    node.element.style.display = openness === 1 ? "none" : "";
+    node.element.style.opacity = 1 - openness;
+    if (!openness) return;
+    for (const element of [back, bar, clip]) element.style.opacity = openness;
+    const { left, top } = node.place;
+    for (const rect of [ground, frame]) {
+      const place = { x: left, y: top, width: node.width, height: node.height };
+      for (const [name, value] of Object.entries(place)) rect.setAttribute(name, round(value));
+    }
+    bar.setAttribute("transform", `translate(${round(left)} ${round(top)})`);
+    hit.setAttribute("width", round(node.width));
+    clip.setAttribute("transform", `translate(${node.origin.map(round)}) scale(${node.scale})`);
+    sheet.draw();
+  }
+
+  drawEdge({ element, tail, head, paths, heads, texts, ports, between, spare }) {
+    const nodes = [this.nodes.get(tail), this.nodes.get(head)];
+    if (spare) element.style.display = nodes.some((node, i) => node.openness && ports[i]) ? "" : "none";
+    const follows = nodes.map((node, i) => (point) => follow(node, point, ports[i], nodes[1 - i], between));
+    for (const { element: path, points } of paths) {
+      const moved = this.bend(points, follows[0](points[0]), follows[1](points.at(-1)));
+      for (const arrow of heads) this.aim(arrow, follows[arrow.atHead ? 1 : 0], points, moved);
+      setPath(path, moved);
+    }
+    for (const { element: text, at } of texts) {
+      const by = [this.toX(at[0]) - at[0], this.toY(at[1]) - at[1]];
+      text.setAttribute("transform", `translate(${by.map(round)})`);
+    }
+  }
+
+  // A curve with new ends. Where it goes around something it does so still: how far each control point is off
+  // the straight line is stretched. So a straight edge stays straight.
+  bend(points, first, last) {
+    const [toX, toY] = [this.toX, this.toY];
+    const moved = points.map(([x, y]) => [toX(x), toY(y)]);
+    moved[0] = first;
+    moved[moved.length - 1] = last;
+    for (let i = 0; i + 3 < points.length; i += 3) {
+      for (const j of [1, 2]) {
+        const line = (ends, axis) => mix(ends[i][axis], ends[i + 3][axis], j / 3);
+        const [x, y] = points[i + j];
+        moved[i + j] = [
+          line(moved, 0) + toX(x) - toX(line(points, 0)),
+          line(moved, 1) + toY(y) - toY(line(points, 1)),
+        ];
+      }
+    }
+    for (let i = 3; i + 3 < points.length; i += 3) smooth(moved, i);
+    return moved;
+  }
+
+  // Turns the arrow at an end of a moved curve into its new direction, with the tip on the node.
+  aim({ element, points, atHead }, follow, before, moved) {
+    const [end, near] = atHead ? [-1, -2] : [0, 1];
+    const from = before.at(end);
+    const away = ([x, y]) => Math.hypot(x - from[0], y - from[1]);
+    const tip = points.reduce((a, b) => (away(b) > away(a) ? b : a));
+    const to = follow(tip);
+    const direction = ([x, y], [u, v]) => Math.atan2(v - y, u - x);
+    const angle = direction(moved.at(near), to);
+    const turn = ((angle - direction(from, tip)) * 180) / Math.PI;
+    const by = [to[0] - tip[0], to[1] - tip[1]].map(round);
+    element.setAttribute("transform", `translate(${by}) rotate(${round(turn)} ${tip.map(round)})`);
+    moved.splice(end, 1, [to[0] - away(tip) * Math.cos(angle), to[1] - away(tip) * Math.sin(angle)]);
+  }
+
+  // The nodes of a key in this picture and in the open groups of it, as boxes in its own coordinates.
+  find(key, inPicture) {
+    if (this.key === inPicture) return this.nodes.get(key)?.place;
+    for (const node of this.groups) {
+      const place = node.openness && node.inside.sheet.find(key, inPicture);
+      if (!place) continue;
+      const [x, y] = node.origin;
+      const { scale } = node;
+      return {
+        left: x + scale * place.left,
+        right: x + scale * place.right,
+        top: y + scale * place.top,
+        bottom: y + scale * place.bottom,
+      };
+    }
+    return undefined;
+  }
+}
+
+// Where a point on the border of a node is now: it moves with the node. At an open group an edge is led on to
+// the border of the port inside that faces the other node; one between rows, to the frame above the port.
+function follow(node, [x, y], portKey, other, between) {
+  const { box, place, openness } = node;
+  const along = (at, low, high, newLow, newHigh) => {
+    if (at <= low) return newLow + at - low;
+    if (at >= high) return newHigh + at - high;
+    return mix(newLow, newHigh, (at - low) / (high - low));
+  };
+  const border = [
+    along(x, box.left, box.right, place.left, place.right),
+    along(y, box.top, box.bottom, place.top, place.bottom),
+  ];
+  const port = openness && node.inside.sheet.nodes.get(portKey)?.place;
+  if (!port) return border;
+  const [atX, atY] = [0, 1].map((axis) => (at) => node.origin[axis] + node.scale * at);
+  const [px, py] = middle(port);
+  if (between) return [mix(border[0], atX(px), openness), border[1]];
+  const across = place.left >= other.place.right || place.right <= other.place.left;
+  const end = across
+    ? [atX(place.left >= other.place.right ? port.left : port.right), atY(py)]
+    : [atX(px), atY(place.top >= other.place.bottom ? port.top : port.bottom)];
+  return [mix(border[0], end[0], openness), mix(border[1], end[1], openness)];
+}
+
+// Lets a curve run through a joint without a bend.
+function smooth(points, i) {
+  const [before, joint, after] = [points[i - 1], points[i], points[i + 1]];
+  const length = Math.hypot(after[0] - before[0], after[1] - before[1]);
+  if (!length) return;
+  const along = [(after[0] - before[0]) / length, (after[1] - before[1]) / length];
+  for (const [j, sign] of [[i - 1, -1], [i + 1, 1]]) {
+    const away = sign * Math.hypot(points[j][0] - joint[0], points[j][1] - joint[1]);
+    points[j] = [joint[0] + away * along[0], joint[1] + away * along[1]];
+  }
+}
+
+function setPath(element, points) {
+  const written = points.map((point) => point.map(round).join(","));
+  if (element.tagName === "polygon") element.setAttribute("points", written.join(" "));
+  else element.setAttribute("d", `M${written[0]}C${written.slice(1).join(" ")}`);
+}
+
