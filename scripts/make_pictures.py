@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 import needle as ndl
 import viz
+from needle import nn
+from needle.data import digits
 from playground.testing import chromium, serve
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
@@ -21,6 +24,21 @@ def gradient_graph(path: Path) -> None:
     v4 = v2 * v3
     v4.backward()
     viz.draw_gradient(v4).save(path)
+
+
+def network(path: Path) -> None:
+    """Save the README's network with its gradient, each module one box."""
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(64, 64, rng=rng),
+        nn.ReLU(),
+        nn.Residual(nn.Sequential(nn.Linear(64, 64, rng=rng), nn.ReLU())),
+        nn.Linear(64, 10, rng=rng),
+    )
+    images, labels = digits(train=False)[:2]
+    loss = nn.SoftmaxLoss()(model(ndl.Tensor(images)), ndl.Tensor(labels))
+    viz.draw_gradient(loss, depth=1).save(path)
 
 
 def playground(path: Path) -> None:
@@ -43,6 +61,11 @@ def playground(path: Path) -> None:
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for draw, name in ((gradient_graph, "v1v4_gradient.svg"), (playground, "playground.png")):
+    pictures = {
+        "v1v4_gradient.svg": gradient_graph,
+        "digits_gradient.svg": network,
+        "playground.png": playground,
+    }
+    for name, draw in pictures.items():
         print(f"docs/pictures/{name} …", flush=True)
         draw(FOLDER / name)

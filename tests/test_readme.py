@@ -22,7 +22,7 @@ PATH = re.compile(r"`((?:needle|viz|playground|notebooks|tests|scripts|\.ci)/[\w
 def test_examples_print_what_is_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = EXAMPLE.findall(TEXTS[name])
-    assert len(examples) == {"README.md": 3, "CONTRIBUTING.md": 2}[name]
+    assert len(examples) == {"README.md": 4, "CONTRIBUTING.md": 2}[name]
     namespace: dict[str, object] = {"__name__": name}  # one reader, top to bottom
     for code, expected in examples:
         printed = io.StringIO()

@@ -144,7 +144,9 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
         if stays(x):
             del box_of[x.key]
             came_from = Operator("", (Operand(key),))
-            variables.append(replace(x, operator=came_from, group=boxes[key].group))
+            leaf = by_key.get(owner.get(x.key, ""))
+            where = "" if leaf and not leaf.group else boxes[key].group  # beside what it is the adjoint of
+            variables.append(replace(x, operator=came_from, group=where))
     columns = _columns_of(graph, shown, {x.key: x.row for x in variables})
     return replace(graph, variables=_in_order(variables), columns=columns)
 
