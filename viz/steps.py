@@ -32,7 +32,7 @@ LIMIT = 300  # nodes: of more, no one looks at each
 MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
 SECONDS_AT_THE_END = 4.0
-LARGEST_GIF = 1400  # pixels across
+LARGEST_GIF = 1000  # pixels across
 
 STATIC = Path(__file__).parent / "static"
 

@@ -93,15 +93,16 @@ def test_python_moves_the_picture(player, jupyterlab):
 
 
 def test_it_plays_pauses_and_stops_at_the_end(player):
-    player.get_by_role("combobox", name="Speed").select_option("4")
+    count = player.locator(f"{PLAYER} .count")
     player.locator(PLAYER).focus()
     player.keyboard.press(" ")
-    wait_for_frame(player, 2)
+    wait_for_frame(player, 1)
     player.get_by_role("button", name="Pause").click()
     player.get_by_role("button", name="Play").wait_for()
-    stopped = player.locator(f"{PLAYER} .count").inner_text()
-    player.wait_for_timeout(1000)
-    assert player.locator(f"{PLAYER} .count").inner_text() == stopped
+    stopped = count.inner_text()
+    player.wait_for_timeout(2500)
+    assert count.inner_text() == stopped
+    player.get_by_role("combobox", name="Speed").select_option("4")
     player.get_by_role("button", name="Play").click()
     wait_for_frame(player, LAST)
     player.get_by_role("button", name="Play").wait_for()
