@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,7 @@ def test_print_is_black_and_white() -> None:
 
 
 def test_an_unknown_style_is_refused(example) -> None:
+    wrong: Any
     for wrong in ("Print", "", None, ["dark"]):
         with pytest.raises(ValueError, match="style: needs one of 'needle', 'd2l', 'print', 'dark', got"):
             viz.draw(example.v4, style=wrong)
@@ -180,8 +182,8 @@ def test_every_way_to_go_on(style: str, rankdir: str, mlp, boxes) -> None:
 
 
 def legend(drawing: viz.Drawing) -> str:
-    label = re.search(r"labeljust=.*? label=<(.*?)>\];", drawing.source)
-    return " ".join(re.sub(r"<[^>]*>", " ", label[1]).split())
+    (label,) = re.findall(r"labeljust=.*? label=<(.*?)>\];", drawing.source)
+    return " ".join(re.sub(r"<[^>]*>", " ", label).split())
 
 
 def test_the_legend_explains_what_occurs_and_nothing_else(example, mlp) -> None:
