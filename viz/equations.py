@@ -106,11 +106,12 @@ def passed_on(node: Value, index: int, adjoint: Value, partial: Value, names: di
 
 
 def equation(name: str, ways: Sequence[str], result: str) -> str:
-    """``name = way = way = result``; what says the same as what is before it is left out."""
-    parts = [name, *ways, result]
-    return " = ".join(
-        part for before, part in zip(["", *parts], parts, strict=False) if part not in ("", before)
-    )
+    """``name = way = way = result``, without a way that says no more than what stands beside it."""
+    parts = [name]
+    for way in ways:
+        if way and way != parts[-1] and way != result and not result.startswith(f"{way}, "):
+            parts.append(way)
+    return " = ".join([*parts, result])
 
 
 def adjoint_name(name: str) -> str:
