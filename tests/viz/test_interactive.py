@@ -330,6 +330,30 @@ def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
 
 
 @pytest.mark.browser
+def test_two_fingers_zoom_and_one_moves(show, network) -> None:
+    page = show(network.html(), has_touch=True)
+    session = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *xs: float) -> None:
+        points = [{"x": x, "y": 120, "id": i} for i, x in enumerate(xs)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    scale = look(page)[2]
+    touch("touchStart", 200)
+    touch("touchStart", 200, 260)
+    for i in range(1, 6):
+        touch("touchMove", 200 - 6 * i, 260 + 6 * i)
+    touch("touchEnd")
+    x, y, larger = look(page)
+    assert larger == pytest.approx(2 * scale, rel=0.1)
+    touch("touchStart", 200)
+    for i in range(1, 6):
+        touch("touchMove", 200 - 10 * i)
+    touch("touchEnd")
+    assert look(page) == pytest.approx((x - 50, y, larger), abs=1)
+
+
+@pytest.mark.browser
 def test_the_keyboard_does_all_of_it(show, network) -> None:
     page = show(network.html())
     first = look(page)
