@@ -138,7 +138,9 @@ def test_files(example, tmp_path) -> None:
     assert svg.read_text(encoding="utf-8") == drawing.svg() + "\n"
     assert drawing.save(tmp_path / "graph.PNG").read_bytes().startswith(b"\x89PNG")
     assert drawing.save(str(tmp_path / "graph.pdf")).read_bytes().startswith(b"%PDF")
-    with pytest.raises(ValueError, match=r"cannot write 'graph.gif'; end the name in .svg, .png, .pdf or .html"):
+    with pytest.raises(
+        ValueError, match=r"cannot write 'graph.gif'; end the name in .svg, .png, .pdf or .html"
+    ):
         drawing.save(tmp_path / "graph.gif")
     with pytest.raises(ValueError, match="cannot write 'graph'"):
         drawing.save(tmp_path / "graph")
