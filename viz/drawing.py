@@ -23,11 +23,12 @@ from .trace import Graph, trace, trace_gradient
 
 __all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
 
+
 class Drawing:
     """A picture of a graph. It holds plain data and no Tensor.
 
-    In JupyterLab, Colab and VS Code it shows itself. In Streamlit ``st.image(drawing.svg())`` shows it, or
-    ``st.write(drawing, unsafe_allow_html=True)``.
+    In JupyterLab, Colab and VS Code it shows itself. Elsewhere `html` is a piece of a web page, and `svg` an
+    image.
 
     Attributes
     ----------
@@ -35,6 +36,8 @@ class Drawing:
         What is drawn, as plain data, with all that its groups hold.
     opened : frozenset of str
         Keys of the groups that are open.
+    fitting : bool
+        Whether a page may open fewer of them at first, as many as can be read in its width.
     source : str
         The picture as DOT text. The same graph gives the same text.
     """
@@ -45,6 +48,7 @@ class Drawing:
         title: str,
         *,
         opened: Collection[str] | None = None,
+        fitting: bool = False,
         legend: bool = True,
         rankdir: str = "LR",
         style: str = "needle",
@@ -59,6 +63,7 @@ class Drawing:
         self.legend = legend
         self.rankdir = rankdir
         self.opened = readable(graph) if opened is None else frozenset(opened)
+        self.fitting = fitting
         self.source = to_dot(fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir)
 
     def svg(self) -> str:
@@ -98,7 +103,7 @@ class Drawing:
             legend=self.legend,
             rankdir=self.rankdir,
             opened=self.opened,
-            fitting=self.opened == readable(self.graph),
+            fitting=self.fitting,
         )
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -225,6 +230,7 @@ def draw(
         showing(graph, show),
         _title("computational graph", outputs, known, graph),
         opened=opened,
+        fitting=depth is None,
         legend=legend,
         rankdir=rankdir,
         style=style,
@@ -294,6 +300,7 @@ def draw_gradient(
         showing(graph, show),
         _title("gradient graph", [output], known, graph),
         opened=opened,
+        fitting=depth is None,
         legend=legend,
         rankdir=rankdir,
         style=style,

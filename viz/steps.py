@@ -79,7 +79,8 @@ class Still:
 class Steps(Sequence[Still]):
     """All steps of a forward and a backward pass: a sequence of pictures.
 
-    In a notebook it shows itself as a strip. It holds plain data and no Tensor.
+    In a notebook it shows itself as a player, and as a strip of pictures where scripts do not run. It holds
+    plain data and no Tensor.
 
     Attributes
     ----------
@@ -153,20 +154,23 @@ class Steps(Sequence[Still]):
     def html(self) -> str:
         """A player as a piece of a web page that needs nothing else.
 
-        It has buttons, a slider and keys (left, right, space, home, end). It holds a picture of the last
-        frame, which is what shows where scripts do not run.
+        It has buttons, a slider and keys (left, right, space, home, end). Where scripts do not run, there is
+        a picture of the last frame.
 
         Raises
         ------
         CannotRender
             If there is no Graphviz.
         """
+        return self._player(self[-1]._repr_html_())
+
+    def _player(self, without_scripts: str) -> str:
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
         data = html.escape(json.dumps(self.data(), ensure_ascii=False))
         return (
             f"<style>{look}</style>"
             f'<div data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
-            f"{self[-1]._repr_html_()}</div>"
+            f"{without_scripts}</div>"
             f'<script type="module">\n{script}\nplayAll(document)\n</script>'
         )
 
@@ -229,7 +233,7 @@ class Steps(Sequence[Still]):
 
     def _repr_html_(self) -> str:
         try:
-            return self._strip()
+            return self._player(self.strip())
         except CannotRender as error:
             rows = "\n".join(
                 "\n   ".join([f"{i}. {frame.title}", *frame.equations])
@@ -237,8 +241,14 @@ class Steps(Sequence[Still]):
             )
             return f"<pre>{html.escape(str(error).rpartition(' Until')[0])}\n\n{html.escape(rows)}</pre>"
 
-    def _strip(self) -> str:
-        """The first frames side by side."""
+    def strip(self) -> str:
+        """The frames side by side, as HTML without scripts; of many, the first ones.
+
+        Raises
+        ------
+        CannotRender
+            If there is no Graphviz.
+        """
         stills = self[:MOST_IN_A_STRIP]
         cells = [
             f'<div style="flex:1 1 420px;max-width:640px;min-width:0">{_image(svg, still)}</div>'

@@ -20,9 +20,11 @@ __all__ = ["Layout"]
 FAINT = 0.16  # how much of its colour is left of what has not come yet
 MARGIN = 14  # points around the caption
 WIDEST = 900  # points: of a wider picture, the part around the current node
+WIDEST_BOX = 300  # points: a box that is farther away than that is not in the part that is shown
 SHOWN = 9  # nodes of the order
 LINE = 16  # points from one line of the caption to the next
 _STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
+_MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
 _BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
 
 
@@ -39,8 +41,10 @@ class Layout:
         longest = max(_width(line) for lines in captions for line in lines)
         self.width = min(max(right - self.left, longest), max(WIDEST, longest))
         self.right = right
+        self.keys = [x[2].replace(" ", "") for x in _STATEMENT.finditer(self.laid_out)]
         places = ((x[2], re.search(r'pos="([-\d.]+),', x[4])) for x in _STATEMENT.finditer(self.laid_out))
         self.across = {key: float(place[1]) for key, place in places if place}
+        self.faint: dict[str, str] = {}  # attributes of what has not come yet, by key
         self.lines = 1 + max(map(len, captions))  # and one for the order of the nodes
         self.height = LINE * self.lines + MARGIN
 
@@ -53,10 +57,14 @@ class Layout:
             if subject in ("graph", "node", "edge"):
                 return match[0]
             key = subject.replace(" ", "")
+            if key not in within:
+                return ""
             return f"{indent}{subject}{begin}{self._shown(key, attributes, number, frame)}];"
 
-        text = _STATEMENT.sub(change, self.laid_out)
         left = self._window(frame)
+        within = self._within(left)
+        text = _STATEMENT.sub(change, self.laid_out)
+        text = _MENTION.sub(lambda match: match[0] if match[1] in within else "", text)
         text = text.rstrip().removesuffix("}")
         if self.width < self.right - self.left:
             text += self._view(left)
@@ -67,18 +75,38 @@ class Layout:
         middle = self.across.get(frame.key, self.left)
         return max(min(middle - self.width / 2, self.right - self.width), self.left)
 
+    def _within(self, left: float) -> set[str]:
+        """The nodes and edges of which something is in the part that is shown."""
+        right = left + self.width
+        edges = [key for key in self.keys if "->" in key]
+        inside = {key for key, x in self.across.items() if left - WIDEST_BOX < x < right + WIDEST_BOX}
+        reaching = {
+            edge
+            for edge in edges
+            if min(self.across[end] for end in edge.split("->")) < right
+            and max(self.across[end] for end in edge.split("->")) > left
+        }
+        return inside | reaching | {end for edge in reaching for end in edge.split("->")}
+
     def _view(self, left: float) -> str:
         # Graphviz moves the picture, with its caption, to where x and y are not negative.
         height = self.top - self.bottom + MARGIN + self.height
         size = f"{self.width:.0f},{height + 2 * MARGIN:.0f}"
-        return f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
+        view = f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
+        corners = ((self.left, self.bottom), (self.right, self.top))  # all else may be beyond the part shown
+        return view + "".join(
+            f'\tcorner{i} [shape=point, style=invis, width=0.01, label="", pos="{x},{y}"];\n'
+            for i, (x, y) in enumerate(corners)
+        )
 
     def _shown(self, key: str, attributes: str, number: int, frame: Frame) -> str:
         """The attributes of a node or an edge, as they are in a frame."""
         appears = self.film.appears(key)
         if appears > number:
-            default = self.style.edge if "->" in key else self.style.text
-            return self._faint(f'color="{default}", {attributes}')
+            if key not in self.faint:
+                default = self.style.edge if "->" in key else self.style.text
+                self.faint[key] = self._faint(f'color="{default}", {attributes}')
+            return self.faint[key]
         if "->" in key:
             return f"{attributes}, penwidth=2.6" if appears == number else attributes
         if key in (frame.key, f"{frame.key}_op"):
