@@ -308,7 +308,24 @@ def inside(graph: Graph, key: str) -> Graph:
     part = replace(
         part, variables=tuple(replace(x, group="") if x.group == key else x for x in part.variables)
     )
-    return fold(part, ())
+    # What a closed group says of itself is the same as where all around it is open.
+    boxes = {x.key: x for x in fold(graph, _around(graph, key)).variables if x.kind == "group"}
+    folded = fold(part, ())
+    said = (boxes.get(x.key, x) for x in folded.variables)
+    shown = (
+        replace(x, facts=box.facts, note=box.note) for x, box in zip(folded.variables, said, strict=True)
+    )
+    return replace(folded, variables=tuple(shown))
+
+
+def _around(graph: Graph, key: str) -> set[str]:
+    """A group and those that it is in."""
+    parents = {group.key: group.parent for group in graph.groups}
+    around = set()
+    while key:
+        around.add(key)
+        key = parents[key]
+    return around
 
 
 def _port(key: str, x: Variable, row: int) -> Variable:

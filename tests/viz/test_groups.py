@@ -164,6 +164,16 @@ def test_what_a_group_holds(network) -> None:
         check_order(inside(viz.draw_gradient(y).graph, group.key))
 
 
+def test_a_closed_group_says_the_same_inside_another(network) -> None:
+    graph = viz.draw_gradient(network(ndl.Tensor(np.ones((4, 2))))).graph
+    whole = {x.key: (x.facts, x.note) for x in fold(graph, at_depth(graph, 1)).variables if x.kind == "group"}
+    outer = [group.key for group in graph.groups if not group.parent]
+    parts = {
+        x.key: (x.facts, x.note) for key in outer for x in inside(graph, key).variables if x.kind == "group"
+    }
+    assert parts == whole
+
+
 def test_a_module_that_only_calls_another_shares_its_group() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
