@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, reduce
+from itertools import count
 from operator import add
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -46,18 +48,40 @@ TENSOR_COUNTER = 0  # how many Values are alive
 class Scope:
     """One call of a module, or one block with a name: nodes remember in which of them they were made.
 
+    It does not keep the module alive, so a result that outlives its model does not hold the parameters.
+
     Attributes
     ----------
-    owner : Module or str
+    name : str
+        That of the block, or of the module's class.
+    who : str or weak reference to a Module
+        The same name, or the same object, means: the same block, or module.
     outer : Scope or None
         The call or block around it.
+    number : int
+        Higher than those of earlier calls and blocks.
     """
 
-    __slots__ = ("outer", "owner")
+    __slots__ = ("name", "number", "outer", "who")
+    numbers = count()
 
     def __init__(self, owner: Any, outer: Scope | None):
-        self.owner = owner
         self.outer = outer
+        self.number = next(self.numbers)
+        if isinstance(owner, str):
+            self.name = owner
+            self.who: str | ref = owner
+        else:
+            self.name = type(owner).__name__
+            self.who = ref(owner)
+
+    @property
+    def owner(self) -> Any:
+        """The name of the block; or the module, None once it is gone."""
+        return self.who if isinstance(self.who, str) else self.who()
+
+    def __reduce__(self):
+        return Scope, (self.name, self.outer)  # a copy of a result is no copy of its model
 
 
 class _Mode(NamedTuple):
@@ -115,6 +139,8 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
     __slots__ = ("owner", "token")
 
     def __init__(self, owner: Any):
+        if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
+            raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
         self.owner = owner
 
     def __enter__(self) -> None:

@@ -183,7 +183,7 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
 
 def storage_of(array) -> tuple[object, int]:
     """The storage that an array looks at, which other arrays can share, and its bytes."""
-    if isinstance(array, np.ndarray):
+    if isinstance(array, (np.ndarray, np.generic)):  # NumPy's sum of everything is a bare number
         while isinstance(array.base, np.ndarray):
             array = array.base
         return array, array.nbytes

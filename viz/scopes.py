@@ -87,8 +87,10 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
         return graph
     children: dict[Scope | None, dict[Scope, None]] = defaultdict(dict)
     for scope in scopes.values():
-        for part in _path(scope):
+        part: Scope | None = scope
+        while part is not None and part not in children[part.outer]:
             children[part.outer][part] = None
+            part = part.outer
     with_variables = set(scopes.values())
     labels: dict[Scope, str] = {}
     place: dict[Scope, Scope] = {}  # where a group takes the place of several scopes: the innermost of them
@@ -97,7 +99,7 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
     parents: dict[Scope, Scope | None] = {}
     while waiting:
         outer, group = waiting.pop()
-        calls = list(children[outer])
+        calls = sorted(children[outer], key=lambda scope: scope.number)
         for scope in calls:
             chain = [scope]
             while chain[-1] not in with_variables and len(children[chain[-1]]) == 1:
@@ -107,19 +109,22 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
             labels[chain[-1]] = _label(chain)
             parents[chain[-1]] = group
             waiting.append((chain[-1], chain[-1]))
-        titles |= _numbered([(place[scope], scope.owner) for scope in calls], labels)
+        titles |= _numbered([(place[scope], scope.who) for scope in calls], labels)
 
-    keys: dict[tuple[Scope, int], str] = {}
+    keys: dict[tuple[Scope | None, int], str] = {}
     groups: list[Group] = []
 
     def key_of(scope: Scope | None, row: int) -> str:
-        if scope is None:
-            return ""
-        if (scope, row) not in keys:
-            parent = key_of(parents[scope], row)
-            keys[scope, row] = f"g{len(keys) + 1}"
-            groups.append(Group(keys[scope, row], titles[scope], parent, row, labels[scope]))
-        return keys[scope, row]
+        new = []
+        outer = scope
+        while outer is not None and (outer, row) not in keys:
+            new.append(outer)
+            outer = parents[outer]
+        for part in reversed(new):
+            parent = keys.get((parents[part], row), "")
+            keys[part, row] = f"g{len(keys) + 1}"
+            groups.append(Group(keys[part, row], titles[part], parent, row, labels[part]))
+        return keys.get((scope, row), "")
 
     variables = tuple(
         replace(x, group=key_of(place[scopes[x.key]], x.row)) if x.key in scopes else x
@@ -130,16 +135,16 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
 
 def _label(chain: Sequence[Scope]) -> str:
     """What to call scopes that share a group: ``MLP › Linear``; that it is a sequence is not worth saying."""
-    names = [scope.owner if isinstance(scope.owner, str) else type(scope.owner).__name__ for scope in chain]
+    names = [scope.name for scope in chain]
     telling = [name for name in names if name != "Sequential"] or names[:1]
     return " › ".join(elide(name) for name in dict.fromkeys(telling))
 
 
 def _numbered(scopes: Sequence[tuple[Scope, object]], labels: Mapping[Scope, str]) -> dict[Scope, str]:
     """Titles of neighbours: numbers tell modules of the same name apart, and calls of the same module."""
-    alike: dict[str, dict[int, list[Scope]]] = defaultdict(lambda: defaultdict(list))
-    for scope, owner in scopes:
-        alike[labels[scope]][id(owner)].append(scope)
+    alike: dict[str, dict[str | int, list[Scope]]] = defaultdict(lambda: defaultdict(list))
+    for scope, who in scopes:
+        alike[labels[scope]][who if isinstance(who, str) else id(who)].append(scope)
     titles = {}
     for label, owners in alike.items():
         for number, calls in enumerate(owners.values(), 1):

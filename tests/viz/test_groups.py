@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import weakref
+from contextlib import ExitStack
 from html import unescape
 from itertools import pairwise
 
@@ -86,6 +89,54 @@ def test_a_named_block() -> None:
             z = y * 2
     assert [scopes(node) for node in (y, z, z + 1)] == [["outer"], ["outer", "inner"], []]
     assert {group.title for group in viz.draw(z).graph.groups} == {"outer", "inner"}
+
+
+def test_a_block_needs_a_name() -> None:
+    with pytest.raises(TypeError, match=r"scope: needs a name or a module, got 3; write scope\(str"):
+        ndl.scope(3)
+
+
+def test_blocks_of_one_name_are_told_apart() -> None:
+    y = ndl.Tensor([1.0])
+    for i in (1, 1, 2):
+        with ndl.scope(f"block {i}"):
+            y = y * 2 + 1
+    titles = [group.title for group in viz.draw(y).graph.groups if group.count == 1]
+    assert titles == ["block 1, 1st call", "block 1, 2nd call", "block 2"]
+
+
+def test_a_result_does_not_keep_its_model_alive(network) -> None:
+    x = ndl.Tensor(np.ones((4, 2)))
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    gone = weakref.ref(model)
+    with ndl.no_grad():
+        y = model(x)
+    size = len(pickle.dumps(network(x).detach()))
+    del model
+    assert gone() is None
+    assert (y.scope.name, y.scope.owner, y.scope.outer.name) == ("BatchNorm1d", None, "Sequential")
+    copy = pickle.loads(pickle.dumps(y))
+    assert (copy.scope.owner, copy.scope.outer.owner) == ("BatchNorm1d", "Sequential")
+    assert len(pickle.dumps(y)) < size + 300
+
+
+def test_the_graph_of_a_model_that_is_gone_is_drawn_as_before() -> None:
+    x = ndl.Tensor(np.ones((4, 2)))
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+    y = model(x)
+    before = viz.draw_gradient(y, names={"x": x, "y": y}).source
+    del model
+    assert viz.draw_gradient(y, names={"x": x, "y": y}).source == before
+
+
+@pytest.mark.parametrize("draw", [viz.draw, viz.draw_gradient])
+def test_blocks_as_deep_as_one_likes(draw) -> None:
+    y = ndl.Tensor([1.0])
+    with ExitStack() as stack:
+        for i in range(2000):
+            stack.enter_context(ndl.scope(f"block {i}"))
+            y = y * 2
+    assert [x.name for x in shown(draw(y, names={"y": y}, depth=0)).variables][1] == "block 0"
 
 
 def test_a_scope_ends_with_an_error() -> None:
@@ -186,6 +237,17 @@ def test_a_module_that_only_calls_another_shares_its_group() -> None:
     assert titles == ["Net", "Linear", "ReLU"]
 
 
+def test_numbers_follow_the_order_of_the_calls() -> None:
+    first, second = nn.Linear(2, 3), nn.Linear(3, 1)
+    x = ndl.Tensor(np.ones((4, 2)))
+    second(ndl.tanh(first(x))).sum().backward()
+    sizes = {x.name: x.note for x in shown(viz.draw_gradient(x.grad, depth=1)).variables if x.kind == "group"}
+    assert sizes == {
+        "Linear 1": "9 gradients",
+        "Linear 2": "3 gradients",
+    }  # the last bias does not lead there
+
+
 def test_calls_of_one_module_are_told_apart() -> None:
     layer = nn.Linear(2, 2)
     y = layer(layer(ndl.Tensor([[1.0, 2.0]])))
@@ -214,6 +276,25 @@ def test_modules_of_other_shapes_are_not_alike() -> None:
     y = nn.Sequential(*layers)(ndl.Tensor(np.ones((5, 2))))
     names = list(by_name(shown(viz.draw(y, depth=1))))
     assert names[1:-1] == ["Linear 1", "Linear 2", "Linear 3", "Linear 4"]
+
+
+@pytest.mark.parametrize(
+    ("uses", "alike"),
+    [
+        ([0, 0, 0, 0, 0], 5),
+        ([0, 1, 2, 3, 4], 5),
+        ([0, 0, 1, 2, 3], 5),  # each is given what the one before the last made
+        ([0, 0, 0, 0, 2], 4),
+        ([0, 0, 0, 2, 1], 3),
+        ([0, 1, 1, 1, 1], 4),  # the first is not like those that are given what it made
+    ],
+)
+def test_modules_are_alike_as_far_as_they_are_given_alike_things(uses, alike) -> None:
+    """Each module is given what the one of that number made; 0 is the input."""
+    made = [ndl.Tensor(np.ones((2, 2)))]
+    for i in uses:
+        made.append(nn.Linear(2, 2)(made[i]))
+    assert [group.count for group in viz.draw(made).graph.groups if group.count > 1] == [alike]
 
 
 def test_a_recurrent_network_by_time_step() -> None:

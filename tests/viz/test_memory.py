@@ -7,7 +7,7 @@ import pytest
 
 import needle as ndl
 import viz
-from viz.memory import MOST_ROWS
+from viz.memory import MOST_ROWS, storage_of
 
 
 def rows(memory) -> dict:
@@ -88,6 +88,12 @@ def test_tuples_count_each_of_their_arrays() -> None:
     memory = rows(viz.memory(parts, names={"x": x, "parts": parts}))
     assert sum(row.bytes for row in memory.values()) == 48
     assert memory["parts"].shape is None
+
+
+def test_a_bare_number_of_numpy_has_a_storage_of_its_own() -> None:
+    total = np.ones(3, np.float32).sum()
+    assert not isinstance(total, np.ndarray)
+    assert storage_of(total) == (total, 4)
 
 
 def test_it_shows_itself_largest_first_and_in_short() -> None:
