@@ -139,11 +139,9 @@ def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
         if look[i] != look[j]:
             return False
         for a, b in zip(parts[i].uses, parts[j].uses, strict=True):
-            if a == b:
-                continue  # what all rounds use
             before, now = part_of.get(a, -1), part_of.get(b, -1)
-            if before < start:  # from elsewhere; or the first round, which begins with something else
-                if now >= j:
+            if before < start:  # from elsewhere: so is what the next one uses, or a round is in between
+                if now - (j - i) >= start:
                     return False
             elif now - before != j - i or parts[before].places[a] != parts[now].places[b]:
                 return False
