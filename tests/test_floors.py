@@ -45,7 +45,6 @@ FLOORS = {
 # matplotlib when it is first asked for.
 HEAVY_OR_OPTIONAL = {
     "anywidget",
-    "graphviz",
     "IPython",
     "PIL",
     "matplotlib",

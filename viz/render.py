@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 
-import graphviz
-
 from .dot import BETWEEN_ROWS
 from .rising import RISING, risen
 from .style import FONT, Style
@@ -41,12 +39,14 @@ for source in pickle.load(sys.stdin.buffer):
         pickle.dump(graph.draw(format=kind, prog=engine), sys.stdout.buffer)
 """
 
+LONGEST = 20  # seconds for a layout, which takes one or two. Among edges that all cross it may take hours.
+
 PNG_DPI = 192
 LARGEST_PNG = 32_767  # pixels: what is longer would be drawn smaller
 
 
 class CannotRender(RuntimeError):
-    """Graphviz is missing, or failed. The message says which, and what to do."""
+    """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
 
 
 def render(source: str, kind: str) -> bytes:
@@ -134,16 +134,16 @@ def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
 
 
 def _run_dot(engine: str, kind: str, source: str) -> bytes:
-    keep = {"engine": "neato", "neato_no_op": 2} if engine == "nop2" else {"engine": engine}
-    try:
-        return graphviz.pipe(format=kind, data=source.encode(), quiet=True, **keep)
-    except graphviz.CalledProcessError as error:
-        raise _failure("dot", error.stderr) from error
+    keep = ["-Kneato", "-n2"] if engine == "nop2" else [f"-K{engine}"]
+    done = _piped([shutil.which("dot") or "dot", *keep, f"-T{kind}"], source.encode(), LONGEST)
+    if done.returncode:
+        raise _failure("dot", done.stderr)
+    return done.stdout
 
 
 def _run_pygraphviz(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
     command = [sys.executable, "-I", "-S", "-c", _WORKER, engine, kind, *sys.path]
-    done = subprocess.run(command, input=pickle.dumps(list(sources)), capture_output=True)
+    done = _piped(command, pickle.dumps(list(sources)), LONGEST + len(sources))
     if done.returncode:
         raise _failure("pygraphviz", done.stderr)
     output = BytesIO(done.stdout)
@@ -151,6 +151,16 @@ def _run_pygraphviz(engine: str, kind: str, sources: Sequence[str]) -> list[byte
     if not all(pictures):
         raise _failure("pygraphviz", done.stderr)
     return pictures
+
+
+def _piped(command: Sequence[str], given: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, input=given, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise CannotRender(
+            f"Graphviz found no layout within {seconds:.0f} seconds: too many edges cross each other. Draw a "
+            "part of the graph, such as an earlier Tensor, or less of it (limit=, depth=)."
+        ) from None
 
 
 def _failure(program: str, said: bytes) -> CannotRender:

@@ -198,15 +198,30 @@ def test_the_program_dot_is_used_where_there_is_one(example, monkeypatch) -> Non
     calls = []
     with_pygraphviz = render._run_pygraphviz
 
-    def pipe(engine, format, data, neato_no_op=None, quiet=False):
-        calls.append((engine, format, neato_no_op))
-        return with_pygraphviz("nop2" if neato_no_op else engine, format, [data.decode()])[0]
+    def piped(command, given, seconds):
+        program, *engine, kind = command
+        assert program == "/usr/bin/dot"
+        calls.append((*engine, kind))
+        (picture,) = with_pygraphviz("nop2" if "-n2" in engine else "dot", kind[2:], [given.decode()])
+        return subprocess.CompletedProcess(command, 0, picture, b"")
 
     expected = viz.draw_gradient(example.v4, names=vars(example)).svg()
+    through_python = render._piped
+
+    def either(command, given, seconds):
+        return (piped if command[0] == "/usr/bin/dot" else through_python)(command, given, seconds)
+
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr("graphviz.pipe", pipe)
+    monkeypatch.setattr(render, "_piped", either)
     assert viz.draw_gradient(example.v4, names=vars(example)).svg() == expected
-    assert calls == [("dot", "dot", None), ("neato", "svg", 2)]
+    assert calls == [("-Kdot", "-Tdot"), ("-Kneato", "-n2", "-Tsvg")]
+
+
+def test_a_layout_that_takes_too_long_is_given_up(example, monkeypatch) -> None:
+    monkeypatch.setattr(render, "LONGEST", -0.999)
+    drawing = viz.draw(example.v4)
+    with pytest.raises(viz.CannotRender, match=r"no layout within 0 seconds.*too many edges"):
+        drawing.svg()
 
 
 def test_a_failure_of_graphviz_is_told() -> None:
