@@ -86,6 +86,9 @@ class Result:
             If the value is a constant, and if the adjoints would be too many or too large. Then nothing is
             computed.
         """
+        if not self.value.requires_grad:
+            reason = f"{self.name} is a constant and has no gradient; compute it from numbers with a name"
+            raise ExpressionError(reason, self.line, 1)
         try:
             with ndl.lazy():
                 found = list(adjoints(self.value))
@@ -245,6 +248,8 @@ class _Program:
                     left = ast.copy_location(left, statement.target)
                     result = ast.copy_location(ast.BinOp(left, sign, expression), statement)
                     self.assign(statement.target, self.evaluate(result))
+                case ast.AugAssign(target=target):
+                    self.assign(target, None)
                 case ast.For(target=ast.Name(id=name), iter=repeats, body=body, orelse=[]):
                     for i in range(self.repeats(repeats)):
                         self.check_name(statement.target, name)
@@ -263,9 +268,9 @@ class _Program:
                 self.check_name(target, name)
                 value = self.apply(target, self.named, value)
                 before = self.names.get(name)
-                if isinstance(before, Tensor) and before is not value:
-                    self.earlier[name, sum(name == other for other, _ in self.earlier)] = before
                 self.names[name] = self.value = value
+                if isinstance(before, Tensor) and not self.has_name(before):
+                    self.earlier[name, sum(name == other for other, _ in self.earlier)] = before
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if not isinstance(value, list) or len(value) != len(targets):
                     got = f"{len(value)} values" if isinstance(value, list) else "one value"
@@ -274,6 +279,9 @@ class _Program:
                     self.assign(one, x)
             case _:
                 _refuse(target, "only a name can be assigned to, such as y = x + 1; Tensors never change")
+
+    def has_name(self, x: Tensor) -> bool:
+        return any(x is other for named in (self.names, self.earlier) for other in named.values())
 
     def check_name(self, node: ast.AST, name: str) -> None:
         if name in FUNCTIONS or name == "range":
@@ -465,6 +473,12 @@ class _Program:
         return nn.SoftmaxLoss()(logits, labels)
 
     def gradient(self, y: Tensor, x: Tensor) -> Tensor:
+        for name, tensor in {"y": y, "x": x}.items():
+            if not tensor.requires_grad:
+                raise ValueError(
+                    f"grad(y, x): {name} does not require a gradient, as it is a constant; give its numbers "
+                    "a name, x = 2, and compute with that"
+                )
         return ndl.gradients(y, [x])[0]
 
 
@@ -694,7 +708,7 @@ def _table() -> dict[str, Function]:
         "where": Function(lambda program, condition, a, b: ops.where(condition, a, b), "condition a b"),
         "matmul": Function(_of(ops.matmul), "a b"),
         "transpose": Function(_of(ops.transpose, order="axes"), "a *order"),
-        "permute": Function(_of(ops.permute, order="axes"), "a *order"),
+        "permute": Function(lambda program, a, order: ops.permute(a, order or ()), "a *order"),
         "reshape": Function(_of(ops.reshape), "a *shape"),
         "broadcast_to": Function(_of(ops.broadcast_to), "a *shape"),
         "stack": Function(lambda program, tensors, axis=0: ops.stack(tensors, axis), "tensors axis="),

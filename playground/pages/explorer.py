@@ -307,8 +307,17 @@ def _style() -> str:
 
 
 @st.cache_resource(max_entries=48, show_spinner="Drawing …")
-def _picture(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing | viz.Steps:
-    """The graph of a text: the same for everyone who asks for it."""
+def _picture(
+    text: str, view: str, style: str, direction: str, leaf: str
+) -> viz.Drawing | viz.Steps | Exception:
+    """The graph of a text, or why there is none: the same for everyone who asks for it."""
+    try:
+        return _drawn(text, view, style, direction, leaf)
+    except (viz.CannotRender, ValueError) as error:  # ValueError: more steps than anyone would go
+        return error.with_traceback(None)
+
+
+def _drawn(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing | viz.Steps:
     outcome = _outcome(text)
     options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
     if isinstance(outcome, ExpressionError):
@@ -339,12 +348,11 @@ def _show(text: str, view: str, leaf: str = "") -> None:
             "Direction", DIRECTIONS, format_func=DIRECTIONS.__getitem__, key="direction", width=190, **keep
         )
         with place:
-            try:
-                picture = _picture(text, view, _style(), st.session_state.direction, leaf)
-                pictures.show(picture, key=f"picture_{view}")
-            except (viz.CannotRender, ValueError) as error:  # ValueError: more steps than anyone would go
-                st.warning(_as_text(str(error)), icon=":material/image_not_supported:")
+            picture = _picture(text, view, _style(), st.session_state.direction, leaf)
+            if isinstance(picture, Exception):
+                st.warning(_as_text(str(picture)), icon=":material/image_not_supported:")
                 return
+            pictures.show(picture, key=f"picture_{view}")
         for kind in _kinds(picture):
             st.download_button(
                 kind.upper(),

@@ -112,7 +112,8 @@ _SHORT = {
         "(1 + 2)(3)",
     ],
     "only a name can be assigned to": [
-        "x = 1\nx[0] = 2", "x = 1\nx.data = 2", "x = 1\nx.T = 2", "[1][0] = 2",
+        "x = 1\nx[0] = 2", "x = 1\nx[0] += 2", "x = 1\nx.T *= 2",
+        "x = 1\nx.data = 2", "x = 1\nx.T = 2", "[1][0] = 2",
     ],
     "a loop goes over range(n)": [
         "for i in x: 1", "for i in [1, 2]: 1", "for i in range(1, 2): 1", "for i in range(stop=2): 1",
@@ -156,6 +157,9 @@ _SHORT = {
         "for i in range(51):\n  1", "for i in range(10**9):\n  1", "for i in range(-1):\n  1",
         "for i in range(2.5):\n  1", "one_hot([0], 10**9)", "one_hot([0], 0)",
         "x = [1]\nfor i in range(x):\n  1",
+    ],
+    "must name each of the 2 axes": [
+        "x = [[1]]\nx.permute()", "x = [[1]]\nx.permute([])", "x = [[1]]\nx.permute(0)",
     ],
     "lengths of at least 1": [
         "ones(0)", "ones(-1)", "zeros(3, 0)", "rand(-1, -1)",
@@ -275,7 +279,8 @@ _SHORT = {
         "clip([1], [0], 1)", "x = 1\nclip(x, x, x)", "leaky_relu([1], slope=[1])",
     ],
     "does not require a gradient": [
-        "grad(constant(1), 1)", "x = 1\ngrad(x, 1)", "x = 1\ngrad(x * x, detach(x))",
+        "grad(constant(1), 1)", "x = [1]\ngrad(x < 1, x)", "x = 1\ngrad(3, x)",
+        "x = 1\ngrad(x, 1)", "x = 1\ngrad(x * x, detach(x))",
     ],
 }  # fmt: skip
 

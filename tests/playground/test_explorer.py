@@ -235,6 +235,16 @@ def test_what_would_be_too_large_is_not_offered():
     assert not pictures(app)
 
 
+def test_a_picture_that_cannot_be_had_is_told_and_not_tried_again(monkeypatch):
+    monkeypatch.setattr("viz.render.LONGEST", -0.999)
+    text = "x = 7\nx * x * x"
+    (warning,) = start(text=text).warning
+    assert "too many edges cross each other" in warning.value
+    monkeypatch.undo()
+    assert start(text=text).warning
+    assert pictures(start(text=text, view="gradient"))
+
+
 def test_the_app_stays_up_after_every_kind_of_hostile_text(app):
     for reason, texts in HOSTILE.items():
         for text in texts[-2:]:

@@ -182,10 +182,15 @@ def test_what_is_said_to_be_a_constant_stays_one(constant):
     assert not result.names["c"].requires_grad
 
 
+def test_what_still_has_a_name_gets_no_other():
+    swapped = "a, b, x = 1, 2, 3\nfor i in range(50):\n  for j in range(50):\n    x = a; x = b\nx * a"
+    assert set(run(swapped).names) == {"a", "b", "x", "x₀", "result"}
+
+
 def test_a_value_without_gradient_has_no_leaves():
     result = run("x = [1, 2]\nx < 2")
     assert result.leaves == {}
-    with pytest.raises(ExpressionError, match="does not require a gradient"):
+    with pytest.raises(ExpressionError, match="result is a constant and has no gradient"):
         result.backward()
 
 
