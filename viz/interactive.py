@@ -20,7 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from .dot import to_dot
-from .groups import fold, inside
+from .groups import at_depth, fold, inside
 from .plain import Graph
 from .render import render_all, tidy_svg
 from .style import FONT, Style
@@ -30,9 +30,11 @@ __all__ = ["fragment", "page"]
 
 # In the insides of all groups, unless limit= is higher. So many take a second or two to lay out.
 MOST_VARIABLES = 1000
+# From row to row, at once. Where there may be more, operators in groups name what they take from other rows.
+MOST_LINKS = 60
 
 _STATIC = Path(__file__).parent / "static"
-_MODULES = ("picture.js", "sheet.js", "drawing.js")  # each after what it imports
+_MODULES = ("picture.js", "sheet.js", "links.js", "drawing.js")  # each after what it imports
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -74,7 +76,7 @@ def fragment(
     opened : collection of str
         Keys of the groups that are open at first.
     fitting : bool
-        Whether only as many levels of them are open as can be read in the page's width.
+        Whether only as many levels of modules are open as can be read in the page's width.
 
     Raises
     ------
@@ -85,8 +87,11 @@ def fragment(
         "title": title,
         "pictures": _pictures(graph, picture, title, style, legend, rankdir),
         "groups": _groups(graph),
+        "links": _links(graph),
+        "most": MOST_LINKS,
+        "sideways": rankdir in ("TB", "BT"),
         "open": sorted(opened),
-        "fitting": fitting,
+        "levels": _levels(graph, opened) if fitting else [],
         "colours": {
             "ground": style.background,
             "text": style.text,
@@ -94,6 +99,7 @@ def fragment(
             "line": style.forward.line,
             "hover": style.boxes["intermediate"].fill,
             "accent": style.reuse,
+            "back": style.backward.operator,
             "font": FONT,
         },
     }
@@ -120,9 +126,13 @@ def _pictures(
         return {"": picture}
     graphs = {"": fold(graph, ())}
     way = _ways(graph)
+    row_of = {x.key: x.row for x in graph.variables}
+    named = len(_links(graph)) > MOST_LINKS
     left = max(MOST_VARIABLES, graph.limit if graph.limit < MOST else 0)
     for group in sorted(graph.groups, key=lambda group: len(way[group.key])):
-        content = _mentioned(inside(graph, group.key), graph, group.row)
+        content = inside(graph, group.key)
+        foreign = [f"in_{key}" for key, row in row_of.items() if row != group.row]
+        content = _alone(content, foreign, named=named)
         if len(content.variables) <= left:
             left -= len(content.variables)
             graphs[group.key] = content
@@ -143,28 +153,27 @@ def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
     return "\n".join([*source.splitlines()[:2], "}"])  # the legend is the label of the graph
 
 
-def _mentioned(content: Graph, graph: Graph, row: int) -> Graph:
-    """The inside of a group, with what it takes from other rows named beside each operator that uses it.
+def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:
+    """The inside of a group without the ports for what it takes from other rows.
 
-    One port for all of these would be far from most of them. A closed group says nothing of what its inside
-    takes from other rows.
+    One port for all of these would be far from most of them. They are `named` beside each operator that uses
+    them, or the script draws links to them. A closed group says nothing of what its inside takes.
     """
-    rows = {f"in_{variable.key}": variable.row for variable in graph.variables}
-    foreign = {x.key: x for x in content.variables if x.kind == "port" and rows.get(x.key, row) != row}
+    ports = {x.key: x for x in content.variables if x.key in foreign}
     variables = []
     for x in content.variables:
-        if x.operator and x.kind == "group":
-            near = tuple(operand for operand in x.operator.operands if operand.key not in foreign)
-            x = replace(x, operator=replace(x.operator, operands=near) if near else None)
-        elif x.operator:
-            names = {operand.key: f"{operand.key}_for_{x.key}" for operand in x.operator.operands}
-            variables += [replace(foreign[key], key=name) for key, name in names.items() if key in foreign]
-            operands = tuple(
-                replace(operand, key=names[operand.key]) if operand.key in foreign else operand
-                for operand in x.operator.operands
-            )
-            x = replace(x, operator=replace(x.operator, operands=operands))
-        if x.key not in foreign:
+        if x.operator:
+            operands = []
+            for operand in x.operator.operands:
+                if operand.key in ports and named and x.operator.symbol:
+                    name = f"{operand.key}_for_{x.key}"
+                    variables.append(replace(ports[operand.key], key=name))
+                    operands.append(replace(operand, key=name))
+                elif operand.key not in ports:
+                    operands.append(operand)
+            keeps = x.operator.symbol or operands
+            x = replace(x, operator=replace(x.operator, operands=tuple(operands)) if keeps else None)
+        if x.key not in ports:
             variables.append(x)
     return replace(content, variables=tuple(variables))
 
@@ -202,6 +211,33 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
                     if operand.key not in data[key][end][box]:
                         data[key][end][box].append(operand.key)
     return data
+
+
+def _links(graph: Graph) -> list[dict[str, object]]:
+    """What leads from one row to another: each end with the group that it is in.
+
+    `again` tells a value of the forward graph that a gradient uses again.
+    """
+    by_key = {variable.key: variable for variable in graph.variables}
+    links = {}
+    for user in graph.variables:
+        for operand in user.operator.operands if user.operator else ():
+            value = by_key[operand.key]
+            if value.row != user.row:
+                links[value.key, user.key] = {
+                    "from": (value.key, value.group),
+                    "to": (f"{user.key}_op", user.group),
+                    "again": value.row < graph.forward_rows,
+                }
+    return list(links.values())
+
+
+def _levels(graph: Graph, opened: Collection[str]) -> list[list[str]]:
+    """The groups that are open at each depth, up to those in `opened`."""
+    levels: list[list[str]] = []
+    while len(levels) < len(graph.groups) and set(levels[-1] if levels else ()) != set(opened):
+        levels.append(sorted(at_depth(graph, len(levels) + 1)))
+    return levels
 
 
 def _ways(graph: Graph) -> dict[str, list[str]]:

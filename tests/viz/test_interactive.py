@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import zlib
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +97,31 @@ def test_edges_know_the_ports_that_they_lead_to(network) -> None:
                     assert f'data-key="{kind}_{variable}"' in inside
     assert all(group["in"] for group in groups.values())
     assert sum(not group["out"] for group in groups.values()) == 1  # the loss goes nowhere
+
+
+def test_links_lead_from_row_to_row(gradient) -> None:
+    """Each has its ends in the pictures of the groups that they are in."""
+    data = data_of(gradient)
+    assert 5 < len(data["links"]) <= interactive.MOST_LINKS
+    for link in data["links"]:
+        assert link["again"]
+        for key, group in (link["from"], link["to"]):
+            assert f'data-key="{key}"' in data["pictures"][group]
+    assert "_for_" not in "".join(data["pictures"].values())
+
+
+def test_values_are_named_where_there_are_too_many_links(loss, monkeypatch) -> None:
+    monkeypatch.setattr(interactive, "MOST_LINKS", 5)
+    data = data_of(viz.draw_gradient(loss, depth=0))
+    assert "_for_" in "".join(data["pictures"].values())
+
+
+def test_levels_open_one_after_another(loss) -> None:
+    data = data_of(viz.draw_gradient(loss))
+    assert all(set(a) < set(b) for a, b in pairwise(data["levels"]))
+    assert len(data["levels"]) > 1
+    assert data["levels"][-1] == data["open"]
+    assert data_of(viz.draw_gradient(loss, depth=2))["levels"] == []
 
 
 def test_what_groups_hold_is_bounded(loss, monkeypatch) -> None:
@@ -265,6 +290,72 @@ def test_nothing_overlaps_with_all_groups_open(show, loss, rankdir, style) -> No
     assert assert_no_overlap(page) == 1 + len(data_of(drawing)["groups"])
     button(page, "Close all").click()
     assert assert_no_overlap(page) == 1
+
+
+LINKS = """() => {
+    const {shadowRoot} = document.querySelector("[data-needle-drawing]")
+    return [...shadowRoot.querySelectorAll(".links path:not(.arrow)")].map((path) => {
+        const arrow = path.nextElementSibling.getAttribute("d").match(/[^ML]+/)[0].split(",").map(Number)
+        const start = path.getPointAtLength(0)
+        return [[start.x, start.y], arrow].map(([x, y]) => {
+            const at = new DOMPoint(x, y).matrixTransform(path.getScreenCTM())
+            return [at.x, at.y]
+        })
+    })
+}"""
+
+
+def assert_links_touch_boxes(page, *, sideways: bool = False) -> int:
+    """Each goes from the bottom (or right) of a box to the top (or left) of another."""
+    boxes = np.array([box for sheet in page.evaluate(BOXES) for box in sheet])
+    links = page.evaluate(LINKS)
+    along, across = (1, 0) if sideways else (0, 1)
+    low, high = boxes[:, along], boxes[:, along + 2]
+    for start, end in links:
+        for point, side in ((start, boxes[:, across + 2]), (end, boxes[:, across])):
+            on_it = (np.abs(side - point[across]) < 2) & (low < point[along]) & (point[along] < high)
+            assert on_it.any()
+    return len(links)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("rankdir", ["LR", "TB"])
+def test_links_lead_to_what_is_shown(show, loss, rankdir) -> None:
+    drawing = viz.draw_gradient(loss, rankdir=rankdir, depth=0)
+    page = show(drawing.html())
+    edges = page.locator(".between-rows")
+    assert page.evaluate(LINKS) == []
+    assert all(edge.is_visible() for edge in edges.all())
+    button(page, "Open Sequential").last.click()
+    some = assert_links_touch_boxes(page, sideways=rankdir == "TB")
+    assert some
+    assert not all(edge.is_visible() for edge in edges.all())
+    button(page, "Open all").click()
+    assert assert_links_touch_boxes(page, sideways=rankdir == "TB") == len(data_of(drawing)["links"])
+    button(page, "Close all").click()
+    assert page.evaluate(LINKS) == []
+
+
+@pytest.mark.browser
+def test_too_many_links_lead_to_frames(show, loss, monkeypatch) -> None:
+    monkeypatch.setattr(interactive, "MOST_LINKS", 5)
+    page = show(viz.draw_gradient(loss, depth=0).html())
+    button(page, "Open all").click()
+    assert 1 <= assert_links_touch_boxes(page) <= 5
+
+
+@pytest.mark.browser
+def test_a_level_of_modules_is_opened_as_a_whole(show, loss) -> None:
+    """And the wider the page, the more of them."""
+    html = viz.draw_gradient(loss).html()
+    opened = [show(html, width=width).locator(".bar:visible").count() for width in (400, 1280, 4000)]
+    sizes = {0}
+    for level in data_of(viz.draw_gradient(loss))["levels"]:
+        groups = data_of(viz.draw_gradient(loss))["groups"]
+        sizes.add(sum(groups[key]["size"] > 1 for key in level))
+    assert opened == sorted(opened)
+    assert opened[0] < opened[-1]
+    assert set(opened) <= sizes
 
 
 @pytest.mark.browser

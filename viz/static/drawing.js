@@ -1,6 +1,7 @@
 // A drawing that can be panned, zoomed and searched, and whose groups open and close.
 
 import { attribute, boundsOf, create, extent, middle, mix, readPicture, round } from "./picture.js";
+import { Links } from "./links.js";
 import { Sheet } from "./sheet.js";
 
 const NATURAL = 4 / 3; // pixels of a point: letters are never drawn larger unless one zooms
@@ -10,6 +11,7 @@ const ZOOM = [0.05, 6];
 const MARGIN = 12; // between a picture and the edge of the view
 const VISIBLE = 0.15; // of a picture at a smaller scale nothing can be made out
 const SHORTEST = 120; // a view, in pixels
+const THINNEST = 0.6; // pixels of a point of a link from row to row: they show however small the picture
 const DURATION = 280; // milliseconds
 
 const PAGE = `
@@ -49,6 +51,8 @@ class Drawing {
     this.whole = true; // all of it is in view
     this.moved = false; // by hand
     this.sheet = new Sheet(this, "");
+    this.links = new Links(this);
+    this.sheet.nodeLayer.before(this.links.element);
     this.world.append(this.sheet.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
     this.addLegend();
@@ -117,24 +121,25 @@ class Drawing {
     this.refresh();
   }
 
-  // At first, as many groups are open, from the outermost on, as can be read in the page's width.
+  // At first, as many levels of groups are open, from the outermost on, as can be read in the page's width.
   openWhatFits() {
-    this.data.fitting = false;
-    const keys = this.openable.filter((key) => this.openness.has(key) && this.data.groups[key].size > 1);
-    this.openness.clear();
-    const fits = () => {
+    const show = (keys) => {
+      this.openness = new Map(keys.map((key) => [key, 1]));
       this.sheet.measure();
       this.setWidth();
       return this.lookAtAll().scale >= READABLE;
     };
-    fits();
-    const waiting = keys.filter((key) => !this.data.groups[key].parent);
-    for (const key of waiting) {
-      this.openness.set(key, 1);
-      if (fits()) waiting.push(...keys.filter((inner) => this.data.groups[inner].parent === key));
-      else this.openness.delete(key);
+    const levels = this.data.levels.map((keys) =>
+      keys.filter((key) => this.openable.includes(key) && this.data.groups[key].size > 1),
+    );
+    this.data.levels = []; // only at first
+    let fitting = [];
+    show(fitting);
+    for (const keys of levels) {
+      if (!show(keys)) break;
+      fitting = keys;
     }
-    fits();
+    show(fitting);
   }
 
   toggle(key) {
@@ -240,7 +245,7 @@ class Drawing {
 
   resize() {
     if (!this.host.clientWidth) return;
-    if (this.data.fitting) this.openWhatFits();
+    if (this.data.levels.length) this.openWhatFits();
     this.setWidth();
     if (!this.look) this.look = this.firstLook();
     else this.look = this.whole ? this.lookAtAll() : this.lookThatShows(this.sheet.bounds);
@@ -313,6 +318,7 @@ class Drawing {
 
   draw() {
     this.sheet.draw();
+    this.links.draw();
     this.drawLook();
     this.drawRings();
   }
@@ -320,6 +326,7 @@ class Drawing {
   drawLook() {
     const { x, y, scale } = this.look;
     this.world.setAttribute("transform", `translate(${round(x)} ${round(y)}) scale(${scale.toFixed(4)})`);
+    this.card.style.setProperty("--thicker", Math.max(1, THINNEST / scale).toFixed(3));
   }
 
   // -- Searching --

@@ -43,7 +43,7 @@ export class Sheet {
     const out = groups[from]?.out[to] ?? [];
     const into = groups[to]?.in[from] ?? [];
     const names = [...new Set([...out, ...into])];
-    if (edge.between) return [{ ...edge, ports: into.length ? [, `in_${into[0]}`] : [] }];
+    if (edge.between) return [{ ...edge, ports: [] }];
     // A result that is drawn beside its group is drawn inside as well.
     if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }];
     return names.map((name, i) => {
@@ -82,7 +82,7 @@ export class Sheet {
     const [stroke, fill] = ["stroke", "fill"].map((name) => shape.getAttribute(name));
     const ground = create("rect", { class: "ground", rx: 8, fill: "var(--ground)" });
     const frame = create("rect", { class: "frame", rx: 8, stroke, fill, "fill-opacity": 0.3 });
-    const back = create("g", {}, ground, frame);
+    const back = create("g", {}, ...(this.key ? [] : [ground]), frame); // links show through inner frames
     const bar = create("g", { class: "bar" });
     const hit = create("rect", { height: BAR, rx: 8, fill, "fill-opacity": 0.01 });
     const sign = create("path", { d: `M${GAP},${BAR / 2}h7`, stroke, "stroke-width": 1.6 });
@@ -94,7 +94,7 @@ export class Sheet {
     const clip = create("g", { class: "inside" }, sheet.element);
     this.nodeLayer.append(clip, bar);
     const titleWidth = widthOf(node.group.title, "bold 11px Helvetica, Arial, sans-serif") + 3 * GAP + 13;
-    node.inside = { sheet, back, bar, hit, clip, ground, frame, titleWidth };
+    node.inside = { sheet, back, bar, hit, clip, titleWidth };
     return node.inside;
   }
 
@@ -171,7 +171,7 @@ export class Sheet {
   }
 
   drawInside(node) {
-    const { sheet, back, bar, hit, clip, ground, frame } = node.inside;
+    const { sheet, back, bar, hit, clip } = node.inside;
     const { openness } = node;
     for (const element of [back, bar, clip]) element.style.display = openness ? "" : "none";
     node.element.style.display = openness === 1 ? "none" : "";
@@ -179,7 +179,7 @@ export class Sheet {
     if (!openness) return;
     for (const element of [back, bar, clip]) element.style.opacity = openness;
     const { left, top } = node.place;
-    for (const rect of [ground, frame]) {
+    for (const rect of back.children) {
       const place = { x: left, y: top, width: node.width, height: node.height };
       for (const [name, value] of Object.entries(place)) rect.setAttribute(name, round(value));
     }
@@ -191,8 +191,9 @@ export class Sheet {
 
   drawEdge({ element, tail, head, paths, heads, texts, ports, between, spare }) {
     const nodes = [this.nodes.get(tail), this.nodes.get(head)];
+    if (between) element.style.display = nodes.some((node) => node.openness) ? "none" : ""; // there are links
     if (spare) element.style.display = nodes.some((node, i) => node.openness && ports[i]) ? "" : "none";
-    const follows = nodes.map((node, i) => (point) => follow(node, point, ports[i], nodes[1 - i], between));
+    const follows = nodes.map((node, i) => (point) => follow(node, point, ports[i], nodes[1 - i]));
     for (const { element: path, points } of paths) {
       const moved = this.bend(points, follows[0](points[0]), follows[1](points.at(-1)));
       for (const arrow of heads) this.aim(arrow, follows[arrow.atHead ? 1 : 0], points, moved);
@@ -245,23 +246,22 @@ export class Sheet {
     if (this.key === inPicture) return this.nodes.get(key)?.place;
     for (const node of this.groups) {
       const place = node.openness && node.inside.sheet.find(key, inPicture);
-      if (!place) continue;
-      const [x, y] = node.origin;
-      const { scale } = node;
-      return {
-        left: x + scale * place.left,
-        right: x + scale * place.right,
-        top: y + scale * place.top,
-        bottom: y + scale * place.bottom,
-      };
+      if (place) return outward(node, place);
     }
     return undefined;
   }
 }
 
+// A box inside an open group, in the coordinates of the picture around the group.
+export function outward({ origin: [x, y], scale }, { left, right, top, bottom }) {
+  return {
+    left: x + scale * left, right: x + scale * right, top: y + scale * top, bottom: y + scale * bottom,
+  };
+}
+
 // Where a point on the border of a node is now: it moves with the node. At an open group an edge is led on to
-// the border of the port inside that faces the other node; one between rows, to the frame above the port.
-function follow(node, [x, y], portKey, other, between) {
+// the border of the port inside that faces the other node.
+function follow(node, [x, y], portKey, other) {
   const { box, place, openness } = node;
   const along = (at, low, high, newLow, newHigh) => {
     if (at <= low) return newLow + at - low;
@@ -276,7 +276,6 @@ function follow(node, [x, y], portKey, other, between) {
   if (!port) return border;
   const [atX, atY] = [0, 1].map((axis) => (at) => node.origin[axis] + node.scale * at);
   const [px, py] = middle(port);
-  if (between) return [mix(border[0], atX(px), openness), border[1]];
   const across = place.left >= other.place.right || place.right <= other.place.left;
   const end = across
     ? [atX(place.left >= other.place.right ? port.left : port.right), atY(py)]
