@@ -225,6 +225,7 @@ class _Dot:
         box = self.style.boxes[variable.kind]
         line = "dashed" if not variable.computed else "dotted" if box.dotted else ""
         double = {"peripheries": 2} if box.double else {}
+        small = {"width": 0.2, "height": 0.2} if variable.kind == "port" else {}
         return _statement(
             variable.key,
             shape="box",
@@ -232,7 +233,8 @@ class _Dot:
             fillcolor=box.fill if variable.computed else self.style.background,
             color=box.line,
             penwidth=box.line_width,
-            margin="0.09,0.05",
+            margin="0.05,0.01" if variable.kind == "port" else "0.09,0.05",
+            **small,
             **double,
             label=self.table(variable),
         )
@@ -259,6 +261,8 @@ class _Dot:
                 _font(f"<b>{escape(elide(variable.name))}</b>", size=NAME_SIZE),
                 *[_font(escape(line), color=self.style.quiet, size=SMALL_SIZE) for line in lines if line],
             ]
+        if variable.kind == "port":
+            return [self.small(elide(variable.name or variable.facts))]
         name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
         bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
         if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:
