@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 import weakref
+from collections.abc import Collection
 from contextlib import ExitStack
 from html import unescape
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import needle as ndl
 import viz
@@ -54,6 +57,27 @@ def check_order(graph: Graph) -> None:
         assert group.parent in groups
         groups.add(group.key)
     assert {x.group for x in graph.variables} <= groups
+
+
+def edges(graph: Graph) -> set[tuple[str, str]]:
+    return {(operand.key, x.key) for x in graph.variables if x.operator for operand in x.operator.operands}
+
+
+def check_edges(graph: Graph, opened: Collection[str]) -> None:
+    """What is shown has an edge for each edge of the whole graph that is not in one box, and no other."""
+    closed: dict[str, str] = {"": ""}
+    for group in graph.groups:
+        closed[group.key] = closed[group.parent] or ("" if group.key in opened else group.key)
+    short = fold(graph, opened)
+    there = {x.key for x in short.variables}
+    places = {x.key: {x.key, closed[x.group]} & there for x in graph.variables}  # an output has two
+    assert all(places.values())
+    possible = {pair for boxes in places.values() for pair in product(boxes, boxes)}
+    for before, after in edges(graph):
+        pairs = set(product(places[before], places[after]))
+        assert pairs & edges(short) or places[before] & places[after]
+        possible |= pairs
+    assert edges(short) <= possible
 
 
 def scopes(node: ndl.Tensor) -> list[object]:
@@ -188,6 +212,40 @@ def test_each_depth_of_a_drawing_is_whole(network) -> None:
         sizes.append(len(part.variables))
     assert sizes == sorted(sizes)
     assert sizes[-1] == len(graph.variables)
+
+
+class Branches(nn.Module):
+    """Gives each of its parts what another one of them made, or its own input, and adds up the last two."""
+
+    def __init__(self, parts: list[tuple[int, nn.Module]]) -> None:
+        self.parts = parts
+
+    def forward(self, x: ndl.Tensor) -> ndl.Tensor:
+        made = [x]
+        for which, part in self.parts:
+            made.append(part(made[which % len(made)]))
+        return made[-1] + made[-2]
+
+
+SHARED = nn.Linear(2, 2)
+LAYERS = st.sampled_from([lambda: nn.Linear(2, 2), nn.Tanh, lambda: SHARED]).map(lambda make: make())
+MODULES = st.recursive(
+    LAYERS,
+    lambda part: st.lists(st.tuples(st.integers(0, 4), part), min_size=1, max_size=4).map(Branches),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(model=MODULES, data=st.data())
+def test_closing_groups_loses_no_edge_and_adds_none(model, data) -> None:
+    y = model(ndl.Tensor(np.ones((2, 2))))
+    for graph in (viz.draw(y).graph, viz.draw_gradient(y).graph):
+        keys = [group.key for group in graph.groups]
+        opened = data.draw(st.sets(st.sampled_from(keys)))
+        for some in (opened, *[at_depth(graph, depth) for depth in range(4)]):
+            check_edges(graph, some)
+            check_order(fold(graph, some))
 
 
 def test_frames_hold_what_is_in_their_groups(network, boxes, clusters) -> None:
@@ -344,6 +402,7 @@ def test_resnet9_at_depth_1() -> None:
     for drawing in (viz.draw(loss, depth=1), viz.draw_gradient(loss, depth=1)):
         graph = shown(drawing)
         check_order(graph)
+        check_edges(drawing.graph, drawing.opened)
         assert {"Residual 1", "Residual 2", "Linear 1", "SoftmaxLoss"} <= set(by_name(graph))
         assert len(graph.variables) <= 26
 
@@ -355,6 +414,7 @@ def test_language_models_fold(kind) -> None:
     graph = viz.draw_gradient(out.sum()).graph
     for depth in range(5):
         check_order(fold(graph, at_depth(graph, depth)))
+        check_edges(graph, at_depth(graph, depth))
 
 
 @pytest.mark.parametrize("depth", [-1, 1.5, True, "1"])
