@@ -29,6 +29,7 @@ Shape = tuple[int, ...]
 
 MOST_THREADS = 4096
 MOST_ACCESSES = 500_000
+MOST_BARRIERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +392,11 @@ class _Run:
                 if waiting:
                     self.phase += 1
                     self.trace.phases = max(self.trace.phases, self.phase + 1)
+                if self.phase > MOST_BARRIERS:
+                    raise ValueError(
+                        f"kernel_trace: {self.trace.name}: more than {MOST_BARRIERS:,} barriers in a block; "
+                        "does its loop end? Try it on a smaller array"
+                    )
         finally:
             for member in members:
                 member.abandon()
@@ -512,6 +518,10 @@ class _Array:
 
     def __len__(self) -> int:
         return len(self._cells)
+
+    def __iter__(self) -> Iterator[Any]:
+        # Python's own way would be to go on to the first index that is refused, and none is.
+        return (self[i] for i in range(len(self)))
 
     def _find(self, kind: str, index: Any) -> Any:
         """The cell at an index (noted), a view, or None where the index is outside."""

@@ -382,6 +382,27 @@ def test_many_barriers_are_drawn_in_part(texts, legible) -> None:
     legible(ax)
 
 
+def test_a_loop_of_barriers_that_does_not_end_is_stopped() -> None:
+    def waits(out):
+        while out[0] < 1:
+            cuda.syncthreads()
+
+    with pytest.raises(ValueError, match="more than 2,000 barriers in a block; does its loop end"):
+        plots.trace_kernel(waits, 1, 2, np.zeros(1))
+
+
+def test_a_row_is_gone_through_element_by_element() -> None:
+    def sum_rows(out, a):
+        i = cuda.grid(1)
+        for x in a[i]:
+            out[i] += x
+
+    trace = plots.trace_kernel(sum_rows, 1, 2, np.zeros(2), np.array([[1, 2, 3], [4, 5, 6]]))
+    assert trace.arrays["out"].tolist() == [6, 15]
+    read = [access.index for access in trace.accesses if (access.array, access.kind) == ("a", "read")]
+    assert read == [(i, j) for i in range(2) for j in range(3)]
+
+
 def test_the_same_launch_gives_the_same_trace() -> None:
     runs = [plots.trace_kernel(reduce_sum, 2, THREADS, np.zeros(2), array(16)).accesses for _ in range(2)]
     assert runs[0] == runs[1]
