@@ -142,13 +142,16 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
         if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
             raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
         self.owner = owner
+        self.token: tuple | None = None
 
     def __enter__(self) -> None:
         lazy, grad, outer = _mode.get()
-        self.token = _mode.set(_Mode(lazy, grad, Scope(self.owner, outer)))
+        # Beside the token of the block around it: a block can be within itself, as in recursion.
+        self.token = _mode.set(_Mode(lazy, grad, Scope(self.owner, outer))), self.token
 
     def __exit__(self, *error: object) -> None:
-        _mode.reset(self.token)
+        token, self.token = self.token  # type: ignore[misc]
+        _mode.reset(token)
 
 
 class Value:

@@ -126,7 +126,8 @@ class Graph:
     Attributes
     ----------
     variables : tuple of Variable
-        Each after its operands.
+        Each after its operands; closed groups that use something of each other, as those of a gradient's
+        gradient can, in any order.
     columns : tuple of tuples of str
         Keys of variables to be drawn below one another: a variable, its adjoint, the adjoint of that.
     left_out, limit : int

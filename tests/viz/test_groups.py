@@ -115,6 +115,16 @@ def test_a_named_block() -> None:
     assert {group.title for group in viz.draw(z).graph.groups} == {"outer", "inner"}
 
 
+def test_a_block_within_itself() -> None:
+    block = ndl.scope("block")
+    x = ndl.Tensor([1.0])
+    with block:
+        with block:
+            y = x + 1
+        z = y * 2
+    assert [scopes(node) for node in (y, z, z + 1)] == [["block", "block"], ["block"], []]
+
+
 def test_a_block_needs_a_name() -> None:
     with pytest.raises(TypeError, match=r"scope: needs a name or a module, got 3; write scope\(str"):
         ndl.scope(3)
