@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .dot import to_dot
 from .groups import at_depth, fold, inside
-from .plain import Graph
+from .plain import Graph, Operand, Operator, Variable
 from .render import render_all, tidy_svg
 from .style import FONT, Style
 from .trace import MOST
@@ -125,14 +125,19 @@ def _pictures(
     if not graph.groups:
         return {"": picture}
     graphs = {"": fold(graph, ())}
+    shown = {x.key for x in graphs[""].variables}
+    beside = {x.key: x for x in graph.variables if x.group and x.key in shown}
+    leading = _leading_out(graph, beside)
     way = _ways(graph)
     row_of = {x.key: x.row for x in graph.variables}
     named = len(_links(graph)) > MOST_LINKS
     left = max(MOST_VARIABLES, graph.limit if graph.limit < MOST else 0)
     for group in sorted(graph.groups, key=lambda group: len(way[group.key])):
-        content = inside(graph, group.key)
+        content = inside(leading, group.key)
+        kinds = [beside.get(x.key, x).kind for x in content.variables]
+        content = replace(content, variables=tuple(map(_of_kind, content.variables, kinds)))
         foreign = [f"in_{key}" for key, row in row_of.items() if row != group.row]
-        content = _alone(content, foreign, named=named)
+        content = _without_echoes(_alone(content, foreign, named=named))
         if len(content.variables) <= left:
             left -= len(content.variables)
             graphs[group.key] = content
@@ -151,6 +156,37 @@ def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
     others = [x for kind, x in kinds.items() if kind not in known]
     source = to_dot(replace(whole, variables=(*whole.variables, *others)), style, rankdir=rankdir)
     return "\n".join([*source.splitlines()[:2], "}"])  # the legend is the label of the graph
+
+
+def _leading_out(graph: Graph, keys: Collection[str]) -> Graph:
+    """The graph in which results that are drawn beside their closed groups are used there.
+
+    So each leads to a port of its group, and is not drawn once more beside every group within.
+    """
+    variables = [_of_kind(x, "intermediate") if x.key in keys else x for x in graph.variables]
+    users = [
+        Variable(f"{x.key}_beside", x.name, "port", operator=Operator("", (Operand(x.key),)), row=x.row)
+        for x in graph.variables
+        if x.key in keys
+    ]
+    return replace(graph, variables=(*variables, *users))
+
+
+def _without_echoes(content: Graph) -> Graph:
+    """The inside of a group without the ports of its own results that lead nowhere else: they lead out."""
+    operands = [x.operator.operands if x.operator else () for x in content.variables]
+    uses = Counter(operand.key for given in operands for operand in given)
+    echoes = {f"out_{key}" for key, times in uses.items() if times == 1}
+    kept = (
+        x
+        for x, given in zip(content.variables, operands, strict=True)
+        if x.key not in echoes or x.key != f"out_{given[0].key}"
+    )
+    return replace(content, variables=tuple(kept))
+
+
+def _of_kind(variable: Variable, kind: str) -> Variable:
+    return replace(variable, kind=kind)
 
 
 def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:

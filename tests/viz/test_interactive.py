@@ -94,7 +94,8 @@ def test_edges_know_the_ports_that_they_lead_to(network) -> None:
             for box, variables in group[kind].items():
                 assert f'data-key="{box}"' in around, (group["title"], box)
                 for variable in variables:
-                    assert f'data-key="{kind}_{variable}"' in inside
+                    result = kind == "out" and f'data-key="{variable}"' in inside
+                    assert result or f'data-key="{kind}_{variable}"' in inside
     assert all(group["in"] for group in groups.values())
     assert sum(not group["out"] for group in groups.values()) == 1  # the loss goes nowhere
 
@@ -316,6 +317,25 @@ def assert_links_touch_boxes(page, *, sideways: bool = False) -> int:
             on_it = (np.abs(side - point[across]) < 2) & (low < point[along]) & (point[along] < high)
             assert on_it.any()
     return len(links)
+
+
+@pytest.mark.browser
+def test_a_result_is_drawn_where_it_is_made_and_beside_its_outermost_group(show) -> None:
+    model = nn.Sequential(nn.ReLU(), nn.Linear(2, 3))
+    y = model(ndl.Tensor([[1.0, 2.0]]))
+    page = show(viz.draw(y, depth=0).html())
+    button(page, "Open all").click()
+    assert page.locator("[data-key]:visible", has_text="output").count() == 2
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_legend_fits_the_page(show, gradient, width) -> None:
+    page = show(gradient.html(), width=width)
+    entries = [entry.bounding_box() for entry in page.locator(".legend svg").all()]
+    assert len(entries) > 5
+    assert max(entry["x"] + entry["width"] for entry in entries) < width - 8
+    assert page.get_by_role("img", name="parameter: trained").is_visible()
 
 
 @pytest.mark.browser

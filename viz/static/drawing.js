@@ -1,11 +1,12 @@
 // A drawing that can be panned, zoomed and searched, and whose groups open and close.
 
-import { attribute, boundsOf, create, extent, middle, mix, readPicture, round } from "./picture.js";
+import { attribute, create, extent, extentOfText, middle, mix, readPicture, round } from "./picture.js";
 import { Links } from "./links.js";
 import { Sheet } from "./sheet.js";
 
 const NATURAL = 4 / 3; // pixels of a point: letters are never drawn larger unless one zooms
 const LEGEND = 1.15; // pixels of a point of the legend
+const SIGN = 28; // points across
 const READABLE = 0.7; // a smaller scale is not chosen for a picture that has just been opened further
 const ZOOM = [0.05, 6];
 const MARGIN = 12; // between a picture and the edge of the view
@@ -61,23 +62,32 @@ class Drawing {
     this.resize();
   }
 
+  // Graphviz drew a table of signs, each with its words after it. Here it has as many columns as there is room.
   addLegend() {
     const legend = this.root.querySelector(".legend");
     const { pictures } = this.data;
     const { loose } = "legend" in pictures ? readPicture(pictures.legend) : this.sheet;
-    if (!loose.length) return legend.remove();
-    const corners = loose.flatMap((element) => {
-      if (element.tagName !== "text") {
-        const box = extent(element);
-        return [[box.left, box.top], [box.right, box.bottom]];
-      }
-      const [x, y] = [attribute(element, "x"), attribute(element, "y")];
-      return [[x, y - 8], [x + (attribute(element, "textLength") || 120), y + 4]];
+    const entries = [[]];
+    for (const element of loose) {
+      entries.at(-1).push(element);
+      if (element.tagName === "text" && entries.at(-1).length > 1) entries.push([]);
+    }
+    entries.pop();
+    if (!entries.length) return legend.remove();
+    const signs = entries.map((entry) => {
+      const [sign, words] = [entry[0], entry.at(-1)];
+      const { left, right } = sign.tagName === "text" ? extentOfText(sign) : extent(sign);
+      words.setAttribute("x", (left + right) / 2 + SIGN / 2 + 4);
+      const width = SIGN + 8 + extentOfText(words).right - attribute(words, "x");
+      const look = { viewBox: [(left + right - SIGN) / 2, attribute(words, "y") - 13, width, 20].map(round) };
+      const size = { width: round(width * LEGEND), height: round(20 * LEGEND) };
+      return create("svg", { ...look, ...size, role: "img", "aria-label": words.textContent }, ...entry);
     });
-    const { left, top, right, bottom } = boundsOf(corners);
-    const [width, height] = [right - left + 4, bottom - top + 4];
-    const look = { viewBox: [left - 2, top - 2, width, height].map(round), width: round(width * LEGEND) };
-    legend.append(create("svg", { ...look, role: "img", "aria-label": "Legend" }, ...loose));
+    const list = document.createElement("div");
+    const widest = Math.max(...signs.map((sign) => attribute(sign, "width")));
+    list.style.gridTemplateColumns = `repeat(auto-fill, ${widest}px)`;
+    list.append(...signs);
+    legend.append(list);
     legend.open = true;
     return legend;
   }

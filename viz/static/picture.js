@@ -29,6 +29,11 @@ export function extent(shape) {
   return boundsOf([[cx - rx, cy - ry], [cx + rx, cy + ry]]);
 }
 
+export function extentOfText(text) {
+  const left = attribute(text, "x");
+  return { left, right: left + (attribute(text, "textLength") || 120) };
+}
+
 const SHAPES = "ellipse, path, polygon, polyline";
 
 export function readEdge(group) {

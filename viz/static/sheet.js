@@ -44,8 +44,10 @@ export class Sheet {
     const into = groups[to]?.in[from] ?? [];
     const names = [...new Set([...out, ...into])];
     if (edge.between) return [{ ...edge, ports: [] }];
-    // A result that is drawn beside its group is drawn inside as well.
-    if (!names.length) return [{ ...edge, ports: backwards ? [, to] : [to] }];
+    if (!names.length) { // to a result that is drawn beside its group, or to the port for it
+      const port = `out_${to.replace(/^out_/, "")}`;
+      return [{ ...edge, ports: backwards ? [, port] : [port] }];
+    }
     return names.map((name, i) => {
       const strand = i ? readEdge(edge.element.cloneNode(true)) : edge;
       const ports = [out.includes(name) ? name : out[0], into.includes(name) ? name : into[0]];
@@ -272,7 +274,7 @@ function follow(node, [x, y], portKey, other) {
     along(x, box.left, box.right, place.left, place.right),
     along(y, box.top, box.bottom, place.top, place.bottom),
   ];
-  const port = openness && node.inside.sheet.nodes.get(portKey)?.place;
+  const port = openness && portKey && portOf(node, portKey)?.place;
   if (!port) return border;
   const [atX, atY] = [0, 1].map((axis) => (at) => node.origin[axis] + node.scale * at);
   const [px, py] = middle(port);
@@ -281,6 +283,12 @@ function follow(node, [x, y], portKey, other) {
     ? [atX(place.left >= other.place.right ? port.left : port.right), atY(py)]
     : [atX(px), atY(place.top >= other.place.bottom ? port.top : port.bottom)];
   return [mix(border[0], end[0], openness), mix(border[1], end[1], openness)];
+}
+
+// Where an edge out of an open group begins: at a port, or at the result itself.
+function portOf({ inside }, key) {
+  const { nodes } = inside.sheet;
+  return nodes.get(key) ?? nodes.get(key.replace(/^out_/, ""));
 }
 
 // Lets a curve run through a joint without a bend.
