@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 
-__all__ = ["MANY", "MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
+__all__ = ["MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 
-READABLE = 20  # variables that follow each other in one picture: two or three screens wide
+READABLE = 64  # boxes of one picture …
+READABLE_PATH = 20  # … and of those how many that follow each other: two or three screens wide
 MOST_DRAWN = 1000  # boxes: the layout of so many takes a second or two
-MANY = 150  # boxes: of a graph with more of them, what is repeated is left out
 MOST_EDGES = 3  # from one box to one operator
 MOST_SHAPES = 2  # of what goes into a group, or comes out of it, are written
 
@@ -28,12 +28,14 @@ def at_depth(graph: Graph, depth: int) -> frozenset[str]:
 
 def readable(graph: Graph) -> frozenset[str]:
     """The groups that are open when as much is shown as one can read: all of them in a small graph."""
-    deepest = 1 + max(_levels(graph).values(), default=-1)
-    for depth in range(deepest, 1, -1):
+    levels = _levels(graph)
+    outermost = sum(not group.parent and not group.row for group in graph.groups)
+    for depth in range(1 + max(levels.values(), default=0), 0, -1):
         opened = at_depth(graph, depth)
-        if _longest_path(fold(graph, opened)) <= READABLE:
+        shown = fold(graph, opened)
+        if len(shown.variables) <= READABLE and _longest_path(shown) <= READABLE_PATH:
             return opened
-    return at_depth(graph, 1)
+    return at_depth(graph, 0 if outermost > 1 else 1)
 
 
 def _longest_path(graph: Graph) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,14 @@ from .text import elide
 __all__ = ["with_repeats"]
 
 FEWEST = 3  # what is there twice is drawn twice
+LARGE = 40  # variables: a summary of a larger graph leaves out the middle of a loop …
+LONG = 8  # … of so many rounds
+MANY = 150  # variables: in a summary of a larger graph that is done to all that is repeated
 LONGEST_PERIOD = 48  # parts of a pattern: a longer one is not looked for
 CERTAIN = 48  # rounds: that so many are alike is no coincidence, and no longer pattern is tried
 
 
-def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
+def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
     """The graph with the repeats that are found in it, at every level of its groups.
 
     Three or more groups that are alike are put into a group of their own: "Residual × 3".
@@ -27,9 +31,10 @@ def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
     Parameters
     ----------
     graph : Graph
-    without_middles : bool
-        Whether of four or more parts that are alike, groups or variables, only the first and the last are
-        kept. In the place of the others stands one variable of the kind "group", which cannot be opened.
+    summary : bool
+        Whether of a long loop in a large graph only the first and the last round are kept, and of what is
+        repeated in a very large one, too. In the place of the others stands one variable of the kind "group",
+        which cannot be opened.
     """
     children, direct, within = _tree(graph)
     repeats: dict[str, Group] = {}  # by the key of the first group in it
@@ -42,12 +47,13 @@ def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
         parts += [_Part(group.key, group, within[group.key]) for group in children[parent, row]]
         for run, period in _runs(_in_order(parts)):
             where = parent
-            if all(part.group for part in run):
+            in_groups = all(part.group for part in run)
+            if in_groups:
                 where = f"r{len(repeats) + 1}"
                 title = _title(run, period)
                 repeats[run[0].key] = Group(where, title, parent, row, title, len(run) // period)
                 repeat_around.update((part.key, where) for part in run)
-            if without_middles and len(run) > FEWEST * period:
+            if summary and len(run) > _most_rounds(len(graph.variables), in_groups=in_groups) * period:
                 hidden = run[period:-period]
                 variables = [x for part in hidden for x in part.variables]
                 middles[f"m{len(middles) + 1}"] = Box(
@@ -63,6 +69,13 @@ def with_repeats(graph: Graph, *, without_middles: bool = False) -> Graph:
         if group.key not in gone and (group.parent in groups or not group.parent):
             groups[group.key] = replace(group, parent=repeat_around.get(group.key, group.parent))
     return with_boxes(replace(graph, groups=tuple(groups.values())), middles)
+
+
+def _most_rounds(size: int, *, in_groups: bool) -> float:
+    """How many rounds are kept in a summary of a graph of so many variables. Groups can be closed instead."""
+    if size > MANY:
+        return FEWEST
+    return LONG - 1 if size > LARGE and not in_groups else math.inf
 
 
 def _tree(graph: Graph):

@@ -23,7 +23,7 @@ from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
-from .groups import MANY, MOST_DRAWN
+from .groups import MOST_DRAWN
 from .memory import storage_of
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
 from .repeats import with_repeats
@@ -430,8 +430,7 @@ def _finished(
 
     In a summary, of what is repeated in a large graph only the first and the last are left.
     """
-    many = summary and len(graph.variables) > MANY
-    graph = with_repeats(grouped(graph, scopes), without_middles=many)
+    graph = with_repeats(grouped(graph, scopes), summary=summary)
     if summary and not graph.groups and len(graph.variables) > MOST_DRAWN:
         return graph  # it is not going to be drawn
     variables = [

@@ -389,6 +389,40 @@ def test_a_loop_in_short(parse) -> None:
     assert len(viz.draw(total, limit=1000).graph.variables) == 202
 
 
+@pytest.mark.parametrize("rounds", [8, 9])
+def test_a_loop_in_a_large_graph_is_short_however_long(rounds) -> None:
+    model = nn.Linear(2, 3)
+    x, total = ndl.Tensor([[1.0, 2.0]]), ndl.Tensor([0.0])
+    for _ in range(rounds):
+        total = total + nn.ReLU()(model(x)).sum()
+    drawing = viz.draw(total)
+    assert len(drawing.graph.variables) == 15 < len(viz.draw(total, limit=1000).graph.variables)
+    check_edges(drawing.graph, drawing.opened)
+
+
+@pytest.mark.parametrize("rounds", [20, 39])
+def test_a_loop_in_a_small_graph_is_whole(rounds) -> None:
+    y = ndl.Tensor([1.0])
+    for _ in range(rounds):
+        y = y * 1.01
+    assert len(shown(viz.draw(y)).variables) == rounds + 1
+
+
+def test_by_default_no_more_is_open_than_one_can_read() -> None:
+    model = nn.Sequential(*(nn.Residual(nn.Sequential(nn.Linear(2, 2), nn.ReLU())) for _ in range(5)))
+    drawing = viz.draw_gradient(model(ndl.Tensor([[1.0, 2.0]])).sum())
+    assert len(shown(drawing).variables) <= 64 < len(drawing.graph.variables)
+    assert any(x.kind == "group" for x in shown(drawing).variables)
+
+
+def test_networks_beside_each_other_are_closed_if_their_parts_are_too_many() -> None:
+    networks = [nn.Sequential(*(nn.Linear(n, n + 1) for n in range(1, last))) for last in range(14, 19)]
+    x = ndl.Tensor([[1.0]])
+    drawing = viz.draw(sum((network(x).sum() for network in networks), x))
+    assert {f"Sequential {n}" for n in range(1, 6)} <= set(by_name(shown(drawing)))
+    assert len(shown(drawing).variables) <= 12
+
+
 def test_ten_thousand_nodes_in_short() -> None:
     y = ndl.Tensor([1.0])
     for _ in range(10_000):
