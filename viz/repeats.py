@@ -37,7 +37,7 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
         which cannot be opened.
     """
     children, direct, within = _tree(graph)
-    repeats: dict[str, Group] = {}  # by the key of the first group in it
+    repeats: dict[str, Group] = {}
     repeat_around: dict[str, str] = {}  # by the key of a group in it
     middles: dict[str, Box] = {}
     gone: set[str] = set()
@@ -51,7 +51,7 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
             if in_groups:
                 where = f"r{len(repeats) + 1}"
                 title = _title(run, period)
-                repeats[run[0].key] = Group(where, title, parent, row, title, len(run) // period)
+                repeats[where] = Group(where, title, parent, row, title, len(run) // period)
                 repeat_around.update((part.key, where) for part in run)
             if summary and len(run) > _most_rounds(len(graph.variables), in_groups=in_groups) * period:
                 hidden = run[period:-period]
@@ -64,10 +64,11 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
 
     groups: dict[str, Group] = {}
     for group in graph.groups:
-        if group.key in repeats:
-            groups[repeats[group.key].key] = repeats[group.key]
+        around = repeat_around.get(group.key, group.parent)
+        if around in repeats:
+            groups.setdefault(around, repeats[around])  # before the first group in it
         if group.key not in gone and (group.parent in groups or not group.parent):
-            groups[group.key] = replace(group, parent=repeat_around.get(group.key, group.parent))
+            groups[group.key] = replace(group, parent=around)
     return with_boxes(replace(graph, groups=tuple(groups.values())), middles)
 
 
@@ -186,6 +187,11 @@ def _title(run: Sequence[_Part], period: int) -> str:
     if not all(titles):
         return f"× {count:,}"
     if period == 1 and titles[0] != titles[-1]:
-        number = re.search(r"\d+\D*$", titles[-1])
-        return f"{titles[0]} … {number[0] if number else titles[-1]}"
+        # "t = 1 › Cell" to "t = 9 › Cell" are "t = 1 … 9 › Cell"
+        numbers = [re.findall(r"\d+|\D+", title) for title in (titles[0], titles[-1])]
+        differ = [i for i, (one, other) in enumerate(zip(*numbers, strict=False)) if one != other]
+        if len(differ) == 1 and len(numbers[0]) == len(numbers[1]):
+            numbers[0][differ[0]] += f" … {numbers[1][differ[0]]}"
+            return "".join(numbers[0])
+        return f"{titles[0]} … {titles[-1]}"
     return f"{elide(', '.join(titles[:period]), 40)} × {count:,}"

@@ -375,6 +375,24 @@ def test_a_recurrent_network_by_time_step() -> None:
     assert all(any(x.group == key for x in graph.variables) for key in steps)
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+def test_cells_in_a_loop_of_named_blocks(indexed: bool) -> None:
+    cell = nn.RNNCell(2, 4)
+    whole = ndl.Tensor(np.zeros((5, 1, 2)))
+    X = whole if indexed else [ndl.Tensor(np.zeros((1, 2))) for _ in range(5)]
+    h = ndl.Tensor(np.zeros((1, 4)))
+    for t in range(5):
+        with ndl.scope(f"t = {t + 1}"):
+            h = cell(X[t], h)
+    drawing = viz.draw(h)
+    check_order(drawing.graph)
+    assert [group.title for group in drawing.graph.groups if group.count == 5] == [
+        "t = 1 … 5" if indexed else "t = 1 … 5 › RNNCell"
+    ]
+    for depth in range(4):
+        check_order(shown(viz.draw_gradient(h, depth=depth)))
+
+
 def test_a_loop_in_short(parse) -> None:
     x, total = ndl.Tensor([2.0]), ndl.Tensor([0.0])
     for _ in range(100):
