@@ -220,6 +220,12 @@ def wrong_predictions():
     return viz.images(images[wrong], labels[wrong], guesses[wrong])
 
 
+@picture("09 Softmax regression", "What each hidden unit looks for")
+def hidden_units():
+    model, _, _, _, _ = trained()
+    return viz.weights(model[0].weight, image=(8, 8))
+
+
 # --- 10 Beside PyTorch --------------------------------------------------------------------------------------
 
 
@@ -250,7 +256,7 @@ def jacobian():
     W = ndl.Tensor([[1.0, 0.0], [2.0, 1.0]])
     seeds = np.eye(4).reshape(4, 2, 2)
     rows = [ndl.gradients(X @ W, [X], ndl.Tensor(seed))[0].numpy().ravel() for seed in seeds]
-    return viz.weights(np.array(rows))
+    return viz.matrix(rows, title="Jacobian", xlabel="element of X", ylabel="element of X @ W")
 
 
 # --- 11 Strides, views, broadcasting ------------------------------------------------------------------------
@@ -439,9 +445,24 @@ def filters():
 
 @picture("17 Sequences", "A recurrent network, unrolled in time")
 def unrolled():
-    rnn = nn.RNN(3, 4, rng=np.random.default_rng(0))
-    outputs, _ = rnn(ndl.Tensor(np.ones((3, 2, 3))))
-    return viz.draw(outputs, depth=3)
+    cell = nn.RNNCell(3, 4, bias=False, rng=np.random.default_rng(0))
+    x = [ndl.Tensor(np.ones((2, 3)), requires_grad=False) for _ in range(3)]
+    h = None
+    for t in range(3):
+        with ndl.scope(f"t = {t + 1}"):
+            h = cell(x[t], h)
+    return viz.draw(h, depth=0)
+
+
+@picture("17 Sequences", "Its gradient, back through time")
+def through_time():
+    cell = nn.RNNCell(3, 4, bias=False, rng=np.random.default_rng(0))
+    x = [ndl.Tensor(np.ones((2, 3)), requires_grad=False) for _ in range(3)]
+    h = None
+    for t in range(3):
+        with ndl.scope(f"t = {t + 1}"):
+            h = cell(x[t], h)
+    return viz.draw_gradient(h, depth=0)
 
 
 @picture("18 Attention", "Where each place looks")

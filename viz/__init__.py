@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         live_loss_curve,
         loss_curve,
         loss_surface,
+        matrix,
         module_tree,
         strides,
         trace_kernel,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotRender", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
     "decision_boundary", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
-    "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "memory", "module_tree", "step", "steps",
-    "strides", "trace_kernel", "weights",
+    "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory", "module_tree",
+    "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 # What needs matplotlib or a widget's library is imported when it is first asked for.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .arrays import Layout, broadcast, strides
-from .charts import bars, curve, images
+from .charts import bars, curve, images, matrix
 from .kernels import kernel_trace
 from .modules import module_tree
 from .networks import activations, attention, filters, gradients, weights
@@ -13,5 +13,5 @@ from .training import LiveLossCurve, decision_boundary, live_loss_curve, loss_cu
 __all__ = [
     "KernelTrace", "Layout", "LiveLossCurve", "activations", "attention", "bars", "broadcast", "curve",
     "decision_boundary", "filters", "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "module_tree", "strides", "trace_kernel", "weights",
+    "loss_surface", "matrix", "module_tree", "strides", "trace_kernel", "weights",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Simple pictures of results: curves, bars, and images with what was made of them."""
+"""Simple pictures of results: curves, bars, matrices, and images with what was made of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from .look import BLUE, COLOURS, INK, MARKERS, QUIET, RED, drawing
+from .look import BLUE, COLOURS, DIVERGING, INK, MARKERS, PAPER, QUIET, RED, drawing, figure_of
 from .running import as_numpy
 
-__all__ = ["bars", "curve", "images"]
+__all__ = ["bars", "curve", "images", "matrix"]
 
 
 def curve(
@@ -148,10 +149,86 @@ def bars(
             )
         low, high = ax.get_xlim()
         ax.set_xlim(right=high * (high / low) ** 0.12 if log else numbers.max() * 1.14 or 1.0)
+        if log:  # a tick for each power of ten, and words at every second one or so if they are many
+            ax.xaxis.set_major_locator(LogLocator(numticks=7))
+            ax.xaxis.set_minor_formatter(NullFormatter())
         ax.invert_yaxis()
         ax.tick_params(axis="y", length=0, labelcolor=INK)
         ax.set_xlabel(xlabel)
         ax.set_title(title)
+    return ax
+
+
+MOST_WRITTEN = 10  # rows and columns: with as many, each number is written into its cell
+SMALLEST = 5.0  # points, of what is written
+
+
+def matrix(
+    values: Any,
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    what: str = "",
+    limit: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a matrix as coloured cells: a Jacobian, a table of errors. Blue is above zero, orange below.
+
+    Parameters
+    ----------
+    values : Tensor or array
+        Of shape (rows, columns), or (columns,) for a single row. What is not finite is grey.
+    title, xlabel, ylabel : str
+    what : str
+        What the numbers are, beside the scale of colours.
+    limit : float, optional
+        The number that has the darkest colour, with either sign. Default: the largest.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> viz.matrix(jacobian, title="Jacobian of X @ W", xlabel="element of X", ylabel="element of X @ W")
+    """
+    numbers = as_numpy("matrix", "values", values)
+    if numbers.ndim not in (1, 2) or not numbers.size:
+        raise ValueError(f"matrix: needs one or two axes and at least one number, got shape {numbers.shape}")
+    numbers = np.atleast_2d(numbers)
+    rows, columns = numbers.shape
+    scale = 4.2 / max(rows, columns)  # inches: cells are nearly square, and neither edge is extreme
+    finite = numbers[np.isfinite(numbers)]
+    reach = limit if limit is not None else float(abs(finite).max()) if finite.size else 0.0
+    reach = reach or 1.0
+    with drawing(ax, max(columns * scale, 2.2) + 1.5, max(rows * scale, 1.0) + 0.9) as ax:
+        mesh = ax.imshow(
+            np.ma.masked_invalid(numbers),
+            cmap=DIVERGING.with_extremes(bad="#D5DAE3"),
+            vmin=-reach,
+            vmax=reach,
+            interpolation="nearest",
+            aspect="auto" if min(rows, columns) * 12 < max(rows, columns) else "equal",
+        )
+        bar = figure_of(ax).colorbar(mesh, ax=ax, pad=0.03, aspect=20, shrink=0.9)
+        bar.ax.set_ylabel(what)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+        written = [f"{number:.3g}" for number in numbers.flat]
+        size = min(8.0, 90 * scale / max(map(len, written)))  # points, so that it fits into a cell
+        if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
+            for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
+                dark = abs(numbers[row, column]) > 0.4 * reach
+                look = {"ha": "center", "va": "center", "color": PAPER if dark else INK}
+                ax.text(column, row, words, fontsize=size, **look)
+        ax.spines[:].set_visible(False)
+        ax.set_title(title)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        ax.set_xticks(range(0, columns, max(1, math.ceil(columns / 10))))
+        ax.set_yticks(range(0, rows, max(1, math.ceil(rows / 10))))
     return ax
 
 

@@ -18,6 +18,7 @@ from needle.autograd import gradients as gradients_of
 from needle.nn import Module
 
 from ..text import elide
+from .charts import matrix
 from .look import BLUE, DIVERGING, GREY, INK, QUIET, RED, SEQUENTIAL, drawing, figure_of
 from .running import as_numpy, unchanged
 
@@ -337,43 +338,8 @@ def weights(
         return filters(values, ax=ax)
     if values.ndim not in (1, 2) or not values.size:
         raise ValueError(f"weights: needs one, two or four axes and at least one number, got {values.shape}")
-    matrix = values.reshape(1, -1) if values.ndim == 1 else values
-    rows_, columns = matrix.shape
-    with drawing(ax, *_matrix_size(rows_, columns)) as ax:
-        _heat(ax, matrix, "weight", limit)
-        ax.set_title(f"Weights, shape {values.shape}")
-        ax.set(xlabel="output" if values.ndim == 2 else "", ylabel="input" if values.ndim == 2 else "")
-        _whole_numbers(ax, rows_, columns)
-    return ax
-
-
-def _matrix_size(rows: int, columns: int) -> tuple[float, float]:
-    """Inches in which a matrix has cells that are nearly square, and neither edge is extreme."""
-    scale = 4.2 / max(rows, columns)
-    return max(columns * scale, 2.2) + 1.5, max(rows * scale, 1.0) + 0.9
-
-
-def _whole_numbers(ax: Axes, rows: int, columns: int) -> None:
-    ax.set_xticks(range(0, columns, max(1, math.ceil(columns / 10))))
-    ax.set_yticks(range(0, rows, max(1, math.ceil(rows / 10))))
-
-
-def _heat(ax: Axes, matrix: np.ndarray, what: str, limit: float | None) -> None:
-    finite = matrix[np.isfinite(matrix)]
-    reach = limit if limit is not None else float(abs(finite).max()) if finite.size else 0.0
-    mesh = ax.imshow(
-        np.ma.masked_invalid(matrix),
-        cmap=DIVERGING.with_extremes(bad="#D5DAE3"),
-        vmin=-(reach or 1.0),
-        vmax=reach or 1.0,
-        interpolation="nearest",
-        aspect="auto" if min(matrix.shape) * 12 < max(matrix.shape) else "equal",
-    )
-    bar = figure_of(ax).colorbar(mesh, ax=ax, pad=0.03, aspect=20, shrink=0.9)
-    bar.ax.set_ylabel(what)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
-    ax.spines[:].set_visible(False)
+    names = {"xlabel": "output", "ylabel": "input"} if values.ndim == 2 else {}
+    return matrix(values, title=f"Weights, shape {values.shape}", what="weight", limit=limit, ax=ax, **names)
 
 
 MOST_TILES = 16

@@ -1,4 +1,4 @@
-"""Curves, bars and images."""
+"""Curves, bars, matrices and images."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ def test_bars_say_their_numbers(log: bool, texts, legible) -> None:
     legible(ax)
 
 
+@pytest.mark.parametrize("seconds", [[3e-7, 2.0], [1e-9, 1e6, 40.0], [0.02, 0.03], [5.0]])
+def test_ticks_of_bars_are_apart(seconds: list[float], legible) -> None:
+    legible(plots.bars({f"way {i}": x for i, x in enumerate(seconds)}, log=True, xlabel="seconds"))
+
+
+def test_a_matrix_shows_its_numbers(texts, legible) -> None:
+    numbers = np.array([[1.0, -2.5, 0.0], [np.nan, 1 / 3, 12345.678]])
+    ax = plots.matrix(numbers, title="Jacobian", xlabel="of x", ylabel="of y", what="slope")
+    np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), numbers)
+    assert {"Jacobian", "of x", "of y", "slope", "-2.5", "0.333", "1.23e+04", "nan"} <= set(texts(ax))
+    legible(ax)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (10, 10), (1, 10), (10, 1), (5,), (300, 3), (2, 2000)])
+def test_matrices_of_all_shapes_can_be_read(shape, legible) -> None:
+    legible(plots.matrix(ndl.Tensor(np.random.default_rng(0).normal(size=shape)), ylabel="row"))
+
+
 def test_images_say_what_they_are_and_what_they_were_taken_for(texts, legible) -> None:
     pictures = np.random.default_rng(0).random((12, 64))
     ax = plots.images(pictures, range(12), [*range(11), 4], shape=(8, 8), title="Digits")
@@ -62,6 +80,9 @@ def test_images_come_in_several_shapes(shape, texts, legible) -> None:
         (lambda: plots.bars([1, 2]), TypeError, "dict from names to numbers, got list"),
         (lambda: plots.bars({"a": -1}), ValueError, "finite numbers from 0 on"),
         (lambda: plots.bars({"a": 0.0}, log=True), ValueError, "finite numbers above 0"),
+        (lambda: plots.matrix(np.ones((2, 2, 2))), ValueError, r"one or two axes.* got shape \(2, 2, 2\)"),
+        (lambda: plots.matrix([]), ValueError, "at least one number"),
+        (lambda: plots.matrix(["a"]), TypeError, "matrix: values: needs numbers"),
         (lambda: plots.images(np.ones((2, 60)), shape=(8, 8)), ValueError, "that fits; got"),
         (lambda: plots.images(np.ones((2, 3, 3)), [1]), ValueError, "2 pictures, but 1 labels"),
         (lambda: plots.images(np.ones((0, 3, 3))), ValueError, "no picture"),
