@@ -33,6 +33,7 @@ MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
+FRAMES_OF_PALETTE = 8
 
 STATIC = Path(__file__).parent / "static"
 
@@ -140,6 +141,7 @@ class Steps(Sequence[Still]):
             "frames": [asdict(frame) for frame in self.film.frames],
             "since": dict(self.film.since),
             "colours": {
+                "scheme": "dark" if style.background < "#8" else "light",
                 "ground": style.background,
                 "ink": style.text,
                 "quiet": style.quiet,
@@ -154,8 +156,8 @@ class Steps(Sequence[Still]):
     def html(self) -> str:
         """A player as a piece of a web page that needs nothing else.
 
-        It has buttons, a slider and keys (left, right, space, home, end). Where scripts do not run, there is
-        a picture of the last frame.
+        It has buttons, a slider and keys (left, right, space, home, end; 0, + and − for the size). Where
+        scripts do not run, there is a picture of the last frame.
 
         Raises
         ------
@@ -164,18 +166,21 @@ class Steps(Sequence[Still]):
         """
         return self._player(self[-1]._repr_html_())
 
-    def _player(self, without_scripts: str) -> str:
+    def _player(self, without_scripts: str, begin: str = "playAll(document)") -> str:
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
         data = html.escape(json.dumps(self.data(), ensure_ascii=False))
         return (
             f"<style>{look}</style>"
             f'<div data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
             f"{without_scripts}</div>"
-            f'<script type="module">\n{script}\nplayAll(document)\n</script>'
+            f'<script type="module">\n{script}\n{begin}\n</script>'
         )
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write all frames to a file whose name ends in ``.gif`` (animated) or ``.html`` (a page that plays).
+
+        The bare word ``"gif"`` or ``"html"`` means ``steps.gif`` or ``steps.html`` in the current folder. In
+        the page, the keys work at once: nothing needs to be clicked before.
 
         Returns
         -------
@@ -189,10 +194,11 @@ class Steps(Sequence[Still]):
         CannotRender
             If there is no Graphviz.
         """
-        path = Path(path)
+        path = Path(f"steps.{path}" if path in ("gif", "html") else path)
         kind = path.suffix.lower()
         if kind == ".html":
-            text = page(self.html(), self.title, style_called(self.style).background)
+            player = self._player(self[-1]._repr_html_(), "playAll(document, document)")
+            text = page(player, self.title, style_called(self.style).background)
             path.write_text(text, encoding="utf-8")
         elif kind == ".gif":
             path.write_bytes(self._gif())
@@ -213,8 +219,14 @@ class Steps(Sequence[Still]):
         dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
         pictures = paint_all([still.source for still in self], "png", dpi)
         images = [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
-        # One palette for all frames: what does not change keeps its colour.
-        palette = images[-1].quantize(255)
+        # One palette for all frames: what does not change keeps its colour. It is that of a few of them: of a
+        # wide picture none has all colours.
+        some = [*images[:: len(images) // FRAMES_OF_PALETTE + 1], images[-1]]
+        width, height = images[-1].size
+        together = Image.new("RGB", (width, height * len(some)))
+        for place, image in enumerate(some):
+            together.paste(image, (0, height * place))
+        palette = together.quantize(255, Image.Quantize.MAXCOVERAGE)  # rare colours count as much
         frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
         seconds = [SECONDS_PER_FRAME] * (len(frames) - 1) + [SECONDS_AT_THE_END]
         file = BytesIO()
@@ -306,7 +318,8 @@ def steps(
 
     Examples
     --------
-    >>> viz.steps(v4).save("steps.gif")
+    >>> viz.steps(v4).save("gif")
+    PosixPath('steps.gif')
     """
     known = names_of(names, sys._getframe(1))
     return steps_of("steps", output, known, out_grad=out_grad, rankdir=rankdir, limit=limit, style=style)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .dot import to_dot
 from .frames import Film, Frame
@@ -28,6 +29,23 @@ _MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
 _BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
 
 
+class Statement(NamedTuple):
+    """What the DOT text says of a node, an edge, or all of them; and the text up to the next statement."""
+
+    indent: str
+    subject: str
+    begin: str
+    attributes: str
+    after: str
+
+    @property
+    def key(self) -> str:
+        return self.subject.replace(" ", "")
+
+    def with_attributes(self, attributes: str) -> str:
+        return f"{self.indent}{self.subject}{self.begin}{attributes}];"
+
+
 class Layout:
     """The picture of a film with the position of everything in it."""
 
@@ -41,8 +59,10 @@ class Layout:
         longest = max(_width(line) for lines in captions for line in lines)
         self.width = min(max(right - self.left, longest), max(WIDEST, longest))
         self.right = right
-        self.keys = [x[2].replace(" ", "") for x in _STATEMENT.finditer(self.laid_out)]
-        places = ((x[2], re.search(r'pos="([-\d.]+),', x[4])) for x in _STATEMENT.finditer(self.laid_out))
+        self.begin, *rest = _STATEMENT.split(self.laid_out)
+        self.statements = [Statement(*rest[i : i + 5]) for i in range(0, len(rest), 5)]
+        self.edges = [x.key for x in self.statements if "->" in x.key]
+        places = ((x.key, re.search(r'pos="([-\d.]+),', x.attributes)) for x in self.statements)
         self.across = {key: float(place[1]) for key, place in places if place}
         self.faint: dict[str, str] = {}  # attributes of what has not come yet, by key
         self.lines = 1 + max(map(len, captions))  # and one for the order of the nodes
@@ -51,21 +71,20 @@ class Layout:
     def still(self, number: int) -> str:
         """DOT text of the picture of a frame, with its caption."""
         frame = self.film.frames[number]
-
-        def change(match: re.Match[str]) -> str:
-            indent, subject, begin, attributes = match.groups()
-            if subject in ("graph", "node", "edge"):
-                return match[0]
-            key = subject.replace(" ", "")
-            if key not in within:
-                return ""
-            return f"{indent}{subject}{begin}{self._shown(key, attributes, number, frame)}];"
-
         left = self._window(frame)
         within = self._within(left)
-        text = _STATEMENT.sub(change, self.laid_out)
-        text = _MENTION.sub(lambda match: match[0] if match[1] in within else "", text)
-        text = text.rstrip().removesuffix("}")
+
+        def mentioned(match: re.Match[str]) -> str:
+            return match[0] if match[1] in within else ""
+
+        parts = [self.begin]
+        for x in self.statements:
+            if x.key in ("graph", "node", "edge"):
+                parts.append(x.with_attributes(x.attributes))
+            elif x.key in within:
+                parts.append(x.with_attributes(self._shown(x.key, x.attributes, number, frame)))
+            parts.append(x.after if x.after.isspace() else _MENTION.sub(mentioned, x.after))
+        text = "".join(parts).rstrip().removesuffix("}")
         if self.width < self.right - self.left:
             text += self._view(left)
         return text + self._caption(frame, left) + "}\n"
@@ -78,11 +97,10 @@ class Layout:
     def _within(self, left: float) -> set[str]:
         """The nodes and edges of which something is in the part that is shown."""
         right = left + self.width
-        edges = [key for key in self.keys if "->" in key]
         inside = {key for key, x in self.across.items() if left - WIDEST_BOX < x < right + WIDEST_BOX}
         reaching = {
             edge
-            for edge in edges
+            for edge in self.edges
             if min(self.across[end] for end in edge.split("->")) < right
             and max(self.across[end] for end in edge.split("->")) > left
         }
@@ -91,7 +109,7 @@ class Layout:
     def _view(self, left: float) -> str:
         # Graphviz moves the picture, with its caption, to where x and y are not negative.
         height = self.top - self.bottom + MARGIN + self.height
-        size = f"{self.width:.0f},{height + 2 * MARGIN:.0f}"
+        size = f"{self.width + 2 * MARGIN:.0f},{height + 2 * MARGIN:.0f}"
         view = f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
         corners = ((self.left, self.bottom), (self.right, self.top))  # all else may be beyond the part shown
         return view + "".join(

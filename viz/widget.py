@@ -71,9 +71,9 @@ def step(
 ) -> Stepper:
     """Step through the forward pass to a Tensor and the backward pass from it, in a notebook.
 
-    There are buttons, a slider, and keys once it has the focus: left and right, space to play, home and end.
-    A click on a variable goes to where it is computed. Parameters and errors are those of `steps`, which
-    gives the same frames as pictures.
+    There are buttons, a slider, and keys once it has the focus: left and right, space to play, home and end;
+    0 shows all of a large picture, + and − change its size. A click on a variable goes to where it is
+    computed. Parameters and errors are those of `steps`, which gives the same frames as pictures.
 
     Returns
     -------

@@ -219,6 +219,15 @@ def test_all_pictures_are_of_one_size(example, tmp_path):
         assert png.width > 500
 
 
+@pytest.mark.parametrize("kind", ["gif", "html"])
+def test_a_kind_alone_is_a_file_in_the_current_folder(example, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = viz.steps(example.v4).save(kind)
+    assert str(path) == f"steps.{kind}"
+    assert [file.name for file in tmp_path.iterdir()] == [f"steps.{kind}"]
+    assert path.read_bytes()[:4] == {"gif": b"GIF8", "html": b"<!do"}[kind]
+
+
 def test_a_wide_graph_is_shown_around_the_current_node():
     x = ndl.Tensor([1.0])
     for _ in range(40):
@@ -228,6 +237,19 @@ def test_a_wide_graph_is_shown_around_the_current_node():
     assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) < 1200
     assert ">n21<" in svg
     assert ">n1<" not in svg
+
+
+def test_an_animated_picture_keeps_the_colours_of_what_its_last_frame_does_not_show(tmp_path):
+    x = ndl.Tensor([1.0])
+    for _ in range(40):
+        x = ndl.tanh(x)
+    path = viz.steps(x).save(tmp_path / "steps.gif")
+    line = viz.style.STYLES["needle"].boxes["output"].fill
+    wanted = np.array([int(line[i : i + 2], 16) for i in (1, 3, 5)])
+    with Image.open(path) as gif:
+        gif.seek(45)
+        shown = np.asarray(gif.convert("RGB")).reshape(-1, 3).astype(int)
+    assert (abs(shown - wanted).max(1) <= 12).sum() > 100
 
 
 def test_the_page_survives_any_name(tmp_path):

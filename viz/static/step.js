@@ -2,13 +2,20 @@
 // about; here parts of the picture become faint, normal or strong. See viz/steps.py for the data.
 
 const SECONDS = 1.8
-const READABLE = 1  // pixels of the screen for a point of the picture; a wider picture is scrolled
+const READABLE = 1  // pixels of the screen for a point of the picture; what has no room for that is scrolled
+const LARGEST = 4
+const STEP = 1.25  // of the zoom
+const AROUND = 30  // pixels that are seen around the current node
 
-/** Build a player in an element. Returns a function that shows a frame; `moved` is told of each new frame. */
-function play(root, data, moved) {
+/**
+ * Build a player in an element. Returns functions to show a frame and to stop; `moved` is told of each new frame.
+ * Keys that are pressed within `keyboard` move it.
+ */
+function play(root, data, moved, keyboard = root) {
     const last = data.frames.length - 1
     let now = -1
     let timer = 0
+    let scale = READABLE  // at least; 0: all of the picture is seen
 
     root.classList.add("needle-steps")
     for (const [name, colour] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, colour)
@@ -24,6 +31,7 @@ function play(root, data, moved) {
             <button data-do="last" title="Last frame (End)" aria-label="Last frame">▶|</button>
             <input type="range" min="0" max="${last}" value="0" aria-label="Frame">
             <span class="count"></span>
+            <button data-do="fit" title="Show all of it (0); larger (+), smaller (−)" aria-pressed="false">Fit</button>
             <label>Speed <select aria-label="Speed">
                 <option value="0.5">½×</option><option value="1" selected>1×</option>
                 <option value="2">2×</option><option value="4">4×</option>
@@ -33,11 +41,11 @@ function play(root, data, moved) {
         <div class="picture">${data.svg}</div>
         <ol class="order" aria-label="Topological order"></ol>`
     const find = (selector) => root.querySelector(selector)
-    const slider = find("input")
+    const [slider, view, list] = [find("input"), find(".picture"), find(".order")]
     const lines = Math.max(...data.frames.map(({equations}) => equations.length))
     find(".now").style.minHeight = `${20 + 24 * lines}px`  // the picture stays where it is
     const svg = find("svg")
-    svg.style.minWidth = `${READABLE * svg.viewBox.baseVal.width}px`
+    root.style.maxWidth = `max(1100px, ${svg.viewBox.baseVal.width + 22}px)`
     const parts = [...root.querySelectorAll("svg [data-key]:not(.cluster)")].map((part) => {
         const key = part.dataset.key
         return {part, key, since: since(key, data.since), edge: key.includes("->")}
@@ -45,20 +53,20 @@ function play(root, data, moved) {
     const names = data.order.map((name) => {
         const item = document.createElement("li")
         item.textContent = name
-        find(".order").append(item)
+        list.append(item)
         return item
     })
 
-    function show(frame) {
-        frame = Math.min(Math.max(frame, 0), last)
-        if (frame === now) return
-        now = frame
-        const {phase, title, equations, place, key, marked} = data.frames[frame]
+    function show(number) {
+        number = Math.min(Math.max(number, 0), last)
+        if (number === now) return
+        now = number
+        const {phase, title, equations, place, key, marked} = data.frames[now]
         root.dataset.phase = phase
         for (const {part, key: own, since, edge} of parts) {
-            part.classList.toggle("ahead", since > frame)
-            part.classList.toggle("fresh", edge && since === frame)
-            part.classList.toggle("current", own === key || own === `${key}_op` && since <= frame)
+            part.classList.toggle("ahead", since > now)
+            part.classList.toggle("fresh", edge && since === now)
+            part.classList.toggle("current", own === key || own === `${key}_op` && since <= now)
             part.classList.toggle("marked", marked.includes(own))
         }
         find(".title").textContent = title
@@ -67,30 +75,49 @@ function play(root, data, moved) {
             line.textContent = text
             return line
         }))
-        slider.value = frame
+        slider.value = now
         slider.setAttribute("aria-valuetext", title)
-        find(".count").textContent = `${frame + 1} / ${last + 1}`
+        find(".count").textContent = `${now + 1} / ${last + 1}`
         names.forEach((item, i) => {
             item.classList.toggle("current", i === place)
             item.classList.toggle("done", phase === "forward" ? i < place : i > place)
         })
-        const list = find(".order")
-        follow(find("svg .node.current"))
-        list.scrollTop = names[place].offsetTop - list.clientHeight / 2
-        for (const name of ["first", "back"]) find(`[data-do=${name}]`).disabled = frame === 0
-        for (const name of ["next", "last"]) find(`[data-do=${name}]`).disabled = frame === last
-        moved(frame)
+        follow("smooth")
+        list.scrollTop = names[place].offsetTop - (list.clientHeight - names[place].offsetHeight) / 2
+        for (const name of ["first", "back"]) find(`[data-do=${name}]`).disabled = now === 0
+        for (const name of ["next", "last"]) find(`[data-do=${name}]`).disabled = now === last
+        moved(now)
     }
 
-    /** Scroll a wide picture to the current node. */
-    function follow(node) {
-        const frame = find(".picture")
-        if (!node || frame.scrollWidth <= frame.clientWidth) return
-        const [inner, outer] = [node.getBoundingClientRect(), frame.getBoundingClientRect()]
-        const still = matchMedia("(prefers-reduced-motion: reduce)").matches
-        const way = inner.left + inner.width / 2 - outer.left - outer.width / 2
-        const far = Math.abs(way) > frame.clientWidth
-        frame.scrollTo({left: frame.scrollLeft + way, behavior: still || far ? "auto" : "smooth"})
+    /** Scroll a large picture until the current node is well within what is seen. */
+    function follow(behavior, around = AROUND) {
+        const node = find(`svg [data-key="${data.frames[now].key}"]`)
+        if (!node) return
+        const [inner, outer] = [node.getBoundingClientRect(), view.getBoundingClientRect()]
+        const way = (begin, length) => {
+            const off = inner[begin] + inner[length] / 2 - outer[begin] - outer[length] / 2
+            return 2 * Math.abs(off) + inner[length] + 2 * around > outer[length] ? off : 0
+        }
+        const [left, top] = [way("left", "width"), way("top", "height")]
+        const far = Math.abs(left) > outer.width || Math.abs(top) > outer.height
+        if (far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "auto"
+        view.scrollBy({left, top, behavior})  // also by nothing: that ends a scroll to another node
+    }
+
+    /** Show at least so many pixels for a point of the picture; 0: as many as there is room for. */
+    function zoom(to) {
+        scale = Math.min(to, LARGEST)
+        svg.style.minWidth = `${scale * svg.viewBox.baseVal.width}px`
+        view.classList.toggle("fit", scale === 0)
+        find("[data-do=fit]").setAttribute("aria-pressed", scale === 0)
+        resized()
+        follow("auto", Infinity)
+    }
+
+    function resized() {
+        const fits = view.scrollWidth <= view.clientWidth && view.scrollHeight <= view.clientHeight
+        find("[data-do=fit]").hidden = fits && scale === READABLE
+        follow("auto")
     }
 
     function start() {
@@ -120,11 +147,18 @@ function play(root, data, moved) {
         next: () => show(now + 1),
         last: () => show(last),
         play: () => timer ? stop() : start(),
+        fit: () => zoom(scale === 0 ? READABLE : 0),
+        larger: () => zoom(STEP * svg.getScreenCTM().a),
+        smaller: () => zoom(svg.getScreenCTM().a / STEP),
     }
-    const keys = {Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play"}
+    const keys = {
+        Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play",
+        0: "fit", "+": "larger", "=": "larger", "-": "smaller",
+    }
+    const moving = ["first", "back", "next", "last"]
 
     function act(name) {
-        if (name !== "play") stop()
+        if (moving.includes(name)) stop()
         actions[name]()
     }
 
@@ -137,7 +171,7 @@ function play(root, data, moved) {
         stop()
         show(frame < 0 ? since(node.dataset.key, data.since) : frame)
     })
-    root.addEventListener("keydown", (event) => {
+    keyboard.addEventListener("keydown", (event) => {
         const name = keys[event.key]
         const pressed = event.key === " " && event.target.closest("button")  // the button does what it says
         if (!name || pressed || event.target.closest("select") || event.altKey || event.ctrlKey || event.metaKey) return
@@ -157,6 +191,8 @@ function play(root, data, moved) {
     })
 
     show(0)
+    zoom(READABLE)
+    new ResizeObserver(resized).observe(view)
     return {show, stop}
 }
 
@@ -166,12 +202,12 @@ function since(key, known) {
     return Math.max(...key.split("->").map(own))
 }
 
-/** Bring all players of a page to life that are not yet. */
-function playAll(page) {
+/** Bring all players of a page to life that are not yet. They get the keys that are pressed within `keyboard`. */
+function playAll(page, keyboard) {
     for (const root of page.querySelectorAll("[data-needle-steps]")) {
         const data = JSON.parse(root.dataset.needleSteps)
         delete root.dataset.needleSteps
-        play(root, data, () => {})
+        play(root, data, () => {}, keyboard)
     }
 }
 
