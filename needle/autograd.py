@@ -178,6 +178,8 @@ class Value:
     requires_grad = False
     grad: Any = None
     scope: Scope | None = None
+    # Whether `detach` cut it from what needs a gradient. Drawings say so; nothing of that is kept.
+    detached = False
 
     # What this node stands for: an array (of a TensorTuple: a tuple of arrays), or the Cell that computes it.
     _data: Any = None
@@ -407,7 +409,9 @@ class TensorTuple(Value):
 
     def detach(self) -> TensorTuple:
         """The same values as constants, without history."""
-        return TensorTuple.make_const(self)
+        value = TensorTuple.make_const(self)
+        value.detached = self.requires_grad or self.detached
+        return value
 
     def numpy(self) -> Sequence[np.ndarray]:
         """The values, as a tuple of NumPy arrays (copies)."""
@@ -509,7 +513,9 @@ class Tensor(Value):
 
     def detach(self) -> Tensor:
         """A constant with the same value and no history; nothing is copied, nothing is computed."""
-        return Tensor.make_const(self)
+        value = Tensor.make_const(self)
+        value.detached = self.requires_grad or self.detached
+        return value
 
     def to(self, device) -> Tensor:
         """This Tensor on another device (itself if it is there already); differentiable."""

@@ -148,8 +148,8 @@ class _Dot:
 
     def edges(self, variable: Variable) -> Iterator[str]:
         """The edges of a row that lead to a variable, by its operator."""
-        source = self.by_key.get(variable.cut_from)
-        if source is not None and source.row == variable.row:
+        source = self.source_of_cut(variable)
+        if source is not None:
             cut = {"dir": "none", "style": "dashed", "color": self.style.cut, "fontcolor": self.style.cut}
             yield _statement(f"{source.key} -> {variable.key}", label=CUT, fontsize=TEXT_SIZE + 3, **cut)
         if variable.operator is None:
@@ -162,6 +162,11 @@ class _Dot:
                 yield self.edge(operand.key, to, row, **_label(operand), **_left_out(operand), **look)
         if to != variable.key:
             yield self.edge(to, variable.key, row, **look)
+
+    def source_of_cut(self, variable: Variable) -> Variable | None:
+        """What a detached variable was cut from, if there is room for an edge from it."""
+        source = self.by_key.get(variable.cut_from)
+        return source if source is not None and source.row == variable.row else None
 
     def edge(self, tail: str, head: str, row: int, **attributes) -> str:
         """An edge along its row: of a gradient row, which runs back, it is written the other way round."""
@@ -264,10 +269,12 @@ class _Dot:
         if variable.kind == "port":
             return [self.small(elide(variable.name or variable.facts))]
         name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
+        if variable.detached and self.source_of_cut(variable) is None:
+            note = f"{CUT} {note}"
         bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
         if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:
             return [*_joined(bold, self.small(note)), self.small(facts)]
-        facts = " ".join(filter(None, [facts, note]))
+        facts = (" " if "shape" in self.graph.shown else BETWEEN_FACTS).join(filter(None, [facts, note]))
         parts = _joined(bold, self.small(facts))
         return parts if len(name + facts) <= LONGEST_HEADER else list(filter(None, [bold, self.small(facts)]))
 
@@ -321,7 +328,7 @@ class _Dot:
             entries.append((_text("(x)", style.quiet), words.MENTIONED))
         elif any('style="dashed"' in edge for edge in self.edges_between_rows()):
             entries.append((_text("- - -", style.reuse), words.REUSED))
-        if any(variable.cut_from in self.by_key for variable in variables):
+        if any(variable.detached for variable in variables):
             entries.append((_text(CUT, style.cut), words.CUT))
         if "bytes" in self.graph.shown:
             entries.append((_text("B, kB", style.quiet), words.BYTES))

@@ -65,6 +65,8 @@ class Variable:
     cut_from : str
         The key of the variable whose very array it has although it is not computed from it, as after
         `detach`.
+    detached : bool
+        Whether it was cut from a graph, also where that is not known any more.
     adjoint_of : str
         In the graph of a gradient: key of the variable whose adjoint it is, or a step towards that.
     via : str
@@ -90,6 +92,7 @@ class Variable:
     shares: str = ""
     requires_grad: bool | None = None
     cut_from: str = ""
+    detached: bool = False
     adjoint_of: str = ""
     via: str = ""
 

@@ -39,7 +39,7 @@ MENTIONED = "small dashed box: a variable drawn elsewhere"
 PASSED_ON = "passed on unchanged"
 FRAME = "frame: what one module computes"
 REPEATED = "so many alike, in one box"
-CUT = "the same array, cut from the graph: no gradient passes"
+CUT = "detached: the same array, cut from the graph; no gradient passes"
 BYTES = "bytes of its array; a storage counts once"
 NO_GRADIENTS = "no gradients are shown: backward() has not run"
 

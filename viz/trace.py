@@ -223,8 +223,9 @@ class _Forward:
     def _variable(self, node: Value) -> Variable:
         kind, note = self._kind(node)
         cut_from = self.uncut.get(_held(node)) if kind == "constant" else None
-        if cut_from is not None and cut_from not in self.keys:
-            note += f", cut from {self.names[cut_from]}"
+        detached = cut_from is not None or (kind == "constant" and node.detached)
+        if detached and cut_from not in self.keys:
+            note += ", detached" if cut_from is None else f", cut from {self.names[cut_from]}"
         operands = [Operand(self.keys.get(x, LEFT_OUT), _place(node, i)) for i, x in enumerate(node.inputs)]
         return Variable(
             self.keys[node],
@@ -235,6 +236,7 @@ class _Forward:
             row=self.rows[node],
             shape=_shape(node),
             cut_from=self.keys.get(cut_from, "") if cut_from is not None else "",
+            detached=detached,
         )
 
     def _kind(self, node: Value) -> tuple[str, str]:

@@ -231,6 +231,8 @@ def test_what_is_shown_is_what_was_asked_for(example) -> None:
     assert [x.facts for x in drawn(show=["shape", "dtype"])] == ["(1,) · float32"] * 4
     assert [x.facts for x in drawn(show="device")] == ["cpu()"] * 4 or ndl.default_device() != ndl.cpu()
     assert [x.facts for x in drawn(show={"requires_grad"})] == ["needs gradient"] * 4
+    separate = viz.draw(example.v4, names=vars(example), show=["requires_grad"])
+    assert "needs gradient · leaf" in separate.source
     assert not any(x.value or x.gradient for x in drawn(show=[]))
     assert all(x.gradient and not x.value for x in drawn(show=["gradient"]))
     with pytest.raises(ValueError, match=r"show: needs words of 'value', .*, got 'values'"):
@@ -257,9 +259,14 @@ def test_where_a_tensor_was_detached_the_edge_is_cut(example, parse) -> None:
     assert cut[0].startswith("v2")
     assert cut[1].startswith("kept")
     outside = viz.draw(kept * example.v1, names={**vars(example), "kept": kept})
-    assert "constant, cut from v2" in outside.source
+    assert "✂ constant, cut from v2" in outside.source
     unknown = viz.draw(kept * example.v1, names={"kept": kept})
-    assert "cut from" not in unknown.source
+    assert "✂ constant, detached" in unknown.source
+    assert "detached: the same array" in legend(unknown)
+    assert "✂ constant, detached" in viz.draw(example.v2.data.detach() * example.v1, names={}).source
+    for uncut in (ndl.Tensor([1.0], requires_grad=False).detach(), ndl.exp(example.v1.detach())):
+        drawn = viz.draw(uncut * example.v1, names={})
+        assert [x.name for x in drawn.graph.variables if x.detached] == []
     example.v1.data = kept  # a value given to a leaf: v1 is computed from nothing, and cut from nothing
     assert "✂" not in viz.draw(example.v1 * 2, names={}).source
 

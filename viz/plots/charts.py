@@ -222,8 +222,8 @@ def matrix(
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
             for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
                 dark = abs(numbers[row, column]) > 0.4 * reach
-                look = {"ha": "center", "va": "center", "color": PAPER if dark else INK}
-                ax.text(column, row, words, fontsize=size, **look)
+                colour = PAPER if dark else INK
+                ax.text(column, row, words, fontsize=size, color=colour, ha="center", va="center")
         ax.spines[:].set_visible(False)
         ax.set_title(title)
         ax.set(xlabel=xlabel, ylabel=ylabel)
