@@ -17,7 +17,7 @@ st.set_page_config(page_title="needle playground", page_icon=str(ICON), layout="
 st.navigation(
     [
         st.Page(train.page, title="Playground", icon=":material/hub:", url_path="train", default=True),
-        st.Page(explorer.page, title="Explorer", icon=":material/account_tree:", url_path="explore"),
+        st.Page(explorer.page, title="Explorer", icon=":material/account_tree:", url_path="explorer"),
     ],
     position="top",
 ).run()

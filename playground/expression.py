@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -37,6 +37,34 @@ MOST_REPEATS = 50
 
 Number = int | float
 Datum = Any  # a Number, a Tensor, or a list of these: all that a piece of text can stand for
+
+LIKE = 0.7  # how alike a name must be to one that was meant, perhaps
+
+_MODULES = ("np", "numpy", "math", "torch", "ndl", "needle", "nn", "viz")
+
+# Names that people bring along, and what to write here.
+_MEANT = {
+    **dict.fromkeys(_MODULES, "all functions are there without it, such as exp(x)"),
+    **dict.fromkeys(("pow", "power"), "write a ** b"),
+    **dict.fromkeys(("dot", "mm", "bmm", "inner", "mul", "multiply"), "write a @ b or a * b"),
+    **dict.fromkeys(("shape", "size", "ndim", "len", "dtype"), "the drawing shows it; write it in digits"),
+    **dict.fromkeys(("numpy", "item", "show"), "the value of the last line is shown"),
+    **dict.fromkeys(("array", "arange", "linspace", "range", "list"), "write the numbers: [0, 1, 2]"),
+    "ln": "the natural logarithm is log(x)",
+    "log2": "write log(x) / log(2)",
+    "log10": "write log(x) / log(10)",
+    "e": "write exp(1)",
+    "tan": "write sin(x) / cos(x)",
+    "square": "write x ** 2",
+    "eye": "write its rows: [[1, 0], [0, 1]]",
+    "data": "a value without its history is detach(x)",
+    "grad": "the gradient of y by x is grad(y, x)",
+    "backward": "gradients of the last line are shown by themselves; grad(y, x) is one to compute with",
+    "var": "write mean((x - mean(x)) ** 2)",
+    "std": "write sqrt(mean((x - mean(x)) ** 2))",
+}
+# What of one Tensor's elements has one name, and of two Tensors another.
+_OF_TWO = {"max": "maximum", "min": "minimum"}
 
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -122,8 +150,9 @@ def run(text: str, *, seed: int = 0) -> Result:
         operator    =  + - * / ** @ < <= > >=
         index       =  whole number | start:stop:step
 
-    The functions are those of `FUNCTIONS`. Whatever takes a Tensor first is a method of Tensors too. Axes and
-    shapes are written as numbers. There are no strings, no other attributes, no other Python.
+    The functions are those of `FUNCTIONS`; ``pi`` is a number. Whatever takes a Tensor first is a method of
+    Tensors too. Axes and shapes are written as numbers. There are no strings, no other attributes, no other
+    Python.
 
     Parameters
     ----------
@@ -335,10 +364,11 @@ class _Program:
                 return self.apply(node, ops.getitem, x, self.index(index))
             case ast.Attribute(value=of, attr="T"):
                 return self.apply(node, ops.transpose, self.apply(of, self.tensor, self.evaluate(of)))
+            case ast.Attribute(value=ast.Name(id=module)) if module in _MODULES and module not in self.names:
+                self.look_up(node, module)
             case ast.Attribute(attr=name):
-                way_out = (
-                    f"call it: .{name}()" if name in FUNCTIONS else "only .T and calls such as .sum() are"
-                )
+                way_out = "only .T and calls such as .sum() are"
+                way_out = _MEANT.get(name) or (f"call it: .{name}()" if name in FUNCTIONS else way_out)
                 _refuse(node, f".{name} is no value of a Tensor; {way_out}")
             case ast.Call():
                 return self.call(node)
@@ -348,13 +378,14 @@ class _Program:
             "x[i] and calls of functions",
         )
 
-    def look_up(self, node: ast.expr, name: str) -> Tensor | int:
+    def look_up(self, node: ast.expr, name: str) -> Tensor | Number:
         if name in self.names:
             return self.names[name]
+        if name == "pi":
+            return math.pi
         if name in FUNCTIONS:
             _refuse(node, f"{name} is a function; call it: {FUNCTIONS[name].usage}")
-        close = get_close_matches(name, [*self.names, *FUNCTIONS], n=1)
-        way_out = f"did you mean {close[0]}?" if close else f"assign to it before: {name} = 1"
+        way_out = _hint(name, [*self.names, *FUNCTIONS]) or f"assign to it before: {name} = 1"
         _refuse(node, f"{name} has no value yet; {way_out}")
 
     def call(self, node: ast.Call) -> Datum:
@@ -367,8 +398,7 @@ class _Program:
                 _refuse(node, "only functions can be called by their names, such as exp(x)")
         function = FUNCTIONS.get(name)
         if function is None or (arguments and not function.is_method):
-            close = get_close_matches(name, FUNCTIONS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(FUNCTIONS)}"
+            hint = _hint(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
             what = "method of Tensors" if arguments else "function"
             _refuse(node, f"{name} is no {what} of this language; {hint}")
         keywords = {}
@@ -480,6 +510,12 @@ class _Program:
                     "a name, x = 2, and compute with that"
                 )
         return ndl.gradients(y, [x])[0]
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """What to write in place of a name; empty if nobody knows."""
+    close = get_close_matches(name, known, n=1, cutoff=LIKE)
+    return _MEANT.get(name) or (f"did you mean {close[0]}?" if close else "")
 
 
 def _refuse(node: ast.AST, reason: str, error: Exception | None = None) -> NoReturn:
@@ -663,6 +699,8 @@ class Function:
         return self.parameters.split()[0] in ("a", "logits", "y")
 
     def __call__(self, program: _Program, arguments: list[Datum], keywords: dict[str, Datum]) -> Datum:
+        if self.name in _OF_TWO and len(arguments) == 2 and _are_two(*arguments):
+            raise TypeError(f"{self.name} is of the elements of one Tensor; write {_OF_TWO[self.name]}(a, b)")
         given: dict[str, Datum] = {}
         waiting = list(arguments)
         for parameter in self.parameters.split():
@@ -677,11 +715,18 @@ class Function:
             elif not parameter.endswith("="):
                 raise TypeError(f"{self.name}: {name} is missing; write {self.usage}")
         if waiting or keywords:
-            odd = f"no argument {next(iter(keywords))}" if keywords else f"{len(waiting)} fewer arguments"
+            most = len(arguments) - len(waiting)
+            odd = f"{most} argument{'s' * (most != 1)}, not {len(arguments)}"
+            odd = f"no argument {next(iter(keywords))}" if keywords else odd
             raise TypeError(f"{self.name} takes {odd}; write {self.usage}")
         return self.call(
             program, **{name: _READERS.get(name, _tensor)(program, x) for name, x in given.items()}
         )
+
+
+def _are_two(a: Datum, b: Datum) -> bool:
+    """Whether these are two things to be compared, and not one and its axes."""
+    return isinstance(a, (int, float)) or isinstance(b, (float, Tensor))
 
 
 def _of(function: Callable[..., Tensor], **renamed: str) -> Callable[..., Tensor]:

@@ -81,6 +81,7 @@ _REFUSED_SIGNS = {
     "÷": "divide with /",
     "−": "subtract with -",
     "–": "subtract with -",
+    "√": "write sqrt(x)",
     "²": "a power is written with **",
     "³": "a power is written with **",
     "≤": "compare with <=",
@@ -127,13 +128,25 @@ def read(text: str) -> ast.Module:
         tree = ast.parse(code)
     except SyntaxError as error:
         at, column = error.lineno or 1, max(error.offset or 1, 1)
-        reason = f"this cannot be read: {(error.msg or 'invalid syntax').split(' (')[0]}"
-        raise ExpressionError(reason, min(at, len(lines)), column) from None
+        line = lines[min(at, len(lines)) - 1]
+        why = _not_read((error.msg or "invalid syntax").split(" (")[0], line[column - 1 :].strip())
+        raise ExpressionError(f"this cannot be read: {why}", min(at, len(lines)), column) from None
     except (MemoryError, RecursionError):
         raise ExpressionError("too many operations lie within one another; name parts of it", 1, 1) from None
     if not tree.body:
         raise ExpressionError("there is nothing here yet; write an expression, such as 1 + 2", 1, 1)
     return tree
+
+
+def _not_read(why: str, rest: str) -> str:
+    """Why Python's parser could not go on at `rest`."""
+    if why.startswith("cannot assign"):
+        return "only a name can be assigned to, such as y = x + 1; functions cannot be defined"
+    if why != "invalid syntax":
+        return why
+    if not rest:
+        return "the line ends too early: something is missing at its end"
+    return f"{rest:.20} cannot stand here; write an operator before it, or a new line, or take it away"
 
 
 def _without_comment(line: str, number: int) -> str:

@@ -266,7 +266,7 @@ _SHORT = {
         "exp(1, x=1)", "sum([1], axis=0)", "sum([1], keepdims=1)", "exp(1, out=2)", "ones(2, dtype=1)",
         "randn(2, seed=1)", "mean([1], a=2)", "stack([1], dim=0)", "softmax([1], device=1)",
     ],
-    "fewer arguments": [
+    "argument": [
         "exp(1, 2)", "sum([1], 0, 1)", "x = 1\nx.exp(2)", "grad(1, 2, 3)", "matmul([1], [1], [1])",
     ],
     "labels are whole numbers": [

@@ -274,7 +274,7 @@ def page(browser, address):
 
 
 def visit(page, address, **query):
-    page.goto(f"{address}/explore?" + "&".join(f"{name}={quote(value)}" for name, value in query.items()))
+    page.goto(f"{address}/explorer?" + "&".join(f"{name}={quote(value)}" for name, value in query.items()))
     page.get_by_role("button", name="Run", exact=True).wait_for()
 
 

@@ -279,6 +279,35 @@ def test_close_names_are_proposed():
     assert "did you mean softmax?" in refusal("softmx([1, 2])").reason
 
 
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [
+        ("np.exp(2)", "all functions are there without it"),
+        ("math.pi", "all functions are there without it"),
+        ("ln(3)", "the natural logarithm is log(x)"),
+        ("tan(1)", "sin(x) / cos(x)"),
+        ("e", "exp(1)"),
+        ("x = 1\nx.grad", "the gradient of y by x is grad(y, x)"),
+        ("x = 1\nx.backward()", "gradients of the last line are shown by themselves"),
+        ("x = [1, 2]\nx.shape", "the drawing shows it"),
+        ("dot([1, 2], [3, 4])", "a @ b"),
+        ("max(1, 2)", "maximum(a, b)"),
+        ("exp(1, 2)", "takes 1 argument, not 2; write exp(a)"),
+        ("x = ", "the line ends too early"),
+        ("x = 1 y = 2", "y = 2 cannot stand here"),
+        ("f(x) = x ** 2", "functions cannot be defined"),
+        ("√2", "sqrt(x)"),
+    ],
+)
+def test_what_people_bring_along_has_a_way_out(text, way_out):
+    assert way_out in refusal(text).reason
+
+
+def test_pi_is_a_number():
+    np.testing.assert_allclose(run("sin(pi / 6)").value.numpy(), 0.5, rtol=1e-6)
+    assert run("pi = 3\npi").value.item() == 3
+
+
 @settings(max_examples=400)
 @given(st.text(max_size=300) | st.text("xy12()[],.=+-*@/<> \n:_'#forinrangexp", max_size=80))
 def test_any_text_has_a_value_or_is_refused(text):
