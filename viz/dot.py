@@ -244,11 +244,11 @@ class _Dot:
             label=self.table(variable),
         )
 
-    def table(self, variable: Variable) -> str:
+    def table(self, variable: Variable) -> _Markup:
         lines = [*self.head(variable), *self.value_lines(variable.value, self.style.text, "")]
         lines += self.value_lines(variable.gradient, self.style.gradient, "grad")
         rows = "".join(f'<tr><td align="left">{line}</td></tr>' for line in lines)
-        return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>>'
+        return _Markup(f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>')
 
     def head(self, variable: Variable) -> list[str]:
         """Name and facts, on one line if they are short."""
@@ -304,7 +304,7 @@ class _Dot:
         bars += ' cellborder="0" cellspacing="0" cellpadding="1"'
         return f"<table {bars} {size}>{rows}</table>"
 
-    def legend(self) -> str:
+    def legend(self) -> _Markup:
         """A table of what occurs in the graph, and what it means."""
         style, variables = self.style, self.graph.variables
         kinds = {variable.kind for variable in variables}
@@ -335,13 +335,13 @@ class _Dot:
         if self.lacks_gradients():
             entries.append((_text("grad", style.gradient), words.NO_GRADIENTS))
         cells = [
-            f'<td>{sign}</td><td align="left">{_font(escape(words), color=self.style.quiet)}</td>'
-            for sign, words in entries
+            f'<td>{sign}</td><td align="left">{_font(escape(meaning), color=self.style.quiet)}</td>'
+            for sign, meaning in entries
         ]
         rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
         gap = '<td width="8"></td>'
         table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
-        return f'<<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>>'
+        return _Markup(f'<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>')
 
     def lacks_gradients(self) -> bool:
         """Whether there is no gradient where one could be: the legend says why, and no box shows zeros."""
@@ -447,12 +447,16 @@ def _font(text: str, **attributes: object) -> str:
 
 
 def _statement(subject: str, **attributes: object) -> str:
-    written = ", ".join(f"{key}={_quoted(value)}" for key, value in attributes.items())
+    written = ", ".join(f"{key}={_written(value)}" for key, value in attributes.items())
     return f"{subject} [{written}];" if written else f"{subject};"
 
 
-def _quoted(value: object) -> str:
+class _Markup(str):
+    """A label in Graphviz's markup; any other text stands for itself."""
+
+
+def _written(value: object) -> str:
+    if isinstance(value, _Markup):
+        return f"<{value}>"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    if text.startswith("<<") and text.endswith(">>"):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -17,11 +17,15 @@ from .facts import showing
 from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment, page
 from .names import names_of, values_of
+from .plain import Graph
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
-from .trace import Graph, trace, trace_gradient
+from .text import elide
+from .trace import trace, trace_gradient
 
 __all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
+
+LONGEST_TITLE = 300  # characters: it can hold the message of an error
 
 
 class Drawing:
@@ -59,7 +63,7 @@ class Drawing:
             )
         self.style = style_called(style)
         self.graph = graph
-        self.title = title
+        self.title = elide(title, LONGEST_TITLE)
         self.legend = legend
         self.rankdir = rankdir
         self.opened = readable(graph) if opened is None else frozenset(opened)
@@ -316,13 +320,13 @@ def check_size(name: str, size: int | None, least: int) -> None:
 
 
 def scaled(
-    trace: Callable[[int | None], Graph], limit: int | None, depth: int | None
+    traced: Callable[[int | None], Graph], limit: int | None, depth: int | None
 ) -> tuple[Graph, frozenset[str]]:
-    """What `trace` finds within the limit, and which groups of it are open."""
-    graph = trace(limit)
+    """What is `traced` within the limit, and which groups of it are open."""
+    graph = traced(limit)
     opened = readable(graph) if depth is None else at_depth(graph, depth)
     if limit is None and len(fold(graph, opened).variables) > MOST_DRAWN:
-        return scaled(trace, MOST_DRAWN, depth)
+        return scaled(traced, MOST_DRAWN, depth)
     return graph, opened
 
 

@@ -10,8 +10,11 @@ from types import FrameType
 from needle.autograd import Value
 from needle.nn import Module
 
+from .text import elide
+
 __all__ = ["caller_names", "given_names", "names_of", "values_of"]
 
+LONGEST_NAME = 60  # characters of a name that is given
 MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
 
 
@@ -32,7 +35,7 @@ def names_of(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value,
 
 
 def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
-    """The names that the caller gave; the first one counts where a Value has several.
+    """The names that the caller gave, each as a line; the first one counts where a Value has several.
 
     Raises
     ------
@@ -45,7 +48,7 @@ def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
     for name, value in names.items():
         if not isinstance(value, Value):
             raise TypeError(f"names: {str(name)!r} stands for a {type(value).__name__}, not for a Tensor")
-        found.setdefault(value, str(name))
+        found.setdefault(value, elide(name, LONGEST_NAME))
     return found
 
 

@@ -6,6 +6,7 @@ import re
 import zlib
 from itertools import combinations
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import needle as ndl
 import viz
 from needle import nn
 from viz.style import LEGENDS, STYLES, Box
+from viz.text import elide
 
 # Colour vision without one kind of cone, as matrices on linear RGB: Machado, Oliveira and Fernandes, "A
 # Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15 (2009), severity 1.0.
@@ -290,6 +292,21 @@ def test_text_of_any_kind_is_one_short_line() -> None:
     assert "0 … 999" in [text.replace("&#8230;", "…") for text in texts]
     assert any(text.startswith("&lt;&lt;a&lt;b&gt;&amp;&quot;c\\d e f&gt;&gt;") for text in texts)
     assert any("odd size=(0, 1, 2, " in text for text in texts)
+
+
+@pytest.mark.parametrize("words", ["<<u>x</u>>", "a &lt; b", "\\N \\l {a|b}", "c \x00\x1b[1m \ud800"])
+def test_words_are_words_wherever_they_stand(words: str) -> None:
+    """In a box, in the title of a frame, in mentions of what is far away, in the title of all of it."""
+    result = x = ndl.Tensor([1.0])
+    with ndl.scope(words):
+        for _ in range(100):
+            result = ndl.exp(result) * x
+    drawing = viz.draw(result, names={words: x, f"{words} y": result}, limit=1000, depth=2)
+    seen = elide(words)
+    assert drawing.title.startswith(f"computational graph of {seen} y: ")
+    texts = [text.text for text in ElementTree.fromstring(drawing.svg()).findall(".//{*}text")]
+    assert texts.count(f"{seen} y") == 1
+    assert texts.count(seen) == 2 + len(re.findall(r"n1_for_\w+ \[", drawing.source)) > 2
 
 
 def everything(drawing: viz.Drawing, path) -> bytes:
