@@ -6,13 +6,12 @@ import html
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
-from needle.autograd import Tensor, Value, find_topo_sort
+from needle.autograd import Tensor, Value
 from needle.backend_selection import NDArray
-from needle.graph import Cell
+from needle.graph import Cell, find_topo_sort
 from needle.nn import Parameter
 
 from .names import names_of, values_of
@@ -204,8 +203,8 @@ def _nodes(outputs: Sequence[Value]) -> list[Value]:
 
 
 def _names(nodes: Sequence[Value], given: Mapping[Value, str]) -> dict[Value, str]:
-    """What the nodes are called: as in the drawing of `outputs`, where they are in it."""
-    called = {node: given.get(node, f"n{number}") for number, node in zip(count(1), nodes, strict=False)}
+    """What the nodes are called, as far as they are in it as in a drawing."""
+    called = {node: given.get(node, f"n{number}") for number, node in enumerate(nodes, 1)}
     for node in nodes:
         if isinstance(node.grad, Value) and node.grad not in given:
             called[node.grad] = f"{called[node]}.grad"
@@ -220,22 +219,24 @@ def _made_by(node: Value) -> str:
 
 def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, str]) -> Kept:
     """A row of the table, which counts those storages of `arrays` that have no owner yet."""
-    size, notes = 0, []
+    sizes: dict[int, int] = {}
+    in_use, notes = 0, []
     for array in arrays:
-        storage, bytes_of_storage = storage_of(array)
-        owner = owners.setdefault(id(storage), name)
-        if owner != name:
-            notes.append(f"in the storage of {elide(owner)}")
-            continue
-        size += bytes_of_storage
-        in_use = array.size * array.dtype.itemsize
-        if in_use < bytes_of_storage:
-            notes.append(f"uses {byte_count(in_use)} of them")
+        storage, size = storage_of(array)
+        if id(storage) in owners:
+            notes.append(f"in the storage of {elide(owners[id(storage)])}")
+        else:
+            sizes[id(storage)] = size
+            in_use += array.size * array.dtype.itemsize
+    owners.update(dict.fromkeys(sizes, name))
+    total = sum(sizes.values())
+    if in_use < total:
+        notes.append(f"uses {byte_count(in_use)} of them")
     if not arrays:
         notes.append("not computed yet")
     dtypes = dict.fromkeys(str(array.dtype) for array in arrays)
     shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
-    return Kept(name, made_by, size, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
+    return Kept(name, made_by, total, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
 
 
 def _arrays(data) -> list:

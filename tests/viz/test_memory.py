@@ -50,6 +50,18 @@ def test_a_storage_counts_once_and_whole() -> None:
     assert only.rows[0].note == "uses 40 B of them"
 
 
+def test_parts_of_one_storage_count_once() -> None:
+    with ndl.no_grad():
+        parts = ndl.ops.split(ndl.Tensor(np.ones((4, 100), dtype="float32")), 0)
+    memory = viz.memory(parts)
+    assert (memory.total, memory.rows[0].note) == (1600, "")
+
+
+def test_a_storage_counts_once_whatever_its_nodes_are_called() -> None:
+    x = ndl.Tensor(np.ones(1000, dtype="float32"))
+    assert viz.memory(x.reshape((10, 100)), names={"n2": x}).total == 4000
+
+
 def test_gradients_count_with_what_they_keep(example) -> None:
     example.v4.backward(create_graph=False)
     constant = viz.memory(example.v4, names=vars(example))
