@@ -30,6 +30,7 @@ from .backend_selection import (
     to_numpy,
 )
 from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
+from .ops.ops_indexing import index_in_words
 
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
@@ -39,7 +40,10 @@ __all__ = [
 
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
-OFFER = "To see the graph up to here: import viz; viz.draw_error()"  # a note on errors of operators
+# A note on errors of operators.
+OFFER = """\
+To see the graph up to here: import viz; viz.draw_error()
+In a script: except Exception as error: viz.draw_error(error).save("error.svg")"""
 
 LAZY_MODE = False  # what holds outside `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -350,7 +354,7 @@ def _of_operator(error: Exception, op: Op, inputs: Sequence[Value]) -> Exception
 
 
 def with_graph(error: Exception, op: Any, inputs: Sequence[Value]) -> Exception:
-    """An error that remembers the operator, or the module, that failed, and its inputs.
+    """An error that remembers the operator, the module, or in words what else failed, and its inputs.
 
     It says how to see the graph up to there, in a note that Python shows below the message.
     """
@@ -358,6 +362,13 @@ def with_graph(error: Exception, op: Any, inputs: Sequence[Value]) -> Exception:
     if OFFER not in getattr(error, "__notes__", ()):
         error.add_note(OFFER)
     return error
+
+
+def _add_graph_of_index(error: Exception, value: Value, index: Any) -> None:
+    """Let the error of ``value[index]`` remember that, unless an operator failed to compute the index."""
+    if not hasattr(error, "op"):
+        items = index if isinstance(index, tuple) else (index,)
+        with_graph(error, index_in_words(index), [value, *(x for x in items if isinstance(x, Tensor))])
 
 
 def _with_graph_of(nodes: Sequence[Value], error: Exception) -> Exception:
@@ -391,7 +402,11 @@ class TensorTuple(Value):
         return len(self.specs)
 
     def __getitem__(self, index: int):
-        return ops.tuple_get_item(self, index)
+        try:
+            return ops.tuple_get_item(self, index)
+        except Exception as error:
+            _add_graph_of_index(error, self, index)
+            raise
 
     def __iter__(self):
         return iter(self.tuple())
@@ -611,7 +626,11 @@ class Tensor(Value):
 
     def __getitem__(self, index) -> Tensor:
         """A part, with NumPy's meaning of `index`; see `needle.ops.getitem`."""
-        return ops.getitem(self, index)
+        try:
+            return ops.getitem(self, index)
+        except Exception as error:
+            _add_graph_of_index(error, self, index)
+            raise
 
     def __len__(self) -> int:
         """The length of the first axis."""
@@ -815,14 +834,16 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         if out_grad is None:
             raise TypeError(f"backward: out_grad is a {type(given).__name__}, not a Tensor")
         if out_grad.device != output.device:
-            raise ValueError(
+            error = ValueError(
                 f"backward: out_grad is on {out_grad.device}, the output on {output.device}; "
                 f"move it: out_grad.to({output.device})"
             )
+            raise with_graph(error, "backward", [output, out_grad])
         if out_grad.shape != output.shape:
-            raise ValueError(
+            error = ValueError(
                 f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
             )
+            raise with_graph(error, "backward", [output, out_grad])
         if output.dtype.kind == "f":
             out_grad = out_grad.astype(output.dtype)
         if not _mode.get().grad:

@@ -58,6 +58,13 @@ def draw_error(
     --------
     >>> model(x)  # ValueError: matmul: (8, 4) @ (5, 2): inner sizes 4 and 5 differ
     >>> viz.draw_error()
+
+    In a script, which ends there:
+
+    >>> try:
+    ...     model(x)
+    ... except ValueError as error:
+    ...     viz.draw_error(error).save("error.svg")
     """
     check_size("limit", limit, 1)
     check_size("depth", depth, 0)
@@ -106,7 +113,9 @@ def _given_or_last(error: BaseException | None) -> BaseException:
 def _of_operator(error: BaseException) -> BaseException:
     """The exception that an operator raised: `error`, or one that it was raised from."""
     for candidate in _chain(error):
-        if isinstance(getattr(candidate, "op", None), (Op, Module)) and getattr(candidate, "inputs", None):
+        if isinstance(getattr(candidate, "op", None), (Op, Module, str)) and getattr(
+            candidate, "inputs", None
+        ):
             return candidate
     raise ValueError(
         f"draw_error: {type(error).__name__} ({error}) has no graph: it was not raised by an operator on "

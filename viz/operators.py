@@ -8,6 +8,7 @@ import numpy as np
 from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
+from needle.ops.ops_indexing import index_in_words
 
 from .text import elide
 
@@ -45,12 +46,14 @@ def order_matters(op: Op) -> bool:
     return type(op).__name__ not in ORDER_IS_FREE
 
 
-def symbol(op: Op | Module) -> str:
+def symbol(op: Op | Module | str) -> str:
     """An operator in a few characters: ``×``, ``+ 1``, ``exp``, ``Σ axes=(1,)``.
 
     Any class works, a reader's own as well: its name in small letters, then its public attributes. A module
-    keeps its name as it is.
+    keeps its name as it is, and so does what is only known in words, as in some errors.
     """
+    if isinstance(op, str):
+        return elide(op, 48)
     name = type(op).__name__
     attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
     if name in SIGNS_WITH_SCALAR and "scalar" in attributes:
@@ -64,18 +67,12 @@ def symbol(op: Op | Module) -> str:
     if name == "TupleGetItem" and "index" in attributes:
         return f"[{attributes['index']}]"
     if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
-        return elide(("" if name == "Slice" else "zeros but ") + f"[{', '.join(map(_slice, op.slices))}]", 48)
+        return elide(("" if name == "Slice" else "zeros but ") + index_in_words(op.slices), 48)
     sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
     if name in ONE_ATTRIBUTE_SAYS_ALL:
         attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
         return sign if attribute is None else f"{sign} {_short(attribute)}"
     return elide(" ".join([sign, ", ".join(f"{key}={_short(x)}" for key, x in attributes.items())]), 48)
-
-
-def _slice(s: slice) -> str:
-    """A slice as one writes it: ``1:3``, ``:``, ``::-1``."""
-    start, stop, step = ["" if x is None else str(x) for x in (s.start, s.stop, s.step)]
-    return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
 def _is_plain(x: object) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,6 +195,20 @@ def getitem(a, index):
         shape[place:place] = positions.shape
         a = Take(positions.reshape(-1), axis, a.shape[axis])(a)
     return a if a.shape == (result := tuple(shape)) else a.reshape(result)
+
+
+def index_in_words(index) -> str:
+    """An index as one writes it, ``[1:3, ::-1, ..., 5]``; an array in it by the name of its class."""
+    return f"[{', '.join(map(_item_in_words, index if isinstance(index, tuple) else (index,)))}]"
+
+
+def _item_in_words(item) -> str:
+    if isinstance(item, slice):
+        start, stop, step = ["" if x is None else str(x) for x in (item.start, item.stop, item.step)]
+        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+    if isinstance(item, TensorOp.out) or getattr(item, "shape", None):
+        return type(item).__name__
+    return "..." if item is Ellipsis else reprlib.repr(item)
 
 
 SIMPLE = frozenset((int, slice, type(None)))

@@ -12,9 +12,7 @@ import pytest
 import needle as ndl
 import viz
 from needle import nn
-from needle.autograd import Spec, TensorOp
-
-OFFER = "To see the graph up to here: import viz; viz.draw_error()"
+from needle.autograd import OFFER, Spec, TensorOp
 
 
 class Cube(TensorOp):
@@ -53,6 +51,13 @@ FAILURES = {
         "concatenate axis=0",
         ["1st (2, 3)", "2nd (2, 3)", "3rd (1, 4)"],
     ),
+    "index": (lambda a, b: (a * 2)[5], "[5]", ["(2, 3)"]),
+    "index of several items": (lambda a, b: a[::-1, ..., 1, 2], "[::-1, ..., 1, 2]", ["(2, 3)"]),
+    "index by name": (lambda a, b: a["a"], "['a']", ["(2, 3)"]),
+    "index by a Tensor": (lambda a, b: a[b * 2], "[Tensor]", ["1st (2, 3)", "2nd (4,)"]),
+    "index by an array": (lambda a, b: a[:, np.full(7, 3)], "[:, ndarray]", ["(2, 3)"]),
+    "index of a tuple": (lambda a, b: ndl.ops.split(a, 0)[2], "[2]", ["tuple of 2"]),
+    "adjoint to begin with": (lambda a, b: (a * 2).backward(b), "backward", ["1st (2, 3)", "2nd (4,)"]),
     "one's own": (lambda a, b: Cube()(a), "cube", ["(2, 3)"]),
 }
 
@@ -177,9 +182,26 @@ def test_errors_offer_the_drawing_once_and_keep_their_message(tensors) -> None:
     error = error_of(lambda: tensors["a"] + tensors["b"])
     assert error.__notes__ == [OFFER]
     assert OFFER not in str(error)
-    assert traceback.format_exception_only(error)[-1].strip() == OFFER
+    shown = "".join(traceback.format_exception_only(error))
+    assert shown == f"ValueError: {error}\n{OFFER}\n"
     copy = pickle.loads(pickle.dumps(ValueError(*error.args)))
     assert str(copy) == str(error)
+
+
+def test_the_offer_does_what_it_says(tensors, tmp_path, monkeypatch) -> None:
+    in_notebooks, in_scripts = (line.partition(": ")[2] for line in OFFER.splitlines())
+    monkeypatch.chdir(tmp_path)
+    exec(f"import viz\ntry: a + b\n{in_scripts}", dict(tensors))
+    assert "the operator that failed" in (tmp_path / "error.svg").read_text()
+    monkeypatch.setattr(sys, "last_exc", error_of(lambda: tensors["a"] + tensors["b"]), raising=False)
+    exec(in_notebooks, {})
+
+
+def test_an_index_that_is_computed_wrongly_is_not_to_blame(tensors) -> None:
+    with ndl.lazy():
+        index = Cube()(tensors["b"])
+    error = error_of(lambda: tensors["a"][index])
+    assert failure(viz.draw_error(error)).operator.symbol == "cube"
 
 
 def test_nothing_is_computed(tensors) -> None:
