@@ -157,9 +157,8 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
     if chosen is not None:
         position = layout.position(chosen)
         (x0, y0), (x1, y1) = place, cells[position]
-        sketch.line(
-            (x0, y0), (x1, y1 - 1), ORANGE, thick=1.4, arrow=True, layer=1.4
-        )  # behind what it crosses
+        # Over the cells that it crosses, or it would seem to come from another one; behind all words.
+        sketch.line((x0, y0), (x1, y1 - 1), ORANGE, thick=1.4, arrow=True, layer=4)
         terms = [f"{i}·{s}" if s >= 0 else f"{i}·({s})" for i, s in zip(chosen, layout.strides, strict=True)]
         sum_ = " + ".join([str(layout.offset), *terms])
         sketch.text(
@@ -328,7 +327,7 @@ def _draw_memory(
         if count > 1:
             sketch.text(x + CELL - 3, y + 6, f"×{count}", size=5.5, colour="#B45309", anchor="right")
         if position == layout.offset and layout.shape and 0 not in layout.shape:
-            sketch.text(x + CELL / 2, y - 7, "offset", size=SMALL, colour="#B45309", anchor="center")
+            sketch.text(x + CELL / 2, y + CELL + 15, "offset", size=SMALL, colour="#B45309", anchor="center")
         places[position] = (x + CELL / 2, y)
     return places
 

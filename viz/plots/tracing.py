@@ -12,6 +12,7 @@ import linecache
 import re
 import sys
 import threading
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -184,6 +185,9 @@ def trace_kernel(kernel: Callable, grid: Any, block: Any, *args: Any) -> KernelT
     one, and a function of `cuda` alone is taken to return the kernel. There are threadIdx, blockIdx,
     blockDim, gridDim, grid, gridsize, shared.array, local.array, syncthreads, syncwarp, threadfence and
     atomic.
+
+    Numba compiles a kernel under ``@cuda.jit`` with a signature before anything can be traced, and needs a
+    graphics card for that: without one, leave the signature out.
 
     Parameters
     ----------
@@ -382,9 +386,10 @@ class _Run:
                 for member in running:
                     member.go_on()
                     if member.error is not None:
+                        raised = f"{type(member.error).__name__}{_in_line(member.error)}: {member.error}"
                         raise RuntimeError(
                             f"kernel_trace: thread {joined(trimmed(member.thread))} of block "
-                            f"{joined(trimmed(block))} raised {type(member.error).__name__}: {member.error}"
+                            f"{joined(trimmed(block))} raised {raised}"
                         ) from member.error
                 waiting = [member for member in running if member.waits_at is not None]
                 self._check_barrier(block, members, waiting)
@@ -428,6 +433,16 @@ class _Run:
             raise ValueError(
                 f"more than {MOST_ACCESSES:,} accesses to memory; launch fewer threads on a smaller array"
             )
+
+
+def _in_line(error: BaseException) -> str:
+    """The line of the kernel, or of a function that it calls, from which an error comes."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    where = next((place for place in reversed(frames) if place[0] != __file__), None)
+    if where is None:  # the call itself failed
+        return ""
+    source = linecache.getline(*where).strip()
+    return f" in line {where[1]}" + (f", {source}" if source else "")
 
 
 class _Abandoned(BaseException):

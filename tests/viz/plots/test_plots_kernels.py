@@ -322,7 +322,11 @@ def no_such(out, n):
     [
         (leaves_early, "2 of 4 threads wait at syncthreads.. in line .*thread 2 ended without coming there"),
         (two_barriers, "different barriers"),
-        (fails, "thread 2 of block 0 raised ZeroDivisionError"),
+        (
+            fails,
+            r"thread 2 of block 0 raised ZeroDivisionError in line "
+            rf"{fails.__code__.co_firstlineno + 1}, out\[cuda.threadIdx.x\] = 1 // .*: ",
+        ),
         (no_such, "cuda.teleport cannot be traced"),
     ],
 )
