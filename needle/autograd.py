@@ -834,16 +834,14 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
         if out_grad is None:
             raise TypeError(f"backward: out_grad is a {type(given).__name__}, not a Tensor")
         if out_grad.device != output.device:
-            error = ValueError(
+            message = (
                 f"backward: out_grad is on {out_grad.device}, the output on {output.device}; "
                 f"move it: out_grad.to({output.device})"
             )
-            raise with_graph(error, "backward", [output, out_grad])
+            raise with_graph(ValueError(message), "backward", [output, out_grad])
         if out_grad.shape != output.shape:
-            error = ValueError(
-                f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
-            )
-            raise with_graph(error, "backward", [output, out_grad])
+            message = f"backward: out_grad has shape {out_grad.shape}, the output has shape {output.shape}"
+            raise with_graph(ValueError(message), "backward", [output, out_grad])
         if output.dtype.kind == "f":
             out_grad = out_grad.astype(output.dtype)
         if not _mode.get().grad:
