@@ -215,7 +215,7 @@ def _short(array: np.ndarray) -> str:
     if array.size > LONGEST_TERM:
         return ""
     text = np.array2string(array, precision=3, max_line_width=10_000, separator=" ")
-    text = re.sub(r"(?<=\[) +", "", re.sub(r"\s+", " ", text))
+    text = re.sub(r"(?<=\[) +| +(?=\])", "", re.sub(r"\s+", " ", text))
     text = re.sub(r"(\d)\.(?= |\])", r"\1", text)
     return text if len(text) <= LONGEST_TERM else ""
 

@@ -161,6 +161,11 @@ def test_a_given_adjoint_is_where_it_begins():
     assert lines[-1] == "x̄ = x̄ via y = [30 300]"
 
 
+def test_short_arrays_have_no_spaces_at_their_ends():
+    x = ndl.Tensor([[-0.0639, 1.0, 0.1]])
+    assert said(viz.steps(x))[0] == "x = [[-0.064 1 0.1]]"
+
+
 class Twice(ndl.autograd.TensorOp):
     def compute(self, a):
         return a * 2
