@@ -221,7 +221,7 @@ def matrix(
         size = min(8.0, 90 * scale / max(map(len, written)))  # points, so that it fits into a cell
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
             for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
-                dark = abs(numbers[row, column]) > 0.4 * reach
+                dark = 0.4 * reach < abs(numbers[row, column]) < math.inf
                 colour = PAPER if dark else INK
                 ax.text(column, row, words, fontsize=size, color=colour, ha="center", va="center")
         ax.spines[:].set_visible(False)
@@ -251,7 +251,8 @@ def images(
     Parameters
     ----------
     pictures : Tensor or array
-        Of shape (n, height, width), (n, height, width, 1 or 3) or (n, 1 or 3, height, width).
+        Of shape (n, height, width), (n, height, width, 1 or 3) or (n, 1 or 3, height, width); a single
+        picture may be (height, width).
         Of one colour the largest number is darkest; of three, numbers are from 0 to 1.
     labels : sequence of n, optional
     predictions : sequence of n, optional
@@ -278,7 +279,7 @@ def images(
         listed = (
             None
             if given is None
-            else np.asarray(given.numpy() if hasattr(given, "numpy") else given).tolist()
+            else np.atleast_1d(given.numpy() if hasattr(given, "numpy") else given).tolist()
         )
         if listed is not None and len(listed) != count:
             raise ValueError(f"images: {count} pictures, but {len(listed)} {name}")
@@ -322,6 +323,8 @@ def images(
 def _as_images(values: np.ndarray, shape: tuple[int, int] | None) -> np.ndarray:
     if shape is not None and values.ndim == 2 and values.shape[1] == shape[0] * shape[1]:
         return values.reshape(-1, *shape)
+    if shape is None and values.ndim == 2:
+        values = values[None]
     if values.ndim == 4 and values.shape[1] == 1:
         values = values[:, 0]
     elif values.ndim == 4 and values.shape[1] == 3:

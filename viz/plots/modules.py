@@ -158,8 +158,8 @@ def _draw(rows: list[_Row], root: _Row, depth: int, ax: Axes | None) -> Axes:
     middle = max(ends) + 16
     settings = [elide(row.settings, 74) for row in rows]
     shapes = [elide(row.tensors, 44) for row in rows]
-    after = middle + max([0.0, *(text_width(s, SMALL) for s in settings)]) + 16
-    bars = after + max([0.0, *(text_width(s, SMALL) for s in shapes)]) + 16
+    after = middle + max(text_width("settings", SMALL), *(text_width(s, SMALL) for s in settings)) + 16
+    bars = after + max(text_width("shapes", SMALL), *(text_width(s, SMALL) for s in shapes)) + 16
     heads = ((0, "module"), (middle, "settings"), (after, "shapes"), (bars, "parameters"))
     for x, head in heads:
         sketch.text(x, 0, head, size=SMALL, colour=QUIET)

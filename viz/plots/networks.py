@@ -533,7 +533,7 @@ def _draw_maps(
     width, height = across * (key_time + gap_x) - gap_x, down * (time + gap_y)
     label = 0.075 * longest
     with drawing(ax, width * cell + label + 1.6, height * cell + (label if upright else 0.2) + 0.9) as ax:
-        top = float(np.nanmax(maps)) or 1.0
+        top = float(maps[np.isfinite(maps)].max(initial=0.0)) or 1.0
         for place, values in enumerate(maps):
             row, column = divmod(place, across)
             x, y = column * (key_time + gap_x), row * (time + gap_y) + (gap_y if count > 1 else 0)

@@ -87,8 +87,9 @@ def decision_boundary(
     """
     points = as_numpy("decision_boundary", "points", points)
     if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
+        strange = " with nan or inf" if not np.isfinite(points).all() else ""
         raise ValueError(
-            f"decision_boundary: points: needs finite numbers of shape (n, 2), got {points.shape}"
+            f"decision_boundary: points: needs finite numbers of shape (n, 2), got {points.shape}{strange}"
         )
     if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
         raise ValueError(f"decision_boundary: resolution: needs a whole number from 2 on, got {resolution!r}")
@@ -116,7 +117,8 @@ def decision_boundary(
 def _grid(points: np.ndarray, resolution: int) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates of a square around all points, with some room."""
     low, high = points.min(0), points.max(0)
-    half = max(float((high - low).max()) / 2, 1e-3 * max(1.0, float(abs(points).max()))) * 1.12
+    half = float((high - low).max()) / 2 or 1.0  # of a single place: what is around it
+    half = max(half, 1e-3 * float(abs(points).max())) * 1.12
     middle = (low + high) / 2
     xs, ys = (np.linspace(m - half, m + half, resolution) for m in middle)
     return xs, ys
@@ -551,7 +553,8 @@ def _extent(
         if not len(points):
             raise ValueError("loss_surface: the paths have no finite point; give an extent")
         low, high = points.min(0), points.max(0)
-        room = np.maximum(0.25 * (high - low), 0.1 * max(float((high - low).max()), 1e-3))
+        longest = float((high - low).max())
+        room = np.maximum(0.25 * (high - low), 0.1 * max(longest, 1e-3)) if longest else reach
         (left, lower), (right, upper) = low - room, high + room
     else:
         left, right, lower, upper = -reach, reach, -reach, reach

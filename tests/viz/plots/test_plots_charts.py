@@ -63,6 +63,13 @@ def test_images_say_what_they_are_and_what_they_were_taken_for(texts, legible) -
     legible(ax)
 
 
+def test_one_image(texts, legible) -> None:
+    ax = plots.images(np.eye(8), 3, 5)
+    assert len(ax.images) == 1
+    assert "5 (is 3)" in texts(ax)
+    legible(ax)
+
+
 @pytest.mark.parametrize("shape", [(50, 4, 5), (50, 4, 5, 3), (50, 1, 4, 5), (50, 3, 4, 5)])
 def test_images_come_in_several_shapes(shape, texts, legible) -> None:
     ax = plots.images(ndl.Tensor(np.random.default_rng(0).random(shape)))

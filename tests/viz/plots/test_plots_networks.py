@@ -270,6 +270,14 @@ def test_a_module_that_contains_itself_is_drawn(texts) -> None:
     assert "the same as the whole" in texts(plots.module_tree(model))
 
 
+def test_the_words_above_a_small_tree_are_apart(legible) -> None:
+    legible(plots.module_tree(nn.ReLU()))
+
+
+def test_attention_that_is_no_number_is_drawn(legible) -> None:
+    legible(plots.attention(np.full((3, 3), np.nan)))
+
+
 def test_depth_closes_what_is_below(texts, drawn) -> None:
     ax = plots.module_tree(ResNet9(), depth=2)
     assert "Residual  (9 inside)" in texts(ax)

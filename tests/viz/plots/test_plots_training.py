@@ -303,6 +303,15 @@ def test_a_path_that_leaves_the_numbers_says_so(texts) -> None:
     assert "path, nan or inf from step 2" in texts(ax)
 
 
+def test_a_single_place_is_drawn_with_what_is_around_it(legible) -> None:
+    surface = plots.loss_surface(lambda x, y: x**2 + y**2, {"start": [[1.0, 1.0]]})
+    plane = plots.decision_boundary(lambda x: x[:, 0], [[1.0, 1.0]], [0])
+    for ax in (surface, plane):
+        for low, high in (ax.get_xlim(), ax.get_ylim()):
+            assert low <= 0 < 1 < 2 <= high
+        legible(ax)
+
+
 def test_the_surface_around_a_model_goes_through_its_path_and_leaves_it(legible) -> None:
     model, path = nn.Linear(2, 1, rng=0), []
     x, y = ndl.Tensor(np.eye(2)), ndl.Tensor([[1.0], [2.0]])
