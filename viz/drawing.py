@@ -333,11 +333,11 @@ def scaled(
 def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], graph: Graph) -> str:
     """What the picture shows, in words."""
     of = ", ".join(names[x] for x in outputs if x in names)
-    variables = len(graph.variables)
-    operators = sum(variable.operator is not None for variable in graph.variables)
-    return (
-        f"{what}{' of ' + of if of else ''}: {_count(variables, 'variable')}, {_count(operators, 'operator')}"
-    )
+    variables = [x for x in graph.variables if x.kind not in ("group", "left out")]  # and no box for others
+    operators = sum(variable.operator is not None for variable in variables)
+    what += f" of {of}" if of else ""
+    what += ", in part" if len(variables) < len(graph.variables) else ""
+    return f"{what}: {_count(len(variables), 'variable')}, {_count(operators, 'operator')}"
 
 
 def _count(number: int, what: str) -> str:

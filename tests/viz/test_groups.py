@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import weakref
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -448,6 +449,17 @@ def test_ten_thousand_nodes_in_short() -> None:
     assert len(shown(viz.draw(y)).variables) == 4
     assert len(shown(viz.draw_gradient(y)).variables) == 8
     assert unescape(viz.draw(y).svg()).count("× 9,998") == 1
+
+
+def test_a_title_says_that_not_all_is_drawn() -> None:
+    x = y = ndl.Tensor([1.0])
+    for _ in range(2000):
+        y = y * 1.0
+    assert re.fullmatch(
+        r"<computational graph of y, in part: \d\d? variables, \d\d? operators>", repr(viz.draw(y))
+    )
+    assert repr(viz.draw(y, limit=5)) == "<computational graph of y, in part: 5 variables, 5 operators>"
+    assert repr(viz.draw(x + 1)) == "<computational graph: 2 variables, 1 operator>"
 
 
 def test_what_is_not_repeated_is_cut_at_the_limit() -> None:
