@@ -142,7 +142,7 @@ class _Dot:
         if variable.operator.symbol:
             look = self.accent(variable) or {"color": self.style.row(variable.row).operator}
             yield self.operator(f"{variable.key}_op", variable.operator.symbol, **look)
-        for key in dict.fromkeys(operand.key for operand in variable.operator.operands):
+        for key in dict.fromkeys(operand.key for operand in variable.operands):
             if (key, variable.key) in self.far:
                 yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], variable.row)
 
@@ -155,7 +155,7 @@ class _Dot:
         if variable.operator is None:
             return
         to, row, look = _entrance(variable), variable.row, self.accent(variable)
-        for operand in variable.operator.operands:
+        for operand in variable.operands:
             if (operand.key, variable.key) in self.far:
                 yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand), **look)
             elif self.by_key[operand.key].row == row:
@@ -185,7 +185,7 @@ class _Dot:
 
     def edges_between_rows(self) -> Iterator[str]:
         for variable in self.graph.variables:
-            for operand in variable.operator.operands if variable.operator else ():
+            for operand in variable.operands:
                 row = self.by_key[operand.key].row
                 if row == variable.row or (operand.key, variable.key) in self.far:
                     continue
@@ -374,11 +374,11 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
     far = set()
     for variable in reversed(graph.variables):
         here = height.setdefault(variable.key, 0)
-        for operand in variable.operator.operands if variable.operator else ():
+        for operand in variable.operands:
             if row[operand.key] == variable.row:
                 height[operand.key] = max(height.get(operand.key, 0), here + 1)
     for variable in graph.variables:
-        for operand in variable.operator.operands if variable.operator else ():
+        for operand in variable.operands:
             if row[operand.key] != variable.row or height[operand.key] - height[variable.key] > FAR:
                 far.add((operand.key, variable.key))
     return far

@@ -43,8 +43,7 @@ def _longest_path(graph: Graph) -> int:
     length: dict[str, int] = {}
     for x in graph.variables:
         if x.row < graph.forward_rows:
-            before = (length.get(operand.key, 0) for operand in x.operator.operands) if x.operator else ()
-            length[x.key] = 1 + max(before, default=0)
+            length[x.key] = 1 + max((length.get(operand.key, 0) for operand in x.operands), default=0)
     return max(length.values(), default=0)
 
 
@@ -120,7 +119,7 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
     by_key = {x.key: x for x in graph.variables}
     used_outside: dict[str, dict[str, Variable]] = defaultdict(dict)  # by box, in the order of use
     for x in graph.variables:
-        for operand in x.operator.operands if x.operator else ():
+        for operand in x.operands:
             box = box_of.get(operand.key)
             if box and box != box_of.get(x.key) and x.row == by_key[operand.key].row:
                 used_outside[box][operand.key] = by_key[operand.key]
@@ -155,11 +154,11 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
 
 def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
     """A variable whose operands are what stands for them now; many from the same box are one edge."""
-    if x.operator is None or all(shown(operand.key) == operand.key for operand in x.operator.operands):
+    if x.operator is None or all(shown(operand.key) == operand.key for operand in x.operands):
         return x
-    times = Counter(shown(operand.key) for operand in x.operator.operands)
+    times = Counter(shown(operand.key) for operand in x.operands)
     operands: dict[object, Operand] = {}
-    for i, operand in enumerate(x.operator.operands):
+    for i, operand in enumerate(x.operands):
         key = shown(operand.key)
         if key != operand.key and times[key] > MOST_EDGES:
             operands[key] = Operand(key, f"× {times[key]}")
@@ -181,7 +180,7 @@ def _box(
     operands: dict[str, None] = {}
     inputs: dict[str, Variable] = {}
     for x in inner:
-        for operand in x.operator.operands if x.operator else ():
+        for operand in x.operands:
             if shown(operand.key) != key:
                 operands[shown(operand.key)] = None
                 inputs[operand.key] = by_key[operand.key]
@@ -236,8 +235,7 @@ def _columns_of(
 def _in_order(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     """Each variable after its operands, else as they come."""
     place = {x.key: i for i, x in enumerate(variables)}
-    operands = [x.operator.operands if x.operator else () for x in variables]
-    order = topological([{place[x.key] for x in given if x.key in place} for given in operands])
+    order = topological([{place[o.key] for o in x.operands if o.key in place} for x in variables])
     return tuple(variables[i] for i in order)
 
 
@@ -270,46 +268,26 @@ def inside(graph: Graph, key: str) -> Graph:
         if group.parent in within:
             within.add(group.key)
     by_key = {x.key: x for x in graph.variables}
-    mine = [x for x in graph.variables if x.group in within]
-    keys = {x.key for x in mine}
-    used = {
-        operand.key: None
-        for x in mine
-        if x.operator
-        for operand in x.operator.operands
-        if operand.key not in keys
-    }
-    row = mine[0].row
-    used_outside = {
-        operand.key: None
-        for x in graph.variables
-        if x.key not in keys and x.operator and x.row == row
-        for operand in x.operator.operands
-        if operand.key in keys
-    }
+    mine = {k: x for k, x in by_key.items() if x.group in within}
+    row = next(iter(mine.values())).row
+    used = dict.fromkeys(o.key for x in mine.values() for o in x.operands if o.key not in mine)
+    others = (x for x in graph.variables if x.key not in mine and x.row == row)
+    used_outside = dict.fromkeys(o.key for x in others for o in x.operands if o.key in mine)
     incoming = [_port(f"in_{k}", by_key[k], row) for k in used]
     outgoing = [
         replace(_port(f"out_{k}", by_key[k], row), operator=Operator("", (Operand(k),))) for k in used_outside
     ]
-    variables = [
-        *incoming,
-        *[_redirected(x, lambda k: f"in_{k}" if k in used else k) for x in mine],
-        *outgoing,
+    outermost = (replace(x, group="") if x.group == key else x for x in mine.values())
+    content = [_redirected(x, lambda k: f"in_{k}" if k in used else k) for x in outermost]
+    groups = [
+        replace(group, parent="") if group.parent == key else group
+        for group in graph.groups
+        if group.key in within and group.key != key
     ]
-    part = replace(
-        graph,
-        variables=tuple(variables),
-        columns=(),
-        left_out=0,
-        groups=tuple(
-            replace(group, parent="" if group.parent == key else group.parent)
-            for group in graph.groups
-            if group.key in within and group.key != key
-        ),
-    )
-    part = replace(
-        part, variables=tuple(replace(x, group="") if x.group == key else x for x in part.variables)
-    )
+    variables = (*incoming, *content, *outgoing)
+    part = replace(graph, variables=variables, columns=(), left_out=0, groups=tuple(groups))
+    if not groups:
+        return part
     # What a closed group says of itself is the same as where all around it is open.
     boxes = {x.key: x for x in fold(graph, _around(graph, key)).variables if x.kind == "group"}
     folded = fold(part, ())

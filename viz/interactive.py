@@ -174,14 +174,9 @@ def _leading_out(graph: Graph, keys: Collection[str]) -> Graph:
 
 def _without_echoes(content: Graph) -> Graph:
     """The inside of a group without the ports of its own results that lead nowhere else: they lead out."""
-    operands = [x.operator.operands if x.operator else () for x in content.variables]
-    uses = Counter(operand.key for given in operands for operand in given)
+    uses = Counter(operand.key for x in content.variables for operand in x.operands)
     echoes = {f"out_{key}" for key, times in uses.items() if times == 1}
-    kept = (
-        x
-        for x, given in zip(content.variables, operands, strict=True)
-        if x.key not in echoes or x.key != f"out_{given[0].key}"
-    )
+    kept = (x for x in content.variables if x.key not in echoes or x.key != f"out_{x.operands[0].key}")
     return replace(content, variables=tuple(kept))
 
 
@@ -200,7 +195,7 @@ def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:
     for x in content.variables:
         if x.operator:
             operands = []
-            for operand in x.operator.operands:
+            for operand in x.operands:
                 if operand.key in ports and named and x.operator.symbol:
                     name = f"{operand.key}_for_{x.key}"
                     variables.append(replace(ports[operand.key], key=name))
@@ -235,7 +230,7 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
     }  # fmt: skip
 
     for user in graph.variables:
-        for operand in user.operator.operands if user.operator else ():
+        for operand in user.operands:
             ends = {"out": ways[home[operand.key]], "in": ways[user.group]}
             pairs = zip(*ends.values(), strict=False)
             common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -257,7 +252,7 @@ def _links(graph: Graph) -> list[dict[str, object]]:
     by_key = {variable.key: variable for variable in graph.variables}
     links = {}
     for user in graph.variables:
-        for operand in user.operator.operands if user.operator else ():
+        for operand in user.operands:
             value = by_key[operand.key]
             if value.row != user.row:
                 links[value.key, user.key] = {

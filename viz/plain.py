@@ -96,6 +96,11 @@ class Variable:
     adjoint_of: str = ""
     via: str = ""
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it was made from; nothing for a leaf."""
+        return self.operator.operands if self.operator else ()
+
 
 @dataclass(frozen=True)
 class Group:

@@ -123,7 +123,7 @@ class _Part:
 
 
 def _operands(x: Variable) -> list[str]:
-    return [operand.key for operand in x.operator.operands] if x.operator else []
+    return [operand.key for operand in x.operands]
 
 
 def _look(x: Variable) -> tuple:

@@ -49,7 +49,7 @@ def check_order(graph: Graph) -> None:
     """Each variable comes after its operands, and every operand and column is there."""
     seen: set[str] = set()
     for x in graph.variables:
-        assert {operand.key for operand in x.operator.operands} <= seen if x.operator else True
+        assert {operand.key for operand in x.operands} <= seen
         seen.add(x.key)
     assert len(seen) == len(graph.variables)
     assert {key for column in graph.columns for key in column} <= seen
@@ -61,7 +61,7 @@ def check_order(graph: Graph) -> None:
 
 
 def edges(graph: Graph) -> set[tuple[str, str]]:
-    return {(operand.key, x.key) for x in graph.variables if x.operator for operand in x.operator.operands}
+    return {(operand.key, x.key) for x in graph.variables for operand in x.operands}
 
 
 def check_edges(graph: Graph, opened: Collection[str]) -> None:
