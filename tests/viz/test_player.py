@@ -14,7 +14,7 @@ PLAYER = ".needle-steps"
 EMBEDDED = "<!doctype html><meta charset='utf-8'><button>another</button>{player}"
 
 IS_SEEN = """() => {
-    const [node] = document.querySelectorAll(".needle-steps svg .node.current")
+    const node = document.querySelector(".needle-steps svg .node.current:not([data-key$=_op])")
     const [inner, outer] = [node, node.closest(".picture")].map((x) => x.getBoundingClientRect())
     return inner.left >= outer.left && inner.right <= outer.right
         && inner.top >= outer.top && inner.bottom <= outer.bottom
@@ -39,10 +39,10 @@ def open_page(browser, tmp_path):
     """A function that opens text as a page."""
     pages, troubles = [], []
 
-    def open_page(text: str, width: int = 700, height: int = 700):
+    def open_page(text: str, width: int = 700, height: int = 700, motion: str = "reduce"):
         path = tmp_path / f"{len(pages)}.html"
         path.write_text(text, encoding="utf-8")
-        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
+        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion=motion)
         pages.append(page)
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(path.as_uri())
@@ -59,8 +59,8 @@ def open_page(browser, tmp_path):
 def page_of(open_page, tmp_path):
     """A function that opens steps as a page of their own."""
 
-    def page_of(steps: viz.Steps, **size: int):
-        return open_page(steps.save(tmp_path / "saved.html").read_text("utf-8"), **size)
+    def page_of(steps: viz.Steps, **options):
+        return open_page(steps.save(tmp_path / "saved.html").read_text("utf-8"), **options)
 
     return page_of
 
@@ -105,6 +105,18 @@ def test_the_current_node_is_always_seen(network, page_of, width) -> None:
     assert page.evaluate(IS_SEEN)
     page.set_viewport_size({"width": 360, "height": 640})
     page.wait_for_function(IS_SEEN)
+
+
+def test_the_current_node_is_seen_after_keys_in_quick_succession(page_of) -> None:
+    x = ndl.Tensor([1.0])
+    for _ in range(40):
+        x = ndl.tanh(x)
+    page = page_of(viz.steps(x), motion="no-preference")
+    for keys in (["ArrowRight"] * 25, ["ArrowLeft"] * 12, ["ArrowRight", "ArrowLeft"] * 3, ["End"]):
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_timeout(600)  # scrolls come to their end
+        assert page.evaluate(IS_SEEN)
 
 
 def test_fit_shows_all_of_it_and_goes_back(network, page_of) -> None:

@@ -100,7 +100,8 @@ function play(root, data, moved, keyboard = root) {
         }
         const [left, top] = [way("left", "width"), way("top", "height")]
         const far = Math.abs(left) > outer.width || Math.abs(top) > outer.height
-        if (far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "auto"
+        const stays = !left && !top
+        if (stays || far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "instant"
         view.scrollBy({left, top, behavior})  // also by nothing: that ends a scroll to another node
     }
 
