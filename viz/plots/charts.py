@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from .look import BLUE, COLOURS, DIVERGING, INK, MARKERS, PAPER, QUIET, RED, drawing, figure_of
 from .running import as_numpy
 
 __all__ = ["bars", "curve", "images", "matrix"]
+
+MOST_TICKS = 9  # each place on a logarithmic axis has one, if they are no more
 
 
 def curve(
@@ -83,11 +86,29 @@ def curve(
             xlabel=xlabel,
             ylabel=ylabel,
         )
+        if places is None and "x" not in log:  # numbers of steps or epochs
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        elif "x" in log and 0 < len(ticks := _ticks(places)) <= MOST_TICKS:
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.xaxis.set_minor_formatter(NullFormatter())
+        elif "x" in log and np.divide(*ax.get_xlim()[::-1]) < 10:  # no power of ten is there, or one
+            ax.xaxis.set_major_locator(MaxNLocator(nbins=6))
+            ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(title)
         ax.grid(axis="both" if "x" in log else "y")
         if len(curves) > 1 or "" not in curves:
             ax.legend(loc="best")
     return ax
+
+
+def _ticks(places: np.ndarray | None) -> list[float]:
+    """Where there are few places on a logarithmic axis, and far enough from each other: all of them."""
+    if places is None:
+        return []
+    there = sorted({float(place) for place in places if 0 < place < math.inf})
+    apart = all(1.5 * one <= other for one, other in pairwise(there))
+    return there if apart and there and there[-1] < 1e6 and there[0] >= 1e-3 else []
 
 
 def bars(

@@ -27,6 +27,20 @@ def test_curves_have_names(texts, legible) -> None:
     legible(ax)
 
 
+def test_ticks_are_where_the_numbers_are(texts, legible) -> None:
+    sizes = plots.curve([0.1, 0.8, 6.4], [64, 128, 256], log="xy", xlabel="n", ylabel="seconds")
+    assert {"64", "128", "256"} <= set(texts(sizes))
+    legible(sizes)
+    epochs = plots.curve({"error": [0.9, 0.4, 0.2]}, xlabel="epoch")
+    epochs.figure.canvas.draw()
+    assert {float(text) for text in texts(epochs) if text in "0 1 2 3"} == {0, 1, 2}
+    assert "0.5" not in [label.get_text() for label in epochs.get_xticklabels()]
+    near = plots.curve([1, 2, 3], [100, 101, 102], log="x")
+    assert not any(label.get_text() for label in near.get_xticklabels(minor=True))
+    assert {"100", "102"} <= set(texts(near))
+    legible(near)
+
+
 @pytest.mark.parametrize("log", [False, True])
 def test_bars_say_their_numbers(log: bool, texts, legible) -> None:
     ax = plots.bars({"naive": 1.9, "tiles": 0.314159, "BLAS": 0.002}, log=log, xlabel="seconds")
