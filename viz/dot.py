@@ -11,7 +11,7 @@ from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
-__all__ = ["BETWEEN_ROWS", "RANKDIRS", "to_dot"]
+__all__ = ["BETWEEN_ROWS", "RANKDIRS", "check_rankdir", "to_dot"]
 
 # Points across. An operator with more to say than fits inside is drawn as a wider, round-ended box.
 CIRCLE = 30
@@ -27,6 +27,14 @@ LEGEND_COLUMNS = 3
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
 CUT = "✂"
 BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
+
+
+def check_rankdir(rankdir: str) -> None:
+    """Raise ValueError for what is no way to go on."""
+    if not isinstance(rankdir, str) or rankdir not in RANKDIRS:
+        raise ValueError(
+            f"rankdir: needs 'LR' (left to right), 'TB' (top to bottom), 'RL' or 'BT', got {rankdir!r}"
+        )
 
 
 def to_dot(graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR") -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from needle.autograd import Tensor, Value
 
-from .dot import RANKDIRS, to_dot
+from .dot import check_rankdir, to_dot
 from .facts import showing
 from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment, page
@@ -57,10 +57,7 @@ class Drawing:
         rankdir: str = "LR",
         style: str = "needle",
     ):
-        if rankdir not in RANKDIRS:
-            raise ValueError(
-                f"rankdir: needs 'LR' (left to right), 'TB' (top to bottom), 'RL' or 'BT', got {rankdir!r}"
-            )
+        check_rankdir(rankdir)
         self.style = style_called(style)
         self.graph = graph
         self.title = elide(title, LONGEST_TITLE)

@@ -15,7 +15,7 @@ from needle.graph import Op
 from . import operators
 from .text import LARGEST_SEARCHED, MOST_IN_A_LINE, elide, number, rows_of
 
-__all__ = ["adjoint_name", "computed", "equation", "partial_name", "passed_on", "summed"]
+__all__ = ["computed", "passed_on", "summed"]
 
 LONGEST_TERM = 24  # characters: of a longer array, the shape is written
 MOST_TERMS = 6  # of a sum are written
@@ -62,50 +62,50 @@ BROADCASTING = {"EWiseAdd", "EWiseMul", "EWiseDiv", "EWisePow", "MatMul"}
 def computed(node: Value, names: dict[Value, str]) -> str:
     """The equation of a node: ``v3 = v2 + 1 = 1 + 1 = 2``."""
     if node.op is None:
-        return equation(names[node], [], _result(node))
+        return _equation(names[node], [], _result(node))
     pattern = _forward_pattern(node.op, len(node.inputs))
     scalar = _scalar(node.op)
     in_names = pattern.format(*(names[x] for x in node.inputs), s=scalar)
     in_numbers = pattern.format(*(_factor(x) for x in node.inputs), s=scalar)
-    return equation(names[node], [in_names, in_numbers], _result(node))
+    return _equation(names[node], [in_names, in_numbers], _result(node))
 
 
 def summed(node: Value, partials: Sequence[tuple[Value | None, Value]], total: Value, names) -> str:
     """The equation of an adjoint: ``v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3``."""
-    name = adjoint_name(names[node])
+    name = _adjoint_name(names[node])
     if partials[0][0] is None:
-        return equation(name, [], _result(total)) + " (the seed)"
+        return _equation(name, [], _result(total)) + " (the seed)"
     left_out = len(partials) - MOST_TERMS
     shown = partials[:MOST_TERMS]
     more = [f"({left_out} more)"] if left_out > 0 else []
-    terms = [partial_name(names[node], names[consumer]) for consumer, _ in shown if consumer is not None]
+    terms = [_partial_name(names[node], names[consumer]) for consumer, _ in shown if consumer is not None]
     numbers = [_factor(partial) for _, partial in shown]
     if len(partials) == 1:
-        return equation(name, terms, _result(total))
-    return equation(name, [" + ".join([*terms, *more]), " + ".join([*numbers, *more])], _result(total))
+        return _equation(name, terms, _result(total))
+    return _equation(name, [" + ".join([*terms, *more]), " + ".join([*numbers, *more])], _result(total))
 
 
 def passed_on(node: Value, index: int, adjoint: Value, partial: Value, names: dict[Value, str]) -> str:
     """The equation of what a node passes on to an operand: ``v̄2→4 = v̄4 · v3 = 1 · 2 = 2``."""
     op, x = node.op, node.inputs[index]
     assert op is not None
-    name = partial_name(names[x], names[node])
-    given = adjoint_name(names[node])
+    name = _partial_name(names[x], names[node])
+    given = _adjoint_name(names[node])
     rules = BACKWARD.get(type(op).__name__, ()) if _is_known(op) else ()
     rule = rules[index] if index < len(rules) else ""
     if type(op).__name__ == "PowerScalar" and _is_known(op):
         rule = _power_rule(_scalar(op))
     if not rule or isinstance(node, TensorTuple) or _is_vector_product(node):
-        return equation(name, [f"the gradient of {operators.symbol(op)} at {given}"], _result(partial))
+        return _equation(name, [f"the gradient of {operators.symbol(op)} at {given}"], _result(partial))
     if type(op).__name__ in BROADCASTING and _shape(x) != _shape(node) and not _same_rank(node):
         rule += ", summed to its shape"
     scalar = _scalar(op)
     in_names = rule.format(*(names[i] for i in node.inputs), g=given, out=names[node], s=scalar)
     in_numbers = rule.format(*map(_factor, node.inputs), g=_factor(adjoint), out=_factor(node), s=scalar)
-    return equation(name, [in_names, in_numbers], _result(partial))
+    return _equation(name, [in_names, in_numbers], _result(partial))
 
 
-def equation(name: str, ways: Sequence[str], result: str) -> str:
+def _equation(name: str, ways: Sequence[str], result: str) -> str:
     """``name = way = way = result``, without a way that says no more than what stands beside it."""
     parts = [name]
     for way in ways:
@@ -114,18 +114,18 @@ def equation(name: str, ways: Sequence[str], result: str) -> str:
     return " = ".join([*parts, result])
 
 
-def adjoint_name(name: str) -> str:
+def _adjoint_name(name: str) -> str:
     """``v̄2`` for v2; words for a name that is longer than a letter and a number."""
     if not _is_short(name):
         return f"adjoint of {name}"
     return unicodedata.normalize("NFC", f"{name[0]}\N{COMBINING MACRON}{name[1:]}")
 
 
-def partial_name(name: str, consumer: str) -> str:
+def _partial_name(name: str, consumer: str) -> str:
     """``v̄2→4`` for what v4 passes on to v2; with the consumer's whole name where the letters differ."""
     if _is_short(name) and _is_short(consumer) and name[0] == consumer[0] and consumer[1:]:
-        return f"{adjoint_name(name)}→{consumer[1:]}"
-    return f"{adjoint_name(name)} via {consumer}"
+        return f"{_adjoint_name(name)}→{consumer[1:]}"
+    return f"{_adjoint_name(name)} via {consumer}"
 
 
 def _is_short(name: str) -> bool:

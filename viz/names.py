@@ -12,7 +12,7 @@ from needle.nn import Module
 
 from .text import elide
 
-__all__ = ["caller_names", "given_names", "names_of", "values_of"]
+__all__ = ["caller_names", "names_of", "values_of"]
 
 LONGEST_NAME = 60  # characters of a name that is given
 MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
@@ -31,10 +31,10 @@ def values_of(function: str, given: Value | Sequence[Value]) -> list[Value]:
 
 def names_of(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value, str]:
     """The names that were given; else those of the variables of the caller, in `frame`."""
-    return caller_names(frame) if names is None else given_names(names)
+    return caller_names(frame) if names is None else _given_names(names)
 
 
-def given_names(names: Mapping[str, Value]) -> dict[Value, str]:
+def _given_names(names: Mapping[str, Value]) -> dict[Value, str]:
     """The names that the caller gave, each as a line; the first one counts where a Value has several.
 
     Raises

@@ -252,6 +252,7 @@ def test_in_a_large_graph_a_value_far_away_is_named_where_it_is_used(parse) -> N
         (lambda x: viz.draw([x, None]), TypeError, "got NoneType"),
         (lambda x: viz.draw(x, limit=0), ValueError, "limit: needs a whole number of at least 1, got 0"),
         (lambda x: viz.draw(x, rankdir="UP"), ValueError, "rankdir: needs 'LR'"),
+        (lambda x: viz.draw(x, rankdir=["LR"]), ValueError, r"rankdir: needs .LR.*got \[.LR.\]"),
         (lambda x: viz.draw(x, names=[x]), TypeError, "names: needs a dict"),
         (lambda x: viz.draw(x, names={"x": 1}), TypeError, "names: 'x' stands for a int, not for a Tensor"),
         (lambda x: viz.draw_gradient([x]), TypeError, "draw_gradient: needs a Tensor, got list"),

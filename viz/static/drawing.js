@@ -73,7 +73,7 @@ class Drawing {
       if (element.tagName === "text" && entries.at(-1).length > 1) entries.push([]);
     }
     entries.pop();
-    if (!entries.length) return legend.remove();
+    if (!entries.length) return void legend.remove();
     const signs = entries.map((entry) => {
       const [sign, words] = [entry[0], entry.at(-1)];
       const { left, right } = sign.tagName === "text" ? extentOfText(sign) : extent(sign);
@@ -89,7 +89,6 @@ class Drawing {
     list.append(...signs);
     legend.append(list);
     legend.open = true;
-    return legend;
   }
 
   makeButton(element, key, isOpen) {
@@ -317,10 +316,11 @@ class Drawing {
       };
       const tick = (now) => {
         const share = Math.min(1, Math.max(0, (now - began) / DURATION));
-        if (share === 1) return this.finish();
-        step(1 - (1 - share) ** 3);
-        frame = requestAnimationFrame(tick);
-        return undefined;
+        if (share === 1) this.finish();
+        else {
+          step(1 - (1 - share) ** 3);
+          frame = requestAnimationFrame(tick);
+        }
       };
       frame = requestAnimationFrame(tick);
     });
