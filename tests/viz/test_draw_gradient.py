@@ -99,6 +99,9 @@ def test_an_adjoint_passed_on_unchanged_is_shown_as_such() -> None:
         assert by_name(drawing)[name].operator.symbol == "="
         assert operands(drawing, name) == [("adjoint of s", "")]
     assert "passed on unchanged" in drawing.source
+    compared = viz.draw_gradient(ndl.ops.max(ndl.Tensor([1.0, 2.0]), axes=0))
+    assert "==" in [x.operator.symbol for x in compared.graph.variables if x.operator]
+    assert "passed on unchanged" not in compared.source
 
 
 def test_broadcasting_shows_its_summation() -> None:
