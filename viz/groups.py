@@ -48,18 +48,21 @@ def _longest_path(graph: Graph) -> int:
 
 
 def _levels(graph: Graph) -> dict[str, int]:
-    """How many modules each group is in. A repeat is as deep as what it repeats.
+    """How many modules each group is in. A repeat is as deep as what it repeats, unless that counts: t = 1, …
 
     A module that is in none, and has none in it, counts as a part: a layer or a loss beside networks.
     """
-    by_key = {group.key: group for group in graph.groups}
-    outer = {group.parent for group in graph.groups}
+    labels: dict[str, list[str]] = defaultdict(list)
+    for group in graph.groups:
+        labels[group.parent].append(group.label)
+    repeats = {group.key for group in graph.groups if group.count > 1}
+    alike = {key for key in repeats if len(set(labels[key])) < len(labels[key])}
     levels: dict[str, int] = {}
     for group in graph.groups:
         if group.parent:
-            levels[group.key] = levels[group.parent] + (by_key[group.parent].count == 1)
+            levels[group.key] = levels[group.parent] + (group.parent not in alike)
         else:
-            levels[group.key] = 0 if group.key in outer else 1
+            levels[group.key] = 0 if group.key in labels else 1
     return levels
 
 

@@ -374,6 +374,8 @@ def test_a_recurrent_network_by_time_step() -> None:
     assert titles == ["RNN", "RNNCell", "t = 1 … 6", *[f"t = {t}" for t in range(1, 7)]]
     steps = [group.key for group in graph.groups if group.title.startswith("t = ") and group.count == 1]
     assert all(any(x.group == key for x in graph.variables) for key in steps)
+    assert "t = 1 … 6" in by_name(shown(viz.draw(outputs, depth=2)))
+    assert {f"t = {t}" for t in range(1, 7)} <= set(by_name(shown(viz.draw(outputs, depth=3))))
 
 
 @pytest.mark.parametrize("indexed", [True, False])
