@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import BytesIO
@@ -33,6 +35,7 @@ MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
+AT_ONCE = 12  # pictures for one process of Graphviz
 FRAMES_OF_PALETTE = 8
 
 STATIC = Path(__file__).parent / "static"
@@ -216,9 +219,19 @@ class Steps(Sequence[Still]):
             raise ImportError(
                 "save: a .gif needs Pillow: `pip install pillow`; .html needs nothing"
             ) from None
+        from tqdm import tqdm
+
         dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
-        pictures = paint_all([still.source for still in self], "png", dpi)
-        images = [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
+        images = []
+        sources = [still.source for still in self]
+        parts = [sources[i : i + AT_ONCE] for i in range(0, len(sources), AT_ONCE)]
+        with (
+            ThreadPoolExecutor(os.cpu_count()) as pool,
+            tqdm(total=len(self), unit="frame", delay=2) as progress,
+        ):
+            for pictures in pool.map(lambda part: paint_all(part, "png", dpi), parts):
+                images += [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
+                progress.update(len(pictures))
         # One palette for all frames: what does not change keeps its colour. It is that of a few of them: of a
         # wide picture none has all colours.
         some = [*images[:: len(images) // FRAMES_OF_PALETTE + 1], images[-1]]
@@ -251,7 +264,7 @@ class Steps(Sequence[Still]):
                 "\n   ".join([f"{i}. {frame.title}", *frame.equations])
                 for i, frame in enumerate(self.film.frames, 1)
             )
-            return f"<pre>{html.escape(str(error).rpartition(' Until')[0])}\n\n{html.escape(rows)}</pre>"
+            return f"<pre>{html.escape(str(error).partition(' Until')[0])}\n\n{html.escape(rows)}</pre>"
 
     def strip(self) -> str:
         """The frames side by side, as HTML without scripts; of many, the first ones.
