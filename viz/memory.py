@@ -18,7 +18,7 @@ from .names import names_of, values_of
 from .operators import symbol
 from .text import byte_count, elide
 
-__all__ = ["Kept", "Memory", "memory", "storage_of"]
+__all__ = ["Kept", "Memory", "arrays_of", "memory", "storage_of"]
 
 MOST_ROWS = 20  # of a table are shown
 COLUMNS = ("bytes", "name", "made by", "shape", "dtype", "")
@@ -55,7 +55,7 @@ class Memory:
 
     Attributes
     ----------
-    of : str
+    of : tuple of str
         What the Tensors are called.
     rows : tuple of Kept
         The largest first; of the same size, in topological order.
@@ -63,7 +63,7 @@ class Memory:
         How many of the rows are nodes; the others are arrays that are kept for them.
     """
 
-    of: str
+    of: tuple[str, ...]
     rows: tuple[Kept, ...]
     nodes: int
 
@@ -75,7 +75,8 @@ class Memory:
     @property
     def _heading(self) -> str:
         nodes = "1 node" if self.nodes == 1 else f"{self.nodes:,} nodes"
-        return f"{self.of} keeps alive: {nodes}, {byte_count(self.total)} of arrays"
+        keep = "keeps" if len(self.of) == 1 else "keep"
+        return f"{elide(', '.join(self.of), 60)} {keep} alive: {nodes}, {byte_count(self.total)} of arrays"
 
     @property
     def _more(self) -> tuple[int, int]:
@@ -167,7 +168,7 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
     rows = []
     owners: dict[int, str] = {}  # id of a storage -> where it is counted
     for node in nodes:
-        row = _row(called[node], _made_by(node), _arrays(node._data), owners)
+        row = _row(called[node], _made_by(node), arrays_of(node._data), owners)
         if isinstance(node, Tensor):
             row = replace(row, shape=node.shape, dtype=str(node.dtype))
         rows.append(row)
@@ -176,8 +177,8 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
             unknown = [array for array in arrays if id(storage_of(array)[0]) not in owners]
             if unknown:
                 rows.append(_row(what, "", unknown, owners))
-    of = ", ".join(called[node] for node in dict.fromkeys(outputs))
-    return Memory(elide(of, 60), tuple(sorted(rows, key=lambda row: -row.bytes)), len(nodes))
+    of = tuple(called[node] for node in dict.fromkeys(outputs))
+    return Memory(of, tuple(sorted(rows, key=lambda row: -row.bytes)), len(nodes))
 
 
 def storage_of(array) -> tuple[object, int]:
@@ -239,7 +240,7 @@ def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, s
     return Kept(name, made_by, total, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
 
 
-def _arrays(data) -> list:
+def arrays_of(data) -> list:
     """The arrays that a node's data stands for; none if it is lazy and not computed yet."""
     if type(data) is Cell:
         data = data.data
@@ -249,14 +250,14 @@ def _arrays(data) -> list:
 def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, list]]:
     """Arrays that a node keeps beside its own, in words and in full."""
     for x, operand in zip(node.inputs, node._operands, strict=False):
-        yield f"{called[x]}, before a write", _arrays(operand)
-    yield f"{called[node]}, before a write", _arrays(node._overwritten)
+        yield f"{called[x]}, before a write", arrays_of(operand)
+    yield f"{called[node]}, before a write", arrays_of(node._overwritten)
     if node.op is not None:
         for thing in vars(node.op).values():
             if isinstance(thing, (NDArray, np.ndarray)):
                 yield f"in {symbol(node.op)}", [thing]
             elif isinstance(thing, Value):
-                yield f"in {symbol(node.op)}", _arrays(thing._data)
+                yield f"in {symbol(node.op)}", arrays_of(thing._data)
     waiting, seen = [node._data], set()
     while waiting:
         cell = waiting.pop()
@@ -264,5 +265,5 @@ def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, l
             continue
         seen.add(cell)
         for operand in cell.operands:
-            yield f"for {symbol(cell.op)}, lazy" if cell.op else "", _arrays(operand)
+            yield f"for {symbol(cell.op)}, lazy" if cell.op else "", arrays_of(operand)
             waiting.append(operand)

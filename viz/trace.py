@@ -24,7 +24,7 @@ from needle.nn import Parameter
 
 from . import operators
 from .groups import MOST_DRAWN
-from .memory import storage_of
+from .memory import arrays_of, storage_of
 from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
 from .repeats import with_repeats
 from .scopes import grouped, scopes_of
@@ -432,7 +432,7 @@ def _finished(
 
     In a summary, of what is repeated in a large graph only the first and the last are left.
     """
-    graph = with_repeats(grouped(graph, scopes), summary=summary)
+    graph = with_repeats(grouped(_counted(graph), scopes), summary=summary)
     if summary and not graph.groups and len(graph.variables) > MOST_DRAWN:
         return graph  # it is not going to be drawn
     variables = [
@@ -444,26 +444,29 @@ def _finished(
     return replace(graph, variables=_with_memory(variables, values))
 
 
-def _with_memory(variables: Iterable[Variable], values: Mapping[str, Value]) -> tuple[Variable, ...]:
+def _counted(graph: Graph) -> Graph:
+    """The graph in which parameters, and their adjoints, know how many numbers are in them."""
+    owner = {key: column[0] for column in graph.columns for key in column}
+    parameters = {x.key for x in graph.variables if x.kind == "parameter"}
+    variables = (
+        replace(x, parameters=math.prod(x.shape or ())) if owner.get(x.key, x.key) in parameters else x
+        for x in graph.variables
+    )
+    return replace(graph, variables=tuple(variables))
+
+
+def _with_memory(variables: Sequence[Variable], values: Mapping[str, Value]) -> tuple[Variable, ...]:
     """The variables with the bytes of their storages, each of which counts where it is met first."""
-    variables = list(variables)
     owners: dict[int, Variable] = {}
     result = {}
-    for x in sorted(
-        variables, key=lambda x: bool(x.cut_from)
-    ):  # what was detached is not the first to have it
+    # What was detached is not the first to have its storage.
+    for x in sorted(variables, key=lambda x: bool(x.cut_from)):
         node = values.get(x.key)
-        array = None if node is None else node.cached_data
-        if array is not None and not isinstance(array, tuple):
-            storage, size = storage_of(array)
-            owner = owners.setdefault(id(storage), x)
-            x = (
-                replace(x, bytes=size)
-                if owner is x
-                else replace(x, bytes=0, shares=owner.name or owner.facts)
-            )
-        elif array is not None:
-            x = replace(x, bytes=sum(storage_of(part)[1] for part in array))
+        storages = [] if node is None else [storage_of(array) for array in arrays_of(node.cached_data)]
+        own = {id(storage): size for storage, size in storages if owners.setdefault(id(storage), x) is x}
+        if storages:
+            owner = owners[id(storages[0][0])]
+            x = replace(x, bytes=sum(own.values()), shares="" if own else owner.name or owner.facts)
         result[x.key] = x
     return tuple(result[x.key] for x in variables)
 

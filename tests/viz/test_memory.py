@@ -125,6 +125,12 @@ def test_it_shows_itself_largest_first_and_in_short() -> None:
     assert "… 23 more" in page
 
 
+def test_several_tensors_keep_alive_and_one_keeps() -> None:
+    a, b = ndl.Tensor([1.0]), ndl.Tensor([2.0])
+    assert repr(viz.memory([a, b])).startswith("a, b keep alive: 2 nodes, ")
+    assert repr(viz.memory([a, a])).startswith("a keeps alive: 1 node, ")
+
+
 def test_names_cannot_write_html() -> None:
     x = ndl.Tensor([1.0])
     assert "<script>" not in viz.memory(x, names={"<script>": x})._repr_html_()

@@ -252,6 +252,18 @@ def test_bytes_count_a_storage_once() -> None:
     assert facts == {"x": "400 B", "y": shared, "n1": shared, "z": "400 B"}
 
 
+def test_bytes_of_several_arrays_count_a_storage_once() -> None:
+    x = ndl.Tensor(np.ones((4, 100), dtype="float32"))
+    parts = ndl.ops.split(x, 0)
+    cut = parts.detach()
+    names = {"x": x, "parts": parts, "cut": cut}
+    variables = viz.draw([parts, cut], names=names, show=["bytes"]).graph.variables
+    shared = "in the storage of x"
+    assert {v.name: v.facts for v in variables} == {"x": "1.6 kB", "parts": shared, "cut": shared}
+    (alone,) = viz.draw(cut, names=names, show=["bytes"]).graph.variables
+    assert alone.facts == "1.6 kB"
+
+
 def test_where_a_tensor_was_detached_the_edge_is_cut(example, parse) -> None:
     kept = example.v2.detach()
     result = kept * example.v2
