@@ -22,7 +22,7 @@ import numpy as np
 import needle as ndl
 import viz
 from needle import nn, optim
-from needle.apps.models import LanguageModel, ResNet9
+from needle.apps.models import ResNet9
 from needle.data import digits, toy
 
 PAGE = Path(__file__).parent.parent / "build" / "gallery.html"
@@ -489,9 +489,9 @@ def resnet():
 
 @picture("At every scale", "A transformer of six layers")
 def transformer():
-    model = LanguageModel(8, 20, 16, 6, "transformer")
-    logits, _ = model(ndl.Tensor(np.zeros((10, 2))))
-    return viz.draw(logits, depth=2)
+    layers = [nn.TransformerEncoderLayer(8, 2) for _ in range(6)]
+    outputs = nn.Sequential(*layers, nn.LayerNorm1d(8))(ndl.Tensor(np.random.normal(size=(10, 2, 8))))
+    return viz.draw_gradient(outputs, depth=1)
 
 
 @picture("At every scale", "Ten thousand nodes")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -144,7 +143,7 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
             drawn.add(key)
             outputs = list(used_outside[key].values())
             outputs += [v for v in boxes[key].variables if stays(v) and v.key not in used_outside[key]]
-            variables.append(_box(key, boxes[key], outputs, by_key, shown, owner))
+            variables.append(_box(key, boxes[key], outputs, by_key, shown))
         if stays(x):
             del box_of[x.key]
             came_from = Operator("", (Operand(key),))
@@ -176,7 +175,6 @@ def _box(
     outputs: Sequence[Variable],
     by_key: Mapping[str, Variable],
     shown: Callable[[str], str],
-    owner: Mapping[str, str],
 ) -> Variable:
     """The variable that stands for several."""
     inner, row = box.variables, box.variables[0].row
@@ -188,11 +186,8 @@ def _box(
                 operands[shown(operand.key)] = None
                 inputs[operand.key] = by_key[operand.key]
     inputs = {k: x for k, x in inputs.items() if x.row == row and x.key != LEFT_OUT}
-    parameters = {x.key for x in inner if x.kind == "parameter"}
-    gradients = {x.key for x in inner if by_key.get(owner.get(x.key, ""), x).kind == "parameter"}
-    count = sum(math.prod(by_key[k].shape or ()) for k in parameters | gradients)
-    what = "gradient" if gradients - parameters else "parameter"
-    note = f"{count:,} {what}{'s' * (count != 1)}"
+    count = sum(x.parameters for x in inner)
+    note = f"{count:,} {'gradient' if row else 'parameter'}{'s' * (count != 1)}"
     return Variable(
         key,
         box.title,
@@ -203,6 +198,7 @@ def _box(
         operator=Operator("", tuple(map(Operand, operands))) if operands else None,
         row=row,
         group=box.group,
+        parameters=count,
     )
 
 

@@ -60,6 +60,8 @@ class Variable:
         Of the storage of its array, if nothing before it has the same storage; None if not computed yet.
     shares : str
         The name of what was before it in the same storage.
+    parameters : int
+        How many numbers there are in a parameter, in the gradient of one, or in all those in a group.
     requires_grad : bool or None
         Whether gradients flow to it; None for what is no node.
     cut_from : str
@@ -90,6 +92,7 @@ class Variable:
     device: str = ""
     bytes: int | None = None
     shares: str = ""
+    parameters: int = 0
     requires_grad: bool | None = None
     cut_from: str = ""
     detached: bool = False

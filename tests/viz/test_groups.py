@@ -339,6 +339,18 @@ def test_a_pattern_of_modules_is_one_box() -> None:
     assert list(by_name(shown(viz.draw(y, depth=1))))[1:-1] == ["Linear, ReLU × 3"]
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_numbers_of_parameters_are_right_where_most_layers_are_left_out(depth) -> None:
+    model = nn.Sequential(*(nn.Linear(3, 3) for _ in range(60)))
+    drawing = viz.draw_gradient(model(ndl.Tensor([[1.0, 2.0, 3.0]])).sum(), depth=depth)
+    assert len(drawing.graph.variables) < 60
+    boxes = [x for x in shown(drawing).variables if x.kind == "group"]
+    for row in (0, 1):
+        assert sum(box.parameters for box in boxes if box.row == row) == 60 * 12
+    if depth == 0:
+        assert [box.note for box in boxes] == ["720 parameters", "720 gradients"]
+
+
 def test_modules_of_other_shapes_are_not_alike() -> None:
     sizes = [2, 3, 4, 5, 6]
     layers = [nn.Linear(n, m) for n, m in pairwise(sizes)]

@@ -31,7 +31,8 @@ export function extent(shape) {
 
 export function extentOfText(text) {
   const left = attribute(text, "x");
-  return { left, right: left + (attribute(text, "textLength") || 120) };
+  const guess = 0.6 * attribute(text, "font-size") * text.textContent.length; // its width is not known
+  return { left, right: left + (attribute(text, "textLength") || guess) };
 }
 
 const SHAPES = "ellipse, path, polygon, polyline";
