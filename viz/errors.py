@@ -14,7 +14,8 @@ from .drawing import Drawing, check_size, scaled
 from .facts import showing
 from .names import caller_names, names_of
 from .operators import symbol
-from .trace import Failure, Graph, trace
+from .plain import Graph
+from .trace import Failure, trace
 
 __all__ = ["draw_error"]
 

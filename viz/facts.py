@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from .plain import Graph, Variable
@@ -26,14 +26,15 @@ def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
     Raises
     ------
     ValueError
-        For another word.
+        For another word, or what is none.
     """
     if facts is None:
         return graph
-    wanted = frozenset((facts,) if isinstance(facts, str) else facts)
-    unknown = sorted(wanted.difference(FACTS), key=str)
+    words = [facts] if isinstance(facts, str) or not isinstance(facts, Iterable) else list(facts)
+    unknown = [word for word in words if word not in FACTS]
     if unknown:
-        raise ValueError(f"show: needs words of {', '.join(map(repr, FACTS))}, got {unknown[0]!r}")
+        raise ValueError(f"show: needs words of {', '.join(map(repr, FACTS))}, got {min(unknown, key=str)!r}")
+    wanted = frozenset(words)
     return replace(graph, variables=tuple(_with(x, wanted) for x in graph.variables), shown=wanted)
 
 

@@ -25,23 +25,12 @@ from needle.nn import Parameter
 from . import operators
 from .groups import MOST_DRAWN
 from .memory import arrays_of, storage_of
-from .plain import LEFT_OUT, Graph, Group, Operand, Operator, Variable
+from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 from .repeats import with_repeats
 from .scopes import grouped, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
-__all__ = [
-    "LEFT_OUT",
-    "Failure",
-    "Graph",
-    "Group",
-    "Operand",
-    "Operator",
-    "Variable",
-    "trace",
-    "trace_gradient",
-]
-
+__all__ = ["MOST", "Failure", "trace", "trace_gradient"]
 
 MOST = 20_000  # variables of a forward graph that are looked at, and a third of those with its gradient
 

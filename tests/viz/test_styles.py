@@ -237,8 +237,9 @@ def test_what_is_shown_is_what_was_asked_for(example) -> None:
     assert "needs gradient · leaf" in separate.source
     assert not any(x.value or x.gradient for x in drawn(show=[]))
     assert all(x.gradient and not x.value for x in drawn(show=["gradient"]))
-    with pytest.raises(ValueError, match=r"show: needs words of 'value', .*, got 'values'"):
-        drawn(show=["values"])
+    for wrong, word in ((["values"], "'values'"), ({"z", "y", "shape"}, "'y'"), (3, "3"), ([[]], r"\[\]")):
+        with pytest.raises(ValueError, match=rf"show: needs words of 'value', .*, got {word}$"):
+            drawn(show=wrong)
 
 
 def test_bytes_count_a_storage_once() -> None:
