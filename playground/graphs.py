@@ -10,6 +10,7 @@ import viz
 
 from . import pictures
 from .trainer import Trainer
+from .words import as_text
 
 __all__ = ["show"]
 
@@ -59,7 +60,7 @@ def show(trainer: Trainer) -> None:
     try:
         pictures.show(drawn.drawing, key="graph")
     except viz.CannotRender as error:
-        st.warning(str(error), icon=":material/image_not_supported:")
+        st.warning(as_text(str(error)), icon=":material/image_not_supported:")
         return
     st.caption(f"After epoch {drawn.epochs:,}, for the loss of two points. A box with a + opens.")
 

@@ -18,6 +18,7 @@ from viz.text import number, rows_of
 
 from .. import pictures
 from ..expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
+from ..words import as_text
 
 __all__ = ["EXAMPLES", "page"]
 
@@ -105,7 +106,7 @@ def page() -> None:
     st.header("Explorer", anchor=False)
     problems = [] if "expression" in st.session_state else _read_address()
     for problem in problems:
-        st.error(problem, icon=":material/error:")
+        st.error(as_text(problem), icon=":material/error:")
 
     state = st.session_state
     state.example = next((name for name, text in EXAMPLES.items() if text == state.expression), None)
@@ -211,7 +212,7 @@ Functions, most of them methods too: {", ".join(f"`{name}`" for name in FUNCTION
 def _tell(error: ExpressionError, text: str) -> None:
     """Say what is wrong, and where."""
     reason = error.reason if error.reason.endswith(("?", ".")) else error.reason + "."
-    st.error(f"Line {error.line}: {_as_text(reason)}", icon=":material/error:")
+    st.error(f"Line {error.line}: {as_text(reason)}", icon=":material/error:")
     lines = text.replace("\r\n", "\n").split("\n")
     rows = []
     for i in range(max(error.line - 2, 1), min(error.line + 1, len(lines)) + 1):
@@ -223,11 +224,6 @@ def _tell(error: ExpressionError, text: str) -> None:
             line = escape(line)
         rows.append(f"<i>{i:>2}  </i>{line}")
     st.html(f'<div class="explorer"><pre>{"<br>".join(rows)}</pre></div>')
-
-
-def _as_text(words: str) -> str:
-    """Words that Markdown leaves as they are."""
-    return "".join(f"\\{x}" if x in r"\`*_{}[]()#+-.!|<>$:~^" else x for x in words)
 
 
 def _tell_values(result: Result) -> None:
@@ -244,7 +240,8 @@ def _tell_values(result: Result) -> None:
     if not value.requires_grad:
         st.info("This value is a constant: no variable leads to it, so there is no gradient.")
     elif value.size > 1:
-        st.caption(f"{result.name} has shape {value.shape}: gradients are those of the sum of its elements.")
+        name = as_text(result.name)
+        st.caption(f"{name} has shape {value.shape}: gradients are those of the sum of its elements.")
 
 
 def _numbers(tensor: Tensor) -> str:
@@ -294,10 +291,12 @@ def _choose_leaf(result: Result) -> str:
         return ""
     if st.session_state.get("leaf") not in leaves:
         st.session_state.leaf = leaves[0]
-    st.pills("Differentiate once more the gradient of", leaves, key="leaf", required=True)
+    st.pills(
+        "Differentiate once more the gradient of", leaves, format_func=as_text, key="leaf", required=True
+    )
     leaf = st.session_state.leaf
     if result.leaves[leaf].size > 1:
-        st.caption(f"The gradient of {leaf} has several elements: their sum is differentiated.")
+        st.caption(f"The gradient of {as_text(leaf)} has several elements: their sum is differentiated.")
     return leaf
 
 
@@ -350,7 +349,7 @@ def _show(text: str, view: str, leaf: str = "") -> None:
         with place:
             picture = _picture(text, view, _style(), st.session_state.direction, leaf)
             if isinstance(picture, Exception):
-                st.warning(_as_text(str(picture)), icon=":material/image_not_supported:")
+                st.warning(as_text(str(picture)), icon=":material/image_not_supported:")
                 return
             pictures.show(picture, key=f"picture_{view}")
         for kind in _kinds(picture):

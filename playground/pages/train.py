@@ -6,6 +6,7 @@ import streamlit as st
 
 from .. import controls, graphs, stage
 from ..trainer import Trainer
+from ..words import as_text
 
 __all__ = ["page"]
 
@@ -58,7 +59,7 @@ def page() -> None:
             st.button("Reset", icon=":material/replay:", key="reset", on_click=_reset, help="Begin again")
     for message in [*problems, trainer.trouble]:
         if message:
-            st.error(message, icon=":material/error:")
+            st.error(as_text(message), icon=":material/error:")
     stage.show(trainer, playing, on_trouble=_pause)
     graphs.show(trainer)
 

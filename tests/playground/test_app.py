@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+import viz
+from playground import pictures
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -33,7 +37,8 @@ def trainer(app):
 
 
 def messages(app):
-    return [error.value for error in app.error]
+    """What is said to be wrong, as it is read: without the signs that keep it from being Markdown."""
+    return [re.sub(r"\\(.)", r"\1", error.value) for error in app.error]
 
 
 CONTROLS = {
@@ -188,6 +193,21 @@ def test_training_that_cannot_go_on_is_told_and_pauses():
     run(app)
     assert not messages(app)
     assert not app.button(key="play").disabled
+
+
+def test_text_of_the_address_is_no_markdown():
+    (error,) = start(dataset="[a](//b.c)").error
+    assert r"\[a\]\(//b\.c\)" in error.value
+
+
+def test_why_there_is_no_picture_is_no_markdown(app, monkeypatch):
+    def show(*_, **__):
+        raise viz.CannotRender("no [dot](//b.c)")
+
+    monkeypatch.setattr(pictures, "show", show)
+    app.segmented_control(key="graph_kind").select("computational")
+    (warning,) = run(app).warning
+    assert warning.value == r"no \[dot\]\(//b\.c\)"
 
 
 @pytest.mark.parametrize("kind", ["computational", "gradient"])

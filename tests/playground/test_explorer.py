@@ -47,7 +47,8 @@ def write(app, text):
 
 
 def messages(app):
-    return [error.value for error in app.error]
+    """What is said to be wrong, as it is read: without the signs that keep it from being Markdown."""
+    return [re.sub(r"\\(.)", r"\1", error.value) for error in app.error]
 
 
 def address_of(app):
@@ -143,6 +144,17 @@ def test_an_address_that_cannot_be_used_is_told_and_gives_the_default(name, valu
     assert not app.query_params
     assert not messages(run(app))
     assert "computational graph of v4" in picture_of(app)
+
+
+def test_text_of_the_address_is_no_markdown():
+    (error,) = start(view="[a](//b.c)").error
+    assert r"\[a\]\(//b\.c\)" in error.value
+
+
+def test_names_are_no_markdown():
+    app = start(view="second", text="a_b_c = [1, 2]\nd_e_f = a_b_c * a_b_c * a_b_c")
+    assert [caption.value for caption in app.caption if "a\\_b\\_c has several" in caption.value]
+    assert [caption.value for caption in app.caption if "d\\_e\\_f has shape" in caption.value]
 
 
 def test_a_mistake_is_told_marked_and_drawn(app):
@@ -306,6 +318,18 @@ def test_an_example_a_view_and_a_link(page, address, browser):
     page.get_by_text("166", exact=True).wait_for()
     drawing(page, "gradient graph of y").wait_for()
     assert page.get_by_role("textbox", name="Expression").input_value() == EXAMPLES["Matrix product"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "words",
+    ["[a](//b.cd)", "![](//b.cd/a.png)", "https://b.cd", "WWW.b.cd", "a@b.cd", "<b>", "&lt;b&gt;", "$a$"],
+)
+def test_an_address_writes_words_and_no_more(page, address, words):
+    visit(page, address, view=words)
+    message = page.get_by_role("alert")
+    assert f"not {words}. The default" in message.inner_text().replace("\N{WORD JOINER}", "")
+    assert not message.locator("a, img, em, strong, b, .katex").count()
 
 
 @pytest.mark.browser
