@@ -32,7 +32,7 @@ from .look import (
 )
 from .sketch import BODY, SMALL, Sketch, text_width
 
-__all__ = ["Layout", "broadcast", "strides"]
+__all__ = ["Layout", "broadcast", "shown", "strides"]
 
 Shape = tuple[int, ...]
 

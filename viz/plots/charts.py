@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from .look import BLUE, COLOURS, DIVERGING, INK, MARKERS, PAPER, QUIET, RED, drawing, figure_of
+from .look import BLUE, COLOURS, DIVERGING, INK, MARKERS, PAPER, QUIET, RED, colour_bar, drawing, plain
 from .running import as_numpy
 
 __all__ = ["bars", "curve", "images", "matrix"]
@@ -78,7 +78,7 @@ def curve(
                 color=COLOURS[place % len(COLOURS)],
                 marker=MARKERS[place % len(MARKERS)] if len(numbers) <= 40 else None,
                 markersize=3.5,
-                label=name,
+                label=plain(name),
             )
         ax.set(
             xscale="log" if "x" in log else "linear",
@@ -154,7 +154,7 @@ def bars(
             f"bars: needs finite numbers {'above' if log else 'from'} 0{' on' * (not log)}, got {values}"
         )
     with drawing(ax, 5.6, 0.9 + 0.34 * len(names)) as ax:
-        ax.barh(names, numbers, height=0.62, color=BLUE)
+        ax.barh([plain(name) for name in names], numbers, height=0.62, color=BLUE)
         if log:
             ax.set_xscale("log")
             ax.set_xlim(left=10 ** math.floor(math.log10(numbers.min()) - 0.3))
@@ -234,10 +234,7 @@ def matrix(
             interpolation="nearest",
             aspect="auto" if min(rows, columns) * 12 < max(rows, columns) else "equal",
         )
-        bar = figure_of(ax).colorbar(mesh, ax=ax, pad=0.03, aspect=20, shrink=0.9)
-        bar.ax.set_ylabel(what)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+        colour_bar(ax, mesh, what)
         written = [f"{number:.3g}" for number in numbers.flat]
         size = min(8.0, 90 * scale / max(map(len, written)))  # points, so that it fits into a cell
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
@@ -333,7 +330,7 @@ def images(
                 )
             )
             words, colour = _caption(captions[0][place], captions[1][place])
-            ax.text(x, y - 0.07 * width, words, fontsize=8, color=colour, va="bottom")
+            ax.text(x, y - 0.07 * width, plain(words), fontsize=8, color=colour, va="bottom")
         ax.set(xlim=(-gap / 2, columns * across - gap / 2), ylim=(rows * down + gap / 2, 0), aspect="equal")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)

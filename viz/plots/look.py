@@ -9,16 +9,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "drawing", "figure_of"]
+__all__ = ["COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "drawing", "figure_of", "plain"]
 
 INK = "#101828"
 QUIET = "#5D6B82"
@@ -151,6 +154,29 @@ def figure_of(ax: Axes) -> Figure:
         assert figure is not None
         figure = figure.get_figure()
     return figure
+
+
+def colour_bar(
+    ax: Axes,
+    mappable: ScalarMappable,
+    label: str,
+    *,
+    shrink: float = 0.9,
+    pad: float = 0.03,
+    aspect: float = 20,
+    **look: Any,
+) -> Colorbar:
+    """Draw beside Axes what the colours of a picture in them say."""
+    bar = figure_of(ax).colorbar(mappable, ax=ax, shrink=shrink, pad=pad, aspect=aspect, **look)
+    bar.ax.set_ylabel(label)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+    return bar
+
+
+def plain(words: str) -> str:
+    """Words that a picture shows as they are, where a pair of dollar signs would make a formula of them."""
+    return words.replace("$", r"\$")
 
 
 def _new_figure(width: float, height: float, private: bool) -> Figure:

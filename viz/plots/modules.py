@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from needle.nn import Module, Parameter
 
+from ..drawing import check_size
 from ..text import elide
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET
 from .sketch import SMALL, Sketch, text_width
@@ -67,8 +68,7 @@ def module_tree(model: Module, *, depth: int | None = None, ax: Axes | None = No
     """
     if not isinstance(model, Module):
         raise TypeError(f"module_tree: needs a Module, got {type(model).__name__}")
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
-        raise ValueError(f"module_tree: depth: needs a whole number from 0 on, got {depth!r}")
+    check_size("module_tree: depth", depth, 0)
     root = _tree(model, "", "", 0, {})
     if depth is None:
         depth = max(row.depth for row in _lines(root, 10**6))

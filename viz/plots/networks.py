@@ -19,7 +19,7 @@ from needle.nn import Module
 
 from ..text import elide
 from .charts import matrix
-from .look import BLUE, DIVERGING, GREY, INK, QUIET, RED, SEQUENTIAL, drawing, figure_of
+from .look import BLUE, DIVERGING, GREY, INK, QUIET, RED, SEQUENTIAL, colour_bar, drawing, plain
 from .running import as_numpy, unchanged
 
 __all__ = ["activations", "attention", "filters", "gradients", "weights"]
@@ -216,7 +216,7 @@ def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log
     shown = [np.log10(values) if log else values for values in shown]
     low, high = _common_range(shown)
     edges = np.linspace(low, high, BINS + 1)
-    names = [elide(row.name, 34) for row in rows]
+    names = [plain(elide(row.name, 34)) for row in rows]
     longest = max(map(len, names))
     with drawing(ax, 5.6 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
         for place, (row, values) in enumerate(zip(rows, shown, strict=True)):
@@ -435,10 +435,7 @@ def _tiles(
             ax.set(xlabel=names[1], ylabel=names[0])
             if not names[0]:
                 ax.set_yticks([])
-        bar = figure_of(ax).colorbar(shown, ax=ax, pad=0.03, aspect=20, shrink=0.9)
-        bar.ax.set_ylabel(what)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+        colour_bar(ax, shown, what)
     return ax
 
 
@@ -554,10 +551,7 @@ def _draw_maps(
         _label_places(ax, rows, columns, (across, down, gap_x, gap_y if count > 1 else 0.0), upright)
         which = f"{count} heads" if count > 1 else f"head {heads[0]}"
         ax.set_title("Attention" if heads == [0] else f"Attention, {which}")
-        bar = figure_of(ax).colorbar(shown, ax=ax, pad=0.03, aspect=20, shrink=0.9)
-        bar.ax.set_ylabel("weight")
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+        colour_bar(ax, shown, "weight")
     return ax
 
 
@@ -581,13 +575,13 @@ def _label_places(
     size = float(np.clip(8 * 12 / max(sum(map(bool, rows)), sum(map(bool, columns))), 5, 8))
     ax.set_xticks(
         [c * (key_time + gap_x) + k + 0.5 for c in range(across) for k in range(key_time)],
-        columns * across,
+        [plain(word) for word in columns] * across,
         rotation=90 if upright else 0,
         fontsize=size,
     )
     ax.set_yticks(
         [r * (time + gap_y) + gap_y + k + 0.5 for r in range(down) for k in range(time)],
-        rows * down,
+        [plain(word) for word in rows] * down,
         fontsize=size,
     )
     ax.tick_params(length=0, labelcolor=INK)

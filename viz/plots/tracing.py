@@ -24,7 +24,7 @@ import numpy as np
 
 from needle.autograd import Tensor
 
-__all__ = ["Access", "KernelTrace", "Race", "trace_kernel"]
+__all__ = ["Access", "KernelTrace", "Race", "refusal", "trace_kernel"]
 
 Shape = tuple[int, ...]
 
@@ -167,6 +167,7 @@ def joined(index: Shape) -> str:
 
 
 def refusal(access: Access, shapes: dict[str, Shape]) -> str:
+    """What an access out of bounds tried to do, in words."""
     return (
         f"{_who(access)} {VERBS[access.kind]} {access.array}[{joined(access.index)}], outside shape "
         f"{shapes[access.array]}"

@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from needle.autograd import Tensor, no_grad
 from needle.nn import Module
 
+from ..drawing import check_size
 from ..text import number
 from .look import (
     BLUE,
@@ -32,8 +33,10 @@ from .look import (
     PAPER,
     QUIET,
     RED,
+    colour_bar,
     drawing,
     figure_of,
+    plain,
 )
 from .running import as_numpy, evaluated, unchanged
 
@@ -53,7 +56,7 @@ def decision_boundary(
     labels: Any = None,
     *,
     threshold: float = 0.0,
-    resolution: int = 120,
+    resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what a model of two inputs makes of the plane, and the points that it learned from.
@@ -71,8 +74,8 @@ def decision_boundary(
         where the output lies above `threshold`; of k logits 0 to k - 1.
     threshold : float
         Where a single output decides: 0 for a score or a logit, 0.5 for a probability.
-    resolution : int
-        Steps of the grid along each axis.
+    resolution : int, optional
+        Steps of the grid along each axis. Default: 120.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -91,8 +94,8 @@ def decision_boundary(
         raise ValueError(
             f"decision_boundary: points: needs finite numbers of shape (n, 2), got {points.shape}{strange}"
         )
-    if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
-        raise ValueError(f"decision_boundary: resolution: needs a whole number from 2 on, got {resolution!r}")
+    resolution = 120 if resolution is None else resolution
+    check_size("decision_boundary: resolution", resolution, 2)
     classes = None if labels is None else as_numpy("decision_boundary", "labels", labels).reshape(-1)
     if classes is not None and len(classes) != len(points):
         raise ValueError(f"decision_boundary: {len(points)} points, but {len(classes)} labels")
@@ -156,11 +159,8 @@ def _draw_score(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray, thresho
     )
     if finite.size and finite.min() < threshold < finite.max():
         ax.contour(xs, ys, np.ma.masked_invalid(z), levels=[threshold], colors=INK, linewidths=1.6)
-    bar = figure_of(ax).colorbar(mesh, ax=ax, shrink=0.86, pad=0.02, aspect=24)
-    bar.ax.set_ylabel("output")
-    bar.outline.set_visible(False)
+    bar = colour_bar(ax, mesh, "output", shrink=0.86, pad=0.02, aspect=24)
     bar.ax.axhline(threshold, color=INK, linewidth=1.6)
-    bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
     if finite.size < z.size:
         _note(ax, f"grey: nan or inf ({z.size - finite.size:,} of {z.size:,})", RED)
 
@@ -175,10 +175,8 @@ def _draw_regions(ax: Axes, xs: np.ndarray, ys: np.ndarray, outputs: np.ndarray,
         inside = (region == one).astype(float)
         if 0 < inside.sum() < inside.size:
             ax.contour(xs, ys, inside, levels=[0.5], colors=GREY, linewidths=0.9)
-    bar = figure_of(ax).colorbar(mesh, ax=ax, shrink=0.86, pad=0.02, aspect=24, ticks=range(k))
-    bar.ax.set_ylabel("class")
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(color=QUIET, labelcolor=QUIET, length=0)
+    bar = colour_bar(ax, mesh, "class", shrink=0.86, pad=0.02, aspect=24, ticks=range(k))
+    bar.ax.tick_params(length=0)
     strange = int((~np.isfinite(outputs)).any(1).sum())
     if strange:
         _note(ax, f"nan or inf at {strange:,} of {len(outputs):,} places", RED)
@@ -272,6 +270,8 @@ def loss_curve(
 def _loss_axes(
     train: Any, test: Any, log: bool, xlabel: str | None, ax: Axes | None, private: bool = False
 ) -> Axes:
+    if train is None and test is None:
+        raise ValueError("loss_curve: nothing to draw yet; it needs a loss of training or of test")
     curves = _curves("train", train) if train is not None else {}
     curves = {name or "train": values for name, values in curves.items()}
     tests = _curves("test", test) if test is not None else {}
@@ -353,7 +353,7 @@ def _draw_curve(
         linestyle=style,
         marker=marker,
         markersize=3.5,
-        label=name,
+        label=plain(name),
     )
     return xs[~there].tolist()
 
@@ -415,7 +415,7 @@ class LiveLossCurve:
         from IPython.display import Image, display
 
         start = time.monotonic()
-        ax = _loss_axes(*self._curves(), self._log, None, None, private=True)
+        ax = self._axes(None, private=True)
         stream = io.BytesIO()
         figure_of(ax).savefig(stream, format="png", dpi=160)
         width = round(figure_of(ax).get_size_inches()[0] * 100)
@@ -430,12 +430,10 @@ class LiveLossCurve:
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """All losses up to now, as `loss_curve` draws them."""
-        return _loss_axes(*self._curves(), self._log, None, ax)
+        return self._axes(ax)
 
-    def _curves(self) -> tuple[list[float] | None, list[float] | None]:
-        if not self.train and not self.test:
-            raise ValueError("live_loss_curve: nothing to draw yet; call update(loss) first")
-        return self.train or None, self.test or None
+    def _axes(self, ax: Axes | None, private: bool = False) -> Axes:
+        return _loss_axes(self.train or None, self.test or None, self._log, None, ax, private)
 
     def __enter__(self) -> Self:
         return self
@@ -501,8 +499,7 @@ def loss_surface(
     """
     named = {} if paths is None else dict(paths) if isinstance(paths, Mapping) else {"path": paths}
     resolution = (25 if model is not None else 80) if resolution is None else resolution
-    if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
-        raise ValueError(f"loss_surface: resolution: needs a whole number from 2 on, got {resolution!r}")
+    check_size("loss_surface: resolution", resolution, 2)
     if model is None:
         walked = {name: _pairs(name, path) for name, path in named.items()}
         xs, ys = _extent(extent, walked, 2.0, resolution)
@@ -669,10 +666,7 @@ def _draw_surface(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray) -> No
     norm = BoundaryNorm(levels, HILLS.N)
     filled = ax.contourf(xs, ys, masked, levels=levels, cmap=HILLS, norm=norm, extend="both")
     ax.contour(xs, ys, masked, levels=levels[1:-1], colors=BLUE, linewidths=0.5, alpha=0.55)
-    bar = figure_of(ax).colorbar(filled, ax=ax, pad=0.02, aspect=24, ticks=levels[::2], format=_tick)
-    bar.ax.set_ylabel("loss")
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
+    colour_bar(ax, filled, "loss", shrink=1.0, pad=0.02, aspect=24, ticks=levels[::2], format=_tick)
     row, column = np.unravel_index(np.nanargmin(np.where(np.isfinite(z), z, np.nan)), z.shape)
     ax.plot(
         xs[column], ys[row], "+", color=INK, markersize=10, markeredgewidth=1.8, label="lowest on the grid"
@@ -707,4 +701,4 @@ def _draw_path(ax: Axes, name: str, path: np.ndarray, colour: str, marker: str) 
         }
         ax.plot(*path[0], marker="o", **{**ends, "color": PAPER, "markeredgecolor": colour})
         ax.plot(*path[length - 1], marker=marker, **ends)
-    ax.add_line(Line2D([], [], color=colour, marker=marker, markersize=5, label=words))
+    ax.add_line(Line2D([], [], color=colour, marker=marker, markersize=5, label=plain(words)))

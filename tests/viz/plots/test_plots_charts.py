@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import needle as ndl
+from needle import nn
 from viz import plots
 
 
@@ -52,6 +54,37 @@ def test_bars_say_their_numbers(log: bool, texts, legible) -> None:
 @pytest.mark.parametrize("seconds", [[3e-7, 2.0], [1e-9, 1e6, 40.0], [0.02, 0.03], [5.0]])
 def test_ticks_of_bars_are_apart(seconds: list[float], legible) -> None:
     legible(plots.bars({f"way {i}": x for i, x in enumerate(seconds)}, log=True, xlabel="seconds"))
+
+
+class Named(nn.Module):
+    """A module whose parameter has a name of any kind."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.parts = {name: nn.Parameter(np.ones(2))}
+
+
+@pytest.mark.parametrize("name", ["$a$", "$$", "$5 and $6"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda name: plots.curve({name: [1, 2]}),
+        lambda name: plots.bars({name: 1}),
+        lambda name: plots.images(np.ones((1, 3, 3)), [name]),
+        lambda name: plots.images(np.ones((1, 3, 3)), ["b"], [name]),
+        lambda name: plots.loss_curve({name: [1, 2]}, {name: [2, 3]}),
+        lambda name: plots.loss_surface(lambda a, b: a + b, {name: [(0, 0), (1, 1)]}, resolution=2),
+        lambda name: plots.attention(np.eye(1), [name], keys=["b"]),
+        lambda name: plots.attention(np.eye(1), ["b"], keys=[name]),
+        lambda name: plots.weights(Named(name)),
+    ],
+)
+def test_names_are_no_formulas(draw, name: str) -> None:
+    ax = draw(name)
+    ax.figure.canvas.draw()
+    drawn = [text._preprocess_math(text.get_text()) for text in ax.figure.findobj(Text)]
+    shown = [words for words, is_formula in drawn if not is_formula]
+    assert any(name in words for words in shown)
 
 
 def test_a_matrix_shows_its_numbers(texts, legible) -> None:

@@ -208,7 +208,7 @@ def test_attention_between_sequences_of_different_length(legible) -> None:
         (lambda: plots.attention(np.ones((2, 3, 3)), head=2), IndexError, "from 0 to 1, got 2"),
         (lambda: plots.attention(np.ones((3, 3)), "ab"), ValueError, "2 tokens for 3 places"),
         (lambda: plots.module_tree([]), TypeError, "needs a Module, got list"),
-        (lambda: plots.module_tree(nn.ReLU(), depth=-1), ValueError, "from 0 on"),
+        (lambda: plots.module_tree(nn.ReLU(), depth=-1), ValueError, "at least 0, got -1"),
     ],
 )
 def test_wrong_input_is_refused_with_the_reason(call, error, message: str) -> None:

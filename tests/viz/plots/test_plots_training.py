@@ -182,7 +182,7 @@ def test_outputs_that_are_no_numbers_are_grey_and_told(points, texts) -> None:
         ),
         (lambda p: plots.decision_boundary(lambda x: x, p, np.arange(60) % 3), "labels must be 0 to 1"),
         (lambda p: plots.decision_boundary(lambda x: x.sum(), p), "made shape ()"),
-        (lambda p: plots.decision_boundary(lambda x: x, p, resolution=1), "from 2 on"),
+        (lambda p: plots.decision_boundary(lambda x: x, p, resolution=1), "at least 2, got 1"),
     ],
 )
 def test_points_and_labels_that_do_not_fit_are_refused(call, message: str, points) -> None:
@@ -229,7 +229,12 @@ def test_losses_may_be_tensors() -> None:
 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
-    [([], ValueError, "at least one"), ({}, ValueError, "empty"), (["a"], TypeError, "needs numbers")],
+    [
+        (None, ValueError, "nothing to draw yet"),
+        ([], ValueError, "at least one"),
+        ({}, ValueError, "empty"),
+        (["a"], TypeError, "needs numbers"),
+    ],
 )
 def test_losses_that_are_none_are_refused(given, error, message: str) -> None:
     with pytest.raises(error, match=message):
@@ -352,7 +357,7 @@ def test_a_model_is_left_as_it_was_where_its_loss_fails() -> None:
         (lambda: plots.loss_surface(lambda a, b: a, extent=(1, 0, 0, 1)), ValueError, "left < right"),
         (lambda: plots.loss_surface(lambda: 0, model=nn.ReLU()), TypeError, "Module with parameters"),
         (lambda: plots.loss_surface(lambda: 0, [(1, 2)], model=nn.Linear(1, 1)), TypeError, "state_dict"),
-        (lambda: plots.loss_surface(lambda a, b: a, resolution=1), ValueError, "from 2 on"),
+        (lambda: plots.loss_surface(lambda a, b: a, resolution=1), ValueError, "at least 2, got 1"),
     ],
 )
 def test_surfaces_that_cannot_be_are_refused(call, error, message: str) -> None:
