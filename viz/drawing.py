@@ -20,7 +20,7 @@ from .names import names_of, values_of
 from .plain import Graph
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
-from .text import elide
+from .text import counted, elide
 from .trace import trace, trace_gradient
 
 __all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
@@ -334,8 +334,4 @@ def _title(what: str, outputs: Sequence[Value], names: Mapping[Value, str], grap
     operators = sum(variable.operator is not None for variable in variables)
     what += f" of {of}" if of else ""
     what += ", in part" if len(variables) < len(graph.variables) else ""
-    return f"{what}: {_count(len(variables), 'variable')}, {_count(operators, 'operator')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{what}: {counted(len(variables), 'variable')}, {counted(operators, 'operator')}"

@@ -16,7 +16,7 @@ from needle.nn import Parameter
 
 from .names import names_of, values_of
 from .operators import symbol
-from .text import byte_count, elide
+from .text import byte_count, counted, elide
 
 __all__ = ["Kept", "Memory", "arrays_of", "memory", "storage_of"]
 
@@ -74,9 +74,9 @@ class Memory:
 
     @property
     def _heading(self) -> str:
-        nodes = "1 node" if self.nodes == 1 else f"{self.nodes:,} nodes"
         keep = "keeps" if len(self.of) == 1 else "keep"
-        return f"{elide(', '.join(self.of), 60)} {keep} alive: {nodes}, {byte_count(self.total)} of arrays"
+        kept = f"{counted(self.nodes, 'node')}, {byte_count(self.total)} of arrays"
+        return f"{elide(', '.join(self.of), 60)} {keep} alive: {kept}"
 
     @property
     def _more(self) -> tuple[int, int]:

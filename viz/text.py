@@ -11,6 +11,7 @@ import numpy as np
 
 __all__ = [
     "byte_count",
+    "counted",
     "elide",
     "escape",
     "has_known_width",
@@ -83,6 +84,11 @@ def byte_count(number: int) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.3g} TB"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 node``, ``1,000 nodes``."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def ordinal(index: int) -> str:

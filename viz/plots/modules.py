@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from needle.nn import Module, Parameter
 
 from ..drawing import check_size
-from ..text import elide
+from ..text import counted, elide
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET
 from .sketch import SMALL, Sketch, text_width
 
@@ -199,8 +199,7 @@ def _draw(rows: list[_Row], root: _Row, depth: int, ax: Axes | None) -> Axes:
             sketch.box(bars, y - 4, max(BAR * min(share, 1.0), 0.8), 8, fill, "none")
             each = f"{row.times} × {row.parameters:,}" if row.times > 1 else f"{row.parameters:,}"
             sketch.text(bars + BAR * min(share, 1.0) + 5, y, each, size=SMALL, colour=INK)
-    count = root.parameters
-    return sketch.on(ax, f"{type(root.module).__name__}: {count:,} parameter{'s' * (count != 1)}")
+    return sketch.on(ax, f"{type(root.module).__name__}: {counted(root.parameters, 'parameter')}")
 
 
 def _name(row: _Row) -> str:

@@ -20,7 +20,7 @@ from needle.autograd import Tensor, no_grad
 from needle.nn import Module
 
 from ..drawing import check_size
-from ..text import number
+from ..text import counted, number
 from .look import (
     BLUE,
     COLOURS,
@@ -516,7 +516,7 @@ def loss_surface(
         for place, (name, path) in enumerate(walked.items()):
             _draw_path(ax, name, path, PATHS[place % len(PATHS)], MARKERS[place % len(MARKERS)])
         ax.set(xlabel=labels[0], ylabel=labels[1], xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
-        ax.set_title("Loss surface" + (f" and {_count(len(walked), 'path')} over it" if walked else ""))
+        ax.set_title("Loss surface" + (f" and {counted(len(walked), 'path')} over it" if walked else ""))
         if walked:
             ax.legend(loc="best", frameon=True, framealpha=0.85, edgecolor="none")
     return ax
@@ -524,10 +524,6 @@ def loss_surface(
 
 PATHS = (ORANGE, GREEN, COLOURS[3], INK, RED)
 HILLS = LinearSegmentedColormap.from_list("needle_hills", [PAPER, "#C9DBF9", "#7FA6EC"])
-
-
-def _count(number_: int, what: str) -> str:
-    return f"{number_} {what}" if number_ == 1 else f"{number_} {what}s"
 
 
 def _pairs(name: str, path: Sequence) -> np.ndarray:
