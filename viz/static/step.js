@@ -1,237 +1,238 @@
-// A player for the steps of a forward and a backward pass. Python gives one picture, and for each frame what it is
-// about; here parts of the picture become faint, normal or strong. See viz/steps.py for the data.
+// A player for the steps of a forward and a backward pass.
+//
+// Python gives one picture, and for each frame what it is about; here parts of the picture become faint,
+// normal or strong. See viz/steps.py for the data.
 
-const SECONDS = 1.8
-const READABLE = 1  // pixels of the screen for a point of the picture; what has no room for that is scrolled
-const LARGEST = 4
-const STEP = 1.25  // of the zoom
-const AROUND = 30  // pixels that are seen around the current node
+const SECONDS = 1.8;
+const READABLE = 1; // pixels of the screen for a point of the picture; what has no room for that is scrolled
+const LARGEST = 4;
+const STEP = 1.25; // of the zoom
+const AROUND = 30; // pixels that are seen around the current node
 
-/**
- * Build a player in an element. Returns functions to show a frame and to stop; `moved` is told of each new frame.
- * Keys that are pressed within `keyboard` move it.
- */
+// Build a player in an element. Returns functions to show a frame and to stop; `moved` is told of each new
+// frame. Keys that are pressed within `keyboard` move it.
 function play(root, data, moved, keyboard = root) {
-    const last = data.frames.length - 1
-    let now = -1
-    let timer = 0
-    let scale = READABLE  // at least; 0: all of the picture is seen
+  const last = data.frames.length - 1;
+  let now = -1;
+  let timer = 0;
+  let scale = READABLE; // at least; 0: all of the picture is seen
 
-    root.classList.add("needle-steps")
-    for (const [name, colour] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, colour)
-    root.tabIndex = 0
-    root.setAttribute("role", "group")
-    root.setAttribute("aria-label", data.title)
-    root.innerHTML = `
-        <div class="bar">
-            <button data-do="first" title="First frame (Home)" aria-label="First frame">|◀</button>
-            <button data-do="back" title="Back (←)" aria-label="Back">◀</button>
-            <button data-do="play" title="Play (space)" aria-label="Play">▶ Play</button>
-            <button data-do="next" title="Next (→)" aria-label="Next">▶</button>
-            <button data-do="last" title="Last frame (End)" aria-label="Last frame">▶|</button>
-            <input type="range" min="0" max="${last}" value="0" aria-label="Frame">
-            <span class="count"></span>
-            <button data-do="fit" title="Show all of it (0); larger (+), smaller (−)" aria-pressed="false">Fit</button>
-            <label>Speed <select aria-label="Speed">
-                <option value="0.5">½×</option><option value="1" selected>1×</option>
-                <option value="2">2×</option><option value="4">4×</option>
-            </select></label>
-        </div>
-        <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>
-        <div class="picture">${data.svg}</div>
-        <ol class="order" aria-label="Topological order"></ol>`
-    const find = (selector) => root.querySelector(selector)
-    const [slider, view, list] = [find("input"), find(".picture"), find(".order")]
-    const lines = Math.max(...data.frames.map(({equations}) => equations.length))
-    find(".now").style.minHeight = `${20 + 24 * lines}px`  // the picture stays where it is
-    const svg = find("svg")
-    root.style.maxWidth = `max(1100px, ${svg.viewBox.baseVal.width + 22}px)`
-    const parts = [...root.querySelectorAll("svg [data-key]:not(.cluster)")].map((part) => {
-        const key = part.dataset.key
-        return {part, key, since: since(key, data.since), edge: key.includes("->")}
-    })
-    const names = data.order.map((name) => {
-        const item = document.createElement("li")
-        item.textContent = name
-        list.append(item)
-        return item
-    })
+  root.classList.add("needle-steps");
+  for (const [name, colour] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, colour);
+  root.tabIndex = 0;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", data.title);
+  root.innerHTML = `
+    <div class="bar">
+      <button data-do="first" title="First frame (Home)" aria-label="First frame">|◀</button>
+      <button data-do="back" title="Back (←)" aria-label="Back">◀</button>
+      <button data-do="play" title="Play (space)" aria-label="Play">▶ Play</button>
+      <button data-do="next" title="Next (→)" aria-label="Next">▶</button>
+      <button data-do="last" title="Last frame (End)" aria-label="Last frame">▶|</button>
+      <input type="range" min="0" max="${last}" value="0" aria-label="Frame">
+      <span class="count"></span>
+      <button data-do="fit" title="Show all of it (0); larger (+), smaller (−)" aria-pressed="false"
+        >Fit</button>
+      <label>Speed <select aria-label="Speed">
+        <option value="0.5">½×</option><option value="1" selected>1×</option>
+        <option value="2">2×</option><option value="4">4×</option>
+      </select></label>
+    </div>
+    <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>
+    <div class="picture">${data.svg}</div>
+    <ol class="order" aria-label="Topological order"></ol>`;
+  const find = (selector) => root.querySelector(selector);
+  const [slider, view, list] = [find("input"), find(".picture"), find(".order")];
+  const lines = Math.max(...data.frames.map(({ equations }) => equations.length));
+  find(".now").style.minHeight = `${20 + 24 * lines}px`; // the picture stays where it is
+  const svg = find("svg");
+  root.style.maxWidth = `max(1100px, ${svg.viewBox.baseVal.width + 22}px)`;
+  const parts = [...root.querySelectorAll("svg [data-key]:not(.cluster)")].map((part) => {
+    const key = part.dataset.key;
+    return { part, key, since: since(key, data.since), edge: key.includes("->") };
+  });
+  const names = data.order.map((name) => {
+    const item = document.createElement("li");
+    item.textContent = name;
+    list.append(item);
+    return item;
+  });
 
-    function show(number) {
-        number = Math.min(Math.max(number, 0), last)
-        if (number === now) return
-        now = number
-        const {phase, title, equations, place, key, marked} = data.frames[now]
-        root.dataset.phase = phase
-        for (const {part, key: own, since, edge} of parts) {
-            part.classList.toggle("ahead", since > now)
-            part.classList.toggle("fresh", edge && since === now)
-            part.classList.toggle("current", own === key || own === `${key}_op` && since <= now)
-            part.classList.toggle("marked", marked.includes(own))
-        }
-        find(".title").textContent = title
-        find(".equations").replaceChildren(...equations.map((text) => {
-            const line = document.createElement("div")
-            line.textContent = text
-            return line
-        }))
-        slider.value = now
-        slider.setAttribute("aria-valuetext", title)
-        find(".count").textContent = `${now + 1} / ${last + 1}`
-        names.forEach((item, i) => {
-            item.classList.toggle("current", i === place)
-            item.classList.toggle("done", phase === "forward" ? i < place : i > place)
-        })
-        follow("smooth")
-        list.scrollTop = names[place].offsetTop - (list.clientHeight - names[place].offsetHeight) / 2
-        for (const name of ["first", "back"]) find(`[data-do=${name}]`).disabled = now === 0
-        for (const name of ["next", "last"]) find(`[data-do=${name}]`).disabled = now === last
-        moved(now)
+  function show(number) {
+    number = Math.min(Math.max(number, 0), last);
+    if (number === now) return;
+    now = number;
+    const { phase, title, equations, place, key, marked } = data.frames[now];
+    root.dataset.phase = phase;
+    for (const { part, key: own, since, edge } of parts) {
+      part.classList.toggle("ahead", since > now);
+      part.classList.toggle("fresh", edge && since === now);
+      part.classList.toggle("current", own === key || own === `${key}_op` && since <= now);
+      part.classList.toggle("marked", marked.includes(own));
     }
+    find(".title").textContent = title;
+    find(".equations").replaceChildren(...equations.map((text) => {
+      const line = document.createElement("div");
+      line.textContent = text;
+      return line;
+    }));
+    slider.value = now;
+    slider.setAttribute("aria-valuetext", title);
+    find(".count").textContent = `${now + 1} / ${last + 1}`;
+    names.forEach((item, i) => {
+      item.classList.toggle("current", i === place);
+      item.classList.toggle("done", phase === "forward" ? i < place : i > place);
+    });
+    follow("smooth");
+    list.scrollTop = names[place].offsetTop - (list.clientHeight - names[place].offsetHeight) / 2;
+    for (const name of ["first", "back"]) find(`[data-do=${name}]`).disabled = now === 0;
+    for (const name of ["next", "last"]) find(`[data-do=${name}]`).disabled = now === last;
+    moved(now);
+  }
 
-    /** Scroll a large picture until the current node is well within what is seen. */
-    function follow(behavior, around = AROUND) {
-        const node = find(`svg [data-key="${data.frames[now].key}"]`)
-        if (!node) return
-        const [inner, outer] = [node.getBoundingClientRect(), view.getBoundingClientRect()]
-        const way = (begin, length) => {
-            const off = inner[begin] + inner[length] / 2 - outer[begin] - outer[length] / 2
-            return 2 * Math.abs(off) + inner[length] + 2 * around > outer[length] ? off : 0
-        }
-        const [left, top] = [way("left", "width"), way("top", "height")]
-        const far = Math.abs(left) > outer.width || Math.abs(top) > outer.height
-        const stays = !left && !top
-        if (stays || far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "instant"
-        view.scrollBy({left, top, behavior})  // also by nothing: that ends a scroll to another node
-    }
+  // Scroll a large picture until the current node is well within what is seen.
+  function follow(behavior, around = AROUND) {
+    const node = find(`svg [data-key="${data.frames[now].key}"]`);
+    if (!node) return;
+    const [inner, outer] = [node.getBoundingClientRect(), view.getBoundingClientRect()];
+    const way = (begin, length) => {
+      const off = inner[begin] + inner[length] / 2 - outer[begin] - outer[length] / 2;
+      return 2 * Math.abs(off) + inner[length] + 2 * around > outer[length] ? off : 0;
+    };
+    const [left, top] = [way("left", "width"), way("top", "height")];
+    const far = Math.abs(left) > outer.width || Math.abs(top) > outer.height;
+    const stays = !left && !top;
+    if (stays || far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "instant";
+    view.scrollBy({ left, top, behavior }); // also by nothing: that ends a scroll to another node
+  }
 
-    /** Show at least so many pixels for a point of the picture; 0: as many as there is room for. */
-    function zoom(to) {
-        scale = Math.min(to, LARGEST)
-        svg.style.minWidth = `${scale * svg.viewBox.baseVal.width}px`
-        view.classList.toggle("fit", scale === 0)
-        find("[data-do=fit]").setAttribute("aria-pressed", scale === 0)
-        resized()
-        follow("auto", Infinity)
-    }
+  // Show at least so many pixels for a point of the picture; 0: as many as there is room for.
+  function zoom(to) {
+    scale = Math.min(to, LARGEST);
+    svg.style.minWidth = `${scale * svg.viewBox.baseVal.width}px`;
+    view.classList.toggle("fit", scale === 0);
+    find("[data-do=fit]").setAttribute("aria-pressed", scale === 0);
+    resized();
+    follow("auto", Infinity);
+  }
 
-    function resized() {
-        const fits = view.scrollWidth <= view.clientWidth && view.scrollHeight <= view.clientHeight
-        find("[data-do=fit]").hidden = fits && scale === READABLE
-        follow("auto")
-    }
+  function resized() {
+    const fits = view.scrollWidth <= view.clientWidth && view.scrollHeight <= view.clientHeight;
+    find("[data-do=fit]").hidden = fits && scale === READABLE;
+    follow("auto");
+  }
 
-    function start() {
-        if (now === last) show(0)
-        timer = setInterval(() => {
-            if (now < last && root.isConnected) show(now + 1)
-            else stop()
-        }, 1000 * SECONDS / find("select").value)
-        label("❚❚ Pause")
-    }
+  function start() {
+    if (now === last) show(0);
+    timer = setInterval(() => {
+      if (now < last && root.isConnected) show(now + 1);
+      else stop();
+    }, 1000 * SECONDS / find("select").value);
+    label("❚❚ Pause");
+  }
 
-    function stop() {
-        clearInterval(timer)
-        timer = 0
-        label("▶ Play")
-    }
+  function stop() {
+    clearInterval(timer);
+    timer = 0;
+    label("▶ Play");
+  }
 
-    function label(text) {
-        const button = find("[data-do=play]")
-        button.textContent = text
-        button.setAttribute("aria-label", text.split(" ")[1])
-    }
+  function label(text) {
+    const button = find("[data-do=play]");
+    button.textContent = text;
+    button.setAttribute("aria-label", text.split(" ")[1]);
+  }
 
-    const actions = {
-        first: () => show(0),
-        back: () => show(now - 1),
-        next: () => show(now + 1),
-        last: () => show(last),
-        play: () => timer ? stop() : start(),
-        fit: () => zoom(scale === 0 ? READABLE : 0),
-        larger: () => zoom(STEP * svg.getScreenCTM().a),
-        smaller: () => zoom(svg.getScreenCTM().a / STEP),
-    }
-    const keys = {
-        Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play",
-        0: "fit", "+": "larger", "=": "larger", "-": "smaller",
-    }
-    const moving = ["first", "back", "next", "last"]
+  const actions = {
+    first: () => show(0),
+    back: () => show(now - 1),
+    next: () => show(now + 1),
+    last: () => show(last),
+    play: () => timer ? stop() : start(),
+    fit: () => zoom(scale === 0 ? READABLE : 0),
+    larger: () => zoom(STEP * svg.getScreenCTM().a),
+    smaller: () => zoom(svg.getScreenCTM().a / STEP),
+  };
+  const keys = {
+    Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play",
+    0: "fit", "+": "larger", "=": "larger", "-": "smaller",
+  };
+  const moving = ["first", "back", "next", "last"];
 
-    function act(name) {
-        if (moving.includes(name)) stop()
-        actions[name]()
-    }
+  function act(name) {
+    if (moving.includes(name)) stop();
+    actions[name]();
+  }
 
-    root.addEventListener("click", (event) => {
-        const button = event.target.closest("[data-do]")
-        if (button) return act(button.dataset.do)
-        const node = event.target.closest("svg .node")
-        if (!node) return
-        const frame = data.frames.findIndex(({key}) => key === node.dataset.key)
-        stop()
-        show(frame < 0 ? since(node.dataset.key, data.since) : frame)
-    })
-    keyboard.addEventListener("keydown", (event) => {
-        const name = keys[event.key]
-        const pressed = event.key === " " && event.target.closest("button")  // the button does what it says
-        if (!name || pressed || event.target.closest("select") || event.altKey || event.ctrlKey || event.metaKey) return
-        event.preventDefault()
-        event.stopPropagation()
-        act(name)
-        if (document.activeElement?.disabled) root.focus()
-    })
-    slider.addEventListener("input", () => {
-        stop()
-        show(slider.valueAsNumber)
-    })
-    find("select").addEventListener("change", () => {
-        if (!timer) return
-        stop()
-        start()
-    })
+  root.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-do]");
+    if (button) return act(button.dataset.do);
+    const node = event.target.closest("svg .node");
+    if (!node) return;
+    const frame = data.frames.findIndex(({ key }) => key === node.dataset.key);
+    stop();
+    show(frame < 0 ? since(node.dataset.key, data.since) : frame);
+  });
+  keyboard.addEventListener("keydown", (event) => {
+    const name = keys[event.key];
+    const own = event.key === " " ? "button, select" : "select"; // does something of its own with it
+    if (!name || event.target.closest(own) || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act(name);
+    if (document.activeElement?.disabled) root.focus();
+  });
+  slider.addEventListener("input", () => {
+    stop();
+    show(slider.valueAsNumber);
+  });
+  find("select").addEventListener("change", () => {
+    if (!timer) return;
+    stop();
+    start();
+  });
 
-    show(0)
-    zoom(READABLE)
-    new ResizeObserver(resized).observe(view)
-    return {show, stop}
+  show(0);
+  zoom(READABLE);
+  new ResizeObserver(resized).observe(view);
+  return { show, stop };
 }
 
-/** The frame in which a part of the picture appears; an edge appears with the later one of its ends. */
+// The frame in which a part of the picture appears; an edge appears with the later one of its ends.
 function since(key, known) {
-    const own = (end) => known[end.replace(/_op$/, "").replace(/^.*_for_/, "")] ?? 0
-    return Math.max(...key.split("->").map(own))
+  const own = (end) => known[end.replace(/_op$/, "").replace(/^.*_for_/, "")] ?? 0;
+  return Math.max(...key.split("->").map(own));
 }
 
-/** Bring all players of a page to life that are not yet. They get the keys that are pressed within `keyboard`. */
+// Bring all players of a page to life that are not yet. They get the keys that are pressed within `keyboard`.
 function playAll(page, keyboard) {
-    for (const root of page.querySelectorAll("[data-needle-steps]")) {
-        const data = JSON.parse(root.dataset.needleSteps)
-        delete root.dataset.needleSteps
-        play(root, data, () => {}, keyboard)
-    }
+  for (const root of page.querySelectorAll("[data-needle-steps]")) {
+    const data = JSON.parse(root.dataset.needleSteps);
+    delete root.dataset.needleSteps;
+    play(root, data, () => {}, keyboard);
+  }
 }
 
 // As a widget: the frame is shared with Python.
-function render({model, el}) {
-    const root = document.createElement("div")
-    root.dataset.lmSuppressShortcuts = "true"
-    el.append(root)
-    const first = model.get("frame")
-    let ready = false
-    const player = play(root, model.get("data"), (frame) => {
-        if (!ready || frame === model.get("frame")) return
-        model.set("frame", frame)
-        model.save_changes()
-    })
-    player.show(first)
-    ready = true
-    const follow = () => player.show(model.get("frame"))
-    model.on("change:frame", follow)
-    return () => {
-        player.stop()
-        model.off("change:frame", follow)
-    }
+function render({ model, el }) {
+  const root = document.createElement("div");
+  root.dataset.lmSuppressShortcuts = "true";
+  el.append(root);
+  const first = model.get("frame");
+  let ready = false;
+  const player = play(root, model.get("data"), (frame) => {
+    if (!ready || frame === model.get("frame")) return;
+    model.set("frame", frame);
+    model.save_changes();
+  });
+  player.show(first);
+  ready = true;
+  const follow = () => player.show(model.get("frame"));
+  model.on("change:frame", follow);
+  return () => {
+    player.stop();
+    model.off("change:frame", follow);
+  };
 }
 
-export default {render}
+export default { render };
