@@ -12,7 +12,20 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from .look import BLUE, COLOURS, DIVERGING, INK, MARKERS, PAPER, QUIET, RED, colour_bar, drawing, plain
+from .look import (
+    BLUE,
+    COLOURS,
+    DIVERGING,
+    INK,
+    MARKERS,
+    PAPER,
+    QUIET,
+    RED,
+    colour_bar,
+    drawing,
+    plain,
+    write_plain_powers,
+)
 from .running import as_numpy
 
 __all__ = ["bars", "curve", "images", "matrix"]
@@ -91,10 +104,10 @@ def curve(
         elif "x" in log and 0 < len(ticks := _ticks(places)) <= MOST_TICKS:
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.xaxis.set_minor_formatter(NullFormatter())
-        elif "x" in log and np.divide(*ax.get_xlim()[::-1]) < 10:  # no power of ten is there, or one
-            ax.xaxis.set_major_locator(MaxNLocator(nbins=6))
-            ax.xaxis.set_major_formatter("{x:g}")
-            ax.xaxis.set_minor_formatter(NullFormatter())
+        elif "x" in log:
+            write_plain_powers(ax.xaxis)
+        if "y" in log:
+            write_plain_powers(ax.yaxis)
         ax.set_title(title)
         ax.grid(axis="both" if "x" in log else "y")
         if len(curves) > 1 or "" not in curves:

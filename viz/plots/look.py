@@ -15,13 +15,25 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-__all__ = ["COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "drawing", "figure_of", "plain"]
+__all__ = [
+    "COLOURS",
+    "DIVERGING",
+    "MARKERS",
+    "SEQUENTIAL",
+    "colour_bar",
+    "drawing",
+    "figure_of",
+    "plain",
+    "write_plain_powers",
+]
 
 INK = "#101828"
 QUIET = "#5D6B82"
@@ -172,6 +184,15 @@ def colour_bar(
     bar.outline.set_visible(False)
     bar.ax.tick_params(color=QUIET, labelcolor=QUIET)
     return bar
+
+
+def write_plain_powers(axis: Axis) -> None:
+    """On a logarithmic axis over less than two powers of ten, ticks such as 0.5, 1, 2."""
+    low, high = axis.get_view_interval()
+    if low > 0 and high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 4 * low else MaxNLocator(nbins=6))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def plain(words: str) -> str:

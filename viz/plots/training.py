@@ -37,6 +37,7 @@ from .look import (
     drawing,
     figure_of,
     plain,
+    write_plain_powers,
 )
 from .running import as_numpy, evaluated, unchanged
 
@@ -337,6 +338,8 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
         ax.set(xlim=(0.5, 1.5), xticks=[1])
     if not log and all((v[np.isfinite(v)] >= 0).all() for v in [*curves.values(), *tests.values()]):
         ax.set_ylim(bottom=0)
+    if log:
+        write_plain_powers(ax.yaxis)
     ax.legend(loc="best")
 
 

@@ -363,3 +363,19 @@ def test_a_model_is_left_as_it_was_where_its_loss_fails() -> None:
 def test_surfaces_that_cannot_be_are_refused(call, error, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("losses", "written"),
+    [
+        ([2.5, 0.5], ["0.5", "1", "2"]),
+        ([1.0, 1e-4], [f"$\\mathdefault{{10^{{-{n}}}}}$" for n in (4, 3, 2, 1)]),
+    ],
+)
+def test_a_logarithmic_axis_has_plain_numbers_if_it_is_short(losses, written) -> None:
+    axis = plots.loss_curve(losses, log=True).yaxis
+    low, high = axis.get_view_interval()
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    shown = [label.get_text() for place, label in ticks if low <= place <= high]
+    assert shown[: len(written)] == written
+    assert not any(label.get_text() for label in axis.get_minorticklabels())
