@@ -148,6 +148,9 @@ class Drawing:
                 "less with a smaller limit="
             )
 
+    def _as_text(self, error: CannotRender) -> str:
+        return f"{error} Until then, here is the drawing as DOT text.\n\n{self.source}"
+
     def __repr__(self) -> str:
         return f"<{self.title}>"
 
@@ -155,13 +158,13 @@ class Drawing:
         try:
             return self.html()
         except CannotRender as error:
-            return f"<pre>{html.escape(str(error))}\n\n{html.escape(self.source)}</pre>"
+            return f"<pre>{html.escape(self._as_text(error))}</pre>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
             svg = self.svg()
         except CannotRender as error:
-            return {"text/plain": f"{error}\n\n{self.source}"}
+            return {"text/plain": self._as_text(error)}
         return {"text/html": self._repr_html_(), "image/svg+xml": svg, "text/plain": repr(self)}
 
 

@@ -21,7 +21,7 @@ __all__ = ["CannotRender", "lay_out", "paint_all", "render", "render_all", "tidy
 
 NO_RENDERER = (
     "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
-    "(or install the program `dot` from graphviz.org). Until then, here is the drawing as DOT text."
+    "(or install the program `dot` from graphviz.org)."
 )
 
 # Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time to find
@@ -47,6 +47,10 @@ LARGEST_PNG = 32_767  # pixels: what is longer would be drawn smaller
 
 class CannotRender(RuntimeError):
     """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
+
+
+class _Broken(CannotRender):
+    """Graphviz failed: another one, of another version, may not."""
 
 
 def render(source: str, kind: str) -> bytes:
@@ -88,6 +92,8 @@ def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
     ]
     pictures |= zip(in_rows, _run("nop2", kind, routed), strict=True)
     pictures |= zip(rising, _run("nop2", kind, ["\n".join(texts[i]) for i in rising]), strict=True)
+    if kind == "pdf":  # the same picture is the same file at any time
+        pictures = {i: re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for i, pdf in pictures.items()}
     return [pictures[i] for i in range(len(sources))]
 
 
@@ -126,9 +132,14 @@ def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
     """Graphviz on each text; its engine "nop2" keeps positions that are given, and leads the other edges."""
     if not sources:
         return []
+    has_package = importlib.util.find_spec("pygraphviz")
     if shutil.which("dot"):
-        return [_run_dot(engine, kind, source) for source in sources]
-    if importlib.util.find_spec("pygraphviz"):
+        try:
+            return [_run_dot(engine, kind, source) for source in sources]
+        except _Broken:
+            if not has_package:
+                raise
+    if has_package:
         return _run_pygraphviz(engine, kind, sources)
     raise CannotRender(NO_RENDERER)
 
@@ -163,9 +174,9 @@ def _piped(command: Sequence[str], given: bytes, seconds: float) -> subprocess.C
         ) from None
 
 
-def _failure(program: str, said: bytes) -> CannotRender:
+def _failure(program: str, said: bytes) -> _Broken:
     lines = said.decode(errors="replace").strip().splitlines()
-    return CannotRender(
+    return _Broken(
         f"{program} could not draw this graph: {lines[-1] if lines else 'it stopped without a word'}"
     )
 

@@ -229,6 +229,29 @@ def test_a_failure_of_graphviz_is_told() -> None:
         render._run_pygraphviz("dot", "svg", ["digraph { a -> ; }"])
 
 
+@pytest.fixture
+def broken_dot(tmp_path, monkeypatch) -> None:
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho no plugins >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_a_broken_program_is_no_harm_where_the_package_is(example, broken_dot) -> None:
+    assert viz.draw(example.v4).svg().count("data-key") > 7
+
+
+def test_a_broken_program_is_told_where_it_is_all(example, broken_dot, monkeypatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(viz.CannotRender, match="dot could not draw this graph: no plugins"):
+        viz.draw(example.v4).svg()
+
+
+def test_a_pdf_is_the_same_file_at_any_time(example, tmp_path) -> None:
+    pdf = viz.draw(example.v4).save(tmp_path / "graph.pdf").read_bytes()
+    assert re.findall(rb"\(D:(\d+)", pdf) == [b"19700101000000"]
+
+
 def test_importing_viz_is_light() -> None:
     heavy = {"matplotlib", "streamlit", "numba", "pygraphviz", "IPython"}
     program = f"import sys, viz; print(sorted({heavy} & {{*sys.modules}}))"
