@@ -865,24 +865,38 @@ def _partials(node: Value, total: Value) -> Sequence[Value | None]:
     """What `node` passes on to each of its inputs, as its operator's `gradient` says."""
     op: Any = node.op
     then = node._as_built()
-    partials = _gradient(op, total, then, node.scope)
+    try:
+        partials = _gradient(op, total, then, node.scope)
+    except Exception as error:
+        if not hasattr(error, "op"):  # no operator in it failed: the gradient itself
+            _of_gradient(error, node, [total, node])
+        raise
     if then is not node:  # in the new graph it is what `node` was
         then.op, then.inputs, then._operands = ops.Identity(), [node], [node._data]
 
     if len(partials) != len(node.inputs):
-        raise ValueError(f"{op}.gradient: gave {len(partials)} results for {len(node.inputs)} operands")
+        message = f"{op}.gradient: gave {len(partials)} results for {len(node.inputs)} operands"
+        raise _of_gradient(ValueError(message), node, [total, node])
     for i, x in enumerate(node.inputs):
         partial = partials[i]
         if partial is None:
             continue
         if not isinstance(partial, Value):
-            raise TypeError(f"{op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor")
+            message = f"{op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor"
+            raise _of_gradient(TypeError(message), node, [total, node])
         if isinstance(x, Tensor) and partial._data.shape != x._data.shape:
-            raise ValueError(
+            message = (
                 f"{op}.gradient: result {i} has shape {partial._data.shape}, but operand {i} has shape "
                 f"{x._data.shape}"
             )
+            raise _of_gradient(ValueError(message), node, [partial, x])
     return partials
+
+
+def _of_gradient(error: Exception, node: Value, inputs: Sequence[Value]) -> Exception:
+    """The error of the `gradient` of a node's operator, from which the graph up to there can be drawn."""
+    with_graph(error, f"{node.op}.gradient", inputs).scope = node.scope  # type: ignore[attr-defined]
+    return error
 
 
 def _gradient(op: Any, total: Value, node: Value, scope: Scope | None) -> Sequence[Value | None]:

@@ -57,7 +57,7 @@ class Op:
 
     def compute(self, *args):
         """The result, from arrays: `NDArray`, or `numpy.ndarray` under ``NEEDLE_BACKEND=np``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no compute method")
 
     def gradient(self, out_grad, node):
         """The partial adjoint of each input, as Tensors.
@@ -77,7 +77,7 @@ class Op:
         Value or tuple of Value
             One per input. None may stand in the place of an input that needs no gradient.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no gradient method")
 
     def gradient_as_tuple(self, out_grad, node) -> tuple:
         """`gradient`, always as a tuple, one entry per input."""

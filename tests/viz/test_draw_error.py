@@ -130,6 +130,58 @@ def test_an_operator_that_fails_in_the_gradient(tensors) -> None:
     assert failure(viz.draw_error(error)).operator.symbol == "cube"
 
 
+def unknown_key(out_grad, node):
+    raise KeyError("weights")
+
+
+WRONG_GRADIENTS = {
+    "shape": (lambda out_grad, node: out_grad.sum(), ValueError, ["1st ()", "2nd (2, 3)"]),
+    "count": (lambda out_grad, node: (out_grad, out_grad), ValueError, ["1st (2, 3)", "2nd (2, 3)"]),
+    "type": (lambda out_grad, node: 2.0, TypeError, ["1st (2, 3)", "2nd (2, 3)"]),
+    "error": (unknown_key, KeyError, ["1st (2, 3)", "2nd (2, 3)"]),
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
+@pytest.mark.parametrize("name", WRONG_GRADIENTS)
+def test_an_operator_whose_own_gradient_is_wrong(name: str, lazy: bool, tensors) -> None:
+    wrong, kind, shapes = WRONG_GRADIENTS[name]
+
+    class Twice(TensorOp):
+        def infer(self, x):
+            return Spec(x.shape, x.dtype, x.device)
+
+        def compute(self, x):
+            return x + x
+
+        def gradient(self, out_grad, node):
+            return wrong(out_grad, node)
+
+    a = tensors["a"]
+    with ndl.lazy(lazy):
+        h = ndl.exp(a)
+        with ndl.scope("second half"):
+            z = Twice()(h)
+        error = error_of((z * 3).sum().backward)
+    assert (type(error), error.__notes__) == (kind, [OFFER])
+    drawing = viz.draw_error(error, names={"a": a, "h": h, "z": z})
+    failed = failure(drawing)
+    assert failed.operator.symbol == "Twice().gradient"
+    assert [operand.label for operand in failed.operator.operands] == shapes
+    assert {"a", "h"} <= {variable.name for variable in drawing.graph.variables}
+    titles = {group.key: group.title for group in drawing.graph.groups}
+    assert titles[failed.group] == "second half"
+
+
+def test_an_operator_without_a_gradient(tensors) -> None:
+    class Twice(TensorOp):
+        def compute(self, x):
+            return x + x
+
+    error = error_of(Twice()(tensors["a"]).backward)
+    assert failure(viz.draw_error(error)).note == str(error) == "Twice has no gradient method"
+
+
 def test_names_come_from_the_functions_that_the_exception_passed_through() -> None:
     def step(batch):
         hidden = ndl.exp(batch)
