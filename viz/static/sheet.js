@@ -94,7 +94,7 @@ export class Sheet {
     this.drawing.makeButton(bar, node.key, true);
     this.groundLayer.append(back);
     const clip = create("g", { class: "inside" }, sheet.element);
-    this.nodeLayer.append(clip, bar);
+    this.nodeLayer.append(bar, clip); // what is inside is not covered where it reaches into the bar
     const titleWidth = widthOf(node.group.title, "bold 11px Helvetica, Arial, sans-serif") + 3 * GAP + 13;
     node.inside = { sheet, back, bar, hit, clip, titleWidth };
     return node.inside;
