@@ -181,8 +181,7 @@ def _write() -> str:
         "Expression",
         key="expression",
         height=min(48 + 23 * max(lines, 5), 440),
-        max_chars=MOST_CHARACTERS,
-        help=_HELP,
+        help=_HELP,  # and no max_chars: of a text that is too long the page would not even be told
         persist_state="session",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -198,7 +197,8 @@ def _take_example() -> None:
 
 _HELP = f"""
 Numbers with a name are a variable, and get a gradient: `W = [[1, 2], [3, 4]]`, `b = randn(3) / 10`. Within an
-expression, and as `constant([1, 2])`, they are constants. The last line is the value.
+expression, and as `constant([1, 2])`, they are constants. The last line is the value. At most
+{MOST_CHARACTERS:,} characters are read.
 
 Operators: `+ - * / ** @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
 

@@ -168,6 +168,12 @@ def test_a_mistake_is_told_marked_and_drawn(app):
     assert "computational graph" in picture_of(app)
 
 
+def test_text_that_is_too_long_is_not_parsed(app, monkeypatch):
+    monkeypatch.setattr("playground.reading._without_comment", None)  # the first thing that is done to it
+    write(app, "1 + " * 1000 + "1")
+    assert messages(app) == ["Line 1: the text has 4,001 characters; at most 2,000 are read. Shorten it."]
+
+
 def test_what_is_wrong_is_shown_as_it_was_written(app):
     write(app, "x = 1\nx <b>x</b>")
     assert "b&gt;x&lt;/b&gt;" in re.sub("</?mark>", "", shown(app))
@@ -355,6 +361,22 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
         type_in(page, text)
         page.get_by_text(reason).wait_for()
     drawing(page, "which failed").wait_for()
+    type_in(page, "x = 5\nx ** 3")
+    page.get_by_text("125", exact=True).wait_for()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("length", [3_000, 100_000])
+def test_text_that_is_too_long_is_refused_with_its_length(page, address, length):
+    visit(page, address)
+    type_in(page, "x = 4\nx ** 3")
+    page.get_by_text("64", exact=True).wait_for()
+    too_long = "1 + " * (length // 4)
+    type_in(page, too_long)
+    page.get_by_text(f"the text has {length:,} characters; at most 2,000 are read").wait_for()
+    page.get_by_text("64", exact=True).wait_for(state="detached")
+    assert page.get_by_role("textbox", name="Expression").input_value() == too_long
+    page.wait_for_url(lambda url: text_in(url) is None)
     type_in(page, "x = 5\nx ** 3")
     page.get_by_text("125", exact=True).wait_for()
 
