@@ -7,10 +7,14 @@ its end or to the next barrier; when all threads of a block have come to the bar
 
 from __future__ import annotations
 
+import ast
+import dis
 import inspect
 import linecache
+import math
 import re
 import sys
+import textwrap
 import threading
 import traceback
 from collections import defaultdict
@@ -24,6 +28,8 @@ import numpy as np
 
 from needle.autograd import Tensor
 
+from ..text import elide
+
 __all__ = ["Access", "KernelTrace", "Race", "refusal", "trace_kernel"]
 
 Shape = tuple[int, ...]
@@ -31,6 +37,10 @@ Shape = tuple[int, ...]
 MOST_THREADS = 4096
 MOST_ACCESSES = 500_000
 MOST_BARRIERS = 2000
+
+# Of CUDA itself: "Technical specifications per compute capability" in NVIDIA's CUDA C++ programming guide.
+MOST_IN_BLOCK = 1024  # threads
+LARGEST = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +217,15 @@ def trace_kernel(kernel: Callable, grid: Any, block: Any, *args: Any) -> KernelT
     RuntimeError
         If not all threads of a block come to the same barrier, or one raises an exception.
     TypeError, ValueError
-        If the launch is none, too large, or uses what there is not.
+        If the launch is none, too large (for CUDA, or to be followed), or uses what there is not; if the
+        function launches a kernel instead of being one.
 
     Examples
     --------
     >>> print(viz.trace_kernel(add, 2, 4, out, a, b))
     """
     sizes = [_size(name, given) for name, given in (("grid", grid), ("block", block))]
-    threads = int(np.prod(sizes[0]) * np.prod(sizes[1]))
+    threads = math.prod(sizes[0]) * math.prod(sizes[1])
     if threads > MOST_THREADS:
         raise ValueError(
             f"kernel_trace: {threads:,} threads are more than the {MOST_THREADS:,} that can be followed; "
@@ -238,7 +249,18 @@ def _size(name: str, given: Any) -> Shape:
         isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1 for n in sizes
     ):
         raise TypeError(f"kernel_trace: {name}: needs 1 to 3 whole numbers from 1 on, got {given!r}")
-    return (*map(int, sizes), *(1,) * (3 - len(sizes)))
+    size = (*map(int, sizes), *(1,) * (3 - len(sizes)))
+    for axis, length, most in zip("xyz", size, LARGEST[name], strict=True):
+        if length > most:
+            raise ValueError(
+                f"kernel_trace: {name}: {given!r} is {length:,} along {axis}, where CUDA has at most {most:,}"
+            )
+    if name == "block" and math.prod(size) > MOST_IN_BLOCK:
+        raise ValueError(
+            f"kernel_trace: block: {given!r} is {math.prod(size):,} threads, and CUDA has at most "
+            f"{MOST_IN_BLOCK:,} in a block; launch more blocks of fewer threads"
+        )
+    return size
 
 
 # The kernel with another `cuda`
@@ -252,7 +274,16 @@ def _with_cuda(kernel: Callable, cuda: _Cuda) -> tuple[Callable, list[str]]:
             f"kernel_trace: needs a kernel's Python function or what cuda.jit makes of it, got "
             f"{type(kernel).__name__}"
         )
-    rebuilt = _Rebuilding(cuda).function(function)
+    rebuilding = _Rebuilding(cuda)
+    rebuilt = rebuilding.function(function)
+    if function is kernel:  # under cuda.jit it is a kernel, however it is written
+        for called in rebuilding.made.values():
+            if launch := _launch_in(called):
+                where = f" in {called.__name__}" * (called is not rebuilt)
+                raise TypeError(
+                    f"kernel_trace: {function.__name__} is no kernel but launches one, by {elide(launch, 60)}"
+                    f"{where}; trace that kernel itself"
+                )
     names = list(inspect.signature(rebuilt).parameters)
     if names == ["cuda"]:
         made = rebuilt(cuda)
@@ -274,6 +305,19 @@ def _python_function(thing: Any) -> FunctionType | None:
         if isinstance(inner, FunctionType):
             return inner
     return thing if isinstance(thing, FunctionType) else None
+
+
+def _launch_in(function: FunctionType) -> str:
+    """How a function launches a kernel, ``kernel[grid, block](...)``; empty if it is not seen to."""
+    try:
+        written = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, SyntaxError, IndexError):  # no source, or a part of a longer line
+        return ""
+    if not isinstance(written, ast.FunctionDef):
+        return ""
+    parts = (part for statement in written.body for part in ast.walk(statement))
+    launches = (p for p in parts if isinstance(p, ast.Call) and isinstance(p.func, ast.Subscript))
+    return next(map(ast.unparse, launches), "")
 
 
 class _Rebuilding:
@@ -330,7 +374,8 @@ class _Numba:
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+    """The globals that code uses; `code.co_names` has attributes as well."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names_in(constant)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import cuda, float32
 
+from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
 from viz import plots
 
 SIDE = 2
@@ -349,6 +350,20 @@ def test_kernels_that_cannot_go_on_raise_and_leave_no_thread_behind(kernel, mess
         (lambda: plots.kernel_trace(shifted, 0, 4, 1, 2), TypeError, "grid: needs 1 to 3 whole numbers"),
         (lambda: plots.kernel_trace(shifted, 1, (1, 2, 3, 4), 1, 2), TypeError, "block: needs 1 to 3"),
         (lambda: plots.kernel_trace(shifted, 100, 100, 1, 2), ValueError, "10,000 threads are more than"),
+        (lambda: plots.kernel_trace(shifted, 1, 1025, 1, 2), ValueError, "block: 1025 is 1,025 along x"),
+        (lambda: plots.kernel_trace(shifted, 1, (1, 1, 65), 1, 2), ValueError, "along z, .* at most 64"),
+        (lambda: plots.kernel_trace(shifted, 1, (33, 32), 1, 2), ValueError, "is 1,056 threads, .* 1,024 in"),
+        (
+            lambda: plots.kernel_trace(shifted, 2**31, 1, 1, 2),
+            ValueError,
+            "grid: .* along x, .* 2,147,483,647",
+        ),
+        (lambda: plots.kernel_trace(shifted, (1, 65536), 1, 1, 2), ValueError, "along y, .* at most 65,535"),
+        (
+            lambda: plots.kernel_trace(shifted, (1, 65535), 1, 1, 2),
+            ValueError,
+            "65,535 threads are more than",
+        ),
         (
             lambda: plots.kernel_trace(shifted, 1, 3, array(4), array(4), thread=(0, 3)),
             IndexError,
@@ -364,6 +379,49 @@ def test_kernels_that_cannot_go_on_raise_and_leave_no_thread_behind(kernel, mess
 def test_launches_that_are_none_are_refused(call, error, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def add(out, a, b):
+    zip_add[1, 4](out, a, b)
+
+
+def add_later(out, a, b):
+    if out.size:
+        add(out, a, b)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            add,
+            r"add is no kernel but launches one, by zip_add\[1, 4\]\(out, a, b\); trace that kernel itself",
+        ),
+        (add_later, r"add_later is no kernel .* by zip_add\[1, 4\]\(out, a, b\) in add;"),
+        (backend.ewise_add, r"run is no kernel .* by kernel\[blocks, threads\]\(\*arguments\) in launch;"),
+        (backend.matmul_tiled, r"matmul_tiled is no kernel .* in launch;"),
+    ],
+)
+def test_a_function_that_launches_a_kernel_is_told_from_one(function, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        plots.kernel_trace(function, 1, 4, np.zeros(4), array(4), array(4))
+
+
+def test_an_attribute_is_not_a_function_of_that_name() -> None:
+    def count(out):
+        cuda.atomic.add(out, 0, 1)  # and not `add` above, which launches a kernel
+
+    assert plots.trace_kernel(count, 1, 4, np.zeros(1)).arrays["out"] == 4
+
+
+def test_the_backends_kernels_are_traced() -> None:
+    side = backend.TILE
+    a, b = (np.random.default_rng(seed).random((side, side), "float32") for seed in (0, 1))
+    product = backend._product_of_tiles(np.dtype("float32"))
+    trace = plots.trace_kernel(product, 1, (side, side), a.ravel(), b.ravel(), np.zeros(side**2), side, side)
+    np.testing.assert_allclose(trace.arrays["out"], (a @ b).ravel(), rtol=1e-5)
+    assert trace.count("read") == 2 * side**2
+    assert not trace.races
 
 
 def test_a_large_launch_is_drawn_in_part_and_counted_as_a_whole(texts, legible) -> None:
