@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from needle.autograd import Tensor
 from needle.backend_selection import NDArray
 
-from ..text import elide
+from ..text import counted, elide
 from .look import (
     BLUE,
     FAINT,
@@ -171,10 +171,12 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
 
 
 def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
-    given: tuple[Any, ...] = (index,) if isinstance(index, int | np.integer) else tuple(index)
-    if len(given) != len(shape) or not all(isinstance(i, Integral) for i in given):
+    given: tuple[Any, ...] = tuple(index) if np.iterable(index) else (index,)
+    if len(given) != len(shape) or not all(
+        isinstance(i, Integral) and not isinstance(i, bool) for i in given
+    ):
         raise IndexError(
-            f"strides: index {index!r} must be {len(shape)} whole number{'s' * (len(shape) != 1)}, one for "
+            f"strides: index {elide(repr(index), 40)} must be {counted(len(shape), 'whole number')}, one for "
             f"each axis of shape {shape}"
         )
     if not all(-n <= i < n for i, n in zip(given, shape, strict=True)):

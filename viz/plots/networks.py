@@ -456,7 +456,7 @@ def attention(
     Parameters
     ----------
     weights : Tensor or array
-        Of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what
+        From 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what
         ``MultiHeadAttention.forward(…, return_weights=True)`` returns second.
     tokens : sequence of str, optional
         What stands at each place that looks; a str is taken character by character. Default: numbers.
@@ -483,6 +483,11 @@ def attention(
         raise ValueError(
             "attention: weights need shape (time, key_time), (heads, time, key_time) or (batch, heads, time, "
             f"key_time), got {values.shape}"
+        )
+    if (values < 0).any():
+        raise ValueError(
+            f"attention: weights are numbers from 0 on, but one of these is {np.nanmin(values):.3g}; "
+            "a softmax over the last axis makes weights of scores"
         )
     if values.ndim == 4:
         values = _picked("batch", batch, values)

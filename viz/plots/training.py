@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import math
 import sys
@@ -504,11 +505,13 @@ def loss_surface(
     resolution = (25 if model is not None else 80) if resolution is None else resolution
     check_size("loss_surface: resolution", resolution, 2)
     if model is None:
+        _check_arguments(loss, ("a", "b"), "loss(a, b) of two numbers")
         walked = {name: _pairs(name, path) for name, path in named.items()}
         xs, ys = _extent(extent, walked, 2.0, resolution)
         z = _surface_of_function(loss, xs, ys)
         labels = ("a", "b")
     else:
+        _check_arguments(loss, (), "loss() without arguments, the loss of `model`")
         plane = _Plane.of(model, named, rng)
         walked = {name: plane.project(name, path) for name, path in named.items()}
         xs, ys = _extent(extent, walked, 1.0, resolution)
@@ -527,6 +530,19 @@ def loss_surface(
 
 PATHS = (ORANGE, GREEN, COLOURS[3], INK, RED)
 HILLS = LinearSegmentedColormap.from_list("needle_hills", [PAPER, "#C9DBF9", "#7FA6EC"])
+
+
+def _check_arguments(loss: Any, arguments: Sequence[str], needed: str) -> None:
+    if not callable(loss):
+        raise TypeError(f"loss_surface: needs a function {needed}, got {type(loss).__name__}")
+    try:
+        signature = inspect.signature(loss)
+    except ValueError:  # not every function that is written in C says what it takes
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise TypeError(f"loss_surface: needs a function {needed}, got one of {signature}") from None
 
 
 def _pairs(name: str, path: Sequence) -> np.ndarray:

@@ -207,6 +207,12 @@ def test_attention_between_sequences_of_different_length(legible) -> None:
         (lambda: plots.attention(np.ones(3)), ValueError, "attention: weights need shape"),
         (lambda: plots.attention(np.ones((2, 3, 3)), head=2), IndexError, "from 0 to 1, got 2"),
         (lambda: plots.attention(np.ones((3, 3)), "ab"), ValueError, "2 tokens for 3 places"),
+        (
+            lambda: plots.attention(np.eye(3) - 0.25),
+            ValueError,
+            "one of these is -0.25; a softmax over the last",
+        ),
+        (lambda: plots.attention(np.log(np.tri(3) / 2 + 0.5)), ValueError, "a softmax"),
         (lambda: plots.module_tree([]), TypeError, "needs a Module, got list"),
         (lambda: plots.module_tree(nn.ReLU(), depth=-1), ValueError, "at least 0, got -1"),
     ],

@@ -358,6 +358,17 @@ def test_a_model_is_left_as_it_was_where_its_loss_fails() -> None:
         (lambda: plots.loss_surface(lambda: 0, model=nn.ReLU()), TypeError, "Module with parameters"),
         (lambda: plots.loss_surface(lambda: 0, [(1, 2)], model=nn.Linear(1, 1)), TypeError, "state_dict"),
         (lambda: plots.loss_surface(lambda a, b: a, resolution=1), ValueError, "at least 2, got 1"),
+        (
+            lambda: plots.loss_surface(lambda p: p),
+            TypeError,
+            r"loss\(a, b\) of two numbers, got one of \(p\)",
+        ),
+        (lambda: plots.loss_surface(3), TypeError, r"loss\(a, b\) of two numbers, got int"),
+        (
+            lambda: plots.loss_surface(lambda p: p, model=nn.Linear(1, 1)),
+            TypeError,
+            r"loss\(\) without arguments, .* got one of \(p\)",
+        ),
     ],
 )
 def test_surfaces_that_cannot_be_are_refused(call, error, message: str) -> None:
