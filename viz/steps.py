@@ -114,7 +114,14 @@ class Steps(Sequence[Still]):
     @overload
     def __getitem__(self, index: slice) -> list[Still]: ...
     def __getitem__(self, index: int | slice) -> Still | list[Still]:
-        numbers = range(len(self))[index]
+        count = len(self)
+        try:
+            numbers = range(count)[index]
+        except IndexError:
+            raise IndexError(f"steps: frame {index} of {count}; they have numbers from 0 on") from None
+        except TypeError:
+            got = type(index).__name__
+            raise TypeError(f"steps: needs the number of a frame, or a slice like 2:5; got {got}") from None
         if isinstance(numbers, range):
             return [self._still(number) for number in numbers]
         return self._still(numbers)
@@ -260,11 +267,15 @@ class Steps(Sequence[Still]):
         try:
             return self._player(self.strip())
         except CannotRender as error:
-            rows = "\n".join(
-                "\n   ".join([f"{i}. {frame.title}", *frame.equations])
-                for i, frame in enumerate(self.film.frames, 1)
-            )
-            return f"<pre>{html.escape(str(error).partition(' Until')[0])}\n\n{html.escape(rows)}</pre>"
+            return self.in_words(error)
+
+    def in_words(self, error: CannotRender) -> str:
+        """The title and the equations of each frame, as HTML, below the reason why there is no picture."""
+        rows = "\n".join(
+            "\n   ".join([f"{i}. {frame.title}", *frame.equations])
+            for i, frame in enumerate(self.film.frames, 1)
+        )
+        return f"<pre>{html.escape(str(error))}\n\n{html.escape(rows)}</pre>"
 
     def strip(self) -> str:
         """The frames side by side, as HTML without scripts; of many, the first ones.

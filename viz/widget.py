@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from needle.autograd import Tensor, Value
 
 from .names import names_of
+from .render import CannotRender
 from .steps import LIMIT, STATIC, Steps, steps_of
 
 try:
@@ -23,7 +24,7 @@ __all__ = ["Stepper", "step"]
 
 
 class Stepper(anywidget.AnyWidget):
-    """A player of steps, for JupyterLab, VS Code and Colab.
+    """A player of steps, for JupyterLab, VS Code and Colab; without Graphviz, their equations.
 
     Attributes
     ----------
@@ -41,7 +42,11 @@ class Stepper(anywidget.AnyWidget):
 
     def __init__(self, steps: Steps):
         self.steps = steps
-        super().__init__(data=steps.data())
+        try:
+            data = steps.data()
+        except CannotRender as error:
+            data = {"instead": steps.in_words(error)}
+        super().__init__(data=data)
 
     @traitlets.validate("frame")
     def _check_frame(self, proposal):
@@ -57,7 +62,8 @@ class Stepper(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs):
         """The widget; and the strip of its frames for where widgets do not run."""
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
-        return {**data, "text/html": self.steps._repr_html_()}, metadata
+        strip = self.data.get("instead") or self.steps._repr_html_()
+        return {**data, "text/html": strip}, metadata
 
 
 def step(

@@ -278,15 +278,40 @@ def test_the_strip_holds_each_frame_up_to_a_cap(example):
     assert f"&hellip; {len(long) - 24} more frames" in strip
 
 
-def test_without_graphviz_the_equations_are_there(example, monkeypatch):
+def test_a_frame_that_is_not_there(example):
+    steps = viz.steps(example.v4)
+    with pytest.raises(IndexError, match="steps: frame 99 of 10; they have numbers from 0 on"):
+        steps[99]
+    for index in ("a", 1.0, slice("a", None)):
+        with pytest.raises(TypeError, match="steps: needs the number of a frame, or a slice like 2:5; got"):
+            steps[index]
+    assert [still.title for still in steps[-2:]] == [frame.title for frame in steps.film.frames[-2:]]
+
+
+@pytest.fixture
+def no_graphviz(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+
+def test_without_graphviz_the_equations_are_there(example, no_graphviz):
     steps = viz.steps(example.v4, names=vars(example))
     text = steps._repr_html_()
     assert "needs Graphviz" in text
     assert "v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3" in text
     with pytest.raises(viz.CannotRender, match="needs Graphviz"):
         steps.save("steps.gif")
+
+
+def test_without_graphviz_the_widget_shows_the_equations(example, no_graphviz):
+    player = viz.step(example.v4, names=vars(example))
+    player.frame = 9
+    text = player.steps._repr_html_()
+    assert "v̄1 = v̄1→2 = 3" in text
+    data, _ = player._repr_mimebundle_()
+    assert player.data == {"instead": text}
+    assert data["text/html"] == text
+    assert "application/vnd.jupyter.widget-view+json" in data
 
 
 def test_viz_does_not_import_the_widgets_library():

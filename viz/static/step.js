@@ -215,6 +215,11 @@ function playAll(page, keyboard) {
 
 // As a widget: the frame is shared with Python.
 function render({ model, el }) {
+  const { instead } = model.get("data"); // where there is no Graphviz
+  if (instead) {
+    el.innerHTML = instead;
+    return;
+  }
   const root = document.createElement("div");
   root.dataset.lmSuppressShortcuts = "true";
   el.append(root);
