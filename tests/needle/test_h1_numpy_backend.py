@@ -52,6 +52,7 @@ def run(*command, **environment):
     )
 
 
+@pytest.mark.slow
 def test_the_tests_pass_on_numpys_arrays(tmp_path):
     report = tmp_path / "report.xml"
     result = run(

@@ -566,6 +566,7 @@ def test_on_paper_the_whole_picture_shows(show, network) -> None:
     assert not page.locator(".view").is_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_in_jupyterlab_a_drawing_lives_on_in_the_saved_notebook(notebook, jupyterlab) -> None:
     page = notebook(

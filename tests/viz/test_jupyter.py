@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 EXAMPLE = """\
 import needle as ndl
