@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from textwrap import shorten
@@ -126,6 +127,30 @@ class Device:
     def ones(self, *shape: int, dtype: Any = "float32") -> Any:
         """An array of ones."""
         return self.full(shape, 1, dtype)
+
+
+def common_device(name: str, operands: Sequence) -> Any:
+    """The device that all operands are on.
+
+    Parameters
+    ----------
+    name : str
+        The operation, for the error message.
+    operands : sequence, not empty
+        Arrays, Tensors, or anything else with a `device`.
+
+    Raises
+    ------
+    ValueError
+        If they are on different devices: nothing is moved behind your back.
+    """
+    device = operands[0].device
+    for operand in operands[1:]:
+        if operand.device != device:
+            raise ValueError(
+                f"{name}: operands are on {device} and {operand.device}; move one of them with .to({device})"
+            )
+    return device
 
 
 class BackendDevice(Device):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import BackendDevice, default_device
+from .device import BackendDevice, common_device, default_device
 from .scalar_functions import SCALAR_FUNCTIONS
 from .shapes import (
     Axes,
@@ -324,7 +324,7 @@ class NDArray:
             return
         if not isinstance(other, NDArray):
             other = NDArray(other, device=self.device, dtype=self.dtype)
-        _check_device("setitem", self, other)
+        common_device("setitem", (self, other))
         if _without_ones(other.shape) == _without_ones(view.shape):
             other = other.reshape(view.shape)  # a[0] = row: the axis that an integer index keeps
         check_broadcast(other.shape, view.shape, "setitem")
@@ -340,7 +340,7 @@ class NDArray:
         """The result of a backend's kernels: ``ewise_func(a, b, out)`` or ``scalar_func(a, number, out)``."""
         out = NDArray.make(self.shape, device=self.device, dtype=self.dtype)
         if isinstance(other, NDArray):
-            _check_device("ewise_or_scalar", self, other)
+            common_device("ewise_or_scalar", (self, other))
             ewise_func(self.compact()._handle, other.broadcast_to(self.shape).compact()._handle, out._handle)
         else:
             scalar_func(self.compact()._handle, other, out._handle)
@@ -596,11 +596,6 @@ def elementwise(name: str, *operands: Any) -> NDArray:
     return result
 
 
-def _check_device(name: str, a: NDArray, b: NDArray) -> None:
-    if a.device != b.device:
-        raise ValueError(f"{name}: operands on {a.device} and {b.device}; bring one over with .to(device)")
-
-
 def _beside(array: NDArray, values: np.ndarray) -> NDArray:
     """A NumPy array as an operand for `array`: on its device, and with its data type if that is a float."""
     return NDArray(values, array.device, array.dtype if array.dtype.kind == "f" else values.dtype)
@@ -626,7 +621,7 @@ def _zip(name: str, a: Any, b: Any) -> NDArray:
     if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
         return _zip_number(name, a, b)
     if a.device is not b.device:
-        _check_device(name, a, b)
+        common_device(name, (a, b))
     if a.dtype is not b.dtype or a.dtype.kind != "f":
         dtype = result_dtype(name, a, b)
         a, b = a._cast(dtype), b._cast(dtype)
@@ -726,7 +721,7 @@ def _matmul(a: Any, b: Any) -> NDArray:
     if not (isinstance(a, NDArray) and isinstance(b, NDArray)):
         return NotImplemented
     if a.device is not b.device:
-        _check_device("matmul", a, b)
+        common_device("matmul", (a, b))
     if a.dtype is not b.dtype:
         dtype = _supported(np.result_type(a.dtype, b.dtype))
         a, b = a._cast(dtype), b._cast(dtype)
@@ -779,7 +774,7 @@ def _joined(name: str, arrays: Sequence[NDArray], shape: Shape, strides: Shape, 
     offset = 0
     for a, step in zip(arrays, steps, strict=True):
         if a.device is not device:
-            _check_device(name, arrays[0], a)
+            common_device(name, (arrays[0], a))
         if a.size:
             device.mod.ewise_setitem(a._cast(dtype).compact()._handle, out, a.shape, strides, offset)
         offset += step

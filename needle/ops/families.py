@@ -10,20 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend_ndarray.device import common_device
 from ..backend_ndarray.shapes import broadcast_shape, hashable_axes, reduced_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
-
-
-def common_device(name: str, inputs):
-    """The one device of all inputs."""
-    device = inputs[0].device
-    for x in inputs[1:]:
-        if x.device != device:
-            raise ValueError(
-                f"{name}: operands are on {device} and {x.device}; move one of them: tensor.to({device})"
-            )
-    return device
 
 
 def sum_to(a, shape: tuple[int, ...]):

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..backend_ndarray.device import common_device
 from ..backend_ndarray.shapes import as_shape, hashable_axes, normal_axes, window_counts
 from ..backend_selection import device_of, full
 from ..backend_selection import windows as array_windows
 from ..graph import Spec, TensorOp
-from .families import Movement, common_device, conform
+from .families import Movement, conform
 from .ops_indexing import ZerosButSlice
 from .ops_tuple import spec_of
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend_ndarray.device import common_device
 from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes, stacked_shape
 from ..backend_selection import NDArray, device_of, full, to_numpy
 from ..backend_selection import concatenate as array_concatenate
@@ -22,7 +23,7 @@ from ..backend_selection import stack as array_stack
 from ..backend_selection import take as array_take
 from ..backend_selection import unstack as array_unstack
 from ..graph import Spec, TensorOp, TensorTupleOp
-from .families import Movement, common_device, conform
+from .families import Movement, conform
 from .ops_tuple import make_tuple
 
 WHOLE = slice(None)

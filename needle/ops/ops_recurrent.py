@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend_ndarray.device import common_device
 from ..backend_selection import concatenate as array_concatenate
 from ..backend_selection import elementwise
 from ..backend_selection import unstack as array_unstack
 from ..graph import Spec, TensorOp, TensorTupleOp
-from .families import common_device, conform
+from .families import conform
 from .ops_indexing import concatenate, split, stack
 from .ops_mathematic import tanh
 from .ops_tuple import partials_of_items, zeros_like_spec

@@ -10,6 +10,7 @@ import pytest
 
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import ndarray_backend_numpy
+from needle.backend_ndarray.device import common_device
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 
 ENABLED = [device for device in nd.all_devices() if device.enabled()]
@@ -37,6 +38,14 @@ def test_devices_and_arrays_survive_pickle_and_deepcopy(device):
         np.testing.assert_array_equal((twin + array).numpy(), [[4.0], [8.0]])
         twin.fill(0)
         np.testing.assert_array_equal(array.numpy(), [[2.0], [4.0]])
+
+
+def test_operands_have_one_device_in_common():
+    here, there = nd.array([1.0]), nd.array([1.0], device=nd.cpu_numpy())
+    assert common_device("add", [here, here, here]) is nd.cpu()
+    assert common_device("add", [there]) is nd.cpu_numpy()
+    with pytest.raises(ValueError, match=r"add: .* cpu\(\) and cpu_numpy\(\); .*\.to\(cpu\(\)\)"):
+        common_device("add", [here, here, there])
 
 
 def test_a_device_of_ones_own():
