@@ -1,4 +1,4 @@
-"""What holds with NumPy's own arrays only; `test_h1_numpy_backend.py` runs it under ``NEEDLE_BACKEND=np``."""
+"""What holds with NumPy's own arrays only; `test_backend_numpy.py` runs it under ``NEEDLE_BACKEND=np``."""
 
 from __future__ import annotations
 

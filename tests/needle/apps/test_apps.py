@@ -18,7 +18,7 @@ from needle import autograd, nn, optim
 from needle.apps import cnn, gpt, language_model, mlp_resnet, models, simple_ml, text, training
 from needle.autograd import Tensor
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("NEEDLE_DATA_DIR", ROOT.parent / "shared" / "data")) / "mnist"
 needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 

@@ -23,7 +23,7 @@ from needle.data.downloads import unpack
 from needle.data.idx import read_mnist
 
 # The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data"))
 needs_mnist = pytest.mark.skipif(
     not (DATA / "mnist").is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR"
 )

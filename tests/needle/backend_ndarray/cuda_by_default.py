@@ -1,7 +1,8 @@
 """A pytest plugin: `cuda()` is the device of an array that names none, and the only one to test.
 
-``NUMBA_ENABLE_CUDASIM=1 PYTHONPATH=tests/needle pytest -p cuda_by_default tests/needle/test_ndarray.py`` runs
-tests on the simulator, which must be asked for before Numba is imported; without the variable, on a card.
+``NUMBA_ENABLE_CUDASIM=1 PYTHONPATH=tests/needle/backend_ndarray pytest -p cuda_by_default tests/needle/ops``
+runs tests on the simulator, which must be asked for before Numba is imported; without the variable, tests run
+on a card.
 """
 
 from __future__ import annotations

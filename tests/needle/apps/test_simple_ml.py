@@ -15,7 +15,7 @@ from needle.apps.simple_ml import loss_err, nn_epoch, parse_mnist, softmax_loss
 from needle.autograd import Tensor
 
 # The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[3] / "shared" / "data")) / "mnist"
+DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data")) / "mnist"
 needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 
 

@@ -19,6 +19,7 @@ import needle as ndl
 from needle.backend_ndarray import device as devices
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 CARD = ndl.cuda().enabled() and "NUMBA_ENABLE_CUDASIM" not in os.environ
 WITHOUT = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
 
@@ -32,18 +33,25 @@ places = pytest.mark.parametrize(
 
 # Arrays and operators; the rest of the library computes with these.
 FILES = [
-    "under_cuda.py",
-    "test_ndarray.py",
-    "test_device.py",
-    "test_indexing.py",
-    "test_elementwise.py",
+    "backend_ndarray/under_cuda.py",
+    "backend_ndarray/test_ndarray.py",
+    "backend_ndarray/test_device.py",
+    "ops/test_indexing.py",
+    "ops/test_special_values.py",
     "test_course_faults.py",
-    "test_init.py",
-    "test_nn.py",
+    "init/test_init.py",
+    "nn/test_modules.py",
     "test_writes.py",
 ]
-MORE_FILES = ["test_ops.py", "test_tensor.py", "test_autograd.py", "test_gradcheck.py", "test_h3.py"]
-MORE_FILES += ["test_nn_layers.py", "test_training_memory.py"]
+MORE_FILES = [
+    "backend_ndarray/test_views_and_handles.py",
+    "ops/test_operators.py",
+    "test_tensor.py",
+    "test_autograd.py",
+    "test_gradcheck.py",
+    "nn/test_layers.py",
+    "apps/test_training_memory.py",
+]
 # What is about the default device's name or the CPU's own kernels, and what takes the simulator minutes.
 NEVER = ["test_names", "matmul_of_tiles", "ewise_or_scalar", "text_and_truth", "mixed_devices_are_named"]
 NEVER += ["central_differences", "those_of_torch", "many_threads", "random_graphs", "100_000", "mnist"]
@@ -54,7 +62,7 @@ def python(*command, **environment):
         [sys.executable, "-W", "error", *command],
         capture_output=True,
         text=True,
-        cwd=HERE.parents[1],
+        cwd=ROOT,
         env=WITHOUT | environment,
     )
 
@@ -64,13 +72,13 @@ def passing(place, report, files, without):
     result = python(
         *["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cuda_by_default", f"--junitxml={report}"],
         *["-k", " and ".join(f"not {name}" for name in without)],
-        *[str(HERE / name) for name in files],
+        *[str(ROOT / "tests" / "needle" / name) for name in files],
         **place,
         PYTHONPATH=os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
     )
     assert result.returncode == 0, result.stdout[-5000:] + result.stderr
     cases = [case for case in ET.parse(report).iter("testcase") if case.find("skipped") is None]
-    return [case.get("classname").rpartition(".")[2] + ".py" for case in cases]
+    return [case.get("classname").removeprefix("tests.needle.").replace(".", "/") + ".py" for case in cases]
 
 
 @places

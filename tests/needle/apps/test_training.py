@@ -13,7 +13,7 @@ from needle import nn, optim
 from needle.apps import cnn, gpt, language_model, mlp_resnet, text
 from needle.autograd import Tensor
 
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[3] / "shared" / "data")) / "mnist"
+DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data")) / "mnist"
 needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 
 # Curves: the same network in needle and in torch, with the same weights, learns the same batches.

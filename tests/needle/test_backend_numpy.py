@@ -11,31 +11,32 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-NEEDLE = HERE.parents[1] / "needle"
+ROOT = HERE.parents[1]
+NEEDLE = ROOT / "needle"
 
 # Whatever does not depend on the array library, and what holds for NumPy's alone.
 FILES = [
     "under_numpy.py",
-    "test_ops.py",
-    "test_indexing.py",
-    "test_elementwise.py",
+    "ops/test_operators.py",
+    "ops/test_indexing.py",
+    "ops/test_special_values.py",
     "test_tensor.py",
     "test_autograd.py",
     "test_writes.py",
     "test_lazy.py",
-    "test_memory.py",
+    "test_graph_memory.py",
     "test_mistakes.py",
-    "test_init.py",
-    "test_nn.py",
-    "test_nn_layers.py",
-    "test_nn_sequence.py",
-    "test_nn_transformer.py",
-    "test_optim.py",
+    "init/test_init.py",
+    "nn/test_modules.py",
+    "nn/test_layers.py",
+    "nn/test_sequence.py",
+    "nn/test_transformer.py",
+    "optim/test_optim.py",
     "test_gradcheck.py",
-    "test_simple_ml.py",
+    "apps/test_simple_ml.py",
     "test_course_faults.py",
-    "test_data.py",
-    "test_data_files.py",
+    "data/test_loading.py",
+    "data/test_files.py",
     "test_serialization.py",
 ]
 # What takes long and is the same with any arrays.
@@ -47,7 +48,7 @@ def run(*command, **environment):
         [sys.executable, *command],
         capture_output=True,
         text=True,
-        cwd=HERE.parents[1],
+        cwd=ROOT,
         env=os.environ | {"NEEDLE_BACKEND": "np"} | environment,
     )
 
@@ -64,11 +65,11 @@ def test_the_tests_pass_on_numpys_arrays(tmp_path):
     (suite,) = ET.parse(report).iter("testsuite")
     assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
     run_in = {
-        case.get("classname").rpartition(".")[2]
+        case.get("classname").removeprefix("tests.needle.").replace(".", "/") + ".py"
         for case in suite.iter("testcase")
         if case.find("skipped") is None
     }
-    assert run_in == {name.removesuffix(".py") for name in FILES}
+    assert run_in == set(FILES)
     assert int(suite.get("tests")) - int(suite.get("skipped")) > 2000  # torch may be missing
 
 
