@@ -12,6 +12,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from .claims import SHOWN, TRUE
+
 # By lecture and exercise (the id of its stub), answers that somebody might well give.
 WRONG_ANSWERS = {
     "05_computational_graph": {
@@ -133,6 +135,12 @@ def text_of(cell: NotebookNode) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
+def shown_as_text(cell: NotebookNode) -> str:
+    """What a cell printed, then the value of its last line, as text."""
+    parts = [output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in cell.outputs]
+    return "".join(parts)
+
+
 def errors(run: Run) -> list[str]:
     return [
         f"{cell.id}: {output.ename}: {output.evalue}"
@@ -171,6 +179,26 @@ def test_two_runs_show_the_same_and_depend_on_no_exercise(untried, solved, editi
 def test_nothing_shown_belongs_to_one_machine_or_one_run(solved):
     for cell in solved.notebook.cells:
         assert not re.search(r"0x[0-9a-f]{6}|site-packages|/home/|/tmp/|Warning", text_of(cell)), cell.id
+
+
+def test_every_claim_quotes_its_lecture(lecture, notebook):
+    sources = {cell.id: cell.source for cell in notebook.cells}
+    claims = [claim[:2] for claims in (SHOWN, TRUE) for claim in claims[lecture.stem]]
+    assert [(cell, words) for cell, words in claims if words not in sources.get(cell, "")] == []
+
+
+def test_what_its_prose_claims_is_what_its_cells_show(lecture, untried):
+    cells = {cell.id: cell for cell in untried.notebook.cells}
+    for prose, words, cell, shown in SHOWN[lecture.stem]:
+        assert shown_as_text(cells[cell]) == shown, f"{prose}: {words}"
+
+
+def test_what_its_prose_claims_is_true(lecture, solved):
+    expressions = [expression for _, _, expression in TRUE[lecture.stem]]
+    cell = new_code_cell("import re, sys\n" + "\n".join(f"print(bool({x}))" for x in expressions))
+    solved.client.execute_cell(cell, 0)
+    answers = text_of(cell).split("\n")
+    assert [x for x, answer in zip(expressions, answers, strict=False) if answer != "True"] == [], answers
 
 
 @pytest.mark.slow
