@@ -45,6 +45,7 @@ FLOORS = {
 # matplotlib when it is first asked for.
 HEAVY_OR_OPTIONAL = {
     "anywidget",
+    "concurrent",
     "IPython",
     "PIL",
     "matplotlib",

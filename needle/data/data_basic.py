@@ -1,10 +1,10 @@
-"""`Dataset`, a collection of items by number, and `DataLoader`, which goes through one in batches."""
+"""`Dataset`, numbered items to learn from, and `DataLoader`, which goes through them in batches."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,15 +17,16 @@ __all__ = ["DataLoader", "Dataset"]
 
 
 class Dataset:
-    """What there is to learn from: items, numbered from 0.
+    """Items to learn from, numbered from 0.
 
-    A subclass gives ``__len__`` and ``__getitem__``, which takes a number and returns the item: an array (or
-    number), or a tuple of them, such as an image and its label. Item i + 1 must have the shapes of item i.
+    Write a subclass with two methods: ``__len__``, and ``__getitem__``, which takes a number and returns that
+    item: an array (or number), or a tuple of them, such as an image and its label. All items have the same
+    shapes.
 
     Parameters
     ----------
     transforms : list of Transform, optional
-        What `apply_transforms` does, one after the other.
+        `apply_transforms` applies them, one after the other.
     """
 
     transforms: Sequence[Callable] | None = None
@@ -43,7 +44,7 @@ class Dataset:
         return f"{type(self).__name__}({len(self):,} items)"
 
     def apply_transforms(self, x: Any) -> Any:
-        """`x`, changed by each transform in turn."""
+        """Change `x` by each transform in turn."""
         for transform in self.transforms or ():
             x = transform(x)
         return x
@@ -51,13 +52,13 @@ class Dataset:
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if "__getitem__" in vars(cls) and "take" not in vars(cls):
-            # Its parent's short cut does not know of its items.
+            # The parent's `take` would go past the new items, so take them one by one again.
             cls.take = Dataset.take  # type: ignore[method-assign]
 
     def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
-        """The items with these numbers, as one array for each part of an item, items along the first axis.
+        """Take several items: one array for each part of an item, with the items along its first axis.
 
-        This goes item by item. A dataset that can look many up at once may do so here.
+        This takes one item after the other. Override it where many can be taken at once.
         """
         return stacked([self[int(i)] for i in indices])
 
@@ -66,24 +67,25 @@ class DataLoader:
     """Goes through a dataset in batches: ``for images, labels in DataLoader(dataset, batch_size=32): …``.
 
     A batch is a tuple of Tensors, one for each part of an item; their first axis counts the items. Each
-    ``for`` goes through the whole dataset, shuffled anew.
+    ``for`` goes through the whole dataset and shuffles it anew. ``next(loader)`` gives the next batch of the
+    pass that ``iter(loader)`` began last.
 
     Parameters
     ----------
     dataset : Dataset
         Anything with ``len(dataset)`` and ``dataset[i]`` will do.
     batch_size : int
-        Items in a batch. The last batch has what is left.
+        How many items make a batch. The last batch gets what is left.
     shuffle : bool
         Whether the items come in a random order, one ``permutation(len(dataset))`` each time.
     drop_last : bool
-        Whether a last batch of fewer items is left out.
+        Whether to leave out a last batch that has fewer items.
     rng : numpy.random.Generator or int, optional
         Decides the order; an int is the seed of a generator. Default: NumPy's global state.
     prefetch : int
-        How many batches a thread prepares while the one before is being used; 0: no thread. The batches are
-        the same. A transform that draws from NumPy's global state does so earlier then, between the draws of
-        others: give it an ``rng`` of its own for results that can be repeated.
+        How many batches a thread prepares while you use the one before; 0 means no thread. The batches are
+        the same. But transforms that draw from NumPy's global state draw earlier then, in between your own
+        draws: give them an ``rng`` of their own if results should be repeatable.
     device : Device, optional
         Where the batches live. Default: `default_device()`.
     dtype : dtype or str, optional
@@ -92,8 +94,10 @@ class DataLoader:
     Raises
     ------
     ValueError
-        If the dataset is empty, if no whole batch is left by `drop_last`, or for sizes that make no sense.
+        If the dataset is empty, if `drop_last` leaves no batch, or if a size makes no sense.
     """
+
+    _batches: Iterator[tuple[Tensor, ...]] | None = None  # of the pass that began last
 
     def __init__(
         self,
@@ -116,7 +120,7 @@ class DataLoader:
         self.device = device
         self.dtype = dtype
         if not len(dataset):
-            raise ValueError("DataLoader: the dataset is empty; there is nothing to go through")
+            raise ValueError("DataLoader: the dataset is empty; it needs at least one item")
         if not len(self):
             raise ValueError(
                 f"DataLoader: drop_last leaves nothing of {len(dataset)} items in batches of "
@@ -133,44 +137,51 @@ class DataLoader:
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        # Everything that is random about the order is drawn here, before the first batch is asked for.
+        # The whole order is drawn here, before anybody asks for the first batch.
         n = len(self.dataset)
         order = (self.rng or np.random).permutation(n) if self.shuffle else np.arange(n)
         starts = range(0, len(self) * self.batch_size, self.batch_size)
         parts = [order[start : start + self.batch_size] for start in starts]
-        if self.prefetch:
-            return map(self._tensors, _ahead(self._arrays, parts, self.prefetch))
-        return map(self._tensors, map(self._arrays, parts))
+        take = partial(_take, self.dataset)
+        arrays = _ahead(take, parts, self.prefetch) if self.prefetch else map(take, parts)
+        # It knows nothing of this loader: a pass that is given up ends at once, with its thread.
+        self._batches = map(partial(_tensors, device=self.device, dtype=self.dtype), arrays)
+        return self._batches
 
-    def _arrays(self, indices: np.ndarray) -> Sequence[np.ndarray]:
-        if isinstance(self.dataset, Dataset):
-            return self.dataset.take(indices)
-        return stacked([self.dataset[int(i)] for i in indices])
+    def __next__(self) -> tuple[Tensor, ...]:
+        if self._batches is None:
+            raise TypeError("DataLoader: next(loader) goes on with a pass; begin one with iter(loader) first")
+        return next(self._batches)
 
-    def _tensors(self, arrays: Sequence[np.ndarray]) -> tuple[Tensor, ...]:
-        return tuple(
-            [Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in arrays]
-        )
+
+def _take(dataset: Any, indices: np.ndarray) -> Sequence[np.ndarray]:
+    if isinstance(dataset, Dataset):
+        return dataset.take(indices)
+    return stacked([dataset[int(i)] for i in indices])
+
+
+def _tensors(arrays: Sequence[np.ndarray], device: Any, dtype: Any) -> tuple[Tensor, ...]:
+    return tuple([Tensor(array, device=device, dtype=dtype, requires_grad=False) for array in arrays])
 
 
 def owned(part: Any) -> Any:
-    """A part of an item that shares no memory with its dataset, so that it can be changed."""
+    """Copy a part of an item if it shares memory with its dataset, so that it can be changed."""
     return part.copy() if isinstance(part, np.ndarray) and not part.flags.owndata else part
 
 
 def stacked(items: Sequence[Any]) -> tuple[np.ndarray, ...]:
-    """Items as one array for each of their parts, items along the first axis.
+    """Stack items: one array for each of their parts, with the items along its first axis.
 
     Raises
     ------
     ValueError
-        If the items' parts differ in number or shape.
+        If the items have different numbers of parts, or parts of different shapes.
     """
     if not isinstance(items[0], (tuple, list)):
         items = [(item,) for item in items]
     if len({len(item) for item in items}) > 1:
         raise ValueError(
-            f"DataLoader: items have {sorted({len(item) for item in items})} parts; all need the same"
+            f"DataLoader: items have {sorted({len(item) for item in items})} parts; all need the same number"
         )
     return tuple([_stack(i, part) for i, part in enumerate(zip(*items, strict=True))])
 
@@ -181,17 +192,19 @@ def _stack(position: int, parts: Sequence[Any]) -> np.ndarray:
     if len(shapes) > 1:
         raise ValueError(
             f"DataLoader: part {position} of the items has the shapes {', '.join(map(str, sorted(shapes)))}; "
-            "a batch needs equal ones (crop or pad them in the dataset, or use batch_size=1)"
+            "a batch needs equal shapes (crop or pad them in the dataset, or use batch_size=1)"
         )
     return np.stack(arrays)
 
 
 def _ahead(function: Callable, arguments: Sequence, count: int) -> Iterator:
-    """``map(function, arguments)``, computed in a thread, up to `count` results before they are asked for.
+    """``map(function, arguments)`` in a thread, which computes up to `count` results ahead.
 
-    An error of `function` is raised where its result is asked for. The thread ends with the iterator, also
-    when that is given up before its end.
+    An error of `function` is raised when you ask for its result. The thread ends when the iterator does, even
+    if you give it up halfway.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting = iter(arguments)
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="DataLoader")
     try:

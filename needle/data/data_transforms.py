@@ -1,4 +1,4 @@
-"""Transforms: what is done to an image (height, width, channels) each time it is taken from its dataset."""
+"""Transforms: they change an image (height, width, channels) each time it is taken from its dataset."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ __all__ = ["RandomCrop", "RandomFlipHorizontal", "Transform"]
 
 
 class Transform:
-    """A change of an image. A subclass gives ``__call__``, which takes and returns an array."""
+    """Changes an image. Write a subclass with ``__call__``, which takes an array and returns one."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} needs a method __call__(self, x)")
 
 
 class RandomFlipHorizontal(Transform):
-    """Swaps left and right of an image (height, width, channels), with probability `p`.
+    """Swaps left and right of an image (height, width, channels) with probability `p`.
 
     Parameters
     ----------
     p : float
         Between 0 and 1.
     rng : numpy.random.Generator or int, optional
-        Where the one number in [0, 1) comes from that is drawn for each image: it is flipped if the number is
-        below `p`. An int is the seed of a generator. Default: NumPy's global state.
+        Draws one number in [0, 1) for each image, which is flipped if that number is below `p`. An int is the
+        seed of a generator. Default: NumPy's global state.
     """
 
     def __init__(self, p: float = 0.5, rng: np.random.Generator | int | None = None):
         if not 0 <= p <= 1:
-            raise ValueError(f"RandomFlipHorizontal: p is a probability between 0 and 1, got {p!r}")
+            raise ValueError(f"RandomFlipHorizontal: p must be a probability between 0 and 1, got {p!r}")
         self.p = p
         self.rng = generator(rng)
 
@@ -40,17 +40,17 @@ class RandomFlipHorizontal(Transform):
 
 
 class RandomCrop(Transform):
-    """Puts `padding` zeros around an image (height, width, channels) and cuts a part of its size out of that.
+    """Puts `padding` zeros around an image (height, width, channels), then cuts out a part of its size.
 
-    So it moves the image by up to `padding` pixels; zeros come in from outside.
+    So the image moves by up to `padding` pixels in both directions, and zeros come in from outside.
 
     Parameters
     ----------
     padding : int
         At least 0.
     rng : numpy.random.Generator or int, optional
-        Where the two shifts of the part come from that are drawn for each image, downwards and to the right,
-        from -padding to padding. An int is the seed of a generator. Default: NumPy's global state.
+        Draws two whole numbers from -padding to padding for each image: how far down and how far to the right
+        the part lies. An int is the seed of a generator. Default: NumPy's global state.
     """
 
     def __init__(self, padding: int = 3, rng: np.random.Generator | int | None = None):
@@ -66,13 +66,12 @@ class RandomCrop(Transform):
         rows, to_rows = _overlap(img.shape[0], int(down))
         columns, to_columns = _overlap(img.shape[1], int(right))
         part = np.zeros_like(img)
-        part[to_rows, to_columns] = img[rows, columns]  # faster than with the padded image
+        part[to_rows, to_columns] = img[rows, columns]  # faster than making the padded image
         return part
 
 
 def _overlap(length: int, shift: int) -> tuple[slice, slice]:
-    """Where an axis and the part of it that is shifted have pixels in common: seen from the axis, and from
-    the part."""
+    """The pixels that an axis and its shifted part share: their places in the axis, and in the part."""
     return (
         slice(max(shift, 0), max(length + shift, 0)),
         slice(max(-shift, 0), max(length - shift, 0)),

@@ -1,47 +1,26 @@
-"""Where data sets are found on this machine, and how they get there.
+"""Where data sets lie on this machine, and how they get there.
 
-Files are looked for in the folder that the environment variable ``NEEDLE_DATA_DIR`` names (in the data set's
-folder within it, then in it itself), and in your cache folder. What is in none of them is downloaded into the
-first, and checked before it gets its name there.
+Files are looked for in the folder that the environment variable ``NEEDLE_DATA_DIR`` names (first in the data
+set's own folder inside it), then in your cache folder. What is missing is downloaded into the first of these
+by `pooch <https://www.fatiando.org/pooch>`_. It gets its name there only if its checksum is right.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
-import re
-import shutil
-import tarfile
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-__all__ = ["Remote", "check_md5", "places", "provide", "unpack"]
-
-TIMEOUT = 30  # seconds without an answer after which a mirror is given up
+__all__ = ["Remote", "find", "places", "provide", "retrieve"]
 
 
-@dataclass(frozen=True)
-class Remote:
-    """A file that can be downloaded.
-
-    Attributes
-    ----------
-    name : str
-        Its name on this machine.
-    urls : sequence of str
-        Where it can be had; they are tried in this order.
-    check : callable
-        Takes the path of what was downloaded; raises ValueError if that is not the file.
-    """
+class Remote(NamedTuple):
+    """A file that can be downloaded: its name on this machine, its checksum (``"md5:…"``), its addresses."""
 
     name: str
+    checksum: str
     urls: Sequence[str]
-    check: Callable[[Path], None]
 
 
 def places(folder: str) -> list[Path]:
@@ -53,127 +32,57 @@ def places(folder: str) -> list[Path]:
     return [*own, Path(os_cache("needle-notebooks")) / folder]
 
 
+def find(folder: str, names: Sequence[str]) -> Path | None:
+    """The first place that has all these files, or None."""
+    return next((p for p in places(folder) if all((p / name).is_file() for name in names)), None)
+
+
 def provide(folder: str, files: Sequence[Remote]) -> Path:
-    """The place that has all these files; those that no place has are downloaded.
+    """The place that has all these files. What no place has is downloaded.
 
     Raises
     ------
     OSError
-        If a file is missing and no mirror gave it; the sentence says what was tried, and where to put the
-        file by hand.
+        If a file is missing and cannot be downloaded; see `retrieve`.
     """
-    for place in places(folder):
-        if all((place / file.name).is_file() for file in files):
-            return place
-    place = places(folder)[0]
-    place.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        if not (place / file.name).is_file():
-            _download(file, place)
+    place = find(folder, [file.name for file in files])
+    if place is None:
+        place = places(folder)[0]
+        for file in files:
+            if not (place / file.name).is_file():
+                retrieve(file, place)
     return place
 
 
-def _download(file: Remote, place: Path) -> None:
-    """Bring a file into `place`: whole and checked, or not at all."""
-    from pooch import HTTPDownloader
-    from tqdm import tqdm
+def retrieve(file: Remote, place: Path, processor: Any = None) -> None:
+    """Download a file, unless it is there with the right checksum, and let `processor` unpack it.
+
+    Raises
+    ------
+    OSError
+        If no address gives the file. The message names them all, and says where you can put the file
+        yourself.
+    """
+    import pooch
 
     failures = []
     for url in file.urls:
-        with TemporaryDirectory(prefix=".download-", dir=place) as scratch:
-            unchecked = Path(scratch) / file.name
-            try:
-                # The total is set when it is known; without one, tqdm's bar counts as none.
-                with tqdm(desc=file.name, total=1, unit="B", unit_scale=True) as progress:
-                    download = HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT)
-                    download(url, str(unchecked), None)
-                file.check(unchecked)
-            except (OSError, EOFError, ValueError, zlib.error) as error:
-                failures.append(f"{url}: {_in_short(error)}")
-            else:
-                os.replace(unchecked, place / file.name)
-                return
+        try:
+            pooch.retrieve(url, file.checksum, file.name, place, processor, progressbar=True)
+            return
+        except (OSError, ValueError) as error:
+            failures.append(f"{url}: {_in_short(error)}")
     raise OSError(
-        f"{file.name} is missing and cannot be downloaded (tried {'; '.join(failures)}): put it into {place} "
-        f"by hand, or let NEEDLE_DATA_DIR name the folder in which {place.name}/{file.name} is"
+        f"{file.name} cannot be downloaded ({'; '.join(failures)}): put it into {place} yourself, or set "
+        f"NEEDLE_DATA_DIR to the folder that has {place.name}/{file.name}"
     )
 
 
 def _in_short(error: Exception) -> str:
-    """What went wrong; of a failed connection only its kind, for the rest of its text is for debuggers."""
+    """What went wrong, in a few words: what requests and pooch say of it is longer."""
+    if not isinstance(error, OSError):
+        return "what came has another checksum"
     if not hasattr(error, "response"):
         return str(error)
     response = error.response
     return type(error).__name__ if response is None else f"{response.status_code} {response.reason}"
-
-
-def check_md5(md5: str, path: Path) -> None:
-    """Raise ValueError unless a file has this MD5 sum (for files whose authors published no better one)."""
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != md5:
-        raise ValueError(f"the MD5 sum of {path.name} should be {md5}, not {found}")
-
-
-def unpack(archive: Path, inside: str, max_bytes: int) -> Path:
-    """Unpack a gzipped tar archive that holds one folder of files; the folder appears beside it.
-
-    Parameters
-    ----------
-    archive : Path
-    inside : str
-        The folder's name. The archive may hold this folder and plain files in it, and nothing else.
-    max_bytes : int
-        No more than this is unpacked.
-
-    Returns
-    -------
-    Path
-        The folder: whole, or not there at all.
-
-    Raises
-    ------
-    ValueError
-        If the archive is damaged or too large, or holds links, or names that lead out of the folder.
-    """
-    target = archive.parent / inside
-    with TemporaryDirectory(prefix=".unpack-", dir=archive.parent) as scratch:
-        whole = Path(scratch) / inside
-        whole.mkdir()
-        try:
-            with gzip.open(archive) as packed:
-                _unpack(_AtMost(packed, max_bytes), inside, whole)
-        except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
-            raise ValueError(f"{archive} cannot be unpacked: {error}; download it again") from None
-        os.replace(whole, target)
-    return target
-
-
-def _unpack(stream: _AtMost, inside: str, folder: Path) -> None:
-    with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
-        for member in tar:
-            if member.isdir() and member.name == inside:
-                continue
-            # What is sparse would swell to the size that it claims.
-            plain = member.isreg() and not member.issparse()
-            if not plain or not re.fullmatch(rf"{re.escape(inside)}/\w[\w.-]*", member.name):
-                raise ValueError(f"it holds {member.name!r}, which is no plain file in {inside}/")
-            with open(folder / PurePosixPath(member.name).name, "xb") as file:
-                shutil.copyfileobj(tar.extractfile(member), file)
-    while stream.read(1 << 20):  # to the end, where gzip's checksum is
-        pass
-
-
-class _AtMost:
-    """A stream that refuses to go on after `limit` bytes, whatever a small compressed file swells to."""
-
-    def __init__(self, stream: BinaryIO | gzip.GzipFile, limit: int):
-        self.stream = stream
-        self.limit = limit
-
-    def read(self, size: int) -> bytes:
-        data = self.stream.read(min(size, self.limit + 1))
-        self.limit -= len(data)
-        if self.limit < 0:
-            raise ValueError("it is larger than what it should hold")
-        return data

@@ -1,4 +1,4 @@
-"""IDX, the format of MNIST's files: a magic number, the sizes (all big-endian), then the bytes; gzipped."""
+"""IDX, the format of MNIST's files: a magic number, the sizes (all big-endian), the bytes; gzipped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import zlib
 
 import numpy as np
 
-UNSIGNED_BYTES = 0x0800  # the type's code in the magic number, whose last byte is the number of axes
-MAX_BYTES = 256 << 20  # of the numbers of a file; MNIST's images have 47 million
-MAX_RATIO = 1032  # of unpacked to packed: no file in gzip's format packs better
+UNSIGNED_BYTES = 0x0800  # the type in the magic number; its last byte says how many axes there are
+MAX_BYTES = 256 << 20  # unpacked; MNIST's images have 47 million
+MAX_RATIO = 1032  # unpacked to packed: gzip's format packs no better than this
 
 
 def read_mnist(
@@ -31,20 +31,20 @@ def read_mnist(
     Raises
     ------
     ValueError
-        If a file is not in this format, is cut off, or the two do not belong together.
+        If a file is not in this format or is cut off, or if the two do not belong together.
     """
     images = _read_idx(image_filename, ndim=3)
     labels = _read_idx(label_filename, ndim=1)
     if len(images) != len(labels):
         raise ValueError(
             f"read_mnist: {len(images)} images in {image_filename}, but {len(labels)} labels in "
-            f"{label_filename}; take two files that belong together"
+            f"{label_filename}; use two files that belong together"
         )
     return images, labels
 
 
 def _read_idx(filename: str | os.PathLike, ndim: int) -> np.ndarray:
-    """The unsigned bytes of a gzipped IDX file with `ndim` axes; nothing in it is believed unchecked."""
+    """Read a gzipped IDX file of unsigned bytes with `ndim` axes, but check the size that it claims first."""
     magic = UNSIGNED_BYTES + ndim
     try:
         with gzip.open(filename, "rb") as file:
@@ -59,10 +59,10 @@ def _read_idx(filename: str | os.PathLike, ndim: int) -> np.ndarray:
             limit = min(MAX_BYTES, packed * MAX_RATIO)
             if max(needed, *sizes) > limit:
                 raise ValueError(
-                    f"read_mnist: {filename} claims the sizes {sizes}; of a file of {packed} bytes at most "
-                    f"{limit} numbers are read; download it again"
+                    f"read_mnist: {filename} claims the sizes {sizes}, but of a file of {packed} bytes at "
+                    f"most {limit} numbers are read; download it again"
                 )
-            content = file.read(needed + 1)  # one more: to see the end, where the checksum is
+            content = file.read(needed + 1)  # one more, to reach the end, where the checksum is
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"read_mnist: {filename} is damaged ({error}); download it again") from None
     if len(content) != needed:

@@ -2,11 +2,12 @@
 
 Every dataset is a function ``(n, noise, rng) -> (points, labels)``:
 
-- ``points`` has shape (n, 2) and dtype float64; the plane shown is `DOMAIN` = [-6, 6] in both directions;
+- ``points`` has shape (n, 2) and dtype float64; pictures show the plane from -6 to 6 in both directions
+  (`DOMAIN`);
 - ``labels`` has shape (n,) and dtype float64; in `DATASETS` (two classes of points) each is +1 or -1, in
-  `REGRESSION` any number around that;
+  `REGRESSION` a number of about that size;
 - ``noise`` lies between 0 and 0.5;
-- ``rng`` is a `numpy.random.Generator` or the seed of a new one: the same state of it gives the same data. By
+- ``rng`` is a `numpy.random.Generator` or the seed of a new one; the same seed gives the same data. By
   default it is NumPy's global state, which ``numpy.random.seed`` sets.
 
 `circle`, `xor`, `gaussian` and `spiral` are the classification problems of TensorFlow Playground
@@ -14,8 +15,8 @@ Every dataset is a function ``(n, noise, rng) -> (points, labels)``:
 and `split` are MiniTorch's (https://minitorch.github.io), which live on the unit square: here u in [0, 1]
 becomes 12 u - 6. `moons` is known from scikit-learn (https://scikit-learn.org).
 
-Where noise *moves labels*, a point p is labelled as if it lay at p + e, with e uniform in
-``noise * [-reach, reach]`` for both coordinates: points near a border may carry the other class's label.
+Where noise *moves labels*, a point p gets the label of the place p + e, with both coordinates of e uniform in
+``noise * [-reach, reach]``: points near a border may get the other class's label.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = [
 
 Dataset = Callable[..., tuple[np.ndarray, np.ndarray]]
 
-#: The lowest and highest coordinate of the plane that is shown.
+#: The lowest and highest coordinate that pictures show.
 DOMAIN = (-6.0, 6.0)
 MAX_NOISE = 0.5
 
@@ -83,7 +84,7 @@ def gaussian(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, n
     """Two round clouds, +1 around (2, 2) and -1 around (-2, -2).
 
     Noise is the clouds' width: the variance of each coordinate is 0.5 + 7 noise, 0.5 to 4. A few points
-    may lie outside the plane shown. Source: TensorFlow Playground.
+    may lie outside `DOMAIN`. Source: TensorFlow Playground.
     """
     rng = _checked(n, noise, rng)
     labels = _sign(np.arange(n) < n // 2)
@@ -110,7 +111,7 @@ def spiral(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.
 def simple(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """One upright line: +1 on its left, x1 < 0 (u1 < 0.5 on MiniTorch's unit square).
 
-    Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
+    Points are uniform in `DOMAIN`. Noise moves labels, with a reach of 6.
     """
     return _unit_square(n, noise, rng, lambda u1, u2: u1 < 0.5)
 
@@ -118,7 +119,7 @@ def simple(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.
 def diag(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """One sloping line: +1 below it, x1 + x2 < -6 (u1 + u2 < 0.5 on MiniTorch's unit square).
 
-    Points are uniform in the plane shown, so one in eight is +1. Noise moves labels, with a reach of 6.
+    Points are uniform in `DOMAIN`, so one in eight is +1. Noise moves labels, with a reach of 6.
     """
     return _unit_square(n, noise, rng, lambda u1, u2: u1 + u2 < 0.5)
 
@@ -126,7 +127,7 @@ def diag(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.nd
 def split(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two upright lines: +1 outside them, |x1| > 3.6 (u1 < 0.2 or u1 > 0.8 on MiniTorch's unit square).
 
-    Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
+    Points are uniform in `DOMAIN`. Noise moves labels, with a reach of 6.
     """
     return _unit_square(n, noise, rng, lambda u1, u2: (u1 < 0.2) | (u1 > 0.8))
 
@@ -134,9 +135,9 @@ def split(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.n
 def moons(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two half circles of radius 3 that reach into each other, +1 on the upper one.
 
-    The upper one's centre is (-1.5, -0.75), that of the lower one (1.5, 0.75); points are uniform along
-    them. Noise moves the *points*, with a reach of 3. Source: scikit-learn's ``make_moons``, three times as
-    large and around the origin.
+    The upper one's centre is (-1.5, -0.75), the lower one's is (1.5, 0.75); points are uniform along them.
+    Noise moves the *points*, with a reach of 3. Source: scikit-learn's ``make_moons``, three times as large
+    and centred on the origin.
     """
     rng = _checked(n, noise, rng)
     labels = _sign(np.arange(n) < n // 2)
@@ -146,10 +147,9 @@ def moons(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.n
 
 
 def plane(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Regression: a label is (x1 + x2) / 10, so from -1.2 to 1.2 in the plane shown.
+    """Regression: a label is (x1 + x2) / 10, so it lies between -1.2 and 1.2.
 
-    Points are uniform in the plane shown. Noise moves labels, with a reach of 6. Source: TensorFlow
-    Playground.
+    Points are uniform in `DOMAIN`. Noise moves labels, with a reach of 6. Source: TensorFlow Playground.
     """
     rng = _checked(n, noise, rng)
     points = rng.uniform(*DOMAIN, (n, 2))
@@ -159,10 +159,10 @@ def plane(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.n
 def multi_gaussian(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Regression: three hills and three hollows in two rows, zero between them.
 
-    At a distance d from its centre a hill's height is max(0, 1 - d/2), a hollow's depth likewise; of all
-    these the largest counts. The hills are at (-4, 2.5), (4, 2.5) and (0, -2.5), the hollows at (-4, -2.5),
-    (4, -2.5) and (0, 2.5). Points are uniform in the plane shown. Noise moves labels, with a reach of 6.
-    Source: TensorFlow Playground.
+    At a distance d from its centre, a hill is max(0, 1 - d/2) high and a hollow is as deep; the largest of
+    these counts. The hills are at (-4, 2.5), (4, 2.5) and (0, -2.5), the hollows at (-4, -2.5), (4, -2.5) and
+    (0, 2.5). Points are uniform in `DOMAIN`. Noise moves labels, with a reach of 6. Source: TensorFlow
+    Playground.
     """
     rng = _checked(n, noise, rng)
     centres = np.array([(x, y) for x in (-4, 0, 4) for y in (-2.5, 2.5)])
@@ -200,9 +200,9 @@ def train_test_split(
     Parameters
     ----------
     points, labels : numpy.ndarray
-        Arrays of the same length, at least 2; they are not changed.
+        Arrays of the same length, at least 2. They stay as they are.
     train_share : float
-        The share to learn from, above 0 and below 1. Either part gets at least one point.
+        The share to learn from, above 0 and below 1. Each part gets at least one point.
     rng : numpy.random.Generator or int, optional
         Decides the order; an int is the seed of a generator. Default: NumPy's global state.
 
@@ -235,7 +235,7 @@ def _unit_square(
     rng: Any,
     is_positive: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A dataset defined on [0, 1]², spread over `DOMAIN`; the noise's reach is half the square's side."""
+    """Stretch a dataset on [0, 1]² over `DOMAIN`. The noise's reach is half the square's side."""
     rng = _checked(n, noise, rng)
     low, high = DOMAIN
     unit = rng.uniform(0, 1, (n, 2))
@@ -251,7 +251,7 @@ def _sign(positive: np.ndarray) -> np.ndarray:
 
 
 def _checked(n: int, noise: float, rng: Any) -> Any:
-    """Where random numbers come from, if all arguments make sense."""
+    """Check the arguments, and return what draws random numbers."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"the number of points must be a whole number of at least 1, got {n!r}")
     if not 0 <= noise <= MAX_NOISE:

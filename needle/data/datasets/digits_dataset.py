@@ -1,4 +1,4 @@
-"""Handwritten digits that come with scikit-learn: no download."""
+"""Handwritten digits that come with scikit-learn, so nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .image_dataset import ImageDataset
 
 
 def digits(train: bool = True, transforms: Sequence[Callable] | None = None) -> ImageDataset:
-    """1,797 handwritten digits of 8 × 8 pixels (Alpaydin and Kaynak, 1998; the test set of UCI's "Optical
-    Recognition of Handwritten Digits").
+    """1,797 handwritten digits of 8 × 8 pixels, to learn from or to test with.
 
-    Of each digit's images every fifth is one to test with, the others are to learn from: all digits have the
-    same share in both parts, and the parts are always the same.
+    They are the test set of UCI's "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak, 1998).
+    Every fifth image of each digit is for testing, the others are for learning. So each digit has the same
+    share in both parts, and the parts are always the same.
 
     Parameters
     ----------

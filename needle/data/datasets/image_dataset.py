@@ -16,7 +16,7 @@ class ImageDataset(Dataset):
     Parameters
     ----------
     images : numpy.ndarray, shape (n, height, width, channels)
-        Floats are taken as they are; of bytes, 0 to 255, an item has float32 from 0.0 to 1.0.
+        Floats stay as they are. Bytes, 0 to 255, become float32 from 0.0 to 1.0 when an item is taken.
     labels : numpy.ndarray, shape (n,)
     transforms : list of Transform, optional
         Applied to each image each time it is taken.
@@ -31,7 +31,7 @@ class ImageDataset(Dataset):
         return len(self.labels)
 
     def __getitem__(self, index: Any) -> tuple[np.ndarray, Any]:
-        """The image and label with a number; those of a slice or an array of numbers, stacked; copies."""
+        """Copies of an image and its label; of several, stacked, for a slice or an array of numbers."""
         images, labels = self.images[index], owned(self.labels[index])
         images = images / np.float32(255) if images.dtype == np.uint8 else owned(images)
         if not self.transforms or not len(images):
@@ -41,5 +41,5 @@ class ImageDataset(Dataset):
         return np.stack([self.apply_transforms(image) for image in images]), labels
 
     def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
-        """The items with these numbers, stacked."""
+        """Take several items at once."""
         return self[indices]

@@ -38,9 +38,9 @@ class NDArrayDataset(Dataset):
         return len(self.arrays[0])
 
     def __getitem__(self, index: Any) -> tuple:
-        """The elements at a number, a slice or an array of numbers, as copies."""
+        """Copies of the arrays' elements at a number, a slice or an array of numbers."""
         return tuple([owned(array[index]) for array in self.arrays])
 
     def take(self, indices: np.ndarray) -> Sequence[np.ndarray]:
-        """The items with these numbers, stacked."""
+        """Take several items at once."""
         return self[indices]

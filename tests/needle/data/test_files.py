@@ -1,15 +1,12 @@
-"""Reading MNIST, CIFAR-10 and texts, unpacking archives: what is right, and what hostile files do not get."""
+"""Reading MNIST, CIFAR-10 and texts: what is right, and what hostile files do not get."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
 import os
 import pickle
 import re
 import struct
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +14,8 @@ import pytest
 
 from needle import data
 from needle.data import CIFAR10Dataset, Corpus, Dictionary, MNISTDataset, batchify, get_batch
-from needle.data.datasets import cifar10_dataset, mnist_dataset, ptb_dataset
+from needle.data.datasets import cifar10_dataset
 from needle.data.datasets.cifar10_dataset import read_batch
-from needle.data.downloads import unpack
 from needle.data.idx import read_mnist
 
 # The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
@@ -87,7 +83,7 @@ def test_an_idx_file_cut_off_anywhere(which, mnist_files):
 def test_an_idx_file_that_claims_to_be_huge(shape, mnist_files):
     content = gzip.compress(idx(IMAGES, shape=shape))
     mnist_files[0].write_bytes(content)
-    words = f"images.gz claims the sizes {shape}; of a file of {len(content)} bytes at most "
+    words = f"images.gz claims the sizes {shape}, but of a file of {len(content)} bytes at most "
     with pytest.raises(ValueError, match=f"{re.escape(words)}{1032 * len(content)} numbers are read"):
         read_mnist(*mnist_files)
 
@@ -121,14 +117,6 @@ def test_the_real_mnist(monkeypatch):
     loader = data.DataLoader(train, batch_size=6000, prefetch=1)
     counts = sum(np.bincount(y.numpy().astype(int), minlength=10) for _, y in loader)
     np.testing.assert_array_equal(counts, [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
-
-
-@needs_mnist
-def test_the_checksums_are_those_of_the_real_mnist():
-    for name, file in mnist_dataset.FILES.items():
-        file.check(DATA / "mnist" / name)
-    with pytest.raises(ValueError, match="it unpacks to something else than MNIST's t10k-images"):
-        mnist_dataset.FILES["train-labels-idx1-ubyte.gz"].check(DATA / "mnist" / "t10k-images-idx3-ubyte.gz")
 
 
 # CIFAR-10
@@ -266,7 +254,7 @@ HOSTILE = {
     "empty": (b"", "EOFError"),
     "text": (b"<html>not found</html>", "not a batch"),
     "no dict": (pickle.dumps([1, 2]), "not a batch"),
-    "no data": (pickle.dumps({b"labels": []}), "KeyError: 'data'"),
+    "no data": (pickle.dumps({b"labels": [], b"more": []}), "KeyError: 'data'"),
     "no array": (pickle.dumps({b"data": b"abc", b"labels": []}), "its data are no array"),
     "an array without its numbers": (b"\x80\x02}(U\x04datacnumpy\nndarray\nU\x06labels]u.", "no array"),
     "another type": (authors_batch(*cifar_numbers(2), dtype=b"i1"), "unsigned bytes"),
@@ -285,11 +273,11 @@ HOSTILE = {
     "bytes that are not there": (b"\x80\x05\x96" + struct.pack("<Q", 2**62) + b"abc.", "EOFError"),
     "a note where nobody looks": (b"\x80\x02}r\xff\xff\xff\xff.", "KeyError"),
     "a frame that is not there": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"abc.", "not a batch"),
-    "a key that takes for ever": (b"\x80\x02}" + NESTED + b"K\x01s.", "a key that is no text"),
+    "a key that takes for ever": (b"\x80\x02}" + NESTED + b"K\x01s.", "not a batch"),
     "keys that take for ever": (b"\x80\x02}(" + NESTED + b"K\x01u.", "a key that is no text"),
-    "a dict of such keys": (b"\x80\x02(" + NESTED + b"K\x01d.", "a key that is no text"),
-    "a set of them": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "a set, which no batch needs"),
-    "a frozen set of them": (b"\x80\x04(" + NESTED + b"\x91.", "a set, which no batch needs"),
+    "a dict of such keys": (b"\x80\x02(" + NESTED + b"K\x01d.", "not a batch"),
+    "a set of them": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "not a batch"),
+    "a frozen set of them": (b"\x80\x04(" + NESTED + b"\x91.", "not a batch"),
     "too long a number": (b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1) + b".", "not a batch"),
 }  # fmt: skip
 
@@ -311,7 +299,9 @@ def test_a_pickle_that_runs_something_runs_nothing(protocol, tmp_path):
     pixels, labels = cifar_numbers(1)
     content = pickle.dumps({b"labels": labels, b"more": Evil(target), b"data": pixels}, protocol=protocol)
     (tmp_path / "test_batch").write_bytes(content)
-    with pytest.raises(ValueError, match=r"it asks for (posix|nt)\.mkdir|it asks for _codecs"):
+    with pytest.raises(
+        ValueError, match=r"not a batch .*(asks for (posix|nt)\.mkdir|asks for _codecs|KeyError)"
+    ):
         read_batch(tmp_path / "test_batch")
     assert not target.exists()
     pickle.loads(content)
@@ -324,133 +314,6 @@ def test_a_batch_cut_off_anywhere(tmp_path):
         path.write_bytes(BATCH[:n])
         with pytest.raises(ValueError, match="test_batch is not a batch of CIFAR-10, or is damaged"):
             read_batch(path)
-
-
-def test_a_batch_that_is_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(cifar10_dataset, "MAX_BYTES", len(BATCH) - 1)
-    (tmp_path / "test_batch").write_bytes(BATCH)
-    with pytest.raises(ValueError, match=f"more than {len(BATCH) - 1} bytes"):
-        read_batch(tmp_path / "test_batch")
-
-
-# Archives
-
-
-def member(name, content=b"", kind=tarfile.REGTYPE, link="", size=None):
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.size = kind, link, len(content) if size is None else size
-    return info, content
-
-
-def archive(path, *members, form=tarfile.GNU_FORMAT):
-    with tarfile.open(path, "w:gz", format=form) as tar:
-        for info, content in members:
-            tar.addfile(info, io.BytesIO(content))
-    return path
-
-
-@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_an_archive_is_unpacked_beside_itself(form, tmp_path):
-    files = {"data_batch_1": b"abc" * 9000, "readme.html": b"", "batches.meta": b"x"}
-    members = [member("inside", kind=tarfile.DIRTYPE)] + [member(f"inside/{k}", v) for k, v in files.items()]
-    folder = unpack(archive(tmp_path / "a.tar.gz", *members, form=form), "inside", 100_000)
-    assert folder == tmp_path / "inside"
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "inside"]
-
-
-EVIL_MEMBERS = {
-    "absolute": member("/tmp/evil", b"x"),
-    "outwards": member("../evil", b"x"),
-    "outwards from inside": member("inside/../evil", b"x"),
-    "two dots": member("inside/..", b"x"),
-    "in another folder": member("elsewhere/evil", b"x"),
-    "deeper": member("inside/deeper/evil", b"x"),
-    "with a backslash": member("inside/..\\evil", b"x"),
-    "beside": member("evil", b"x"),
-    "hidden": member("inside/.bashrc", b"x"),
-    "a folder": member("inside/deeper", kind=tarfile.DIRTYPE),
-    "a symbolic link": member("inside/evil", kind=tarfile.SYMTYPE, link="/etc/passwd"),
-    "a link": member("inside/evil", kind=tarfile.LNKTYPE, link="../../a.tar.gz"),
-    "the folder as a link": member("inside", kind=tarfile.SYMTYPE, link="/tmp"),
-    "a device": member("inside/evil", kind=tarfile.CHRTYPE),
-    "a pipe": member("inside/evil", kind=tarfile.FIFOTYPE),
-}
-
-
-@pytest.mark.parametrize("evil", EVIL_MEMBERS.values(), ids=EVIL_MEMBERS)
-def test_an_archive_that_leads_astray(evil, tmp_path):
-    path = tmp_path / "folder" / "a.tar.gz"
-    path.parent.mkdir()
-    archive(path, member("inside/good", b"x"), evil)
-    with pytest.raises(ValueError, match="which is no plain file in inside/") as caught:
-        unpack(path, "inside", 10_000_000)
-    assert str(path) in str(caught.value)
-    assert [p for p in tmp_path.rglob("*") if p != path.parent] == [path]
-
-
-def test_an_archive_with_a_sparse_file(tmp_path):
-    info, _ = member("inside/evil", kind=tarfile.GNUTYPE_SPARSE)
-    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-    header[483:495] = b"77777777777\0"  # its real size: 8 GiB, all of them zeros
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(header) + bytes(1024)))
-    with pytest.raises(ValueError, match="no plain file"):
-        unpack(tmp_path / "a.tar.gz", "inside", 10_000)
-
-
-@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_an_archive_that_swells(form, tmp_path):
-    big = archive(tmp_path / "big.tar.gz", member("inside/big", bytes(1_000_000)), form=form)
-    assert big.stat().st_size < 10_000
-    with pytest.raises(ValueError, match="larger than what it should hold"):
-        unpack(big, "inside", 100_000)
-    long = archive(tmp_path / "long.tar.gz", member("inside/" + "n" * 1_000_000, b""), form=form)
-    with pytest.raises(ValueError, match="larger than what it should hold"):
-        unpack(long, "inside", 100_000)
-    assert {path.name for path in tmp_path.iterdir()} == {"big.tar.gz", "long.tar.gz"}
-
-
-def test_an_archive_that_claims_more_than_it_has(tmp_path):
-    info, _ = member("inside/big", size=10**11)
-    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(info.tobuf() + bytes(2048)))
-    with pytest.raises(ValueError, match="cannot be unpacked"):
-        unpack(tmp_path / "a.tar.gz", "inside", 1_000_000)
-
-
-def test_an_archive_with_a_name_twice(tmp_path):
-    path = archive(tmp_path / "a.tar.gz", member("inside/a", b"1"), member("inside/a", b"2"))
-    with pytest.raises(ValueError, match="cannot be unpacked"):
-        unpack(path, "inside", 100_000)
-
-
-def test_an_archive_cut_off_or_changed_anywhere(tmp_path):
-    path = archive(tmp_path / "a.tar.gz", member("inside/a", b"abc" * 400), member("inside/b", b"d" * 700))
-    whole = path.read_bytes()
-    for n in range(len(whole)):
-        path.write_bytes(whole[:n])
-        with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be unpacked: .*; download it again"):
-            unpack(path, "inside", 100_000)
-    header = whole.index(b"\0", 10) + 1  # gzip's own: a date and a name, which nobody checks
-    for n in range(header, len(whole)):
-        path.write_bytes(whole[:n] + bytes([whole[n] ^ 4]) + whole[n + 1 :])
-        with pytest.raises(ValueError, match="cannot be unpacked"):
-            unpack(path, "inside", 100_000)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.tar.gz"]
-
-
-def test_cifar10_from_its_archive(cifar_folder, tmp_path, monkeypatch):
-    place = tmp_path / "data" / "cifar10"
-    place.mkdir(parents=True)
-    with tarfile.open(place / "cifar-10-python.tar.gz", "w:gz") as tar:
-        tar.add(cifar_folder, "cifar-10-batches-py")
-    monkeypatch.setenv("NEEDLE_DATA_DIR", str(tmp_path / "data"))
-    expected = CIFAR10Dataset(cifar_folder, train=False)
-    np.testing.assert_array_equal(data.cifar10(train=False).X, expected.X)
-    (place / "cifar-10-python.tar.gz").unlink()  # from now on the folder is enough
-    np.testing.assert_array_equal(data.cifar10(train=False).X, expected.X)
-    assert len(data.cifar10()) == 20
 
 
 # Texts
@@ -517,9 +380,7 @@ def test_get_batch_gives_the_words_that_follow():
     np.testing.assert_array_equal(x.numpy(), batches[3:5])
     np.testing.assert_array_equal(y.numpy(), batches[4:6].ravel())
     for i, bptt in [(5, 2), (-1, 2), (0, 0)]:
-        with pytest.raises(
-            ValueError, match=f"get_batch: {bptt} rows from number {i} on are asked for; of 6 rows, 0 to 4"
-        ):
+        with pytest.raises(ValueError, match=f"i from 0 to 4 .*of 6 rows.* got bptt={bptt} and i={i}"):
             get_batch(batches, i, bptt)
 
 
@@ -527,13 +388,6 @@ def test_the_whole_text_is_covered_by_its_batches():
     batches = batchify(range(103), 5)
     seen = np.concatenate([get_batch(batches, i, 7)[0].numpy() for i in range(0, len(batches) - 1, 7)])
     np.testing.assert_array_equal(seen, batches[:-1])
-
-
-def test_the_text_of_a_download_is_counted(texts):
-    check = ptb_dataset._check_counts
-    check(4, 11, texts / "train.txt")
-    with pytest.raises(ValueError, match="it has 4 lines and 11 words, not 42068 and 929589"):
-        ptb_dataset.FILES[0].check(texts / "train.txt")
 
 
 def test_ptb_from_the_data_folder(texts, monkeypatch):
@@ -544,12 +398,3 @@ def test_ptb_from_the_data_folder(texts, monkeypatch):
     monkeypatch.setenv("NEEDLE_DATA_DIR", str(texts))
     assert len(data.ptb().dictionary) == 8
     assert len(data.ptb(max_lines=1).dictionary) == 6
-
-
-def test_the_checksum_of_the_cifar10_archive_is_an_md5_sum(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc")
-    assert hashlib.md5(b"abc", usedforsecurity=False).hexdigest() == "900150983cd24fb0d6963f7d28e17f72"
-    with pytest.raises(
-        ValueError, match="should be c58f30108f718f92721af3b95e74349a, not 900150983cd24fb0d6963f7d28e17f72"
-    ):
-        cifar10_dataset.ARCHIVE.check(tmp_path / "x")

@@ -254,6 +254,20 @@ def test_two_loops_over_one_loader_do_not_disturb_each_other():
     assert pairs == [([0, 1], [0, 1]), ([0, 1], [2, 3]), ([2, 3], [0, 1]), ([2, 3], [2, 3])]
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_next_goes_on_with_the_pass_that_began_last(prefetch):
+    loader = DataLoader(NDArrayDataset(np.arange(6)), batch_size=2, prefetch=prefetch)
+    with pytest.raises(TypeError, match=r"begin one with iter\(loader\) first"):
+        next(loader)
+    same([[x.numpy() for x in next(iter(loader))]], [[[0, 1]]])
+    iter(loader)
+    same([[x.numpy() for x in next(loader)] for _ in range(3)], [[[0, 1]], [[2, 3]], [[4, 5]]])
+    with pytest.raises(StopIteration):
+        next(loader)
+    batches = iter(loader)
+    same([[x.numpy() for x in next(one)] for one in (batches, loader)], [[[0, 1]], [[2, 3]]])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -292,7 +306,7 @@ def test_items_that_do_not_fit_into_one_batch():
         def __getitem__(self, i):
             return (0,) * (i + 1)
 
-    with pytest.raises(ValueError, match=r"\[1, 2\] parts; all need the same"):
+    with pytest.raises(ValueError, match=r"\[1, 2\] parts; all need the same number"):
         arrays(DataLoader(Uneven(), batch_size=2))
 
 
