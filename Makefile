@@ -7,6 +7,8 @@ export PYTHON ?= python3
 READY := .venv/.ready
 RUN := .venv/bin/python -m
 FLAGS ?=
+# Tests run in a process per processor, each file in one of them. FLAGS=-n0 runs them one after the other.
+WORKERS := -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: help app lab test test-slow check format bench gallery pictures lock setup
 
@@ -20,10 +22,10 @@ lab: $(READY)  ## open the lectures in JupyterLab
 	$(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
 
 test: $(READY)  ## run all tests but the slow ones
-	$(RUN) pytest $(FLAGS)
+	$(RUN) pytest $(WORKERS) $(FLAGS)
 
 test-slow: $(READY)  ## run the slow tests
-	$(RUN) pytest -m slow $(FLAGS)
+	$(RUN) pytest -m slow $(WORKERS) $(FLAGS)
 
 check: $(READY)  ## check format, lint, types and that floors import only from below
 	$(RUN) ruff format --check

@@ -1,24 +1,34 @@
-"""What all tests share: repeatable randomness, a resting garbage collector, a browser and the wheel."""
+"""What all tests share: repeatable randomness, what they need of a machine, the wheel, a budget of time."""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import numpy as np
 import pytest
 
-from playground.testing import chromium, find_chromium
+from playground.testing import chromium
+
+from .budget import Budget
+from .needs import MNIST, LeavesOut
 
 ROOT = Path(__file__).parent.parent
 
 # The same examples on every run, and no verdict from a slow machine's clock.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(LeavesOut())
+    config.pluginmanager.register(Budget(config))
 
 
 @pytest.fixture(autouse=True)
@@ -36,11 +46,24 @@ def no_gc():
     gc.enable()
 
 
+# A test that asks for one of these is left out where it cannot be had (needs.py).
+
+
 @pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    """The module torch, with which results are compared."""
+    return importlib.import_module("torch")
+
+
+@pytest.fixture(scope="session")
+def mnist() -> Path:
+    """The folder with MNIST's four files."""
+    return MNIST
+
+
+@pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium: one for all tests, since playwright runs only once in a thread."""
-    if find_chromium() is None:
-        pytest.skip("no Chromium on this machine")
+    """A headless Chromium: one for all tests of a file, since playwright runs only once in a thread."""
     with chromium() as browser:
         yield browser
 

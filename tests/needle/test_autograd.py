@@ -794,8 +794,7 @@ def test_random_graphs_against_central_differences(recipe):
 
 @given(recipes(OPS))
 @settings(max_examples=100)
-def test_random_graphs_against_torch(recipe):
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_random_graphs_against_torch(recipe, torch):
     ours = [leaf(x) for x in numbers(recipe)]
     theirs = [torch.tensor(x, requires_grad=True) for x in numbers(recipe)]
     out = build(recipe, ours, OURS)

@@ -243,9 +243,9 @@ def test_a_type_of_numbers_that_needle_does_not_know(path):
         ndl.load(path)
 
 
-def test_torch_reads_it(path):
-    torch = pytest.importorskip("torch")
-    load_torch = pytest.importorskip("safetensors.torch").load_file
+def test_torch_reads_it(path, torch):
+    from safetensors.torch import load_file as load_torch
+
     ndl.save(path, {"w": Tensor([[1.0, 2.0]])})
     assert torch.equal(load_torch(path)["w"], torch.tensor([[1.0, 2.0]]))
 

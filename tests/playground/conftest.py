@@ -1,4 +1,4 @@
-"""One server for all tests of the app."""
+"""One server for the tests of a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from playground.testing import serve
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address():
     with serve() as (address, _):
         yield address

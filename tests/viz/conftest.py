@@ -207,7 +207,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]
         yield JupyterLab(folder, address)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def notebooks(browser: Browser, jupyterlab: JupyterLab) -> Callable[[], AbstractContextManager]:
     """What the fixture `notebook` is, for a longer time: ``with notebooks() as notebook: …``."""
 

@@ -19,8 +19,6 @@ from needle.apps import cnn, gpt, language_model, mlp_resnet, models, simple_ml,
 from needle.autograd import Tensor
 
 ROOT = Path(__file__).parents[3]
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", ROOT.parent / "shared" / "data")) / "mnist"
-needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 
 
 # Passes over images
@@ -214,27 +212,25 @@ def test_an_epoch_reseeds_and_says_the_error():
     np.testing.assert_allclose(loss, np.mean(losses), rtol=1e-5)
 
 
-def mnist_loader(part, batch_size):
+def mnist_loader(folder, part, batch_size):
     names = [f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz"]
-    dataset = ndl.data.MNISTDataset(*[DATA / name for name in names])
+    dataset = ndl.data.MNISTDataset(*[folder / name for name in names])
     return ndl.data.DataLoader(dataset, batch_size)
 
 
-@needs_mnist
-def test_the_courses_figures():
+def test_the_courses_figures(mnist):
     np.random.seed(1)
-    result = mlp_resnet.epoch(mnist_loader("t10k", 150), mlp_resnet.MLPResNet(784, 10))
+    result = mlp_resnet.epoch(mnist_loader(mnist, "t10k", 150), mlp_resnet.MLPResNet(784, 10))
     np.testing.assert_allclose(result, (0.9164, 4.137814), rtol=1e-5)
     np.random.seed(1)
-    batches, model = mnist_loader("train", 250), mlp_resnet.MLPResNet(784, 5)
+    batches, model = mnist_loader(mnist, "train", 250), mlp_resnet.MLPResNet(784, 5)
     opt = optim.Adam(model.parameters(), lr=0.01, weight_decay=0.1)
     np.testing.assert_allclose(mlp_resnet.epoch(batches, model, opt), (0.675267, 1.84043), rtol=1e-3)
 
 
-@needs_mnist
 @pytest.mark.slow
-def test_the_courses_training():
-    result = mlp_resnet.train_mnist(250, 2, optim.SGD, 0.001, 0.01, 100, data_dir=str(DATA))
+def test_the_courses_training(mnist):
+    result = mlp_resnet.train_mnist(250, 2, optim.SGD, 0.001, 0.01, 100, data_dir=str(mnist))
     # Differences of rounding grow a thousandfold in this network: its batch norms divide by tiny deviations.
     np.testing.assert_allclose(result, (0.4875, 1.462595, 0.3245, 1.049429), rtol=1e-2)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,29 +12,24 @@ import needle as ndl
 from needle.apps.simple_ml import loss_err, nn_epoch, parse_mnist, softmax_loss
 from needle.autograd import Tensor
 
-# The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data")) / "mnist"
-needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 
-
-def read(part: str):
-    return parse_mnist(DATA / f"{part}-images-idx3-ubyte.gz", DATA / f"{part}-labels-idx1-ubyte.gz")
+def read(folder, part: str):
+    return parse_mnist(folder / f"{part}-images-idx3-ubyte.gz", folder / f"{part}-labels-idx1-ubyte.gz")
 
 
 @pytest.fixture(scope="module")
-def train_set():
-    return read("train")
+def train_set(mnist):
+    return read(mnist, "train")
 
 
 @pytest.fixture(scope="module")
-def test_set():
-    return read("t10k")
+def test_set(mnist):
+    return read(mnist, "t10k")
 
 
 # Reading
 
 
-@needs_mnist
 def test_the_training_set(train_set):
     X, y = train_set
     assert (X.shape, X.dtype) == ((60000, 784), np.dtype("float32"))
@@ -50,7 +43,6 @@ def test_the_training_set(train_set):
     )
 
 
-@needs_mnist
 def test_the_test_set(test_set):
     X, y = test_set
     assert X.shape == (10000, 784)
@@ -232,7 +224,6 @@ def logits(X, W1, W2):
     return ndl.relu(Tensor(X, requires_grad=False) @ W1) @ W2
 
 
-@needs_mnist
 def test_two_epochs_on_mnist(train_set, test_set):
     X, y = train_set
     W1, W2 = nn_epoch(X, y, *weights(), lr=0.2, batch=100)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,9 +9,6 @@ import needle as ndl
 from needle import nn, optim
 from needle.apps import cnn, gpt, language_model, mlp_resnet, text
 from needle.autograd import Tensor
-
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data")) / "mnist"
-needs_mnist = pytest.mark.skipif(not DATA.is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR")
 
 # Curves: the same network in needle and in torch, with the same weights, learns the same batches.
 
@@ -162,8 +156,7 @@ def rule_of(inputs):
 
 @pytest.mark.parametrize("rule", ["SGD", "Adam"])
 @pytest.mark.parametrize("network", [mlp, convolutional, recurrent, transformer])
-def test_losses_follow_torchs(network, rule):
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_losses_follow_torchs(network, rule, torch):
     torch.manual_seed(0)
     module, ours, their_parameters, theirs, inputs, dtype = network(torch)
     labels = rule_of(inputs)
@@ -205,10 +198,9 @@ def test_the_convolutional_network_reads_digits():
     assert cnn.main([*quiet, "--epochs", "5"])["test_accuracy"] >= 0.98
 
 
-@needs_mnist
 @pytest.mark.slow
-def test_a_network_of_linear_layers_reads_mnist(monkeypatch):
-    monkeypatch.setenv("NEEDLE_DATA_DIR", str(DATA.parent))
+def test_a_network_of_linear_layers_reads_mnist(mnist, monkeypatch):
+    monkeypatch.setenv("NEEDLE_DATA_DIR", str(mnist.parent))
     width = ["--hidden-dim", "512", "--num-blocks", "1", "--batch-size", "100", "--lr", "0.003"]
     metrics = mlp_resnet.main([*quiet, "--data", "mnist", "--epochs", "2", *width])
     assert metrics["test_accuracy"] >= 0.975

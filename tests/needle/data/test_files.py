@@ -18,13 +18,6 @@ from needle.data.datasets import cifar10_dataset
 from needle.data.datasets.cifar10_dataset import read_batch
 from needle.data.idx import read_mnist
 
-# The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
-DATA = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[4] / "shared" / "data"))
-needs_mnist = pytest.mark.skipif(
-    not (DATA / "mnist").is_dir(), reason=f"no MNIST files in {DATA}; set NEEDLE_DATA_DIR"
-)
-
-
 # MNIST
 
 
@@ -101,9 +94,8 @@ def test_an_idx_file_that_is_huge(mnist_files, monkeypatch):
         read_mnist(*mnist_files)
 
 
-@needs_mnist
-def test_the_real_mnist(monkeypatch):
-    monkeypatch.setenv("NEEDLE_DATA_DIR", str(DATA))
+def test_the_real_mnist(mnist, monkeypatch):
+    monkeypatch.setenv("NEEDLE_DATA_DIR", str(mnist.parent))
     train, test = data.mnist(), data.mnist(train=False)
     assert (len(train), len(test)) == (60_000, 10_000)
     image, label = train[0]

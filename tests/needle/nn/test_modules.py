@@ -600,8 +600,7 @@ def test_softmax_loss_refuses_labels_of_another_shape(shape, y, mode):
             nn.SoftmaxLoss()(Tensor(np.ones(shape)), labels)
 
 
-def test_layers_against_torch(mode):
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_layers_against_torch(mode, torch):
     rng = np.random.default_rng(0)
     ours = nn.Sequential(
         nn.Linear(4, 5, rng=rng, dtype="float64"),

@@ -796,8 +796,7 @@ TORCH_CASES = [c for c in CASES if c.torch and all(np.prod(shape) for shape in c
 @every_device
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", TORCH_CASES, ids=case_id)
-def test_gradients_are_those_of_torch(case, dtype, device):
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_gradients_are_those_of_torch(case, dtype, device, torch):
     args = [x.astype(dtype) for x in numbers(case)]
     theirs = [torch.tensor(x, requires_grad=True) for x in args]
     expected = case.torch(torch, *theirs)

@@ -101,9 +101,8 @@ def test_adam_follows_its_formula(weight_decay, mode):
         np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
 
 
-def test_betas_changed_between_steps_against_torch(mode):
+def test_betas_changed_between_steps_against_torch(mode, torch):
     """Also where the change comes between saving and loading."""
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
     params = parameters()
     twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
     ours = optim.Adam([{"params": params[:1]}, {"params": params[1:], "beta2": 0.99}], lr=0.05)
@@ -165,8 +164,7 @@ def torch_pairs(torch):
             )
 
 
-def test_every_optimiser_against_torch():
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_every_optimiser_against_torch(torch):
     for name, make_ours, make_theirs in torch_pairs(torch):
         params = parameters()
         twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
@@ -183,8 +181,7 @@ def test_every_optimiser_against_torch():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_dampened_sgd_against_torch(momentum, weight_decay):
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_dampened_sgd_against_torch(momentum, weight_decay, torch):
     params = parameters()
     theirs = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
     ours = optim.SGD(params, lr=0.05, momentum=momentum, weight_decay=weight_decay)
@@ -428,8 +425,7 @@ def test_gradients_are_clipped_together(mode):
     assert q.grad.is_leaf()
 
 
-def test_clipping_against_torch():
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_clipping_against_torch(torch):
     params = parameters()
     twins = [torch.tensor(p.numpy(), requires_grad=True) for p in params]
     loss_of(params).backward()
@@ -500,8 +496,7 @@ def test_warm_up():
     np.testing.assert_allclose(rates(optimizer, schedule, 3), [0.4, 0.2, 0.4, 0.4], rtol=1e-14)
 
 
-def test_schedules_against_torch():
-    torch = pytest.importorskip("torch", reason="torch, the oracle, is not installed")
+def test_schedules_against_torch(torch):
     theirs = torch.optim.lr_scheduler
     pairs = [
         (lambda o: optim.StepLR(o, 3, 0.3), lambda o: theirs.StepLR(o, 3, 0.3)),
