@@ -13,7 +13,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 
 # The one place that knows which names differ on conda-forge.
-CONDA_NAME = {"matplotlib": "matplotlib-base"}
+CONDA_NAME = {"graphviz": "python-graphviz", "matplotlib": "matplotlib-base"}
 # Extras for those who change the code or own an NVIDIA GPU: `pip install` adds them to any environment.
 EXTRAS_WITHOUT_CONDA = {"cuda", "dev"}
 

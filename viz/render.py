@@ -1,16 +1,21 @@
-"""DOT to pictures: with the system's `dot`, else with the Graphviz that pygraphviz brings along."""
+"""DOT to pictures, with an installed `dot` or else with the Graphviz that pygraphviz brings along."""
 
 from __future__ import annotations
 
 import html
 import importlib.util
+import os
 import pickle
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+
+import graphviz
+from graphviz.backend import dot_command, execute
 
 from .dot import BETWEEN_ROWS
 from .rising import RISING, risen
@@ -24,9 +29,14 @@ NO_RENDERER = (
     "(or install the program `dot` from graphviz.org)."
 )
 
-# Boxes and circles. Among more of them, edges between rows go straight, behind the boxes: the time to find
-# ways around grows with the third power of their number, and is a second or so for this many.
+# Boxes and circles. With more of them, edges between rows go straight, behind the boxes: the time to find
+# ways around grows with the third power of their number, and is about a second for this many.
 MOST_TO_GO_AROUND = 90
+
+LONGEST = 20  # seconds for a layout, which usually takes one or two. If all edges cross it may take hours.
+
+PNG_DPI = 192  # sharp on a slide and in print
+LARGEST_PNG = 32_767  # pixels: Graphviz scales a larger picture down
 
 # pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
 # terminal, and holds up the whole interpreter while it searches for a layout.
@@ -39,30 +49,23 @@ for source in pickle.load(sys.stdin.buffer):
         pickle.dump(graph.draw(format=kind, prog=engine), sys.stdout.buffer)
 """
 
-LONGEST = 20  # seconds for a layout, which takes one or two. Among edges that all cross it may take hours.
-
-PNG_DPI = 192
-LARGEST_PNG = 32_767  # pixels: what is longer would be drawn smaller
+_hung: set[str] = set()  # each `PATH` on which `dot` did not answer: it is not called there again
 
 
 class CannotRender(RuntimeError):
     """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
 
 
-class _Broken(CannotRender):
-    """Graphviz failed: another one, of another version, may not."""
-
-
 def render(source: str, kind: str) -> bytes:
-    """A picture of DOT text. See `render_all`."""
+    """Draw DOT text. See `render_all`."""
     return render_all([source], kind)[0]
 
 
 def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
-    """Pictures of several DOT texts, faster than one by one.
+    """Draw several DOT texts, which is faster than one by one.
 
-    Rows of a drawing are laid out first, then edges between rows are led around the boxes, the shortest way.
-    Graphviz does both at once when it is given the text by itself, but then goes a long way round.
+    Rows of a drawing are laid out first. Then the edges between rows are led around the boxes, the shortest
+    way. Given both at once, Graphviz goes a long way round.
 
     Parameters
     ----------
@@ -72,28 +75,19 @@ def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
     Raises
     ------
     CannotRender
-        If there is no Graphviz, or it fails.
+        If Graphviz is missing or fails.
     """
-    sources = _with_rising_ones_laid_out(sources)
-    texts = [source.splitlines() for source in sources]
-    if kind == "png":
-        for lines in texts:
-            lines.insert(1, f"dpi={PNG_DPI};")  # sharp on a slide and in print
-    between = [[line for line in lines if BETWEEN_ROWS in line] for lines in texts]
-    rising = [i for i, source in enumerate(sources) if _rises(source)]
-    whole = [i for i, edges in enumerate(between) if not edges and i not in rising]
-    in_rows = [i for i, edges in enumerate(between) if edges and i not in rising]
-    pictures = dict(zip(whole, _run("dot", kind, ["\n".join(texts[i]) for i in whole]), strict=True))
-
-    within = ["\n".join(line for line in texts[i] if BETWEEN_ROWS not in line) for i in in_rows]
-    routed = [
-        "\n".join([*_all_but_the_end(laid_out, texts[i]), *between[i], "}"])
-        for i, laid_out in zip(in_rows, _run("dot", "dot", within), strict=True)
-    ]
-    pictures |= zip(in_rows, _run("nop2", kind, routed), strict=True)
-    pictures |= zip(rising, _run("nop2", kind, ["\n".join(texts[i]) for i in rising]), strict=True)
-    if kind == "pdf":  # the same picture is the same file at any time
-        pictures = {i: re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for i, pdf in pictures.items()}
+    rising = [i for i, source in enumerate(sources) if f'comment="{RISING}"' in source[:300]]
+    in_rows = [i for i, source in enumerate(sources) if BETWEEN_ROWS in source and i not in rising]
+    placed = dict(zip(rising, _run("dot", "plain", [_within_rows(sources[i]) for i in rising]), strict=True))
+    placed |= zip(in_rows, _run("dot", "dot", [_within_rows(sources[i]) for i in in_rows]), strict=True)
+    texts = {
+        i: risen(sources[i], text.decode()) if i in rising else _with_edges_between(text.decode(), sources[i])
+        for i, text in placed.items()
+    }
+    pictures = dict(zip(texts, paint_all(list(texts.values()), kind), strict=True))
+    others = {i: source for i, source in enumerate(sources) if i not in placed}
+    pictures |= zip(others, _painted("dot", others.values(), kind), strict=True)
     return [pictures[i] for i in range(len(sources))]
 
 
@@ -103,82 +97,95 @@ def lay_out(source: str) -> str:
 
 
 def paint_all(laid_out: Sequence[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
-    """Pictures of DOT texts in which everything has its position; `dpi` is the sharpness of a PNG."""
+    """Draw DOT texts in which everything has its position; `dpi` is the sharpness of a PNG."""
+    return _painted("nop2", laid_out, kind, dpi)
+
+
+def _painted(engine: str, texts: Iterable[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
     if kind == "png":
-        laid_out = [source.replace("{", f"{{dpi={dpi:.0f};", 1) for source in laid_out]
-    return _run("nop2", kind, laid_out)
+        texts = [text.replace("{", f"{{dpi={dpi:.0f};", 1) for text in texts]
+    pictures = _run(engine, kind, list(texts))
+    if kind == "pdf":  # the same picture is the same file at any time
+        pictures = [re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for pdf in pictures]
+    return pictures
 
 
-def _rises(source: str) -> bool:
-    return f'comment="{RISING}"' in source[:300]
+def _within_rows(source: str) -> str:
+    return "\n".join(line for line in source.splitlines() if BETWEEN_ROWS not in line)
 
 
-def _with_rising_ones_laid_out(sources: Sequence[str]) -> list[str]:
-    texts = list(sources)
-    rising = [i for i, source in enumerate(sources) if _rises(source)]
-    within = ["\n".join(line for line in sources[i].splitlines() if BETWEEN_ROWS not in line) for i in rising]
-    for i, plain in zip(rising, _run("dot", "plain", within), strict=True):
-        texts[i] = risen(sources[i], plain.decode())
-    return texts
-
-
-def _all_but_the_end(laid_out: bytes, lines: Sequence[str]) -> Iterator[str]:
-    yield laid_out.decode().rstrip().removesuffix("}")
-    if sum("shape=" in line for line in lines) > MOST_TO_GO_AROUND:
-        yield "splines=line;"
+def _with_edges_between(laid_out: str, source: str) -> str:
+    """The rows of a drawing with their positions, and the edges between them still to be routed."""
+    lines = source.splitlines()
+    straight = ["splines=line;"] * (sum("shape=" in line for line in lines) > MOST_TO_GO_AROUND)
+    between = [line for line in lines if BETWEEN_ROWS in line]
+    return "\n".join([laid_out.rstrip().removesuffix("}"), *straight, *between, "}"])
 
 
 def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
-    """Graphviz on each text; its engine "nop2" keeps positions that are given, and leads the other edges."""
+    """Run Graphviz on each text. The engine "nop2" keeps given positions, and routes the other edges."""
     if not sources:
         return []
-    has_package = importlib.util.find_spec("pygraphviz")
-    if shutil.which("dot"):
+    has_pygraphviz = importlib.util.find_spec("pygraphviz") is not None
+    path = os.environ.get("PATH", "")
+    if not (has_pygraphviz and path in _hung):
         try:
-            return [_run_dot(engine, kind, source) for source in sources]
-        except _Broken:
-            if not has_package:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                return list(pool.map(lambda source: _with_dot(engine, kind, source), sources))
+        except graphviz.ExecutableNotFound:
+            if not has_pygraphviz:
+                raise CannotRender(NO_RENDERER) from None
+        except CannotRender as error:
+            if not has_pygraphviz:
                 raise
-    if has_package:
-        return _run_pygraphviz(engine, kind, sources)
-    raise CannotRender(NO_RENDERER)
+            if isinstance(error.__cause__, subprocess.TimeoutExpired):
+                _hung.add(path)
+            warnings.warn(f"{error} The package pygraphviz draws instead.", stacklevel=2)
+    return _with_pygraphviz(engine, kind, sources)
 
 
-def _run_dot(engine: str, kind: str, source: str) -> bytes:
-    keep = ["-Kneato", "-n2"] if engine == "nop2" else [f"-K{engine}"]
-    done = _piped([shutil.which("dot") or "dot", *keep, f"-T{kind}"], source.encode(), LONGEST)
-    if done.returncode:
-        raise _failure("dot", done.stderr)
+def _with_dot(engine: str, kind: str, source: str) -> bytes:
+    """Run the installed `dot`, by way of the package graphviz; graphviz.pipe knows no time limit."""
+    is_placed = engine == "nop2"
+    command = dot_command.command("neato" if is_placed else engine, kind, neato_no_op=2 * is_placed)
+    try:
+        done = execute.run_check(
+            command, input=source.encode(), capture_output=True, quiet=True, timeout=LONGEST
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _took_too_long("dot", LONGEST) from error
+    except graphviz.CalledProcessError as error:
+        raise _failure("dot", error.stderr) from error
+    except OSError as error:  # such as a file that cannot be executed
+        raise _failure("dot", str(error).encode()) from error
     return done.stdout
 
 
-def _run_pygraphviz(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
+def _with_pygraphviz(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
     command = [sys.executable, "-I", "-S", "-c", _WORKER, engine, kind, *sys.path]
-    done = _piped(command, pickle.dumps(list(sources)), LONGEST + len(sources))
-    if done.returncode:
-        raise _failure("pygraphviz", done.stderr)
+    seconds = LONGEST + len(sources)
+    try:
+        done = subprocess.run(command, input=pickle.dumps(sources), capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise _took_too_long("pygraphviz", seconds) from error
     output = BytesIO(done.stdout)
-    pictures = [pickle.load(output) for _ in sources]
-    if not all(pictures):
+    pictures = [] if done.returncode else [pickle.load(output) for _ in sources]
+    if not pictures or not all(pictures):
         raise _failure("pygraphviz", done.stderr)
     return pictures
 
 
-def _piped(command: Sequence[str], given: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(command, input=given, capture_output=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise CannotRender(
-            f"Graphviz found no layout within {seconds:.0f} seconds: too many edges cross each other. Draw a "
-            "part of the graph, such as an earlier Tensor, or less of it (limit=, depth=)."
-        ) from None
-
-
-def _failure(program: str, said: bytes) -> _Broken:
-    lines = said.decode(errors="replace").strip().splitlines()
-    return _Broken(
-        f"{program} could not draw this graph: {lines[-1] if lines else 'it stopped without a word'}"
+def _took_too_long(program: str, seconds: float) -> CannotRender:
+    return CannotRender(
+        f"{program} found no layout within {seconds:.0f} seconds: perhaps too many edges cross each other. "
+        "Draw a part of the graph, such as an earlier Tensor, or less of it (limit=, depth=)."
     )
+
+
+def _failure(program: str, said: bytes) -> CannotRender:
+    lines = said.decode(errors="replace").strip().splitlines()
+    why = lines[-1].rstrip(".") if lines else "it stopped without a word"
+    return CannotRender(f"{program} could not draw this graph: {why}.")
 
 
 def tidy_svg(svg: str, title: str, style: Style) -> str:
