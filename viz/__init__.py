@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         trace_kernel,
         weights,
     )
-    from .widget import step
+    from .step_widget import step
 
 __all__ = [
     "CannotRender", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 # What needs matplotlib or a widget's library is imported when it is first asked for.
-_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {"step": ".widget"}
+_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {"step": ".step_widget"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import style as words
 from .facts import BETWEEN_FACTS
-from .plain import LEFT_OUT, Graph, Group, Operand, Variable
+from .graph_data import LEFT_OUT, Graph, Group, Operand, Variable
 from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap

@@ -1,4 +1,4 @@
-"""The drawings themselves: `draw` and `draw_gradient`, and the object that shows itself and saves itself."""
+"""`draw` and `draw_gradient`, and the `Drawing` that they return, which shows itself and saves itself."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
+from graphviz import Source
+
 from needle.autograd import Tensor, Value
 
 from .dot import check_rankdir, to_dot
 from .facts import showing
+from .graph_data import Graph
+from .graph_reader import read_gradient, read_graph
 from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment, page
-from .names import names_of, values_of
-from .plain import Graph
+from .names import names_of, tensor_of, values_of
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
 from .text import counted, elide
-from .trace import trace, trace_gradient
 
-__all__ = ["Drawing", "check_size", "draw", "draw_gradient", "scaled"]
+__all__ = ["Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
 
 LONGEST_TITLE = 300  # characters: it can hold the message of an error
 
@@ -31,17 +33,17 @@ LONGEST_TITLE = 300  # characters: it can hold the message of an error
 class Drawing:
     """A picture of a graph. It holds plain data and no Tensor.
 
-    In JupyterLab, Colab and VS Code it shows itself. Elsewhere `html` is a piece of a web page, and `svg` an
-    image.
+    In JupyterLab, Colab and VS Code it shows itself. Elsewhere, `html` gives a piece of a web page and `svg`
+    an image.
 
     Attributes
     ----------
     graph : Graph
-        What is drawn, as plain data, with all that its groups hold.
+        What is drawn, as plain data, with everything inside its groups.
     opened : frozenset of str
-        Keys of the groups that are open.
+        The keys of the open groups.
     fitting : bool
-        Whether a page may open fewer of them at first, as many as can be read in its width.
+        Whether a page may open fewer groups at first: as many as can be read in its width.
     source : str
         The picture as DOT text. The same graph gives the same text.
     """
@@ -67,13 +69,22 @@ class Drawing:
         self.fitting = fitting
         self.source = to_dot(fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir)
 
+    @property
+    def graphviz(self) -> Source:
+        """The picture for the package graphviz: ``drawing.graphviz.render("graph", format="png")``.
+
+        Its methods call the program `dot`, which has to be installed. Graphviz then lays out everything at
+        once, so that edges between rows go other ways than in `svg`.
+        """
+        return Source(self.source)
+
     def svg(self) -> str:
         """The picture as an ``<svg>`` element.
 
         Raises
         ------
         CannotRender
-            If there is no Graphviz: neither a `dot` on PATH nor the package pygraphviz.
+            If Graphviz is missing: neither a `dot` on PATH nor the package pygraphviz is there.
         """
         return self._svg
 
@@ -84,13 +95,13 @@ class Drawing:
     def html(self) -> str:
         """The picture as a piece of a web page that needs nothing else.
 
-        With the mouse or the keyboard it can be moved, zoomed and searched, and its groups open and close by
-        a click. It holds an image of the picture, which is what shows where scripts do not run.
+        You can move, zoom and search it with the mouse or the keyboard, and a click opens or closes a group.
+        Where scripts do not run, it shows an image.
 
         Raises
         ------
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
         return self._html
 
@@ -108,9 +119,9 @@ class Drawing:
         )
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file, in the format that its suffix names.
+        """Write the picture to a file. Its suffix names the format.
 
-        That is ``.svg``, ``.png``, ``.pdf``, or ``.html`` for a page that shows what `html` gives.
+        That is ``.svg``, ``.png``, ``.pdf``, or ``.html`` for a page with what `html` gives.
 
         Returns
         -------
@@ -122,7 +133,7 @@ class Drawing:
         ValueError
             For another suffix, and for a PNG that would be too large.
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
         path = Path(path)
         kind = path.suffix.lower().removeprefix(".")
@@ -143,13 +154,13 @@ class Drawing:
         pixels = [round(float(x) * PNG_DPI / 72) for x in size.groups()] if size else [0, 0]
         if max(pixels) > LARGEST_PNG:
             raise ValueError(
-                f"save: {path.name} would be {pixels[0]:,} x {pixels[1]:,} pixels, and a PNG of more than "
-                f"{LARGEST_PNG:,} is scaled down until nothing can be read; save it as .svg or .pdf, or draw "
+                f"save: {path.name} would be {pixels[0]:,} x {pixels[1]:,} pixels; Graphviz scales a PNG of "
+                f"more than {LARGEST_PNG:,} down until nothing can be read. Save it as .svg or .pdf, or draw "
                 "less with a smaller limit="
             )
 
     def _as_text(self, error: CannotRender) -> str:
-        return f"{error} Until then, here is the drawing as DOT text.\n\n{self.source}"
+        return f"{error} Until then, this is the drawing as DOT text:\n\n{self.source}"
 
     def __repr__(self) -> str:
         return f"<{self.title}>"
@@ -182,41 +193,46 @@ def draw(
     """Draw the computational graph that leads to one or several Tensors.
 
     Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are
-    operators. There is an edge for each operand, so ``x * x`` shows two. Nothing is computed by drawing: what
-    is lazy and not computed yet is drawn hollow.
+    operators. Each operand has its own edge, so ``x * x`` shows two. Drawing computes nothing: a lazy
+    Tensor that is not computed yet is drawn hollow.
 
-    What one call of a module made, or one block of `needle.scope`, is a group. An open group is a frame, a
-    closed one a box with the shapes that go in and come out and the number of its parameters. Groups that
-    follow each other and are alike are a group as well: "Residual × 3".
+    Everything that one call of a module computes is a group, and so is a block of `needle.scope`. An open
+    group is a frame; a closed one is a box that says which shapes go in and come out, and how many
+    parameters it has. Groups in a row that are alike form a group too: "Residual × 3".
 
     Parameters
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
     names : dict from str to Tensor, optional
-        What to call the variables. By default they are called as the caller's variables are; what has no name
-        there is called n1, n2, … in topological order.
+        What to call the variables. By default they have the names of your own variables; all others are
+        called n1, n2, … in topological order.
     legend : bool
-        Whether to say what the colours mean.
+        Whether to explain the colours.
     rankdir : "LR", "TB", "RL" or "BT"
         From left to right, from top to bottom, or the other way round.
     limit : int, optional
-        At most so many variables are drawn, those nearest to `tensors`; a box tells how many were left out.
-        By default, of what a large graph repeats the first and the last are drawn, with a box for what is
-        between them; if that leaves more than 1000 boxes, the nearest 1000.
+        Draw at most this many variables, the nearest to `tensors`; a box tells how many were left out. By
+        default, of what a large graph repeats only the first and the last are drawn, with a box for those
+        between them; if that still leaves more than 1000 boxes, the nearest 1000.
     depth : int, optional
-        How many modules deep the drawing goes: 0 closes the outermost modules to one box each, 1 their parts,
-        and so on. By default as deep as can be read: all of a small graph.
+        How many levels of modules are open: 0 draws the outermost modules as one box each, 1 shows their
+        parts, and so on. By default as many as can be read: all of them in a small graph.
     style : "needle", "d2l", "print" or "dark"
-        The look: of this package; of the figures in Dive into Deep Learning, with square variables, inputs at
-        the lower left and the output at the upper right; black and white; light on dark.
+        The look: this package's own; that of the figures in Dive into Deep Learning, with square variables,
+        inputs at the lower left and the output at the upper right; black and white; light on dark.
     show : collection of str, optional
         Which facts to show, of "value", "gradient", "shape", "dtype", "device", "bytes" (of its array; a
-        storage that several share counts once) and "requires_grad". By default value, gradient and shape,
-        and the dtype where it is not float32.
+        storage that several arrays share counts once) and "requires_grad". By default value, gradient and
+        shape, and the dtype where it is not float32.
 
     Returns
     -------
     Drawing
+
+    Raises
+    ------
+    TypeError
+        If one of `tensors` is no Tensor; for a model the message says what to draw instead.
 
     Examples
     --------
@@ -226,19 +242,12 @@ def draw(
     >>> viz.draw(v4).save("graph.svg")
     """
     outputs = values_of("draw", tensors)
-    check_size("limit", limit, 1)
-    check_size("depth", depth, 0)
     known = names_of(names, sys._getframe(1))
-    graph, opened = scaled(lambda limit: trace(outputs, known, limit=limit), limit, depth)
-    return Drawing(
-        showing(graph, show),
-        _title("computational graph", outputs, known, graph),
-        opened=opened,
-        fitting=depth is None,
-        legend=legend,
-        rankdir=rankdir,
-        style=style,
-    )
+    return drawing_of(
+        lambda limit: read_graph(outputs, known, limit=limit),
+        lambda graph: _title("computational graph", outputs, known, graph),
+        legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
+    )  # fmt: skip
 
 
 def draw_gradient(
@@ -256,19 +265,19 @@ def draw_gradient(
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
-    The adjoint of a variable stands below the variable, and adjoints run from right to left. Dashed edges are
-    values of the forward graph that a gradient uses again. Where a variable is used several times, each use
-    gives a partial adjoint, and the operator + that sums them is drawn. The gradient of a gradient can be
-    drawn: ``draw_gradient(v1.grad)``.
+    The adjoint of a variable stands below the variable, and adjoints run from right to left. A dashed edge
+    brings a value of the forward graph to a gradient that uses it again. A variable that is used several
+    times gets one partial adjoint from each use, and you see the + that sums them. You can draw the
+    gradient of a gradient: ``draw_gradient(v1.grad)``.
 
-    The graph is the one that `needle.autograd.adjoints` builds; no Tensor's `grad` is read as an adjoint or
+    The graph is the one that `needle.autograd.adjoints` builds. No Tensor's `grad` is read as an adjoint or
     written. If `output` is lazy and not computed yet, neither it nor its adjoints are computed.
 
     Parameters
     ----------
     output : Tensor
     wrt : Tensor or sequence of Tensor, optional
-        Only adjoints on the way to these. By default, to all that require a gradient.
+        Draw only the adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
     names, legend, rankdir, limit, depth, style, show
@@ -285,26 +294,43 @@ def draw_gradient(
     ValueError
         If a Tensor in `wrt` does not lead to `output`, or requires no gradient.
     """
-    if not isinstance(output, Tensor):
-        raise TypeError(f"draw_gradient: needs a Tensor, got {type(output).__name__}")
-    if out_grad is not None and not isinstance(out_grad, Tensor):
-        raise TypeError(f"draw_gradient: out_grad: needs a Tensor, got {type(out_grad).__name__}")
-    if not output.requires_grad:
-        raise RuntimeError(
-            "draw_gradient: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
-        )
+    output = tensor_of("draw_gradient", output, differentiated=True)
+    if out_grad is not None:
+        out_grad = tensor_of("draw_gradient: out_grad", out_grad)
     inputs = None if wrt is None else values_of("draw_gradient: wrt", wrt)
+    known = names_of(names, sys._getframe(1))
+    return drawing_of(
+        lambda limit: read_gradient(output, inputs, known, limit=limit, out_grad=out_grad),
+        lambda graph: _title("gradient graph", [output], known, graph),
+        legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
+    )  # fmt: skip
+
+
+def drawing_of(
+    read: Callable[[int | None], Graph],
+    title: Callable[[Graph], str],
+    *,
+    legend: bool,
+    rankdir: str,
+    limit: int | None,
+    depth: int | None,
+    style: str,
+    show: Collection[str] | None,
+    always_open: Callable[[Graph], set[str]] | None = None,
+) -> Drawing:
+    """A drawing of the graph that `read` finds within a limit; the other arguments are those of `draw`.
+
+    `always_open` says which groups are open whatever their depth; the page then opens no fewer.
+    """
     check_size("limit", limit, 1)
     check_size("depth", depth, 0)
-    known = names_of(names, sys._getframe(1))
-    graph, opened = scaled(
-        lambda limit: trace_gradient(output, inputs, known, limit=limit, out_grad=out_grad), limit, depth
-    )
+    graph, opened = _scaled(read, limit, depth)
+    fitting = depth is None and always_open is None
     return Drawing(
         showing(graph, show),
-        _title("gradient graph", [output], known, graph),
-        opened=opened,
-        fitting=depth is None,
+        title(graph),
+        opened=opened | (always_open(graph) if always_open else set()),
+        fitting=fitting,
         legend=legend,
         rankdir=rankdir,
         style=style,
@@ -312,21 +338,21 @@ def draw_gradient(
 
 
 def check_size(name: str, size: int | None, least: int) -> None:
-    """Raise ValueError if a size was given that is no whole number of at least `least`."""
+    """Raise ValueError for a size that is given and is no whole number of at least `least`."""
     if size is None:
         return
     if isinstance(size, bool) or not isinstance(size, int) or size < least:
         raise ValueError(f"{name}: needs a whole number of at least {least}, got {size!r}")
 
 
-def scaled(
-    traced: Callable[[int | None], Graph], limit: int | None, depth: int | None
+def _scaled(
+    read: Callable[[int | None], Graph], limit: int | None, depth: int | None
 ) -> tuple[Graph, frozenset[str]]:
-    """What is `traced` within the limit, and which groups of it are open."""
-    graph = traced(limit)
+    """The graph within the limit, and which of its groups are open."""
+    graph = read(limit)
     opened = readable(graph) if depth is None else at_depth(graph, depth)
     if limit is None and len(fold(graph, opened).variables) > MOST_DRAWN:
-        return scaled(traced, MOST_DRAWN, depth)
+        return _scaled(read, MOST_DRAWN, depth)
     return graph, opened
 
 

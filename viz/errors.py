@@ -1,4 +1,4 @@
-"""Where an operation failed: the graph up to there, drawn from the exception."""
+"""`draw_error`: the graph up to the operation that failed, drawn from the exception."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from needle.autograd import Value
 from needle.graph import Op
 from needle.nn import Module
 
-from .drawing import Drawing, check_size, scaled
-from .facts import showing
+from .drawing import Drawing, drawing_of
+from .graph_data import Graph
+from .graph_reader import Failure, read_graph
 from .names import caller_names, names_of
 from .operators import symbol
-from .plain import Graph
-from .trace import Failure, trace
 
 __all__ = ["draw_error"]
 
-NOT_READ = ("needle", "viz", "IPython", "ipykernel")  # packages whose functions' variables say nothing
+NOT_READ = ("needle", "viz", "IPython", "ipykernel")  # the names in their functions say nothing to a reader
 
 
 def draw_error(
@@ -38,13 +37,13 @@ def draw_error(
     Parameters
     ----------
     error : exception, optional
-        By default the one that is handled at the moment (within ``except``), else the last one that was
-        shown by Python or a notebook. What it was raised from is looked at as well.
+        By default the one that you are handling (within ``except``), else the last one that Python or the
+        notebook has shown. The exceptions that it was raised from count as well.
     names : dict from str to Tensor, optional
-        What to call the variables. By default they are called as in the caller, and as in the functions that
-        the exception passed through.
+        What to call the variables. By default they have the names of your own variables, and of those in
+        the functions that the exception passed through.
     legend, rankdir, limit, depth, style, show
-        As for `draw`. A group with the failing operator in it is always open.
+        As for `draw`. The groups around the failing operator are always open.
 
     Returns
     -------
@@ -53,38 +52,32 @@ def draw_error(
     Raises
     ------
     ValueError
-        If there is no exception, or no operator raised it.
+        If there is no exception, or it was not raised by an operator.
 
     Examples
     --------
     >>> model(x)  # ValueError: matmul: (8, 4) @ (5, 2): inner sizes 4 and 5 differ
     >>> viz.draw_error()
 
-    In a script, which ends there:
+    A script ends there, so it catches the exception:
 
     >>> try:
     ...     model(x)
     ... except ValueError as error:
     ...     viz.draw_error(error).save("error.svg")
     """
-    check_size("limit", limit, 1)
-    check_size("depth", depth, 0)
     failed = _of_operator(_given_or_last(error))
     known = names_of(names, sys._getframe(1))
     if names is None:
         known = _with_names_on_the_way(known, failed)
     failure = Failure(failed)
     known[failure] = type(failed).__name__
-    graph, opened = scaled(lambda limit: trace([failure], known, limit=limit), limit, depth)
-    title = f"graph up to {symbol(failure.op)}, which failed: {failure.message}"
-    return Drawing(
-        showing(graph, show),
-        title,
-        opened=opened | _around(graph),
-        legend=legend,
-        rankdir=rankdir,
-        style=style,
-    )
+    return drawing_of(
+        lambda limit: read_graph([failure], known, limit=limit),
+        lambda graph: f"graph up to {symbol(failure.op)}, which failed: {failure.message}",
+        legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
+        always_open=_around,
+    )  # fmt: skip
 
 
 def _around(graph: Graph) -> set[str]:
@@ -106,7 +99,7 @@ def _given_or_last(error: BaseException | None) -> BaseException:
     last = sys.exception() or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if last is None:
         raise ValueError(
-            "draw_error: no exception was shown yet; within `except … as error:` call draw_error(error)"
+            "draw_error: there was no exception yet; within `except … as error:` call draw_error(error)"
         )
     return last
 
@@ -124,23 +117,19 @@ def _of_operator(error: BaseException) -> BaseException:
     )
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it was raised from or while handling, and the parts of groups; each once."""
-    waiting, seen = [error], set()
-    while waiting:
-        candidate = waiting.pop(0)
-        if id(candidate) in seen:
-            continue
-        seen.add(id(candidate))
-        yield candidate
-        parts = candidate.exceptions if isinstance(candidate, BaseExceptionGroup) else ()
-        waiting += filter(None, [candidate.__cause__, candidate.__context__, *parts])
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and those that it was raised from or while handling; each once."""
+    seen: set[BaseException] = set()
+    while error is not None and error not in seen:
+        seen.add(error)
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _with_names_on_the_way(known: dict[Value, str], error: BaseException) -> dict[Value, str]:
-    """Names for what has none yet, from the functions that the exception passed through, the outermost first.
+    """The known names, and more from the functions that the exception passed through, the outermost first.
 
-    A name that stands for something else already is not given again.
+    A name that is taken already is not used again.
     """
     known = dict(known)
     taken = set(known.values())

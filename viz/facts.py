@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from .plain import Graph, Variable
+from .graph_data import Graph, Variable
 from .text import byte_count, elide
 
 __all__ = ["BETWEEN_FACTS", "FACTS", "showing"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
+from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 
 __all__ = ["MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 

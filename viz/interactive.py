@@ -20,11 +20,11 @@ from itertools import takewhile
 from pathlib import Path
 
 from .dot import to_dot
+from .graph_data import Graph, Operand, Operator, Variable
+from .graph_reader import MOST
 from .groups import at_depth, fold, inside
-from .plain import Graph, Operand, Operator, Variable
 from .render import render_all, tidy_svg
 from .style import FONT, Style
-from .trace import MOST
 
 __all__ = ["fragment", "page"]
 

@@ -1,4 +1,4 @@
-"""What the nodes of a graph are called: as the caller says, else as the caller's variables are called."""
+"""The Tensors that a caller gave, and their names: given in `names`, or those of the caller's variables."""
 
 from __future__ import annotations
 
@@ -7,35 +7,81 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
-from needle.autograd import Value
+import numpy as np
+
+from needle.autograd import Tensor, Value
+from needle.backend_selection import NDArray
 from needle.nn import Module
 
 from .text import elide
 
-__all__ = ["caller_names", "names_of", "values_of"]
+__all__ = ["caller_names", "names_of", "tensor_of", "values_of"]
 
 LONGEST_NAME = 60  # characters of a name that is given
 MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
 
 
 def values_of(function: str, given: Value | Sequence[Value]) -> list[Value]:
-    """The Tensors that were given to a `function`: one, or a list."""
+    """The Tensors that a `function` was given: one, or a list.
+
+    Raises
+    ------
+    TypeError
+        If something else is among them. The message says what came, and what to do with it.
+    ValueError
+        If the list is empty.
+    """
     values: list = list(given) if isinstance(given, (list, tuple)) else [given]
     if not values:
         raise ValueError(f"{function}: the list is empty; give at least one Tensor")
-    for value in values:
+    for place, value in enumerate(values):
         if not isinstance(value, Value):
-            raise TypeError(f"{function}: needs a Tensor or a list of Tensors, got {type(value).__name__}")
+            where = f" at place {place} of the {type(given).__name__}" if value is not given else ""
+            raise _not_a_tensor(function, "a Tensor or a list of Tensors", value, where)
     return values
 
 
+def tensor_of(function: str, given: object, *, differentiated: bool = False) -> Tensor:
+    """The one Tensor that a `function` was given; one that requires a gradient if it is `differentiated`.
+
+    Raises
+    ------
+    TypeError
+        If it is no Tensor.
+    RuntimeError
+        If it does not require the gradient that is needed.
+    """
+    if not isinstance(given, Tensor):
+        raise _not_a_tensor(function, "a Tensor", given)
+    if differentiated and not given.requires_grad:
+        raise RuntimeError(
+            f"{function}: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
+        )
+    return given
+
+
+def _not_a_tensor(function: str, needed: str, given: object, where: str = "") -> TypeError:
+    """The error for what is no Tensor: what came, what is needed, and the way out."""
+    call = f"viz.{function.partition(':')[0]}"
+    what, way = type(given).__name__, ""
+    if isinstance(given, Module):
+        way = f"; draw its modules with viz.module_tree(model), or call it: {call}(model(x))"
+    elif isinstance(given, (np.ndarray, NDArray)):
+        way = "; make a Tensor of it, x = ndl.Tensor(array), and give what you compute from x"
+    elif isinstance(given, (list, tuple)):
+        way = "; give a single Tensor, such as the sum of these"
+    elif callable(given):
+        way = "; call it, and give the Tensor that it returns"
+    return TypeError(f"{function}: needs {needed}, got {what}{where}{way}")
+
+
 def names_of(names: Mapping[str, Value] | None, frame: FrameType) -> dict[Value, str]:
-    """The names that were given; else those of the variables of the caller, in `frame`."""
+    """The names that were given, or else those of the caller's variables, in `frame`."""
     return caller_names(frame) if names is None else _given_names(names)
 
 
 def _given_names(names: Mapping[str, Value]) -> dict[Value, str]:
-    """The names that the caller gave, each as a line; the first one counts where a Value has several.
+    """The names that the caller gave, each on one line; of several for one Value, the first.
 
     Raises
     ------
@@ -53,11 +99,11 @@ def _given_names(names: Mapping[str, Value]) -> dict[Value, str]:
 
 
 def caller_names(frame: FrameType) -> dict[Value, str]:
-    """What a function's local and global variables call Values.
+    """The names that a function's local and global variables give to Values.
 
-    A variable counts before a parameter of a module (``0.weight``; ``model.0.weight`` where there are several
-    modules), and that before an item of a list (``xs[0]``). Names with a leading underscore are not meant to
-    be read, and IPython's ``_``, ``_12`` are among them.
+    A variable comes before a parameter of a module (``0.weight``; ``model.0.weight`` if there are several
+    modules), and that before an item of a list (``xs[0]``). Names that begin with an underscore are not meant
+    for readers, and IPython's ``_`` and ``_12`` are among them.
     """
     scope = _variables(frame)
     modules = sum(isinstance(thing, Module) for thing in scope.values())
@@ -74,8 +120,7 @@ def _variables(frame: FrameType) -> dict[str, object]:
     scope = {**local, **frame.f_globals, **local}  # locals come first, and hide globals
     scope = {name: x for name, x in scope.items() if name.isidentifier() and not name.startswith("_")}
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        # For a function this is a snapshot that the frame keeps: it would hold the caller's Tensors until it
-        # returns.
+        # A function's frame keeps this snapshot until it returns, and with it the caller's Tensors.
         local.clear()
     return scope
 

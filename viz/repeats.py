@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from .graph_data import Graph, Group, Variable
 from .groups import Box, topological, with_boxes
-from .plain import Graph, Group, Variable
 from .text import elide
 
 __all__ = ["with_repeats"]

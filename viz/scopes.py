@@ -9,7 +9,7 @@ from dataclasses import replace
 from needle.autograd import Scope, Value
 from needle.nn import Module, Parameter
 
-from .plain import Graph, Group
+from .graph_data import Graph, Group
 from .text import elide, ordinal
 
 __all__ = ["grouped", "scopes_of"]

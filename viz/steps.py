@@ -1,4 +1,4 @@
-"""The forward and the backward pass of a Tensor, step by step: as a strip, an animated picture, or a page."""
+"""`viz.steps`: the forward and the backward pass, step by step, as a strip, an animated picture or a page."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from needle.graph import find_topo_sort
 
 from .dot import RANKDIRS
 from .drawing import check_size
-from .frames import Film, film
 from .interactive import page
-from .names import names_of
+from .names import names_of, tensor_of
 from .render import PNG_DPI, CannotRender, paint_all, tidy_svg
-from .stills import Layout
+from .step_data import Passes, record_passes
+from .step_pictures import PictureLayout
 from .style import style_called
 
-__all__ = ["Steps", "Still", "steps"]
+__all__ = ["StepPicture", "Steps", "steps"]
 
-LIMIT = 300  # nodes: of more, no one looks at each
+LIMIT = 300  # nodes: nobody looks at more, one by one
 MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
-AT_ONCE = 12  # pictures for one process of Graphviz
+AT_ONCE = 12  # pictures in one call of Graphviz
 FRAMES_OF_PALETTE = 8
 
 STATIC = Path(__file__).parent / "static"
 
 
 @dataclass(frozen=True)
-class Still:
+class StepPicture:
     """The picture of one frame, with its equations below it.
 
     Attributes
@@ -51,7 +51,7 @@ class Still:
         What happens, in words.
     equations : tuple of str
     source : str
-        The picture as DOT text, in which everything has its position.
+        The picture as DOT text, with the position of everything.
     """
 
     title: str
@@ -80,63 +80,65 @@ class Still:
         return _image(self.svg(), self)
 
 
-class Steps(Sequence[Still]):
+class Steps(Sequence[StepPicture]):
     """All steps of a forward and a backward pass: a sequence of pictures.
 
-    In a notebook it shows itself as a player, and as a strip of pictures where scripts do not run. It holds
+    In a notebook it shows itself as a player, or as a strip of pictures where scripts do not run. It holds
     plain data and no Tensor.
 
     Attributes
     ----------
-    film : Film
+    passes : Passes
         What happens in each frame, as plain data.
     title : str
     """
 
-    def __init__(self, film: Film, title: str, *, style: str = "needle", rankdir: str = "LR"):
+    def __init__(self, passes: Passes, title: str, *, style: str = "needle", rankdir: str = "LR"):
         if rankdir not in RANKDIRS:
             raise ValueError(f"rankdir: needs one of {', '.join(map(repr, RANKDIRS))}, got {rankdir!r}")
-        self.film = film
+        self.passes = passes
         self.title = title
         self.style = style
         self.rankdir = rankdir
         style_called(style)  # an unknown one is reported here
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout(self.film, style_called(self.style), self.rankdir)
+    def _layout(self) -> PictureLayout:
+        return PictureLayout(self.passes, style_called(self.style), self.rankdir)
 
     def __len__(self) -> int:
-        return len(self.film.frames)
+        return len(self.passes.frames)
 
     @overload
-    def __getitem__(self, index: int) -> Still: ...
+    def __getitem__(self, index: int) -> StepPicture: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Still]: ...
-    def __getitem__(self, index: int | slice) -> Still | list[Still]:
+    def __getitem__(self, index: slice) -> list[StepPicture]: ...
+    def __getitem__(self, index: int | slice) -> StepPicture | list[StepPicture]:
         count = len(self)
         try:
             numbers = range(count)[index]
         except IndexError:
-            raise IndexError(f"steps: frame {index} of {count}; they have numbers from 0 on") from None
+            raise IndexError(
+                f"steps: there is no frame {index}; there are {count}, numbered from 0"
+            ) from None
         except TypeError:
             got = type(index).__name__
             raise TypeError(f"steps: needs the number of a frame, or a slice like 2:5; got {got}") from None
         if isinstance(numbers, range):
-            return [self._still(number) for number in numbers]
-        return self._still(numbers)
+            return [self._picture(number) for number in numbers]
+        return self._picture(numbers)
 
-    def _still(self, number: int) -> Still:
-        frame = self.film.frames[number]
-        return Still(frame.title, frame.equations, self._layout.still(number), self.style)
+    def _picture(self, number: int) -> StepPicture:
+        frame = self.passes.frames[number]
+        return StepPicture(frame.title, frame.equations, self._layout.source_of(number), self.style)
 
     def data(self) -> dict[str, Any]:
-        """What the player needs: one picture, and what is there of it in each frame.
+        """What the player needs: one picture, and which parts of it each frame shows.
 
         Raises
         ------
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
         return self._data
 
@@ -147,9 +149,9 @@ class Steps(Sequence[Still]):
         return {
             "title": self.title,
             "svg": tidy_svg(svg.decode(), self.title, style),
-            "order": list(self.film.order),
-            "frames": [asdict(frame) for frame in self.film.frames],
-            "since": dict(self.film.since),
+            "order": list(self.passes.order),
+            "frames": [asdict(frame) for frame in self.passes.frames],
+            "since": dict(self.passes.since),
             "colours": {
                 "scheme": "dark" if style.background < "#8" else "light",
                 "ground": style.background,
@@ -167,12 +169,12 @@ class Steps(Sequence[Still]):
         """A player as a piece of a web page that needs nothing else.
 
         It has buttons, a slider and keys (left, right, space, home, end; 0, + and − for the size). Where
-        scripts do not run, there is a picture of the last frame.
+        scripts do not run, it shows a picture of the last frame.
 
         Raises
         ------
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
         return self._player(self[-1]._repr_html_())
 
@@ -187,10 +189,10 @@ class Steps(Sequence[Still]):
         )
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write all frames to a file whose name ends in ``.gif`` (animated) or ``.html`` (a page that plays).
+        """Write all frames to a file that ends in ``.gif`` (animated) or ``.html`` (a page with the player).
 
-        The bare word ``"gif"`` or ``"html"`` means ``steps.gif`` or ``steps.html`` in the current folder. In
-        the page, the keys work at once: nothing needs to be clicked before.
+        The word ``"gif"`` or ``"html"`` alone means ``steps.gif`` or ``steps.html`` in the current folder. In
+        the page the keys work at once, without a click.
 
         Returns
         -------
@@ -202,7 +204,7 @@ class Steps(Sequence[Still]):
         ValueError
             For another suffix.
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
         path = Path(f"steps.{path}" if path in ("gif", "html") else path)
         kind = path.suffix.lower()
@@ -230,7 +232,7 @@ class Steps(Sequence[Still]):
 
         dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
         images = []
-        sources = [still.source for still in self]
+        sources = [picture.source for picture in self]
         parts = [sources[i : i + AT_ONCE] for i in range(0, len(sources), AT_ONCE)]
         with (
             ThreadPoolExecutor(os.cpu_count()) as pool,
@@ -239,8 +241,8 @@ class Steps(Sequence[Still]):
             for pictures in pool.map(lambda part: paint_all(part, "png", dpi), parts):
                 images += [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
                 progress.update(len(pictures))
-        # One palette for all frames: what does not change keeps its colour. It is that of a few of them: of a
-        # wide picture none has all colours.
+        # One palette for all frames, so that what does not change keeps its colour. It comes from a few of
+        # them, for no single frame of a wide picture shows all colours.
         some = [*images[:: len(images) // FRAMES_OF_PALETTE + 1], images[-1]]
         width, height = images[-1].size
         together = Image.new("RGB", (width, height * len(some)))
@@ -250,14 +252,8 @@ class Steps(Sequence[Still]):
         frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
         seconds = [SECONDS_PER_FRAME] * (len(frames) - 1) + [SECONDS_AT_THE_END]
         file = BytesIO()
-        frames[0].save(
-            file,
-            "GIF",
-            save_all=True,
-            append_images=frames[1:],
-            duration=[int(1000 * s) for s in seconds],
-            loop=0,
-        )
+        milliseconds = [int(1000 * s) for s in seconds]
+        frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
         return file.getvalue()
 
     def __repr__(self) -> str:
@@ -273,27 +269,26 @@ class Steps(Sequence[Still]):
         """The title and the equations of each frame, as HTML, below the reason why there is no picture."""
         rows = "\n".join(
             "\n   ".join([f"{i}. {frame.title}", *frame.equations])
-            for i, frame in enumerate(self.film.frames, 1)
+            for i, frame in enumerate(self.passes.frames, 1)
         )
         return f"<pre>{html.escape(str(error))}\n\n{html.escape(rows)}</pre>"
 
     def strip(self) -> str:
-        """The frames side by side, as HTML without scripts; of many, the first ones.
+        """The frames side by side, as HTML without scripts; if they are many, the first of them.
 
         Raises
         ------
         CannotRender
-            If there is no Graphviz.
+            If Graphviz is missing.
         """
-        stills = self[:MOST_IN_A_STRIP]
+        pictures = self[:MOST_IN_A_STRIP]
         cells = [
-            f'<div style="flex:1 1 420px;max-width:640px;min-width:0">{_image(svg, still)}</div>'
-            for svg, still in zip(_svgs(stills), stills, strict=True)
+            f'<div style="flex:1 1 420px;max-width:640px;min-width:0">{_image(svg, picture)}</div>'
+            for svg, picture in zip(_svgs(pictures), pictures, strict=True)
         ]
-        if len(self) > len(stills):
-            cells.append(
-                f"<div>&hellip; {len(self) - len(stills)} more frames: steps.save('steps.html')</div>"
-            )
+        if len(self) > len(pictures):
+            more = len(self) - len(pictures)
+            cells.append(f"<div>&hellip; {more} more frames: steps.save('steps.html')</div>")
         return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{"".join(cells)}</div>'
 
 
@@ -308,12 +303,12 @@ def steps(
 ) -> Steps:
     """The forward pass to a Tensor and the backward pass from it, step by step, as pictures.
 
-    Forward, a node at a time in topological order, with its equation. Backward, in reverse topological order:
-    the partial adjoints that have arrived at a node are summed, and its operator passes the sum on to its
-    operands, each time multiplied by a local derivative. The adjoints are those of
-    `needle.autograd.adjoints`; no Tensor's `grad` is read as an adjoint or written.
+    The forward pass goes through the nodes in topological order, with the equation of each. The backward pass
+    goes in reverse: a node sums the partial adjoints that have arrived, and its operator passes the sum on
+    to each operand, multiplied by a local derivative. The adjoints are those of `needle.autograd.adjoints`;
+    no Tensor's `grad` is read as an adjoint or written.
 
-    If `output` is lazy and not computed yet, nothing is computed, and shapes stand in place of numbers.
+    If `output` is lazy and not computed yet, nothing is computed, and you see shapes in place of numbers.
 
     Parameters
     ----------
@@ -321,11 +316,11 @@ def steps(
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
     names : dict from str to Tensor, optional
-        What to call the variables. By default they are called as the caller's variables are.
+        What to call the variables. By default they have the names of your own variables.
     rankdir : "LR", "TB", "RL" or "BT"
         As for `draw`.
     limit : int
-        A graph of more nodes is refused.
+        Refuse a graph with more nodes.
     style : "needle", "d2l", "print" or "dark"
         As for `draw`.
 
@@ -359,15 +354,10 @@ def steps_of(
     limit: int,
     style: str,
 ) -> Steps:
-    """`steps` on behalf of `function`, once the caller's variables are known."""
-    if not isinstance(output, Tensor):
-        raise TypeError(f"{function}: needs a Tensor, got {type(output).__name__}")
-    if out_grad is not None and not isinstance(out_grad, Tensor):
-        raise TypeError(f"{function}: out_grad: needs a Tensor, got {type(out_grad).__name__}")
-    if not output.requires_grad:
-        raise RuntimeError(
-            f"{function}: this Tensor does not require a gradient: it is a constant, or made in no_grad()"
-        )
+    """What `steps` does, for `function`, once the names are known."""
+    output = tensor_of(function, output, differentiated=True)
+    if out_grad is not None:
+        out_grad = tensor_of(f"{function}: out_grad", out_grad)
     check_size("limit", limit, 1)
     nodes = len(find_topo_sort([output]))
     if nodes > limit:
@@ -376,20 +366,20 @@ def steps_of(
             "part of it (fewer layers, fewer steps in time, an earlier Tensor), raise limit=, or look at the "
             "whole with viz.draw_gradient"
         )
-    made = film(output, names, out_grad=out_grad)
-    what = f"Steps to {made.order[-1]} and back: {nodes} nodes, {len(made.frames)} frames"
-    return Steps(made, what, style=style, rankdir=rankdir)
+    passes = record_passes(output, names, out_grad=out_grad)
+    title = f"Steps to {passes.order[-1]} and back: {nodes} nodes, {len(passes.frames)} frames"
+    return Steps(passes, title, style=style, rankdir=rankdir)
 
 
-def _svgs(stills: Sequence[Still]) -> list[str]:
-    svgs = paint_all([still.source for still in stills], "svg")
+def _svgs(pictures: Sequence[StepPicture]) -> list[str]:
+    svgs = paint_all([picture.source for picture in pictures], "svg")
     return [
-        tidy_svg(svg.decode(), still.title, style_called(still.style))
-        for svg, still in zip(svgs, stills, strict=True)
+        tidy_svg(svg.decode(), picture.title, style_called(picture.style))
+        for svg, picture in zip(svgs, pictures, strict=True)
     ]
 
 
-def _image(svg: str, still: Still) -> str:
-    words = html.escape(f"{still.title}: {'; '.join(still.equations)}")
+def _image(svg: str, picture: StepPicture) -> str:
+    words = html.escape(f"{picture.title}: {'; '.join(picture.equations)}")
     data = base64.b64encode(svg.encode()).decode()
     return f'<img alt="{words}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'

@@ -255,6 +255,7 @@ def test_what_would_be_too_large_is_not_offered():
 
 def test_a_picture_that_cannot_be_had_is_told_and_not_tried_again(monkeypatch):
     monkeypatch.setattr("viz.render.LONGEST", -0.999)
+    monkeypatch.setattr("viz.render._hung", set())
     text = "x = 7\nx * x * x"
     (warning,) = start(text=text).warning
     assert "too many edges cross each other" in warning.value

@@ -11,6 +11,7 @@ import pytest
 
 import needle as ndl
 import viz
+from needle import nn
 from needle.autograd import TensorOp
 from needle.ops import fused_add_scalars
 
@@ -262,3 +263,47 @@ def test_in_a_large_graph_a_value_far_away_is_named_where_it_is_used(parse) -> N
 def test_what_cannot_be_drawn_is_refused_with_the_reason(call, error, words: str) -> None:
     with pytest.raises(error, match=words):
         call(ndl.Tensor([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (
+            lambda model, x: viz.draw(model),
+            "draw: needs a Tensor or a list of Tensors, got Linear; draw its modules with "
+            "viz.module_tree(model), or call it: viz.draw(model(x))",
+        ),
+        (
+            lambda model, x: viz.draw_gradient(model),
+            "draw_gradient: needs a Tensor, got Linear; draw its modules with viz.module_tree(model), or "
+            "call it: viz.draw_gradient(model(x))",
+        ),
+        (
+            lambda model, x: viz.draw([x, 3.0]),
+            "draw: needs a Tensor or a list of Tensors, got float at place 1 of the list",
+        ),
+        (
+            lambda model, x: viz.draw(x.realize_cached_data()),
+            "draw: needs a Tensor or a list of Tensors, got NDArray; make a Tensor of it, "
+            "x = ndl.Tensor(array), and give what you compute from x",
+        ),
+        (
+            lambda model, x: viz.memory(np.ones(3)),
+            "memory: needs a Tensor or a list of Tensors, got ndarray; make a Tensor of it, "
+            "x = ndl.Tensor(array), and give what you compute from x",
+        ),
+        (
+            lambda model, x: viz.draw(ndl.exp),
+            "draw: needs a Tensor or a list of Tensors, got function; call it, and give the Tensor that it "
+            "returns",
+        ),
+        (
+            lambda model, x: viz.steps([x, x]),
+            "steps: needs a Tensor, got list; give a single Tensor, such as the sum of these",
+        ),
+    ],
+)
+def test_what_is_no_tensor_is_told_the_way_out(draw, message) -> None:
+    with pytest.raises(TypeError) as caught:
+        draw(nn.Linear(2, 1), ndl.Tensor([1.0, 2.0]))
+    assert str(caught.value) == message

@@ -197,7 +197,7 @@ def test_the_last_exception_is_found(tensors, monkeypatch) -> None:
     error = error_of(lambda: tensors["a"] + tensors["b"])
     monkeypatch.setattr(sys, "last_exc", None, raising=False)
     monkeypatch.setattr(sys, "last_value", None, raising=False)
-    with pytest.raises(ValueError, match="no exception was shown yet"):
+    with pytest.raises(ValueError, match="there was no exception yet"):
         viz.draw_error()
     monkeypatch.setattr(sys, "last_value", error, raising=False)
     assert failure(viz.draw_error()).note == str(error)
@@ -218,8 +218,7 @@ def test_what_an_exception_was_raised_from_is_searched(tensors) -> None:
         finally:
             raise KeyError("and then this")
 
-    group = ExceptionGroup("several", [OSError("no"), error_of(in_context)])
-    for error in (error_of(from_cause), error_of(in_context), group):
+    for error in (error_of(from_cause), error_of(in_context)):
         assert failure(viz.draw_error(error)).name == "ValueError"
 
 

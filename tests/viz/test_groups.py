@@ -20,8 +20,8 @@ import viz
 from needle import nn
 from needle.apps.models import LanguageModel, ResNet9
 from needle.autograd import find_topo_sort
+from viz.graph_data import Graph, Variable
 from viz.groups import at_depth, fold, inside
-from viz.plain import Graph, Variable
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
+import warnings
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -171,10 +172,15 @@ def test_rendering_says_nothing_on_the_terminal(example, capfd) -> None:
 
 
 @pytest.fixture
-def no_graphviz(monkeypatch) -> None:
-    """A machine that has neither the program `dot` nor the package pygraphviz."""
+def no_dot(tmp_path, monkeypatch) -> None:
+    """A machine that does not have the program `dot`, but the package pygraphviz."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.fixture
+def no_pygraphviz(monkeypatch) -> None:
+    """A machine that does not have the package pygraphviz."""
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
@@ -182,7 +188,24 @@ def no_graphviz(monkeypatch) -> None:
     )
 
 
-def test_without_graphviz_a_sentence_and_the_source_are_shown(example, no_graphviz, tmp_path) -> None:
+@pytest.fixture
+def install_dot(tmp_path, monkeypatch):
+    """A function that installs a program `dot` with this text, the only one on PATH."""
+
+    def install(program: str) -> None:
+        folder = tmp_path / "programs"
+        folder.mkdir()
+        (folder / "dot").write_text(program)
+        (folder / "dot").chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+        monkeypatch.setattr(render, "_hung", set())
+
+    return install
+
+
+def test_without_graphviz_a_sentence_and_the_source_are_shown(
+    example, no_dot, no_pygraphviz, tmp_path
+) -> None:
     drawing = viz.draw(example.v4)
     shown = drawing._repr_mimebundle_()
     assert list(shown) == ["text/plain"]
@@ -194,56 +217,84 @@ def test_without_graphviz_a_sentence_and_the_source_are_shown(example, no_graphv
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_program_dot_is_used_where_there_is_one(example, monkeypatch) -> None:
-    calls = []
-    with_pygraphviz = render._run_pygraphviz
+@pytest.mark.filterwarnings("error")
+def test_without_dot_pygraphviz_draws(example, no_dot, boxes) -> None:
+    assert len(boxes(viz.draw_gradient(example.v4, names=vars(example)).svg())) == 16
 
-    def piped(command, given, seconds):
-        program, *engine, kind = command
-        assert program == "/usr/bin/dot"
-        calls.append((*engine, kind))
-        (picture,) = with_pygraphviz("nop2" if "-n2" in engine else "dot", kind[2:], [given.decode()])
-        return subprocess.CompletedProcess(command, 0, picture, b"")
 
-    expected = viz.draw_gradient(example.v4, names=vars(example)).svg()
-    through_python = render._piped
+# Graphviz's `dot`, as far as it is called, made of the package pygraphviz.
+DOT = """#!{python}
+import sys
+with open({log!r}, "a") as log:
+    print(*sys.argv[1:], file=log)
+engine, kind, *placed = sys.argv[1:]
+from pygraphviz import AGraph
+graph = AGraph(string=sys.stdin.read())
+engine = "nop2" if placed else engine.removeprefix("-K")
+sys.stdout.buffer.write(graph.draw(format=kind.removeprefix("-T"), prog=engine))
+"""
 
-    def either(command, given, seconds):
-        return (piped if command[0] == "/usr/bin/dot" else through_python)(command, given, seconds)
 
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(render, "_piped", either)
-    assert viz.draw_gradient(example.v4, names=vars(example)).svg() == expected
-    assert calls == [("-Kdot", "-Tdot"), ("-Kneato", "-n2", "-Tsvg")]
+def test_an_installed_dot_is_used(example, install_dot, no_pygraphviz, tmp_path) -> None:
+    log = tmp_path / "calls"
+    install_dot(DOT.format(python=sys.executable, log=str(log)))
+    svg = viz.draw_gradient(example.v4, names=vars(example)).svg()
+    assert svg.count("data-key") > 20
+    assert log.read_text().splitlines() == ["-Kdot -Tdot", "-Kneato -Tsvg -n2"]
+
+
+def test_a_drawing_for_the_package_graphviz(example, install_dot, no_pygraphviz, tmp_path) -> None:
+    install_dot(DOT.format(python=sys.executable, log=str(tmp_path / "calls")))
+    drawing = viz.draw_gradient(example.v4)
+    assert drawing.graphviz.source == drawing.source
+    assert drawing.graphviz.pipe("svg").count(b"<g ") > 20
+    assert list(drawing.graphviz._repr_mimebundle_()) == ["image/svg+xml"]
 
 
 def test_a_layout_that_takes_too_long_is_given_up(example, monkeypatch) -> None:
     monkeypatch.setattr(render, "LONGEST", -0.999)
-    drawing = viz.draw(example.v4)
-    with pytest.raises(viz.CannotRender, match=r"no layout within 0 seconds.*too many edges"):
-        drawing.svg()
+    monkeypatch.setattr(render, "_hung", {os.environ["PATH"]})
+    with pytest.raises(viz.CannotRender, match=r"pygraphviz found no layout within 0 seconds.*too many"):
+        viz.draw(example.v4).svg()
+
+
+def test_a_dot_that_hangs_is_stopped(example, install_dot, no_pygraphviz, monkeypatch) -> None:
+    monkeypatch.setattr(render, "LONGEST", 0.2)
+    install_dot("#!/bin/sh\nexec /bin/sleep 600\n")
+    with pytest.raises(viz.CannotRender, match=r"dot found no layout within 0 seconds.*too many edges"):
+        viz.draw(example.v4).svg()
+
+
+def test_a_dot_that_hangs_is_not_called_again(example, install_dot, monkeypatch) -> None:
+    def hangs(command, **options):
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    install_dot("")
+    monkeypatch.setattr(render.execute, "run_check", hangs)
+    with pytest.warns(UserWarning, match=r"^dot found no layout within 20 .*pygraphviz draws instead\.$"):
+        assert viz.draw_gradient(example.v4).svg().count("data-key") > 20
+    with warnings.catch_warnings(action="error"):
+        assert viz.draw(example.v4).svg().count("data-key") > 7
 
 
 def test_a_failure_of_graphviz_is_told() -> None:
     with pytest.raises(viz.CannotRender, match=r"pygraphviz could not draw this graph: .*Invalid Input"):
-        render._run_pygraphviz("dot", "svg", ["digraph { a -> ; }"])
+        render._with_pygraphviz("dot", "svg", ["digraph { a -> ; }"])
 
 
-@pytest.fixture
-def broken_dot(tmp_path, monkeypatch) -> None:
-    program = tmp_path / "dot"
-    program.write_text("#!/bin/sh\necho no plugins >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+BROKEN = "#!/bin/sh\necho no plugins >&2\nexit 1\n"
 
 
-def test_a_broken_program_is_no_harm_where_the_package_is(example, broken_dot) -> None:
-    assert viz.draw(example.v4).svg().count("data-key") > 7
+def test_a_broken_dot_is_no_harm_where_pygraphviz_is(example, install_dot) -> None:
+    install_dot(BROKEN)
+    with pytest.warns(UserWarning, match="dot could not draw this graph: no plugins. .* pygraphviz draws"):
+        assert viz.draw(example.v4).svg().count("data-key") > 7
 
 
-def test_a_broken_program_is_told_where_it_is_all(example, broken_dot, monkeypatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(viz.CannotRender, match="dot could not draw this graph: no plugins"):
+@pytest.mark.parametrize(("program", "why"), [(BROKEN, "no plugins"), ("", "Exec format error")])
+def test_a_broken_dot_is_told_where_it_is_all(program, why, example, install_dot, no_pygraphviz) -> None:
+    install_dot(program)
+    with pytest.raises(viz.CannotRender, match=f"dot could not draw this graph: .*{why}"):
         viz.draw(example.v4).svg()
 
 

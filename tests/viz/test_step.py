@@ -19,11 +19,11 @@ import needle as ndl
 import viz
 from needle import nn
 from needle.graph import find_topo_sort
-from viz.frames import film
+from viz.step_data import record_passes
 
 
 def said(steps):
-    return [line for frame in steps.film.frames for line in frame.equations]
+    return [line for frame in steps.passes.frames for line in frame.equations]
 
 
 def test_the_lectures_example_says_each_number(example):
@@ -43,13 +43,13 @@ def test_the_lectures_example_says_each_number(example):
         "v̄1→2 = v̄2 · exp(v1) = 3 · exp(0) = 3",
         "v̄1 = v̄1→2 = 3",
     ]
-    assert steps.film.order == ("v1", "v2", "v3", "v4")
+    assert steps.passes.order == ("v1", "v2", "v3", "v4")
     assert [node.grad for node in (v1, v2, v3, v4)] == [None] * 4
 
 
 def test_what_comes_later_is_not_there_yet(example):
     v1, v2, v3, v4 = example.v1, example.v2, example.v3, example.v4
-    known = film(v4, {v1: "v1", v2: "v2", v3: "v3", v4: "v4"})
+    known = record_passes(v4, {v1: "v1", v2: "v2", v3: "v3", v4: "v4"})
     names = {variable.key: variable.name for variable in known.graph.variables}
     appears = {names[key]: known.frames[frame].title for key, frame in known.since.items()}
     assert appears == {
@@ -69,7 +69,7 @@ def test_what_comes_later_is_not_there_yet(example):
 
 def test_an_edge_appears_with_the_later_one_of_its_ends(example):
     v1, v2, v3, v4 = example.v1, example.v2, example.v3, example.v4
-    known = film(v4, {v1: "v1", v2: "v2", v3: "v3", v4: "v4"})
+    known = record_passes(v4, {v1: "v1", v2: "v2", v3: "v3", v4: "v4"})
     keys = {variable.name: variable.key for variable in known.graph.variables}
     assert known.appears(f"{keys['v2']}->{keys['v3']}_op") == 2
     assert known.appears(f"{keys['v2']}->{keys['v4']}_op") == 3
@@ -109,7 +109,7 @@ def last_number(equation):
 def test_frames_follow_the_order_and_the_numbers_of_backward(output):
     order = find_topo_sort([output])
     names = {node: f"v{i}" for i, node in enumerate(order, 1)}
-    known = film(output, names)
+    known = record_passes(output, names)
     assert known.order == tuple(names.values())
     assert [f.place for f in known.frames if f.phase == "forward"] == list(range(len(order)))
 
@@ -135,11 +135,11 @@ def test_every_part_of_the_picture_appears_in_some_frame():
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     x = ndl.Tensor(np.ones((2, 3)), requires_grad=False)
     steps = viz.steps(nn.SoftmaxLoss()(model(x), ndl.Tensor([0, 1], requires_grad=False)))
-    variables = {variable.key for variable in steps.film.graph.variables}
-    assert set(steps.film.since) == variables
+    variables = {variable.key for variable in steps.passes.graph.variables}
+    assert set(steps.passes.since) == variables
     last = len(steps) - 1
     in_picture = set(re.findall(r'data-key="([^"]+)"', html.unescape(steps.data()["svg"])))
-    assert all(steps.film.appears(key) <= last for key in in_picture)
+    assert all(steps.passes.appears(key) <= last for key in in_picture)
     assert "modules.0.weight = 3×4, " in " ".join(said(steps))
 
 
@@ -189,7 +189,7 @@ def test_a_tuple_on_the_way():
     steps = viz.steps(y)
     y.backward()
     assert "tuple of 2" in " ".join(said(steps))
-    assert len(steps) > len(steps.film.order)
+    assert len(steps) > len(steps.passes.order)
     assert steps[-1].svg().startswith("<svg")
 
 
@@ -280,17 +280,17 @@ def test_the_strip_holds_each_frame_up_to_a_cap(example):
 
 def test_a_frame_that_is_not_there(example):
     steps = viz.steps(example.v4)
-    with pytest.raises(IndexError, match="steps: frame 99 of 10; they have numbers from 0 on"):
+    with pytest.raises(IndexError, match="steps: there is no frame 99; there are 10, numbered from 0"):
         steps[99]
     for index in ("a", 1.0, slice("a", None)):
         with pytest.raises(TypeError, match="steps: needs the number of a frame, or a slice like 2:5; got"):
             steps[index]
-    assert [still.title for still in steps[-2:]] == [frame.title for frame in steps.film.frames[-2:]]
+    assert [still.title for still in steps[-2:]] == [frame.title for frame in steps.passes.frames[-2:]]
 
 
 @pytest.fixture
 def no_graphviz(monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 

@@ -1,7 +1,7 @@
-"""One layout, many pictures: what has not come yet is faint, the current node strongly marked.
+"""The pictures of the steps: one layout, in which what is still to come is faint and the current node strong.
 
-A picture is laid out once, as DOT text in which everything has its position. For each frame only colours and
-line widths in that text are changed, so nothing moves.
+The drawing is laid out once, as DOT text with the position of everything. From frame to frame only colours
+and line widths in that text change, so nothing moves.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .dot import to_dot
-from .frames import Film, Frame
 from .render import lay_out
+from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
 from .text import elide, escape, text_width
 
-__all__ = ["Layout"]
+__all__ = ["PictureLayout"]
 
-FAINT = 0.16  # how much of its colour is left of what has not come yet
+FAINT = 0.16  # the share of its colour that a part keeps which is still to come
 MARGIN = 14  # points around the caption
-WIDEST = 900  # points: of a wider picture, the part around the current node
-WIDEST_BOX = 300  # points: a box that is farther away than that is not in the part that is shown
-SHOWN = 9  # nodes of the order
+WIDEST = 900  # points: a wider picture is cut to the part around the current node
+WIDEST_BOX = 300  # points: a box farther away than this is outside of that part
+SHOWN = 9  # nodes of the topological order
 LINE = 16  # points from one line of the caption to the next
 _STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
 _MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
@@ -30,7 +30,7 @@ _BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
 
 
 class Statement(NamedTuple):
-    """What the DOT text says of a node, an edge, or all of them; and the text up to the next statement."""
+    """A line of the DOT text about a node, an edge or all of them, and the text up to the next one."""
 
     indent: str
     subject: str
@@ -46,16 +46,16 @@ class Statement(NamedTuple):
         return f"{self.indent}{self.subject}{self.begin}{attributes}];"
 
 
-class Layout:
-    """The picture of a film with the position of everything in it."""
+class PictureLayout:
+    """The drawing of the two passes, with the position of everything in it."""
 
-    def __init__(self, film: Film, style: Style, rankdir: str):
-        self.film = film
+    def __init__(self, passes: Passes, style: Style, rankdir: str):
+        self.passes = passes
         self.style = style
-        self.laid_out = lay_out(to_dot(film.graph, style, legend=False, rankdir=rankdir))
+        self.laid_out = lay_out(to_dot(passes.graph, style, legend=False, rankdir=rankdir))
         box = _BOX.search(self.laid_out)
         self.left, self.bottom, right, self.top = map(float, box.groups()) if box else (0.0, 0.0, 0.0, 0.0)
-        captions = [self._lines(frame) for frame in film.frames]
+        captions = [self._lines(frame) for frame in passes.frames]
         longest = max(_width(line) for lines in captions for line in lines)
         self.width = min(max(right - self.left, longest), max(WIDEST, longest))
         self.right = right
@@ -64,13 +64,13 @@ class Layout:
         self.edges = [x.key for x in self.statements if "->" in x.key]
         places = ((x.key, re.search(r'pos="([-\d.]+),', x.attributes)) for x in self.statements)
         self.across = {key: float(place[1]) for key, place in places if place}
-        self.faint: dict[str, str] = {}  # attributes of what has not come yet, by key
-        self.lines = 1 + max(map(len, captions))  # and one for the order of the nodes
+        self.faint: dict[str, str] = {}  # by key, the attributes of a part that is still to come
+        self.lines = 1 + max(map(len, captions))  # one more for the order of the nodes
         self.height = LINE * self.lines + MARGIN
 
-    def still(self, number: int) -> str:
-        """DOT text of the picture of a frame, with its caption."""
-        frame = self.film.frames[number]
+    def source_of(self, number: int) -> str:
+        """The DOT text of one frame, with its caption."""
+        frame = self.passes.frames[number]
         left = self._window(frame)
         within = self._within(left)
 
@@ -90,12 +90,12 @@ class Layout:
         return text + self._caption(frame, left) + "}\n"
 
     def _window(self, frame: Frame) -> float:
-        """Where the part of a wide picture begins that is shown: the current node is in its middle."""
+        """The left edge of the part that is shown: the current node is in its middle."""
         middle = self.across.get(frame.key, self.left)
         return max(min(middle - self.width / 2, self.right - self.width), self.left)
 
     def _within(self, left: float) -> set[str]:
-        """The nodes and edges of which something is in the part that is shown."""
+        """The nodes and edges that reach into the part that is shown."""
         right = left + self.width
         inside = {key for key, x in self.across.items() if left - WIDEST_BOX < x < right + WIDEST_BOX}
         reaching = {
@@ -111,7 +111,10 @@ class Layout:
         height = self.top - self.bottom + MARGIN + self.height
         size = f"{self.width + 2 * MARGIN:.0f},{height + 2 * MARGIN:.0f}"
         view = f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
-        corners = ((self.left, self.bottom), (self.right, self.top))  # all else may be beyond the part shown
+        corners = (
+            (self.left, self.bottom),
+            (self.right, self.top),
+        )  # or the picture would shrink to the part shown
         return view + "".join(
             f'\tcorner{i} [shape=point, style=invis, width=0.01, label="", pos="{x},{y}"];\n'
             for i, (x, y) in enumerate(corners)
@@ -119,7 +122,7 @@ class Layout:
 
     def _shown(self, key: str, attributes: str, number: int, frame: Frame) -> str:
         """The attributes of a node or an edge, as they are in a frame."""
-        appears = self.film.appears(key)
+        appears = self.passes.appears(key)
         if appears > number:
             if key not in self.faint:
                 default = self.style.edge if "->" in key else self.style.text
@@ -133,7 +136,7 @@ class Layout:
         return f"{attributes}, penwidth=2.8" if key in frame.marked else attributes
 
     def _faint(self, attributes: str) -> str:
-        """Colours near the background's; of what is written in a box, only the name can be read."""
+        """The same attributes, in colours near the background's; in a box, only the name can be read."""
         ground = self.style.background
         text = re.sub(r'(<font [^>]*color=")#\w+', rf"\g<1>{ground}", attributes)
         text = re.sub(r'(<table [^>]*color=")#\w+', rf"\g<1>{ground}", text)
@@ -144,8 +147,8 @@ class Layout:
         return [frame.title, *frame.equations]
 
     def _order(self, frame: Frame) -> str:
-        """The topological order around the current node, which is printed bold."""
-        words = [escape(f"{i} {elide(name, 16)}") for i, name in enumerate(self.film.order, 1)]
+        """The topological order around the current node, which is bold."""
+        words = [escape(f"{i} {elide(name, 16)}") for i, name in enumerate(self.passes.order, 1)]
         names = [f'<font color="{self.style.quiet}">{word}</font>' for word in words]
         first = max(min(frame.place - SHOWN // 2, len(names) - SHOWN), 0)
         names[frame.place] = f'<font color="{self.style.text}"><b>{words[frame.place]}</b></font>'
@@ -154,7 +157,7 @@ class Layout:
         return "&#160; ".join(["<font>order</font>", *before, *shown, *after])
 
     def _caption(self, frame: Frame, left: float) -> str:
-        """A node below the drawing, as large in all frames; so all pictures are of one size."""
+        """The words below the drawing: a node of one size, so that all pictures have the same size."""
         quiet, ink = self.style.quiet, self.style.text
         title, *equations = map(escape, self._lines(frame))
         rows = [f'<font color="{quiet}">{title}</font>']
@@ -177,7 +180,7 @@ def _width(line: str) -> float:
 
 
 def _mixed(color: str, ground: str, share: float) -> str:
-    """A colour of which only a share is left."""
+    """A mixture of a share of one colour with a ground."""
     pairs: Sequence[tuple[int, int]] = [
         (int(color[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)
     ]

@@ -1,4 +1,4 @@
-"""`viz.step`: the steps of a Tensor as a widget, whose frame Python can read, set and observe."""
+"""`viz.step`: the steps of a Tensor as a widget. Python can read, set and observe its frame."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["Stepper", "step"]
 
 
 class Stepper(anywidget.AnyWidget):
-    """A player of steps, for JupyterLab, VS Code and Colab; without Graphviz, their equations.
+    """A player of steps, for JupyterLab, VS Code and Colab; without Graphviz it shows their equations.
 
     Attributes
     ----------
     frame : int
-        The number of the frame that is shown, from 0. Set it to move the picture; `observe` it to follow the
-        reader.
+        The number of the frame on show, from 0. Set it to move the picture; `observe` it to see the reader
+        move.
     steps : Steps
         The same frames as pictures.
     """
@@ -60,7 +60,7 @@ class Stepper(anywidget.AnyWidget):
         return repr(self.steps)
 
     def _repr_mimebundle_(self, **kwargs):
-        """The widget; and the strip of its frames for where widgets do not run."""
+        """The widget, and a strip of its frames where widgets do not run."""
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         strip = self.data.get("instead") or self.steps._repr_html_()
         return {**data, "text/html": strip}, metadata
@@ -77,14 +77,14 @@ def step(
 ) -> Stepper:
     """Step through the forward pass to a Tensor and the backward pass from it, in a notebook.
 
-    There are buttons, a slider, and keys once it has the focus: left and right, space to play, home and end;
-    0 shows all of a large picture, + and − change its size. A click on a variable goes to where it is
-    computed. Parameters and errors are those of `steps`, which gives the same frames as pictures.
+    It has buttons, a slider, and keys once it has the focus: left and right, space to play, home and end;
+    0 shows all of a large picture, + and − change its size. A click on a variable goes to the frame that
+    computes it. Parameters and errors are those of `steps`, which gives the same frames as pictures.
 
     Returns
     -------
     Stepper
-        A widget; its `frame` is the number of the frame that is shown.
+        A widget; its `frame` is the number of the frame on show.
 
     Examples
     --------

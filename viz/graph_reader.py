@@ -23,19 +23,19 @@ from needle.graph import find_topo_sort
 from needle.nn import Parameter
 
 from . import operators
+from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
 from .memory import arrays_of, storage_of
-from .plain import LEFT_OUT, Graph, Operand, Operator, Variable
 from .repeats import with_repeats
 from .scopes import grouped, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
-__all__ = ["MOST", "Failure", "trace", "trace_gradient"]
+__all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
 
 MOST = 20_000  # variables of a forward graph that are looked at, and a third of those with its gradient
 
 
-def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int | None) -> Graph:
+def read_graph(outputs: Sequence[Value], names: dict[Value, str], *, limit: int | None) -> Graph:
     """The graph that leads to `outputs`. Nothing is computed.
 
     Parameters
@@ -51,7 +51,7 @@ def trace(outputs: Sequence[Value], names: dict[Value, str], *, limit: int | Non
     return _Forward(outputs, names, limit or MOST).graph(summary=limit is None)
 
 
-def trace_gradient(
+def read_gradient(
     output: Tensor,
     wrt: Sequence[Value] | None,
     names: dict[Value, str],

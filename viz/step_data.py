@@ -1,7 +1,7 @@
-"""A forward and a backward pass, frame by frame, as plain data: what happens, and what is there to be seen.
+"""A forward and a backward pass, frame by frame, as plain data: what happens, and what can be seen.
 
-The graph is the one that `trace_gradient` finds, and the backward pass is that of `needle.autograd.adjoints`,
-which it was made from. Nothing else is computed, and no Tensor's `grad` is touched.
+The graph is the one that `read_gradient` finds, and the backward pass is the walk of
+`needle.autograd.adjoints` behind it. Nothing else is computed, and no Tensor's `grad` is touched.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from needle.autograd import Adjoint, Tensor, Value
 from needle.graph import find_topo_sort
 
-from .equations import computed, passed_on, summed
-from .plain import Graph, Variable
-from .trace import trace_gradient
+from .graph_data import Graph, Variable
+from .graph_reader import read_gradient
+from .step_equations import computed, passed_on, summed
 
-__all__ = ["Film", "Frame", "film"]
+__all__ = ["Frame", "Passes", "record_passes"]
 
-MOST_EQUATIONS = 5  # in one frame: an operator that joins many operands passes something on to each
+MOST_EQUATIONS = 5  # in one frame: some operators have many operands
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,16 @@ class Frame:
     Attributes
     ----------
     phase : str
-        ``"forward"``; ``"sum"``, an adjoint becomes known; or ``"pass on"``, it is handed to the operands.
+        ``"forward"``; ``"sum"``, in which an adjoint becomes known; or ``"pass on"``, in which the operator
+        passes it on to its operands.
     title : str
     equations : tuple of str
     place : int
-        Which node of the topological order it is about.
+        The place in topological order of the node that it is about.
     key : str
-        Of the variable that it is about: in the phases of the backward pass, of an adjoint.
+        The key of the variable that it is about; in the backward pass, that of an adjoint.
     marked : tuple of str
-        Keys of the variables that it uses, or that arrive at it.
+        The keys of the variables that it uses.
     """
 
     phase: str
@@ -49,8 +50,8 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Film:
-    """All frames of a drawing.
+class Passes:
+    """All frames of the two passes.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Film:
         The names of the nodes, in topological order.
     frames : tuple of Frame
     since : mapping of str to int
-        For each variable's key the number of the frame in which it appears.
+        By the key of each variable, the number of the frame in which it appears.
     """
 
     graph: Graph
@@ -69,31 +70,31 @@ class Film:
     since: Mapping[str, int]
 
     def appears(self, key: str) -> int:
-        """When a part of the drawing appears: ``n1``, ``n1_op``, ``n1->n2_op`` or ``n1_for_n2``."""
+        """The frame in which a part appears: ``n1``, ``n1_op``, ``n1->n2_op`` or ``n1_for_n2``."""
         return max(self._appears(end) for end in key.split("->"))
 
     def _appears(self, key: str) -> int:
         return self.since.get(key.removesuffix("_op").rpartition("_for_")[2], 0)
 
 
-def film(output: Tensor, names: Mapping[Value, str], *, out_grad: Tensor | None = None) -> Film:
-    """The frames of the forward pass to `output`, and of the backward pass from it.
+def record_passes(output: Tensor, names: Mapping[Value, str], *, out_grad: Tensor | None = None) -> Passes:
+    """Record the forward pass to `output` and the backward pass from it.
 
-    First one frame for each node in topological order. Then, in reverse order, two for each node that has an
-    adjoint: its partial adjoints are there and are summed; and its operator turns the sum into a partial
-    adjoint for each operand. Where there is nothing to sum, the two are one frame.
+    First comes one frame for each node in topological order. Then, in reverse order, come two for each node
+    that has an adjoint: in one its partial adjoints are summed, in the other its operator makes of the sum a
+    partial adjoint for each operand. If there is nothing to sum, the two are one frame.
 
-    Where `output` is lazy and not computed yet, nothing is computed: equations have names, and shapes in
+    If `output` is lazy and not computed yet, nothing is computed: the equations show names, and shapes in
     place of numbers.
     """
     walk: list[Adjoint] = []
-    graph = trace_gradient(output, None, dict(names), limit=10**9, out_grad=out_grad, walk=walk)
+    graph = read_gradient(output, None, dict(names), limit=10**9, out_grad=out_grad, walk=walk)
     graph = replace(graph, groups=(), variables=tuple(replace(x, group="") for x in graph.variables))
-    return _Director(output, graph, walk).film()
+    return _Recorder(output, graph, walk).record()
 
 
-class _Director:
-    """Frames on their way to a film."""
+class _Recorder:
+    """Collects the frames, one after the other."""
 
     def __init__(self, output: Tensor, graph: Graph, walk: list[Adjoint]):
         self.order = find_topo_sort([output])
@@ -103,7 +104,9 @@ class _Director:
         self.places = {node: i for i, node in enumerate(self.order)}
         by_key = {variable.key: variable for variable in graph.variables}
         self.names = {node: by_key[key].name for node, key in self.keys.items()}
-        self.made: dict[tuple[str, str], list[Variable]] = defaultdict(list)  # by whose adjoint, and via what
+        self.made: dict[tuple[str, str], list[Variable]] = defaultdict(
+            list
+        )  # by the adjoint it is for, and the consumer it came through
         for variable in graph.variables:
             self.made[variable.adjoint_of, variable.via].append(variable)
         boxes = [x for x in graph.variables if x.kind in ("adjoint", "seed") and x.adjoint_of]
@@ -111,7 +114,7 @@ class _Director:
         self.frames: list[Frame] = []
         self.since: dict[str, int] = {}
 
-    def film(self) -> Film:
+    def record(self) -> Passes:
         for node in self.order:
             self.forward(node)
         handed: dict[Value, list[tuple[Value, Value]]] = defaultdict(list)  # consumer -> operands, partials
@@ -127,7 +130,7 @@ class _Director:
             if given:
                 self.pass_on(adjoint, given, number, () if says_more else arrived.equations)
         order = tuple(self.names[node] for node in self.order)
-        return Film(self.graph, order, tuple(self.frames), self.since)
+        return Passes(self.graph, order, tuple(self.frames), self.since)
 
     def add(self, frame: Frame, appearing: list[str]) -> None:
         for key in appearing:
@@ -141,12 +144,12 @@ class _Director:
         self.add(Frame("forward", title, (computed(node, self.names),), place, key, marked), [key])
 
     def of_sum(self, adjoint: Adjoint) -> list[str]:
-        """The keys of what sums partial adjoints, and of their sum."""
+        """The keys of the steps that sum partial adjoints, and of the sum."""
         key = self.keys[adjoint.node]
         return [*(x.key for x in self.made[key, ""]), self.boxes[key]]
 
     def sum(self, adjoint: Adjoint, number: int) -> Frame:
-        """A node's adjoint: its partial adjoints have arrived, and are summed."""
+        """All partial adjoints of a node have arrived, and are summed."""
         node, partials, total = adjoint
         key = self.keys[node]
         if partials[0][0] is None:
@@ -166,9 +169,9 @@ class _Director:
     def pass_on(
         self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[str, ...]
     ) -> None:
-        """What the operator of a node makes of its adjoint: one partial adjoint for each operand.
+        """A node's operator makes of the node's adjoint one partial adjoint for each operand.
 
-        An adjoint that is no sum has no frame of its own: the equation `before` says it here.
+        An adjoint that is not a sum has no frame of its own; its equation stands `before` the others here.
         """
         node, _, total = adjoint
         key = self.keys[node]
@@ -192,7 +195,7 @@ class _Director:
 
 
 def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[int, Value, Value]]:
-    """What was handed to each operand, with its place among the operands, in their order."""
+    """What was passed on to each operand, with the operand's place, in the order of the operands."""
     left = list(handed)
     found = []
     for index, x in enumerate(node.inputs):
