@@ -121,12 +121,12 @@ def long_short_term_memory(steps: int, batch: int, inputs: int, hidden: int) -> 
 def attention(batch: int, steps: int, width: int, heads: int) -> Case:
     """Causal self-attention with several heads, and the gradients by its weights and its input."""
     np.random.seed(0)
-    model = nn.MultiHeadAttention(width, heads)
+    model = nn.AttentionLayer(width, heads, width // heads, prenorm=False, bias=True)  # as torch's
     tokens = np.random.default_rng(0).normal(size=(batch, steps, width)).astype("float32")
     x = ndl.Tensor(tokens)
 
     def needle():
-        model(x, causal=True).sum().backward(create_graph=False)
+        model(x).sum().backward(create_graph=False)
         return x.grad
 
     contenders: dict[str, Callable] = {"needle": needle}

@@ -10,7 +10,6 @@ import numpy as np
 import needle as ndl
 from needle import nn
 from needle.apps import text
-from needle.apps.models import Transformer
 from needle.apps.training import (
     Averages,
     Training,
@@ -57,7 +56,12 @@ class GPT(nn.Module):
     ):
         self.context = context
         self.embedding = nn.Embedding(vocabulary, dim, device=device, dtype=dtype)
-        self.transformer = Transformer(dim, 4 * dim, num_layers, num_heads, context, dropout, device, dtype)
+        self.places = nn.LearnedEncoding(context, dim, device=device, dtype=dtype)
+        self.layers = [
+            nn.TransformerEncoderLayer(dim, num_heads, dropout=dropout, device=device, dtype=dtype)
+            for _ in range(num_layers)
+        ]
+        self.norm = nn.LayerNorm1d(dim, device=device, dtype=dtype)
         self.linear = nn.Linear(dim, vocabulary, device=device, dtype=dtype)
         for module in self._children():  # as GPT-2's begin: sharper first guesses take long to unlearn
             if isinstance(module, (nn.Linear, nn.Embedding)):
@@ -79,7 +83,10 @@ class GPT(nn.Module):
         Tensor, shape (batch, time, vocabulary)
             Logits of what follows each.
         """
-        return self.linear(self.transformer(self.embedding(x)))
+        out = self.places(self.embedding(x))
+        for layer in self.layers:
+            out = layer(out, causal=True)
+        return self.linear(self.norm(out))
 
     def generate(
         self, start, length: int, temperature: float = 1.0, top_k: int | None = None, rng=None

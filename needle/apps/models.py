@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
 import needle as ndl
 from needle import nn
 
-__all__ = ["CNN", "ConvBN", "LanguageModel", "ResNet9", "Transformer"]
+__all__ = ["CNN", "ConvBN", "LanguageModel", "ResNet9"]
 
 
 def ConvBN(
@@ -105,51 +104,6 @@ class CNN(nn.Module):
         return self.model(x)
 
 
-class Transformer(nn.Module):
-    """Layers of causal self-attention over places that know where they are.
-
-    Parameters
-    ----------
-    dim : int
-        Inputs and outputs have shape (batch, time, dim).
-    hidden_dim : int
-        Features inside a layer.
-    num_layers, num_heads : int
-    max_length : int
-        The longest time.
-    dropout : float
-        See `needle.nn.TransformerEncoderLayer`.
-    device, dtype
-        Of the parameters.
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        hidden_dim: int,
-        num_layers: int,
-        num_heads: int,
-        max_length: int,
-        dropout: float = 0.0,
-        device=None,
-        dtype="float32",
-    ):
-        where: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.places = nn.LearnedEncoding(max_length, dim, **where)
-        self.layers = [
-            nn.TransformerEncoderLayer(dim, num_heads, hidden_dim, dropout, **where)
-            for _ in range(num_layers)
-        ]
-        self.norm = nn.LayerNorm1d(dim, **where)
-
-    def forward(self, x: ndl.Tensor) -> ndl.Tensor:
-        """At each place what the places up to there amount to."""
-        x = self.places(x)
-        for layer in self.layers:
-            x = layer(x, causal=True)
-        return self.norm(x)
-
-
 class LanguageModel(nn.Module):
     """What word comes next: an embedding, a network over time, a linear layer.
 
@@ -192,8 +146,9 @@ class LanguageModel(nn.Module):
         if seq_model in recurrent:
             self.model = recurrent[seq_model](embedding_size, hidden_size, num_layers, **where)
         elif seq_model == "transformer":
-            heads = math.gcd(embedding_size, 4)
-            self.model = Transformer(embedding_size, hidden_size, num_layers, heads, seq_len, **where)
+            self.model = nn.Transformer(
+                embedding_size, hidden_size, num_layers, sequence_len=seq_len, **where
+            )
         else:
             raise ValueError(
                 f"LanguageModel: there is no seq_model {seq_model!r}; use rnn, lstm, gru or transformer"
@@ -208,14 +163,14 @@ class LanguageModel(nn.Module):
         x : Tensor, shape (seq_len, batch)
             Numbers of words.
         h : Tensor of shape (num_layers, batch, hidden_size), optional
-            The state that an earlier call returned; of an LSTM a tuple (h, c). A transformer has none.
+            The state that an earlier call returned; of an LSTM a tuple (h, c). A transformer uses none.
 
         Returns
         -------
         logits : Tensor, shape (seq_len * batch, output_size)
             Time by time.
         h
-            The state after the last word; None of a transformer.
+            The state after the last word; of a transformer zeros.
         """
         if x.ndim != 2:
             raise ValueError(
@@ -223,12 +178,7 @@ class LanguageModel(nn.Module):
                 "of a single sequence: x.reshape((-1, 1))"
             )
         seq_len, batch = x.shape
-        vectors = self.embedding(x)
-        if isinstance(self.model, Transformer):
-            out = self.model(vectors.permute((1, 0, 2))).permute((1, 0, 2))
-            h = None
-        else:
-            out, h = self.model(vectors, h)
+        out, h = self.model(self.embedding(x), h)
         return self.linear(out.reshape((seq_len * batch, out.shape[2]))), h
 
 

@@ -1,6 +1,8 @@
-"""Attention, and the layers of transformers, for sequences of shape (batch, time, dim).
+"""Attention and transformers, for sequences of shape (batch, time, features).
 
-Vaswani et al. (2017), "Attention is all you need".
+Vaswani et al. (2017), "Attention is all you need". From top to bottom: attention itself, which has nothing
+to learn; the layer that learns what to ask it; a layer of a language model, and a stack of them. Layers that
+attend to another sequence are in `nn_encoder_decoder`.
 """
 
 from __future__ import annotations
@@ -13,196 +15,293 @@ import numpy as np
 from .. import init, ops
 from ..autograd import Tensor
 from ..backend_ndarray.device import generator
-from .module import Module, Parameter, check_sizes
-from .nn_basic import GELU, Dropout, LayerNorm1d, Linear, Sequential
+from .module import Module, check_sizes
+from .nn_basic import Dropout, Identity, LayerNorm1d, Linear, ReLU, Sequential
+from .nn_sequence import Embedding
+
+#: What is added to the score of a later place. It is finite: a place that sees nothing takes a plain mean.
+LATER = -float(np.finfo(np.float32).max)
 
 
-def causal_mask(length: int, device=None) -> Tensor:
-    """True where a place would look at a later one: what attention must not see when it is to predict.
+def causal_mask(length: int, device=None, keys: int | None = None) -> Tensor:
+    """True where a place would look at a later one: a model that predicts must not see what it is to predict.
+
+    Parameters
+    ----------
+    length : int
+        How many places look.
+    device : BackendDevice, optional
+    keys : int, optional
+        How many places they look at; the last of both stand at the same time. Default: `length`.
 
     Returns
     -------
-    Tensor of bool, shape (length, length)
-        True above the diagonal.
+    Tensor of bool, shape (length, keys)
+        True above the diagonal, which ends in the lower right corner.
     """
-    later = np.arange(length)[:, None] < np.arange(length)
+    keys = length if keys is None else keys
+    later = np.arange(keys) > np.arange(length)[:, None] + (keys - length)
     return Tensor(later, device=device, dtype="bool", requires_grad=False)
 
 
 class MultiHeadAttention(Module):
-    """Every place of a sequence gathers from all places of another (or the same) what is like it.
+    """Each place takes a mean of all places' values, with the more weight the better a key fits its query.
 
-    In each head, softmax(q @ k.T / sqrt(dim / num_heads)) @ v, where q, k and v are linear maps of query, key
-    and value; the heads side by side go through another linear map.
+    In every head, softmax(q @ k.T / sqrt(dim) + mask) @ v: the products of a query with all keys are scores,
+    and the softmax turns them into weights that sum to 1. There is nothing to learn here: `AttentionLayer`
+    learns q, k and v.
 
     Parameters
     ----------
-    dim : int
-        Features at each place; the heads share them equally.
-    num_heads : int
     dropout : float
-        The probability with which a weight of attention becomes 0 in training.
-    bias : bool
-        Whether the linear maps have a bias.
+        The probability with which a weight becomes 0 in training.
+    causal : bool
+        Whether later places are hidden: -float32 max is added to their scores. If there are more keys than
+        queries, the queries are the last places.
     device, dtype
-        Of the parameters.
+        Accepted as of all modules; there are no parameters.
     rng : numpy.random.Generator or int, optional
-        Where initial weights and dropout come from; an int is the seed of a generator. Default: NumPy's
-        global state.
-
-    Attributes
-    ----------
-    query, key, value, out : Linear
-        From dim to dim; the first features are those of the first head.
+        Where dropout comes from; an int is the seed of a generator. Default: NumPy's global state.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        device=None,
-        dtype="float32",
-        rng=None,
-    ):
-        check_sizes(self, dim=dim, num_heads=num_heads)
-        if dim % num_heads:
-            raise ValueError(
-                f"MultiHeadAttention: {num_heads} heads cannot share {dim} features equally; "
-                "dim must be a multiple of num_heads"
-            )
-        rng = generator(rng)
-        self.dim = dim
-        self.num_heads = num_heads
-        self.query = Linear(dim, dim, bias, device, dtype, rng)
-        self.key = Linear(dim, dim, bias, device, dtype, rng)
-        self.value = Linear(dim, dim, bias, device, dtype, rng)
-        self.out = Linear(dim, dim, bias, device, dtype, rng)
+    def __init__(self, *, dropout: float = 0.0, causal: bool = False, device=None, dtype="float32", rng=None):
+        self.causal = causal
         self.dropout = Dropout(dropout, rng)
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor | None = None,
-        value: Tensor | None = None,
-        mask: Any = None,
-        causal: bool = False,
-        return_weights: bool = False,
-    ) -> Any:
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, causal: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """
         Parameters
         ----------
-        query : Tensor, shape (batch, time, dim)
-            The places that gather.
-        key, value : Tensor, shape (batch, key_time, dim), optional
-            The places gathered from. Default: key is query, and value is key.
+        q : Tensor, shape (batch, heads, time, dim)
+        k, v : Tensor, shape (batch, heads, key_time, dim)
         mask : Tensor or array, optional
-            Of booleans: True where a place must not be looked at. Of floats: what is added to q @ k.T /
-            sqrt(dim / num_heads). Its shape is (time, key_time), (batch, time, key_time) or (batch,
-            num_heads, time, key_time); all but the last may be 1, so that (batch, 1, key_time) hides padding.
-            A place that must not look at any gets NaN.
-        causal : bool
-            Whether no place looks at later ones (see `causal_mask`).
-        return_weights : bool
-            Whether the weights of attention are returned too.
+            Booleans are True where a place must not be looked at. Floats are added to the scores. The shape
+            is (time, key_time), (batch, time, key_time) or (batch, heads, time, key_time); all sizes but the
+            last may be 1, so that (batch, 1, key_time) hides padding. Where a mask hides everything from a
+            place, it gets NaN.
+        causal : bool, optional
+            Default: what the module was made with.
 
         Returns
         -------
-        Tensor, shape (batch, time, dim)
-            With `return_weights` a tuple of it and the weights before dropout, shape (batch, num_heads, time,
-            key_time).
+        result : Tensor, shape (batch, heads, time, dim)
+        probs : Tensor, shape (batch, heads, time, key_time)
+            The weights, after dropout.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
+        TypeError
+            If the mask holds neither booleans nor floats.
         """
-        key = query if key is None else key
-        value = key if value is None else value
-        for name, x in (("query", query), ("key", key), ("value", value)):
-            if x.ndim != 3 or x.shape[2] != self.dim:
-                raise ValueError(
-                    f"MultiHeadAttention: {name} needs shape (batch, time, {self.dim}), got {x.shape}"
-                )
-        if key.shape != value.shape or key.shape[0] != query.shape[0]:
+        shapes = [x.shape for x in (q, k, v)]
+        fit = all(x.ndim == 4 and x.shape[:2] == q.shape[:2] for x in (q, k, v))
+        if not fit or q.shape[3] != k.shape[3] or k.shape[2] != v.shape[2]:
             raise ValueError(
-                "MultiHeadAttention: query, key and value need one batch, key and value one time; got "
-                f"{query.shape}, {key.shape} and {value.shape}"
+                "MultiHeadAttention: needs q of shape (batch, heads, time, dim), k and v of shape (batch, "
+                f"heads, key_time, dim), got {', '.join(map(str, shapes))}"
             )
-        q = self._heads(self.query(query) * math.sqrt(self.num_heads / self.dim))
-        scores = q @ self._heads(self.key(key)).transpose()
+        time, dim = q.shape[2:]
+        scores = (q / math.sqrt(dim)) @ k.transpose()
         if mask is not None:
-            scores = scores + _additive(mask, scores)
-        if causal:
-            if query.shape[1] != key.shape[1]:
-                raise ValueError(
-                    f"MultiHeadAttention: causal needs as many keys as queries, got {key.shape[1]} and "
-                    f"{query.shape[1]}; give a mask"
-                )
-            scores = scores + _additive(causal_mask(key.shape[1], scores.device), scores)
-        weights = ops.softmax(scores)
-        gathered = self.dropout(weights) @ self._heads(self.value(value))
-        out = self.out(gathered.permute((0, 2, 1, 3)).reshape(query.shape))
-        return (out, weights) if return_weights else out
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """(batch, time, dim) as (batch, num_heads, time, dim / num_heads)."""
-        batch, time, dim = x.shape
-        return x.reshape((batch, time, self.num_heads, dim // self.num_heads)).permute((0, 2, 1, 3))
+            scores = scores + additive(mask, scores, hidden=-math.inf)
+        if self.causal if causal is None else causal:
+            scores = scores + additive(causal_mask(time, scores.device, k.shape[2]), scores, hidden=LATER)
+        probs = self.dropout(ops.softmax(scores))
+        return probs @ v, probs
 
 
-def _additive(mask: Any, scores: Tensor) -> Tensor:
-    """A mask as what is added to the scores, which have shape (batch, heads, time, key_time)."""
+def additive(mask: Any, scores: Tensor, hidden: float) -> Tensor:
+    """What to add to scores of shape (batch, heads, time, key_time) for a mask: `hidden` where it is True."""
     if not isinstance(mask, Tensor):
         mask = np.asarray(mask)
         mask = Tensor(mask, device=scores.device, dtype=mask.dtype, requires_grad=False)
     if mask.dtype.kind not in "bf":
         raise TypeError(
-            f"MultiHeadAttention: a mask is of booleans (True hides) or of floats (added), got {mask.dtype}"
+            f"MultiHeadAttention: a mask holds booleans (True hides) or floats (added), got {mask.dtype}"
         )
     if mask.ndim not in (2, 3, 4):
         raise ValueError(
             "MultiHeadAttention: a mask has shape (time, key_time), (batch, time, key_time) or (batch, "
-            f"num_heads, time, key_time), got {mask.shape}"
+            f"heads, time, key_time), got {mask.shape}"
         )
     if mask.dtype.kind == "b":
-        hidden, seen = (
-            init.constant(c=c, device=scores.device, dtype=scores.dtype) for c in (-math.inf, 0.0)
-        )
-        mask = ops.where(mask, hidden, seen)
+        values = [init.constant(c=c, device=scores.device, dtype=scores.dtype) for c in (hidden, 0.0)]
+        mask = ops.where(mask, *values)
     if mask.ndim == 3:
         batch, time, key_time = mask.shape
         mask = mask.reshape((batch, 1, time, key_time))
-    if not _broadcasts(mask.shape, scores.shape):
+    pairs = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    if not all(size in (1, there) for size, there in pairs):  # it may be repeated, the scores may not
         raise ValueError(
             f"MultiHeadAttention: a mask of shape {mask.shape} does not fit scores of shape {scores.shape}: "
-            "(batch, num_heads, time, key_time)"
+            "(batch, heads, time, key_time)"
         )
     return mask.astype(scores.dtype)
 
 
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array of this shape can be added to one of shape `to` without enlarging it."""
-    return all(size in (1, there) for size, there in zip(reversed(shape), reversed(to), strict=False))
+class AttentionLayer(Module):
+    """Attention with linear maps before and after it, which learn what each place asks, answers and tells.
 
-
-class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear maps at each place; each adds to what is there.
-
-    With `pre_norm`, x = x + f(norm(x)) for each of the two, which trains without a warm-up (Xiong et al.
-    (2020), "On layer normalization in the transformer architecture"); without, x = norm(x + f(x)), as in the
-    original. With ``causal=True`` it is the layer of a language model.
+    The features of each place are normalized and mapped to queries, keys and values of all heads. The results
+    of the heads, side by side, go through another linear map.
 
     Parameters
     ----------
-    dim : int
-        Features at each place.
-    num_heads : int
-        Of the attention; `dim` is a multiple of it.
-    hidden_dim : int, optional
-        Features between the two linear maps. Default: 4 * dim.
+    q_features : int
+        Features of the places that look.
+    num_head, dim_head : int
+        How many heads there are, and the size of their queries, keys and values.
+    k_features, v_features : int, optional
+        Features of what gives the keys and the values. Default: k_features is q_features, v_features is
+        k_features.
+    out_features : int, optional
+        Default: q_features.
+    dropout, causal
+        As of `MultiHeadAttention`.
+    device, dtype
+        Of the parameters.
+    prenorm : bool
+        Whether the features are normalized first.
+    bias : bool
+        Whether the linear maps have a bias.
+    rng : numpy.random.Generator or int, optional
+        Where initial weights and dropout come from; an int is the seed of a generator. Default: NumPy's
+        global state.
+
+    Attributes
+    ----------
+    prenorm_q, prenorm_k, prenorm_v : LayerNorm1d
+        Without `prenorm`, Identity.
+    q_projection, k_projection, v_projection : Linear
+        To num_head * dim_head features; the first dim_head are those of the first head.
+    attn : MultiHeadAttention
+    out_projection : Linear
+        From num_head * dim_head features.
+    """
+
+    def __init__(
+        self,
+        q_features: int,
+        num_head: int,
+        dim_head: int,
+        *,
+        k_features: int | None = None,
+        v_features: int | None = None,
+        out_features: int | None = None,
+        dropout: float = 0.0,
+        causal: bool = True,
+        device=None,
+        dtype="float32",
+        prenorm: bool = True,
+        bias: bool = False,
+        rng=None,
+    ):
+        check_sizes(self, q_features=q_features, num_head=num_head, dim_head=dim_head)
+        k_features = q_features if k_features is None else k_features
+        v_features = k_features if v_features is None else v_features
+        out_features = q_features if out_features is None else out_features
+        self.num_head = num_head
+        self.dim_head = dim_head
+        rng = generator(rng)
+        where = {"device": device, "dtype": dtype}
+
+        def norm(features: int) -> Module:
+            return LayerNorm1d(features, **where) if prenorm else Identity()
+
+        self.prenorm_q = norm(q_features)
+        self.prenorm_k = norm(k_features)
+        self.prenorm_v = norm(v_features)
+        inner = num_head * dim_head
+        self.q_projection = Linear(q_features, inner, bias, rng=rng, **where)
+        self.k_projection = Linear(k_features, inner, bias, rng=rng, **where)
+        self.v_projection = Linear(v_features, inner, bias, rng=rng, **where)
+        self.attn = MultiHeadAttention(dropout=dropout, causal=causal, rng=rng, **where)
+        self.out_projection = Linear(inner, out_features, bias, rng=rng, **where)
+
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor | None = None,
+        v: Tensor | None = None,
+        mask: Any = None,
+        causal: bool | None = None,
+        return_probs: bool = False,
+    ) -> Any:
+        """
+        Parameters
+        ----------
+        q : Tensor, shape (batch, time, q_features)
+            The places that look.
+        k : Tensor, shape (batch, key_time, k_features), optional
+            The places that are looked at. Default: q.
+        v : Tensor, shape (batch, key_time, v_features), optional
+            What they hand over. Default: k.
+        mask, causal
+            See `MultiHeadAttention.forward`.
+        return_probs : bool
+            Whether the weights of attention are returned too.
+
+        Returns
+        -------
+        Tensor, shape (batch, time, out_features)
+            With `return_probs` a tuple of it and the weights after dropout, shape (batch, num_head, time,
+            key_time).
+        """
+        k = q if k is None else k
+        v = k if v is None else v
+        for name, x, to in (
+            ("q", q, self.q_projection),
+            ("k", k, self.k_projection),
+            ("v", v, self.v_projection),
+        ):
+            if x.ndim != 3 or x.shape[2] != to.in_features:
+                raise ValueError(
+                    f"AttentionLayer: {name} needs shape (batch, time, {to.in_features}), got {x.shape}"
+                )
+        if k.shape[:2] != v.shape[:2] or k.shape[0] != q.shape[0]:
+            raise ValueError(
+                "AttentionLayer: q, k and v need one batch size, k and v as many times; got "
+                f"{q.shape}, {k.shape} and {v.shape}"
+            )
+        result, probs = self.attn(
+            self._heads(self.q_projection(self.prenorm_q(q))),
+            self._heads(self.k_projection(self.prenorm_k(k))),
+            self._heads(self.v_projection(self.prenorm_v(v))),
+            mask,
+            causal,
+        )
+        batch, time, _ = q.shape
+        side_by_side = result.permute((0, 2, 1, 3)).reshape((batch, time, self.num_head * self.dim_head))
+        out = self.out_projection(side_by_side)
+        return (out, probs) if return_probs else out
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(batch, time, num_head * dim_head) as (batch, num_head, time, dim_head)."""
+        batch, time, _ = x.shape
+        return x.reshape((batch, time, self.num_head, self.dim_head)).permute((0, 2, 1, 3))
+
+
+class TransformerLayer(Module):
+    """Attention, then a network of two linear maps at each place; each adds to what is there.
+
+    x + Dropout(AttentionLayer(x)), then x + Dropout(Linear(Dropout(ReLU(Linear(LayerNorm1d(x)))))).
+
+    Parameters
+    ----------
+    q_features : int
+        Features at each place, of the input and the output.
+    num_head, dim_head : int
+        As of `AttentionLayer`.
+    hidden_size : int
+        Features between the two linear maps.
     dropout : float
-        The probability of a zero in the weights of attention, between the two maps, and in what is added.
-    activation : Module, optional
-        Between the two linear maps. Default: GELU().
-    pre_norm : bool
-        Where the normalization stands.
+        The probability of a zero: in the weights of attention, between the two maps, and in what is added.
+    causal : bool
+        Whether later places are hidden.
     device, dtype
         Of the parameters.
     rng : numpy.random.Generator or int, optional
@@ -212,176 +311,130 @@ class TransformerEncoderLayer(Module):
 
     def __init__(
         self,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
+        q_features: int,
+        num_head: int,
+        dim_head: int,
+        hidden_size: int,
+        *,
         dropout: float = 0.0,
-        activation: Module | None = None,
-        pre_norm: bool = True,
+        causal: bool = True,
         device=None,
         dtype="float32",
         rng=None,
     ):
-        kwargs = {"device": device, "dtype": dtype}
         rng = generator(rng)
-        self.pre_norm = pre_norm
-        self.attention = MultiHeadAttention(dim, num_heads, dropout, rng=rng, **kwargs)
-        self.attention_norm = LayerNorm1d(dim, **kwargs)
-        self.feed_forward = _feed_forward(dim, hidden_dim, dropout, activation, rng=rng, **kwargs)
-        self.feed_forward_norm = LayerNorm1d(dim, **kwargs)
+        where: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.attention = AttentionLayer(
+            q_features, num_head, dim_head, dropout=dropout, causal=causal, rng=rng, **where
+        )
+        self.feed_forward = Sequential(
+            LayerNorm1d(q_features, **where),
+            Linear(q_features, hidden_size, rng=rng, **where),
+            ReLU(),
+            Dropout(dropout, rng),
+            Linear(hidden_size, q_features, rng=rng, **where),
+        )
         self.dropout = Dropout(dropout, rng)
 
-    def forward(self, x: Tensor, mask: Any = None, causal: bool = False) -> Tensor:
-        """
-        Parameters
-        ----------
-        x : Tensor, shape (batch, time, dim)
-        mask, causal
-            See `MultiHeadAttention.forward`.
-
-        Returns
-        -------
-        Tensor, shape (batch, time, dim)
-        """
-        x = _added(self, x, self.attention_norm, lambda x: self.attention(x, mask=mask, causal=causal))
-        return _added(self, x, self.feed_forward_norm, self.feed_forward)
+    def forward(self, x: Tensor) -> Tensor:
+        """From shape (batch, time, q_features) to the same shape."""
+        x = x + self.dropout(self.attention(x))
+        return x + self.dropout(self.feed_forward(x))
 
 
-class TransformerDecoderLayer(Module):
-    """Self-attention, then attention to another sequence (the memory), then two linear maps at each place.
+class Transformer(Module):
+    """A stack of `TransformerLayer` over places that know where they are.
 
-    Parameters are those of `TransformerEncoderLayer`.
+    It takes and returns what `RNN` does, so that one can stand for the other; it carries no state.
+
+    Parameters
+    ----------
+    embedding_size : int
+        Features at each place, of the input and the output.
+    hidden_size : int
+        Features between the two linear maps of a layer.
+    num_layers : int
+    num_head, dim_head, dropout, causal
+        As of `TransformerLayer`.
+    device, dtype
+        Of the parameters.
+    batch_first : bool
+        Whether sequences have shape (batch, time, embedding_size) and not (time, batch, embedding_size).
+    sequence_len : int
+        The longest sequence.
+    rng : numpy.random.Generator or int, optional
+        Where initial weights and dropout come from; an int is the seed of a generator. Default: NumPy's
+        global state.
+
+    Attributes
+    ----------
+    embedding : Embedding
+        A learned vector for each place, from 0 to sequence_len - 1, which is added to what stands there.
+    layers : list of TransformerLayer
     """
 
     def __init__(
         self,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int | None = None,
+        embedding_size: int,
+        hidden_size: int,
+        num_layers: int,
+        *,
+        num_head: int = 8,
+        dim_head: int = 32,
         dropout: float = 0.0,
-        activation: Module | None = None,
-        pre_norm: bool = True,
+        causal: bool = True,
         device=None,
         dtype="float32",
+        batch_first: bool = False,
+        sequence_len: int = 2048,
         rng=None,
     ):
-        kwargs = {"device": device, "dtype": dtype}
         rng = generator(rng)
-        self.pre_norm = pre_norm
-        self.attention = MultiHeadAttention(dim, num_heads, dropout, rng=rng, **kwargs)
-        self.attention_norm = LayerNorm1d(dim, **kwargs)
-        self.memory_attention = MultiHeadAttention(dim, num_heads, dropout, rng=rng, **kwargs)
-        self.memory_norm = LayerNorm1d(dim, **kwargs)
-        self.feed_forward = _feed_forward(dim, hidden_dim, dropout, activation, rng=rng, **kwargs)
-        self.feed_forward_norm = LayerNorm1d(dim, **kwargs)
-        self.dropout = Dropout(dropout, rng)
+        where: dict[str, Any] = {"device": device, "dtype": dtype, "rng": rng}
+        self.batch_first = batch_first
+        self.sequence_len = sequence_len
+        self.embedding = Embedding(sequence_len, embedding_size, **where)
+        self.layers = [
+            TransformerLayer(
+                embedding_size, num_head, dim_head, hidden_size, dropout=dropout, causal=causal, **where
+            )
+            for _ in range(num_layers)
+        ]
 
-    def forward(
-        self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None, causal: bool = True
-    ) -> Tensor:
+    def forward(self, x: Tensor, h: Any = None) -> tuple[Tensor, Tensor]:
         """
         Parameters
         ----------
-        x : Tensor, shape (batch, time, dim)
-        memory : Tensor, shape (batch, memory_time, dim)
-            Most often what an encoder made.
-        mask, causal
-            Of the self-attention; see `MultiHeadAttention.forward`.
-        memory_mask
-            The mask of the attention to the memory.
+        x : Tensor, shape (time, batch, embedding_size)
+            With `batch_first` (batch, time, embedding_size).
+        h
+            Not used.
 
         Returns
         -------
-        Tensor, shape (batch, time, dim)
+        x : Tensor
+            At each place what the layers made of it, in the shape of the input.
+        h : Tensor
+            Zeros, in the same shape.
+
+        Raises
+        ------
+        ValueError
+            If the shape is another, or the sequence longer than `sequence_len`.
         """
-        x = _added(self, x, self.attention_norm, lambda x: self.attention(x, mask=mask, causal=causal))
-        x = _added(self, x, self.memory_norm, lambda x: self.memory_attention(x, memory, mask=memory_mask))
-        return _added(self, x, self.feed_forward_norm, self.feed_forward)
-
-
-def _feed_forward(dim, hidden_dim, dropout, activation, device, dtype, rng) -> Sequential:
-    """Two linear maps with an activation between."""
-    hidden_dim = 4 * dim if hidden_dim is None else hidden_dim
-    return Sequential(
-        Linear(dim, hidden_dim, device=device, dtype=dtype, rng=rng),
-        GELU() if activation is None else activation,
-        Dropout(dropout, rng),
-        Linear(hidden_dim, dim, device=device, dtype=dtype, rng=rng),
-    )
-
-
-def _added(layer: Any, x: Tensor, norm: Module, f: Any) -> Tensor:
-    """x and what `f` makes of it, normalized before or after."""
-    if layer.pre_norm:
-        return x + layer.dropout(f(norm(x)))
-    return norm(x + layer.dropout(f(x)))
-
-
-class SinusoidalEncoding(Module):
-    """Adds to each place a vector of sines and cosines that tells where it is.
-
-    At place t, feature 2i is sin(t / 10000 ** (2i / dim)), and feature 2i + 1 the cosine of the same angle.
-
-    Parameters
-    ----------
-    max_length : int
-        The longest sequence; inputs have shape (batch, time, dim).
-    dim : int
-    device, dtype
-        Of the table.
-
-    Attributes
-    ----------
-    table : Tensor, shape (max_length, dim)
-    """
-
-    def __init__(self, max_length: int, dim: int, device=None, dtype="float32"):
-        check_sizes(self, max_length=max_length, dim=dim)
-        self.max_length = max_length
-        self.dim = dim
-        feature = np.arange(dim)
-        angle = np.arange(max_length)[:, None] / 10000.0 ** ((feature - feature % 2) / dim)
-        table = np.where(feature % 2, np.cos(angle), np.sin(angle))
-        self.table = Tensor(table, device=device, dtype=dtype, requires_grad=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _with_places(self, x)
-
-
-class LearnedEncoding(Module):
-    """Adds to each place a vector of its own, which is learned.
-
-    Parameters
-    ----------
-    max_length : int
-        The longest sequence; inputs have shape (batch, time, dim).
-    dim : int
-    device, dtype
-        Of the parameters.
-    rng : numpy.random.Generator or int, optional
-        Where the initial table comes from; an int is the seed of a generator. Default: NumPy's global state.
-
-    Attributes
-    ----------
-    table : Parameter, shape (max_length, dim)
-        Begins normal with mean 0 and standard deviation 0.02.
-    """
-
-    def __init__(self, max_length: int, dim: int, device=None, dtype="float32", rng=None):
-        check_sizes(self, max_length=max_length, dim=dim)
-        self.max_length = max_length
-        self.dim = dim
-        self.table = Parameter(init.randn(max_length, dim, std=0.02, device=device, dtype=dtype, rng=rng))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _with_places(self, x)
-
-
-def _with_places(module: SinusoidalEncoding | LearnedEncoding, x: Tensor) -> Tensor:
-    """x plus the first rows of the table, one for each place."""
-    if x.ndim < 2 or x.shape[-1] != module.dim or x.shape[-2] > module.max_length:
-        raise ValueError(
-            f"{type(module).__name__}: needs shape (batch, time, {module.dim}) with at most "
-            f"{module.max_length} times, got {x.shape}"
-        )
-    return x + module.table[: x.shape[-2]]
+        time_axis = 1 if self.batch_first else 0
+        features = self.embedding.embedding_dim
+        if x.ndim != 3 or x.shape[2] != features or x.shape[time_axis] > self.sequence_len:
+            needed = "batch, time" if self.batch_first else "time, batch"
+            raise ValueError(
+                f"Transformer: needs shape ({needed}, {features}) with at most {self.sequence_len} times, "
+                f"got {x.shape}"
+            )
+        if not self.batch_first:
+            x = x.permute((1, 0, 2))
+        x = x + self.embedding(np.arange(x.shape[1]))
+        for layer in self.layers:
+            x = layer(x)
+        if not self.batch_first:
+            x = x.permute((1, 0, 2))
+        return x, init.zeros_like(x)

@@ -31,6 +31,7 @@ FILES = [
     "nn/test_layers.py",
     "nn/test_sequence.py",
     "nn/test_transformer.py",
+    "nn/test_encoder_decoder.py",
     "optim/test_optim.py",
     "test_gradcheck.py",
     "apps/test_simple_ml.py",

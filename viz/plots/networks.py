@@ -457,7 +457,7 @@ def attention(
     ----------
     weights : Tensor or array
         From 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what
-        ``MultiHeadAttention.forward(…, return_weights=True)`` returns second.
+        `needle.nn.MultiHeadAttention` returns second.
     tokens : sequence of str, optional
         What stands at each place that looks; a str is taken character by character. Default: numbers.
     keys : sequence of str, optional
@@ -475,7 +475,7 @@ def attention(
 
     Examples
     --------
-    >>> out, maps = nn.MultiHeadAttention(16, 4)(x, causal=True, return_weights=True)
+    >>> out, maps = nn.AttentionLayer(16, 4, 4)(x, return_probs=True)
     >>> viz.attention(maps, "to be or".split())
     """
     values = as_numpy("attention", "weights", weights)

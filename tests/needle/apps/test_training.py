@@ -118,12 +118,12 @@ def transformer(torch):
     take_linear(linear, twins[3], torch)
     for ours, theirs in zip(layers, twins[1:3], strict=True):
         attention = ours.attention
-        maps = (attention.query, attention.key, attention.value)
+        maps = (attention.q_projection, attention.k_projection, attention.v_projection)
         for i, ours_map in enumerate(maps):
             rows = slice(8 * i, 8 * i + 8)
             taken(ours_map.weight, theirs.self_attn.in_proj_weight[rows], torch, np.transpose)
             taken(ours_map.bias, theirs.self_attn.in_proj_bias[rows], torch, np.ravel)
-        take_linear(attention.out, theirs.self_attn.out_proj, torch)
+        take_linear(attention.out_projection, theirs.self_attn.out_proj, torch)
         first, second = [m for m in ours.feed_forward._children() if isinstance(m, nn.Linear)]
         take_linear(first, theirs.linear1, torch)
         take_linear(second, theirs.linear2, torch)

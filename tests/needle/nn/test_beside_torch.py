@@ -46,15 +46,65 @@ def as_they_are(arrays: dict[str, np.ndarray], theirs) -> dict[str, np.ndarray]:
 
 
 def attention(arrays: dict[str, np.ndarray], prefix: str = "") -> dict[str, np.ndarray]:
-    """The parameters of a MultiHeadAttention; torch joins those of query, key and value."""
+    """The parameters of an AttentionLayer; torch joins those of queries, keys and values."""
     a = {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
-    parts = ("query", "key", "value")
+    parts = ("q_projection", "k_projection", "v_projection")
     return {
         "in_proj_weight": np.concatenate([a[f"{part}.weight"].T for part in parts]),
         "in_proj_bias": np.concatenate([a[f"{part}.bias"][0] for part in parts]),
-        "out_proj.weight": a["out.weight"].T,
-        "out_proj.bias": a["out.bias"][0],
+        "out_proj.weight": a["out_projection.weight"].T,
+        "out_proj.bias": a["out_projection.bias"][0],
     }
+
+
+class Formulas(torch.nn.Module):
+    """A module of ours written out in torch: `formula` takes an iterator of parameters, then the inputs."""
+
+    def __init__(self, shapes, formula):
+        super().__init__()
+        self.formula = formula
+        self.numbers = torch.nn.ParameterList([torch.zeros(shape) for shape in shapes])
+
+    def forward(self, *inputs):
+        return self.formula(iter(self.numbers), *inputs)
+
+
+def written_out(make: Callable[..., nn.Module], formula: Callable) -> Callable:
+    """What builds `Formulas` with parameters of the shapes that ours have."""
+    return lambda t: Formulas([p.shape for p in make(CPUS[0]).parameters()], formula)
+
+
+def normalized(p, x):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], next(p), next(p))
+
+
+def weighted_mean(q, k, v, later=0.0):
+    """The result of attention, and its weights."""
+    probs = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 - later).softmax(-1)
+    return probs @ v, probs
+
+
+def attention_layer(p, q, k=None, v=None, heads=2, causal=True):
+    k = q if k is None else k
+    v = k if v is None else v
+    q, k, v = normalized(p, q), normalized(p, k), normalized(p, v)
+    q, k, v = ((x @ next(p)).unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v))
+    later = torch.ones(q.shape[2], k.shape[2]).triu(k.shape[2] - q.shape[2] + 1) * causal
+    result, _ = weighted_mean(q, k, v, later * float(np.finfo("float32").max))
+    return result.transpose(1, 2).flatten(2) @ next(p)
+
+
+def course_layer(p, x, **options):
+    x = x + attention_layer(p, x, **options)
+    hidden = torch.relu(normalized(p, x) @ next(p) + next(p))
+    return x + hidden @ next(p) + next(p)
+
+
+def transformer(p, x, layers=2):
+    x = x.transpose(0, 1) + next(p)[: x.shape[0]]
+    for _ in range(layers):
+        x = course_layer(p, x)
+    return x.transpose(0, 1), torch.zeros_like(x).transpose(0, 1)
 
 
 def transformer_layer(arrays: dict[str, np.ndarray], attentions: dict, norms: dict) -> dict[str, np.ndarray]:
@@ -145,6 +195,8 @@ SOME_LABELS = np.array([2, -100, 1, 1, -100])
 WEIGHT = np.array([0.5, 2.0, 1.25])
 HIDDEN = np.array([[[0, 0, 1]], [[0, 1, 1]]], dtype=bool)  # of two examples, the keys that are padding
 LATER = np.triu(np.ones((4, 4), dtype=bool), 1)
+OTHER_FEATURES = layer("AttentionLayer", 6, 2, 3, k_features=4, v_features=3, out_features=5)
+TORCHS = {"prenorm": False, "bias": True}  # how an AttentionLayer is torch's
 RNN, LSTM, GRU = "RNN", "LSTM", "GRU"
 
 CASES = {
@@ -259,36 +311,66 @@ CASES = {
         twice=False,
     ),
     "MultiHeadAttention": Case(
-        layer("MultiHeadAttention", 6, 2),
+        layer("MultiHeadAttention"),
+        written_out(layer("MultiHeadAttention"), lambda p, q, k, v: weighted_mean(q, k, v)),
+        ((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 5)),
+    ),
+    "AttentionLayer": Case(
+        OTHER_FEATURES,
+        written_out(OTHER_FEATURES, attention_layer),
+        ((2, 3, 6), (2, 5, 4), (2, 5, 3)),
+        as_they_are,
+    ),
+    "AttentionLayer to everything": Case(
+        layer("AttentionLayer", 6, 3, 4, causal=False),
+        written_out(
+            layer("AttentionLayer", 6, 3, 4), lambda p, x: attention_layer(p, x, heads=3, causal=False)
+        ),
+        ((2, 3, 6),),
+        as_they_are,
+    ),
+    "AttentionLayer as torch has it": Case(
+        layer("AttentionLayer", 6, 2, 3, causal=False, **TORCHS),
         lambda t: t.MultiheadAttention(6, 2, batch_first=True),
         ((2, 4, 6),),
         lambda arrays, theirs: attention(arrays),
-        call_ours=lambda module, x: module(x, return_weights=True),
+        call_ours=lambda module, x: module(x, return_probs=True),
         call_theirs=lambda module, x: module(x, x, x, average_attn_weights=False),
     ),
-    "MultiHeadAttention to another": Case(
-        layer("MultiHeadAttention", 6, 3),
+    "AttentionLayer to another": Case(
+        layer("AttentionLayer", 6, 3, 2, causal=False, **TORCHS),
         lambda t: t.MultiheadAttention(6, 3, batch_first=True),
         ((2, 4, 6), (2, 3, 6), (2, 3, 6)),
         lambda arrays, theirs: attention(arrays),
         call_ours=lambda module, q, k, v: module(q, k, v, mask=HIDDEN),
         call_theirs=lambda module, q, k, v: module(q, k, v, torch.tensor(HIDDEN[:, 0]))[0],
     ),
-    "MultiHeadAttention to earlier places": Case(
-        layer("MultiHeadAttention", 4, 1),
+    "AttentionLayer to earlier places": Case(
+        layer("AttentionLayer", 4, 1, 4, **TORCHS),
         lambda t: t.MultiheadAttention(4, 1, batch_first=True),
         ((2, 4, 4),),
         lambda arrays, theirs: attention(arrays),
-        call_ours=lambda module, x: module(x, causal=True),
         call_theirs=lambda module, x: module(x, x, x, attn_mask=torch.tensor(LATER))[0],
     ),
-    "MultiHeadAttention with a mask that is learned": Case(
-        layer("MultiHeadAttention", 4, 2),
+    "AttentionLayer with a mask that is learned": Case(
+        layer("AttentionLayer", 4, 2, 2, causal=False, **TORCHS),
         lambda t: t.MultiheadAttention(4, 2, batch_first=True),
         ((2, 3, 4), (3, 3)),
         lambda arrays, theirs: attention(arrays),
         call_ours=lambda module, x, mask: module(x, mask=mask),
         call_theirs=lambda module, x, mask: module(x, x, x, attn_mask=mask)[0],
+    ),
+    "TransformerLayer": Case(
+        layer("TransformerLayer", 6, 2, 4, 5, causal=True),
+        written_out(layer("TransformerLayer", 6, 2, 4, 5), course_layer),
+        ((2, 3, 6),),
+        as_they_are,
+    ),
+    "Transformer": Case(
+        layer("Transformer", 6, 5, 2, num_head=2, dim_head=3, sequence_len=7),
+        written_out(layer("Transformer", 6, 5, 2, num_head=2, dim_head=3, sequence_len=7), transformer),
+        ((4, 2, 6),),
+        as_they_are,
     ),
     "TransformerEncoderLayer": Case(
         layer("TransformerEncoderLayer", 6, 2, 5),

@@ -520,6 +520,9 @@ RANDOM = {
     "GRU": lambda rng: nn.GRU(3, 3, 2, rng=rng),
     "Embedding": lambda rng: nn.Embedding(3, 4, rng=rng),
     "LearnedEncoding": lambda rng: nn.LearnedEncoding(3, 4, rng=rng),
+    "AttentionLayer": lambda rng: nn.AttentionLayer(4, 2, 3, rng=rng),
+    "TransformerLayer": lambda rng: nn.TransformerLayer(4, 2, 3, 5, rng=rng),
+    "Transformer": lambda rng: nn.Transformer(4, 5, 2, rng=rng),
     "TransformerEncoderLayer": lambda rng: nn.TransformerEncoderLayer(4, 2, rng=rng),
     "TransformerDecoderLayer": lambda rng: nn.TransformerDecoderLayer(4, 2, rng=rng),
 }

@@ -1,8 +1,8 @@
-"""Attention and transformer layers: masks, weights, dropout, places in a sequence, and what they refuse."""
+"""Attention and the transformer: results, random draws, masks, dropout, gradients, and what they refuse."""
 
 from __future__ import annotations
 
-import math
+import inspect
 import re
 
 import numpy as np
@@ -11,30 +11,78 @@ import pytest
 import needle as ndl
 from needle import nn
 from needle.autograd import Tensor
+from needle.gradcheck import gradcheck
 
 DEVICES = [d for d in ndl.all_devices() if d.enabled()]
+LATER = np.finfo("float32").max
 
 
 def random(*shape, seed=0, **kwargs):
     return Tensor(np.random.default_rng(seed).normal(size=shape), **kwargs)
 
 
-def test_the_parameters_are_those_of_linear_modules():
-    layer = nn.TransformerDecoderLayer(4, 2)
-    shapes = {name: tensor.shape for name, tensor in layer.state_dict().items()}
-    linear = {"weight": (4, 4), "bias": (1, 4)}
-    expected = {}
-    for attention, norm in (("attention", "attention_norm"), ("memory_attention", "memory_norm")):
-        for part in ("query", "key", "value", "out"):
-            expected |= {f"{attention}.{part}.{name}": shape for name, shape in linear.items()}
-        expected |= {f"{norm}.weight": (4,), f"{norm}.bias": (4,)}
-    expected |= {"feed_forward.modules.0.weight": (4, 16), "feed_forward.modules.0.bias": (1, 16)}
-    expected |= {"feed_forward.modules.3.weight": (16, 4), "feed_forward.modules.3.bias": (1, 4)}
-    expected |= {"feed_forward_norm.weight": (4,), "feed_forward_norm.bias": (4,)}
-    assert shapes == expected
-    assert list(shapes) == list(expected)
-    without_bias = nn.MultiHeadAttention(4, 2, bias=False)
-    assert len(without_bias.parameters()) == 4
+def attended(q, k, v, causal):
+    """Attention place by place: (result, weights) in float64."""
+    result, weights = np.zeros(q.shape[:3] + v.shape[3:]), np.zeros(q.shape[:3] + k.shape[2:3])
+    offset = k.shape[2] - q.shape[2]
+    for at in np.ndindex(*q.shape[:3]):
+        keys = k[at[:2]]
+        scores = keys @ q[at] / np.sqrt(q.shape[3])
+        if causal:
+            scores[max(at[2] + offset + 1, 0) :] -= LATER
+        powers = np.exp(scores - scores.max())
+        weights[at] = powers / powers.sum()
+        result[at] = weights[at] @ v[at[:2]]
+    return result, weights
+
+
+def normalized(x):
+    """LayerNorm1d as it begins."""
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+
+
+def drawn_linear(rows, columns):
+    bound = np.sqrt(6 / rows)
+    return np.random.rand(rows, columns) * 2 * bound - bound
+
+
+def drawn_bias(columns):
+    bound = np.sqrt(6 / columns)
+    return np.random.rand(1, columns) * 2 * bound - bound
+
+
+def dropped(x, p):
+    """Dropout that draws from NumPy's global state, nothing for p = 0."""
+    return x * (np.random.rand(*x.shape) <= 1 - p) / (1 - p) if p else x
+
+
+# Attention
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("time", "key_time"), [(4, 4), (3, 5), (5, 3), (1, 4)])
+def test_attention_is_what_it_is_place_by_place(time, key_time, causal, device, mode):
+    q = random(2, 3, time, 4, device=device, dtype="float64")
+    k, v = (random(2, 3, key_time, 4, seed=s, device=device, dtype="float64") for s in (1, 2))
+    attention = nn.MultiHeadAttention(causal=causal, device=device)
+    assert attention.parameters() == []
+    result, probs = attention(q, k, v)
+    assert (result.dtype, probs.dtype, probs.device) == ("float64", "float64", device)
+    expected = attended(*[x.numpy() for x in (q, k, v)], causal)
+    np.testing.assert_allclose(result.numpy(), expected[0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(probs.numpy(), expected[1], rtol=1e-10, atol=1e-12)
+
+
+def test_later_places_get_no_weight_and_a_place_that_sees_nothing_takes_the_mean():
+    x = random(1, 1, 3, 4)
+    _, probs = nn.MultiHeadAttention(causal=True)(x, x, x)
+    assert (np.triu(probs.numpy()[0, 0], 1) == 0).all()
+    k = random(1, 1, 2, 4, seed=1)
+    result, probs = nn.MultiHeadAttention(causal=True)(x, k, k)  # the first query comes before both keys
+    np.testing.assert_allclose(probs.numpy()[0, 0], [[0.5, 0.5], [1, 0], probs.numpy()[0, 0, 2]])
+    np.testing.assert_allclose(result.numpy()[0, 0, 0], k.numpy()[0, 0].mean(0), rtol=1e-6)
 
 
 def test_the_mask_of_what_comes_later():
@@ -43,198 +91,268 @@ def test_the_mask_of_what_comes_later():
     assert not mask.requires_grad
     np.testing.assert_array_equal(mask.numpy(), [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
     assert nn.causal_mask(0).shape == (0, 0)
+    np.testing.assert_array_equal(nn.causal_mask(2, keys=4).numpy(), [[0, 0, 0, 1], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(nn.causal_mask(3, keys=1).numpy(), [[1], [1], [0]])
+
+
+def test_dropout_of_the_weights_is_drawn_in_their_shape():
+    q, k, v = (random(2, 3, 4, 5, seed=s) for s in range(3))
+    attention = nn.MultiHeadAttention(dropout=0.25)
+    np.random.seed(7)
+    result, probs = attention(q, k, v)
+    after = np.random.rand()
+    np.random.seed(7)
+    _, weights = attended(*[x.numpy() for x in (q, k, v)], causal=False)
+    expected = dropped(weights, 0.25)
+    assert np.random.rand() == after
+    np.testing.assert_allclose(probs.numpy(), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(result.numpy(), expected @ v.numpy(), rtol=1e-4, atol=1e-6)
+    attention.eval()
+    np.random.seed(7)
+    np.testing.assert_allclose(attention(q, k, v)[1].numpy(), weights, rtol=1e-5)
+    assert np.random.rand() == np.random.RandomState(7).rand()  # nothing was drawn
+
+
+def test_dropout_keeps_the_mean_of_the_weights():
+    x = random(4, 8, 32, 4)
+    _, probs = nn.MultiHeadAttention(dropout=0.25)(x, x, x)
+    zeros = (probs.numpy() == 0).mean()
+    assert abs(zeros - 0.25) < 0.01
+    assert abs(probs.numpy().sum(-1).mean() - 1) < 0.01
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(3, 4, 5)] * 3,
+        [(2, 3, 4, 5), (2, 3, 4, 6), (2, 3, 4, 6)],
+        [(2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 7, 5)],
+        [(2, 3, 4, 5), (2, 1, 4, 5), (2, 1, 4, 5)],
+        [(2, 3, 4, 5), (1, 3, 4, 5), (2, 3, 4, 5)],
+    ],
+)
+def test_attention_names_the_shapes_that_do_not_fit(shapes):
+    got = re.escape(", ".join(map(str, shapes)))
+    with pytest.raises(ValueError, match=rf"MultiHeadAttention: needs q of shape .*, got {got}"):
+        nn.MultiHeadAttention()(*[random(*shape) for shape in shapes])
+
+
+# The layer of attention
+
+
+def drawn_attention(x, heads, size, dropout, causal, out_features=None):
+    """What AttentionLayer draws and computes for x of shape (batch, time, features)."""
+    batch, time, features = x.shape
+    maps = [drawn_linear(features, heads * size) for _ in range(3)]
+    out = drawn_linear(heads * size, out_features or features)
+
+    def result(x):
+        q, k, v = ((normalized(x) @ w).reshape(batch, time, heads, size).transpose(0, 2, 1, 3) for w in maps)
+        _, weights = attended(q, k, v, causal)
+        gathered = dropped(weights, dropout) @ v
+        return gathered.transpose(0, 2, 1, 3).reshape(batch, time, heads * size) @ out
+
+    return result
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_weights_are_shares_of_what_may_be_seen(dtype, device, mode):
-    attention = nn.MultiHeadAttention(4, 2, dtype=dtype, device=device)
-    x = random(2, 5, 4, dtype=dtype, device=device)
-    out, weights = attention(x, causal=True, return_weights=True)
-    assert (out.shape, weights.shape) == ((2, 5, 4), (2, 2, 5, 5))
-    assert out.dtype == weights.dtype == dtype
-    assert out.device == weights.device == device
-    np.testing.assert_allclose(weights.numpy().sum(-1), np.ones((2, 2, 5)), rtol=1e-6)
-    np.testing.assert_array_equal(np.triu(weights.numpy(), 1), np.zeros((2, 2, 5, 5)))
-    assert (np.tril(weights.numpy() > 0).sum((-1, -2)) == 15).all()
-    out.sum().backward()
-    assert all(np.isfinite(p.grad.numpy()).all() for p in attention.parameters())
-    np.testing.assert_array_equal(attention(x, causal=True).numpy(), out.numpy())
-
-
-def test_no_place_learns_of_later_ones(mode):
-    layer = nn.TransformerEncoderLayer(4, 2, dtype="float64")
-    x = random(1, 5, 4, dtype="float64")
-    changed = x.numpy()
-    changed[:, 3:] += 7
-    before, after = (layer(Tensor(a, dtype="float64"), causal=True).numpy() for a in (x.numpy(), changed))
-    np.testing.assert_allclose(after[:, :3], before[:, :3], rtol=1e-12)
-    assert (np.abs(after[:, 3:] - before[:, 3:]) > 1e-3).any(axis=-1).all()
-
-
-HIDDEN = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]], dtype=bool)
-
-
-@pytest.mark.parametrize(
-    "mask",
-    [
-        HIDDEN,
-        np.broadcast_to(HIDDEN, (2, 4, 3)),
-        np.broadcast_to(HIDDEN, (2, 1, 4, 3)),
-        np.where(HIDDEN, -np.inf, 0),
-        Tensor(HIDDEN, dtype="bool"),
-        Tensor(np.where(HIDDEN, -math.inf, 0.0), dtype="float32"),
-        HIDDEN.tolist(),
-    ],
-    ids=["2 axes", "3 axes", "4 axes", "added", "Tensor", "added Tensor", "list"],
-)
-def test_masks_of_all_kinds_hide_the_same(mask, mode):
-    attention = nn.MultiHeadAttention(4, 2, dtype="float64")
-    q, k = random(2, 4, 4, dtype="float64"), random(2, 3, 4, seed=1, dtype="float64")
-    _, free = attention(q, k, return_weights=True)
-    _, weights = attention(q, k, mask=mask, return_weights=True)
-    seen = np.where(HIDDEN, 0, free.numpy())
-    assert weights.dtype == "float64"
-    np.testing.assert_allclose(weights.numpy(), seen / seen.sum(-1, keepdims=True), rtol=1e-12)
-
-
-def test_padding_is_hidden_for_each_example():
-    attention = nn.MultiHeadAttention(4, 1)
-    padding = np.array([[False, False, True], [False, True, True]])
-    _, weights = attention(random(2, 3, 4), mask=padding[:, None, :], return_weights=True)
-    np.testing.assert_array_equal(weights.numpy() == 0, np.broadcast_to(padding[:, None, None], (2, 1, 3, 3)))
-
-
-def test_a_place_that_may_look_at_nothing_is_not_a_number():
-    attention = nn.MultiHeadAttention(4, 1)
-    mask = np.array([[True, True], [False, True]])
-    out = attention(random(1, 2, 4), mask=mask).numpy()
-    assert np.isnan(out[0, 0]).all()
-    assert np.isfinite(out[0, 1]).all()
-
-
-@pytest.mark.parametrize(
-    ("error", "message", "arguments"),
-    [
-        (ValueError, r"query needs shape \(batch, time, 4\), got \(2, 4\)", {"query": (2, 4)}),
-        (ValueError, r"key needs shape \(batch, time, 4\), got \(2, 3, 5\)", {"key": (2, 3, 5)}),
-        (ValueError, r"one batch.*got \(2, 3, 4\), \(1, 3, 4\) and \(1, 3, 4\)", {"key": (1, 3, 4)}),
-        (ValueError, r"one time; got", {"value": (2, 2, 4)}),
-        (ValueError, "as many keys as queries, got 5 and 3", {"key": (2, 5, 4), "causal": True}),
-        (ValueError, r"a mask of shape \(2, 2\) does not fit .* \(2, 2, 3, 3\)", {"mask": HIDDEN[:2, :2]}),
-        (ValueError, r"a mask has shape .*, got \(3,\)", {"mask": HIDDEN[0]}),
-        (TypeError, "booleans .* or of floats .*, got int64", {"mask": np.ones((3, 3), dtype="int64")}),
-    ],
-)  # fmt: skip
-def test_attention_to_what_does_not_fit(error, message, arguments, mode):
-    attention = nn.MultiHeadAttention(4, 2)
-    shapes = {"query": (2, 3, 4)} | arguments
-    given = {name: random(*x) if isinstance(x, tuple) else x for name, x in shapes.items()}
-    with pytest.raises(error, match=message):
-        attention(**given)
-
-
-def test_heads_share_the_features():
-    with pytest.raises(ValueError, match="3 heads cannot share 4 features equally"):
-        nn.MultiHeadAttention(4, 3)
-    with pytest.raises(ValueError, match="num_heads must be a whole number of at least 1, got 0"):
-        nn.MultiHeadAttention(4, 0)
-
-
-@pytest.mark.parametrize("shape", [(2, 1, 3), (1, 3, 3, 3), (4, 3)])
-def test_a_mask_does_not_enlarge_the_scores(shape):
-    for layer_input in (random(1, 3, 4), random(1, 1, 4)):
-        with pytest.raises(ValueError, match=r"a mask of shape .* does not fit scores of shape \(1, 2, "):
-            nn.MultiHeadAttention(4, 2)(layer_input, mask=np.zeros(shape, bool))
-
-
-def test_dropout_is_in_every_part_and_only_in_training():
-    x = random(2, 3, 4)
-    for layer, inputs in [
-        (nn.MultiHeadAttention(4, 2, dropout=0.5), (x,)),
-        (nn.TransformerEncoderLayer(4, 2, dropout=0.5), (x,)),
-        (nn.TransformerDecoderLayer(4, 2, dropout=0.5), (x, x)),
-    ]:
-        first, second = layer(*inputs).numpy(), layer(*inputs).numpy()
-        assert (first != second).any()
-        layer.eval()
-        first, second = layer(*inputs).numpy(), layer(*inputs).numpy()
-        np.testing.assert_array_equal(first, second)
-    parts = [
-        m.p for m in nn.TransformerEncoderLayer(4, 2, dropout=0.25)._children() if isinstance(m, nn.Dropout)
-    ]
-    assert parts == [0.25] * 3
-
-
-def test_a_generator_makes_layers_and_dropout_repeatable():
-    def outputs(seed):
-        layer = nn.TransformerEncoderLayer(4, 2, dropout=0.5, rng=np.random.default_rng(seed))
-        return [layer(random(2, 3, 4)).numpy() for _ in range(2)]
-
-    np.random.seed(0)
-    first = outputs(5)
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_attention_layers_draws_and_result(causal, dropout, device):
+    x = random(2, 5, 6, device=device)
+    np.random.seed(3)
+    layer = nn.AttentionLayer(6, 2, 4, causal=causal, dropout=dropout, out_features=7, device=device)
+    result = layer(x)
     after = np.random.rand()
-    np.testing.assert_array_equal(outputs(5), first)
-    assert (outputs(6)[0] != first[0]).any()
-    np.random.seed(0)
+    np.random.seed(3)
+    expected = drawn_attention(x.numpy(), 2, 4, dropout, causal, out_features=7)(x.numpy())
     assert np.random.rand() == after
+    assert (result.shape, result.device) == ((2, 5, 7), device)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_the_layer_of_a_language_model_learns(mode):
-    """To say which number comes next in 0, 1, 2, 3, 0, 1 …: a few steps are enough."""
+def test_the_parameters_of_an_attention_layer():
+    layer = nn.AttentionLayer(6, 2, 4, k_features=5, v_features=3, out_features=7)
+    shapes = {name: p.shape for name, p in layer.named_parameters()}
+    expected = {}
+    for name, features in (("q", 6), ("k", 5), ("v", 3)):
+        expected |= {f"prenorm_{name}.weight": (features,), f"prenorm_{name}.bias": (features,)}
+    expected |= {
+        f"{name}_projection.weight": (features, 8) for name, features in (("q", 6), ("k", 5), ("v", 3))
+    }
+    expected |= {"out_projection.weight": (8, 7)}
+    assert shapes == expected
+    assert isinstance(layer.attn, nn.MultiHeadAttention)
+    assert layer.attn.causal
+    q, k, v = random(2, 3, 6), random(2, 4, 5), random(2, 4, 3)
+    assert layer(q, k, v).shape == (2, 3, 7)
+    assert len(nn.AttentionLayer(6, 2, 4, bias=True).parameters()) == 14
+    assert len(nn.AttentionLayer(6, 2, 4, prenorm=False).parameters()) == 4
+    same_values = nn.AttentionLayer(6, 2, 4, k_features=5)
+    np.testing.assert_array_equal(same_values(q, k).numpy(), same_values(q, k, k).numpy())
+    out, probs = same_values(q, k, return_probs=True)
+    np.testing.assert_array_equal(out.numpy(), same_values(q, k).numpy())
+    assert probs.shape == (2, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ([(2, 6)], r"q needs shape (batch, time, 6), got (2, 6)"),
+        ([(2, 3, 5)], r"q needs shape (batch, time, 6), got (2, 3, 5)"),
+        ([(2, 3, 6), (2, 3, 5)], r"k needs shape (batch, time, 6), got (2, 3, 5)"),
+        ([(2, 3, 6), (1, 3, 6)], r"got (2, 3, 6), (1, 3, 6) and (1, 3, 6)"),
+        ([(2, 3, 6), (2, 3, 6), (2, 4, 6)], r"k and v as many times; got (2, 3, 6), (2, 3, 6) and (2, 4, 6)"),
+    ],
+)
+def test_the_attention_layer_names_the_shape_that_does_not_fit(shapes, words):
+    with pytest.raises(ValueError, match=f"AttentionLayer: .*{re.escape(words)}"):
+        nn.AttentionLayer(6, 2, 4)(*[random(*shape) for shape in shapes])
+
+
+# The transformer
+
+
+def drawn_layer(x, heads, size, hidden, dropout, causal):
+    """What TransformerLayer draws, as a function that computes it."""
+    features = x.shape[-1]
+    attention = drawn_attention(x, heads, size, dropout, causal)
+    w1, b1 = drawn_linear(features, hidden), drawn_bias(hidden)
+    w2, b2 = drawn_linear(hidden, features), drawn_bias(features)
+
+    def result(x):
+        x = x + dropped(attention(x), dropout)
+        inner = dropped(np.maximum(normalized(x) @ w1 + b1, 0), dropout)
+        return x + dropped(inner @ w2 + b2, dropout)
+
+    return result
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_transformer_layers_draws_and_result(causal, dropout, mode):
+    x = random(2, 5, 6)
+    np.random.seed(3)
+    layer = nn.TransformerLayer(6, 2, 4, 7, causal=causal, dropout=dropout)
+    result = layer(x).numpy()
+    after = np.random.rand()
+    np.random.seed(3)
+    expected = drawn_layer(x.numpy(), 2, 4, 7, dropout, causal)(x.numpy())
+    assert np.random.rand() == after
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_the_transformers_draws_and_result(dropout, batch_first):
+    x = random(2, 5, 6).numpy()
+    np.random.seed(3)
+    options = {"num_head": 2, "dim_head": 4, "dropout": dropout, "batch_first": batch_first}
+    model = nn.Transformer(6, 7, 2, sequence_len=9, **options)
+    given = x if batch_first else x.transpose(1, 0, 2)
+    result, h = model(Tensor(given))
+    after = np.random.rand()
+    np.random.seed(3)
+    places = np.random.randn(9, 6)
+    layers = [drawn_layer(x, 2, 4, 7, dropout, True) for _ in range(2)]
+    expected = x + places[:5]
+    for layer in layers:
+        expected = layer(expected)
+    assert np.random.rand() == after
+    assert result.shape == h.shape == given.shape
+    assert (h.numpy() == 0).all()
+    result = result.numpy() if batch_first else result.numpy().transpose(1, 0, 2)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=2e-5)
+    again, _ = model.eval()(Tensor(given), h)  # a state is taken, and not used
+    assert again.shape == given.shape
+
+
+def test_defaults_and_keywords_are_the_courses():
+    def defaults(cls):
+        parameters = inspect.signature(cls).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "rng"}
+
+    where = {"device": None, "dtype": "float32"}
+    assert defaults(nn.MultiHeadAttention) == {"dropout": 0.0, "causal": False} | where
+    attention = {"k_features": None, "v_features": None, "out_features": None, "dropout": 0.0, "causal": True}
+    assert attention.items() <= defaults(nn.AttentionLayer).items()
+    assert defaults(nn.TransformerLayer) == {"dropout": 0.0, "causal": True} | where
+    transformer = {"num_head": 8, "dim_head": 32, "dropout": 0.0, "causal": True}
+    transformer |= {"batch_first": False, "sequence_len": 2048}
+    assert defaults(nn.Transformer) == transformer | where
+    assert len(nn.Transformer(4, 5, 3).layers) == 3
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_comes_later_matters_only_without_a_mask(causal, mode):
+    model = nn.Transformer(4, 8, 2, num_head=2, dim_head=3, causal=causal, batch_first=True, dtype="float64")
+    x = random(1, 5, 4, dtype="float64").numpy()
+    changed = x.copy()
+    changed[:, 3:] += 7 * np.arange(4)  # the same number added to all features would be normalized away
+    before, after = (model(Tensor(a, dtype="float64"))[0].numpy() for a in (x, changed))
+    moved = np.abs(after - before).max(axis=(0, 2)) > 1e-6
+    np.testing.assert_array_equal(moved, [not causal] * 3 + [True] * 2)
+
+
+def test_gradients_of_the_inputs_against_central_differences():
+    heads = [random(1, 2, 3, 2, seed=s) for s in range(3)]
+    attention = nn.MultiHeadAttention(causal=True)
+    assert gradcheck(lambda q, k, v: attention(q, k, v)[0] + (attention(q, k, v)[1] ** 2).sum(), *heads)
+    layer = nn.AttentionLayer(4, 2, 3, dtype="float64")
+    assert gradcheck(layer, random(2, 3, 4), random(2, 5, 4, seed=1))
+
+
+def test_gradients_of_the_parameters_against_central_differences():
+    model = nn.Transformer(4, 5, 2, num_head=2, dim_head=2, sequence_len=4, dtype="float64")
+    x = random(3, 2, 4, dtype="float64")
+
+    def loss():
+        return (model(x)[0] ** 2).sum()
+
+    loss().backward()
+    for p in model.parameters():
+        start, gradient, eps = p.detach(), p.grad.numpy(), 1e-5
+        direction = np.random.normal(size=p.shape)
+        ends = []
+        for sign in (1, -1):
+            p.data = Tensor(start.numpy() + sign * eps * direction, dtype="float64")
+            ends.append(loss().numpy().item())
+        p.data = start
+        expected = (ends[0] - ends[1]) / (2 * eps)
+        np.testing.assert_allclose((gradient * direction).sum(), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("batch_first", "needed"), [(True, "batch, time"), (False, "time, batch")])
+def test_a_sequence_that_is_too_long_or_has_other_features(batch_first, needed):
+    model = nn.Transformer(4, 5, 1, batch_first=batch_first, sequence_len=3)
+    for shape in [(4, 4, 4), (3, 3, 5), (3, 4)]:
+        words = f"Transformer: needs shape ({needed}, 4) with at most 3 times, got {shape}"
+        with pytest.raises(ValueError, match=re.escape(words)):
+            model(random(*shape))
+
+
+def test_a_transformer_learns_what_comes_next(mode):
+    """To say which number comes next in 0, 1, 2, 3, 0, 1 …"""
     rng = np.random.default_rng(0)
-    embedding = nn.Embedding(4, 8, rng=rng)
-    places = nn.LearnedEncoding(6, 8, rng=rng)
-    layer, head = nn.TransformerEncoderLayer(8, 2, rng=rng), nn.Linear(8, 4, rng=rng)
-    model = [embedding, places, layer, head]
-    loss_of = nn.CrossEntropyLoss()
-    optimizer = ndl.optim.SGD([p for m in model for p in m.parameters()], lr=0.1)
+    embedding, head = nn.Embedding(4, 8, rng=rng), nn.Linear(8, 4, rng=rng)
+    body = nn.Transformer(8, 16, 1, num_head=2, dim_head=4, batch_first=True, sequence_len=6, rng=rng)
     rows = (np.arange(6) + np.arange(4)[:, None]) % 4
+    optimizer = ndl.optim.Adam([p for m in (embedding, body, head) for p in m.parameters()], lr=0.02)
     losses = []
     for _ in range(20):
-        logits = head(layer(places(embedding(rows)), causal=True))
-        loss = loss_of(logits, (rows + 1) % 4)
+        loss = nn.CrossEntropyLoss()(head(body(embedding(rows))[0]), (rows + 1) % 4)
         loss.backward(create_graph=False)
         optimizer.step()
         losses.append(loss.numpy().item())
     assert losses[-1] < 0.2 < 1 < losses[0]
 
 
-# Places
+def test_a_seed_makes_layers_and_dropout_repeatable():
+    def outputs(seed):
+        model = nn.Transformer(4, 5, 2, num_head=2, dim_head=3, dropout=0.5, rng=seed)
+        return [model(random(3, 2, 4))[0].numpy() for _ in range(2)]
 
-
-@pytest.mark.parametrize("device", DEVICES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("dim", [6, 5])
-def test_sines_and_cosines_of_places(dim, dtype, device, mode):
-    layer = nn.SinusoidalEncoding(7, dim, dtype=dtype, device=device)
-    assert layer.parameters() == []
-    table = [
-        [(math.cos if i % 2 else math.sin)(t / 10000 ** ((i - i % 2) / dim)) for i in range(dim)]
-        for t in range(7)
-    ]
-    assert list(layer.state_dict()) == ["table"]
-    assert (layer.table.dtype, layer.table.device) == (dtype, device)
-    np.testing.assert_allclose(layer.table.numpy(), table, rtol=1e-6, atol=1e-7)
-    x = random(2, 4, dim, dtype=dtype, device=device)
-    np.testing.assert_allclose(layer(x).numpy(), x.numpy() + table[:4], rtol=1e-5, atol=1e-6)
-
-
-def test_learned_places_learn_where_they_were_used(mode):
-    layer = nn.LearnedEncoding(5, 3, rng=np.random.default_rng(0))
-    assert layer.parameters() == [layer.table]
-    assert layer.table.shape == (5, 3)
-    assert 0 < np.abs(layer.table.numpy()).max() < 0.1
-    x = random(2, 4, 3)
-    out = layer(x)
-    np.testing.assert_allclose(out.numpy(), x.numpy() + layer.table.numpy()[:4], rtol=1e-6)
-    out.sum().backward()
-    np.testing.assert_array_equal(layer.table.grad.numpy(), [[2] * 3] * 4 + [[0] * 3])
-
-
-@pytest.mark.parametrize("make", [nn.SinusoidalEncoding, nn.LearnedEncoding])
-def test_places_beyond_the_longest_sequence(make):
-    needed = re.escape(f"{make.__name__}: needs shape (batch, time, 3) with at most 5 times")
-    for shape in [(1, 6, 3), (1, 5, 1), (3,)]:
-        with pytest.raises(ValueError, match=f"{needed}, got {re.escape(str(shape))}"):
-            make(5, 3)(random(*shape))
+    first = outputs(5)
+    np.testing.assert_array_equal(outputs(5), first)
+    assert (outputs(6)[0] != first[0]).any()
+    assert (first[0] != first[1]).any()

@@ -166,7 +166,7 @@ def test_there_is_a_kernel_for_each_pair_of_channels(texts, legible) -> None:
 @pytest.fixture(scope="module")
 def maps() -> ndl.Tensor:
     x = ndl.Tensor(3 * np.random.default_rng(1).standard_normal((2, 6, 8)))
-    return nn.MultiHeadAttention(8, 2, rng=0)(x, causal=True, return_weights=True)[1]
+    return nn.AttentionLayer(8, 2, 4, rng=0)(x, return_probs=True)[1]
 
 
 def test_there_is_a_map_for_each_head(maps, texts, legible) -> None:
