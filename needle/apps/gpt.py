@@ -1,6 +1,6 @@
-"""A small GPT that learns a text character by character, and writes on.
+"""A small GPT learns a text character by character, and writes on.
 
-``python -m needle.apps.gpt`` learns Shakespeare's sonnets, with ``--data FILE`` any other text.
+``python -m needle.apps.gpt`` learns Shakespeare's sonnets, ``--data FILE`` learns any other text.
 """
 
 from __future__ import annotations
@@ -10,22 +10,13 @@ import numpy as np
 import needle as ndl
 from needle import nn
 from needle.apps import text
-from needle.apps.training import (
-    Averages,
-    Training,
-    command,
-    explained,
-    number,
-    options,
-    run_epoch,
-    start,
-    whole,
-)
+from needle.apps.commands import at_least, command, explained, options, start
+from needle.apps.training import Averages, Training, run_epoch
 from needle.backend_ndarray.device import generator
 
 
 class GPT(nn.Module):
-    """A decoder-only transformer: what comes next, at each place of a sequence.
+    """A decoder-only transformer: at each place of a sequence it says what comes next.
 
     Radford et al. (2019), "Language models are unsupervised multitask learners".
 
@@ -34,9 +25,9 @@ class GPT(nn.Module):
     vocabulary : int
         How many different characters (or words) there are.
     context : int
-        How many of them it sees at most.
+        How many of them the model sees at most.
     dim : int
-        Numbers that stand for each.
+        The length of the vector that stands for each.
     num_layers, num_heads : int
     dropout : float
     device, dtype
@@ -91,18 +82,19 @@ class GPT(nn.Module):
     def generate(
         self, start, length: int, temperature: float = 1.0, top_k: int | None = None, rng=None
     ) -> list[int]:
-        """Write on, one character (or word) after the other.
+        """Write on from `start`, one character (or word) after the other.
 
         Parameters
         ----------
         start : sequence of int
             What to begin with, at least one.
         length : int
-            How many are to follow.
+            How many to write.
         temperature : float
-            Below 1 it prefers what is likely, above 1 it takes risks; 0 always takes the likeliest.
+            Below 1 the model prefers what is likely, above 1 it takes risks; at 0 it always takes the
+            likeliest.
         top_k : int, optional
-            Draw only from so many likeliest ones.
+            Draw only from the `top_k` likeliest.
         rng : numpy.random.Generator or int, optional
             An int is the seed of a new one. Default: NumPy's global state.
 
@@ -140,7 +132,7 @@ class GPT(nn.Module):
 
 
 def _drawn(logits: np.ndarray, temperature: float, top_k: int | None, rng) -> int:
-    """A class, drawn with the probabilities softmax(logits / temperature), among the likeliest `top_k`."""
+    """Draw one of the `top_k` likeliest classes, with probabilities softmax(logits / temperature)."""
     if temperature == 0:
         return int(logits.argmax())
     logits = logits.astype(np.float64) / temperature
@@ -151,7 +143,7 @@ def _drawn(logits: np.ndarray, temperature: float, top_k: int | None, rng) -> in
 
 
 def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
-    """Parts of a text that begin every ``context // 2`` characters; each with what follows its characters.
+    """Cut a text into parts, one every ``context // 2`` characters, each with the characters that follow.
 
     Raises
     ------
@@ -161,7 +153,7 @@ def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
     if len(numbers) <= context:
         raise ValueError(
             f"windows: a text of {len(numbers)} characters has no part of {context} and one more; "
-            "use a longer text or a shorter context"
+            f"use a longer text, or a context of at most {len(numbers) - 1}"
         )
     parts = np.lib.stride_tricks.sliding_window_view(numbers, context + 1)[:: max(context // 2, 1)]
     return ndl.data.NDArrayDataset(parts[:, :-1], parts[:, 1:])
@@ -169,20 +161,20 @@ def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
 
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
-    """The command. Returns the last epoch's metrics."""
+    """Run the command, and return the last epoch's metrics."""
     parser = options(__doc__, epochs=20, batch_size=16, lr=0.003, weight_decay=0.01)
     parser.add_argument("--data", default="sonnets", help="sonnets, or a text file")
-    parser.add_argument("--context", type=whole(1), default=64, help="how many characters it sees at most")
-    parser.add_argument("--dim", type=whole(1), default=64, help="numbers that stand for a character")
-    parser.add_argument("--num-layers", type=whole(1), default=2, help="layers of attention")
-    parser.add_argument("--num-heads", type=whole(1), default=4, help="heads of attention")
-    parser.add_argument("--dropout", type=number(0, 1), default=0.1, help="the probability of a zero")
+    parser.add_argument("--context", type=at_least(1), default=64, help="characters that it sees at most")
+    parser.add_argument("--dim", type=at_least(1), default=64, help="numbers per character")
+    parser.add_argument("--num-layers", type=at_least(1), default=2, help="layers of attention")
+    parser.add_argument("--num-heads", type=at_least(1), default=4, help="heads of attention")
+    parser.add_argument("--dropout", type=at_least(0.0), default=0.1, help="the probability of a zero")
     parser.add_argument(
-        "--write", type=whole(0), default=200, metavar="N", help="characters to write at the end"
+        "--write", type=at_least(0), default=200, metavar="N", help="characters to write at the end"
     )
-    parser.add_argument("--temperature", type=number(0), default=0.8, help="how daring it writes")
+    parser.add_argument("--temperature", type=at_least(0.0), default=0.8, help="how boldly to write")
     parser.add_argument(
-        "--top-k", type=whole(1), default=20, help="draw only from so many likeliest characters"
+        "--top-k", type=at_least(1), default=20, metavar="N", help="draw from the N likeliest characters"
     )
     args, device = start(parser, argv)
 

@@ -1,8 +1,8 @@
-"""A language model that learns which word, or which character, comes next.
+"""A language model learns which word, or which character, comes next.
 
-``python -m needle.apps.language_model`` learns Shakespeare's sonnets character by character; ``--data FILE``
-any other text, and ``--data ptb`` the Penn Treebank word by word. ``--model`` is an rnn, lstm, gru or
-transformer.
+``python -m needle.apps.language_model`` learns Shakespeare's sonnets character by character, ``--data FILE``
+learns any other text, and ``--data ptb`` learns the Penn Treebank word by word. ``--model`` chooses an rnn,
+lstm, gru or transformer.
 """
 
 from __future__ import annotations
@@ -14,49 +14,37 @@ import numpy as np
 import needle as ndl
 from needle import nn
 from needle.apps import text
+from needle.apps.commands import at_least, command, explained, options, start
 from needle.apps.models import LanguageModel
 from needle.apps.simple_ml import text_epoch
-from needle.apps.training import (
-    Training,
-    command,
-    explained,
-    finding_data,
-    number,
-    options,
-    start,
-    whole,
-)
+from needle.apps.training import Training
 
 
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
-    """The command. Returns the last epoch's metrics."""
+    """Run the command, and return the last epoch's metrics."""
     parser = options(__doc__, epochs=20, batch_size=16, lr=0.005, weight_decay=0.0)
     parser.add_argument("--data", default="sonnets", help="sonnets, ptb, or a text file")
     parser.add_argument(
-        "--model", choices=["rnn", "lstm", "gru", "transformer"], default="lstm", help="its kind"
+        "--model", choices=["rnn", "lstm", "gru", "transformer"], default="lstm", help="the kind of network"
     )
-    parser.add_argument("--embedding-size", type=whole(1), default=32, help="numbers that stand for a word")
-    parser.add_argument("--hidden-size", type=whole(1), default=128, help="features inside the network")
-    parser.add_argument("--num-layers", type=whole(1), default=1, help="layers of the network")
+    parser.add_argument("--embedding-size", type=at_least(1), default=32, help="numbers per word")
+    parser.add_argument("--hidden-size", type=at_least(1), default=128, help="features inside the network")
+    parser.add_argument("--num-layers", type=at_least(1), default=1, help="layers of the network")
+    parser.add_argument("--seq-len", type=at_least(1), default=32, help="words to learn from at once")
     parser.add_argument(
-        "--seq-len", type=whole(1), default=32, help="steps in time that are learned from at once"
-    )
-    parser.add_argument(
-        "--clip", type=number(0, above=True), default=1.0, help="how long the gradients of a step may be"
+        "--clip", type=at_least(1e-6), default=1.0, help="the largest length of a step's gradients"
     )
     args, device = start(parser, argv)
 
-    if args.data == "ptb":
-        with finding_data():
-            corpus = ndl.data.ptb()
-        words = "\n".join(corpus.dictionary.idx2word)
-        vocabulary, train, test = len(corpus.dictionary), np.array(corpus.train), np.array(corpus.test)
-    else:
-        with explained(parser):
-            letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
-        words, vocabulary = letters.letters, len(letters)
     with explained(parser):
+        if args.data == "ptb":
+            corpus = ndl.data.ptb()
+            words, vocabulary = "\n".join(corpus.dictionary.idx2word), len(corpus.dictionary)
+            train, test = np.array(corpus.train), np.array(corpus.test)
+        else:
+            letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
+            words, vocabulary = letters.letters, len(letters)
         model = LanguageModel(
             args.embedding_size,
             vocabulary,

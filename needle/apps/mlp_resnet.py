@@ -1,4 +1,4 @@
-"""A residual network of fully connected layers that learns to read handwritten digits.
+"""A residual network of fully connected layers learns to read handwritten digits.
 
 ``python -m needle.apps.mlp_resnet --epochs 10`` trains it on scikit-learn's digits, with ``--data mnist`` on
 MNIST.
@@ -12,17 +12,8 @@ import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.apps.training import (
-    command,
-    explained,
-    finding_data,
-    on_device_of,
-    options,
-    run_epoch,
-    start,
-    train_on_images,
-    whole,
-)
+from needle.apps.commands import at_least, command, explained, options, start
+from needle.apps.training import on_device_of, run_epoch, train_on_images
 
 __all__ = ["MLPResNet", "ResidualBlock", "epoch", "main", "train_mnist"]
 
@@ -37,9 +28,9 @@ def ResidualBlock(dim, hidden_dim, norm=nn.BatchNorm1d, drop_prob=0.1) -> nn.Seq
     hidden_dim : int
         Features between the two linear layers.
     norm : class of a Module
-        Is given the number of features.
+        It is called with the number of features.
     drop_prob : float
-        The probability with which Dropout makes a zero.
+        Dropout's probability of a zero.
     """
     return nn.Sequential(
         nn.Residual(
@@ -59,7 +50,7 @@ def ResidualBlock(dim, hidden_dim, norm=nn.BatchNorm1d, drop_prob=0.1) -> nn.Seq
 def MLPResNet(
     dim, hidden_dim=100, num_blocks=3, num_classes=10, norm=nn.BatchNorm1d, drop_prob=0.1
 ) -> nn.Sequential:
-    """Linear, ReLU, residual blocks that are half as wide inside, Linear.
+    """Linear, ReLU, residual blocks (half as wide inside), Linear.
 
     Parameters
     ----------
@@ -82,15 +73,15 @@ def MLPResNet(
 
 
 def epoch(dataloader, model, opt=None) -> tuple[float, float]:
-    """Go through labelled images once, training the model if there is an optimiser, else evaluating it.
+    """Go through labelled images once: train the model if there is an optimiser, else evaluate it.
 
-    NumPy's random numbers are seeded with 4 first, as the course has it.
+    First this seeds NumPy's random numbers with 4, as the course does.
 
     Parameters
     ----------
     dataloader : iterable of (images, labels)
     model : Module
-        From images, flattened, to logits.
+        From flattened images to logits.
     opt : Optimizer, optional
 
     Returns
@@ -106,7 +97,7 @@ def epoch(dataloader, model, opt=None) -> tuple[float, float]:
 
 
 def flat(images: ndl.Tensor) -> ndl.Tensor:
-    """(batch, ...) as (batch, features)."""
+    """Turn (batch, ...) into (batch, features)."""
     return images.reshape((images.shape[0], -1))
 
 
@@ -119,7 +110,9 @@ def train_mnist(
     hidden_dim=100,
     data_dir="data",
 ) -> tuple[float, float, float, float]:
-    """Train an `MLPResNet` on MNIST and test it.
+    """Train an `MLPResNet` on MNIST, and test it.
+
+    First this seeds NumPy's random numbers with 4, as the course does.
 
     Parameters
     ----------
@@ -135,8 +128,8 @@ def train_mnist(
     Returns
     -------
     tuple of float
-        The last epoch's training error (share of wrong predictions) and loss, and those on the data to test
-        with.
+        The last epoch's training error (the share of wrong predictions) and training loss, then the test
+        error and the test loss.
     """
     if epochs < 1:
         raise ValueError(f"train_mnist: epochs must be 1 or more, got {epochs}")
@@ -159,16 +152,15 @@ def train_mnist(
 
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
-    """The command: train on digits or MNIST. Returns the last epoch's metrics."""
+    """Run the command, and return the last epoch's metrics."""
     parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0)
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
-    parser.add_argument("--hidden-dim", type=whole(2), default=256, help="features between the blocks")
-    parser.add_argument("--num-blocks", type=whole(0), default=3, help="how many residual blocks")
+    parser.add_argument("--hidden-dim", type=at_least(2), default=256, help="features between the blocks")
+    parser.add_argument("--num-blocks", type=at_least(0), default=3, help="how many residual blocks")
     args, device = start(parser, argv)
 
-    with finding_data():
-        train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
     with explained(parser):
+        train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
         model = MLPResNet(train[0][0].size, args.hidden_dim, args.num_blocks).to(device)
     return train_on_images(args, train, test, model, flat)
 

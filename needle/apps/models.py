@@ -1,4 +1,4 @@
-"""The networks of the applications: for images a small CNN and ResNet9, for text recurrent ones and more.
+"""The networks of the applications: a small CNN and ResNet9 for images, language models for text.
 
 ``python -m needle.apps.models`` shows them as trees, with the commands that train them.
 """
@@ -197,9 +197,9 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The command: show the network of that name, without one all, and how each is trained."""
+    """Run the command: show a network, or all of them, with the command that trains each."""
     parser = argparse.ArgumentParser(description="The networks as trees, and the commands that train them.")
-    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="the one to show; without it, all")
+    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="the one to show (default: all)")
     chosen = parser.parse_args(argv).network
     for name in [chosen] if chosen else NETWORKS:
         make, command = NETWORKS[name]

@@ -1,7 +1,7 @@
-"""The course's small applications: a two-layer network with nothing but Tensors, and loops of training.
+"""The course's small applications: a two-layer network made of Tensors alone, and loops that train networks.
 
 ``python -m needle.apps.simple_ml`` trains the two-layer network on scikit-learn's digits, with
-``--data mnist`` on MNIST. The loops train and evaluate networks on images and text.
+``--data mnist`` on MNIST. The loops train and evaluate networks on images and on text.
 """
 
 from __future__ import annotations
@@ -12,18 +12,8 @@ import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.apps.training import (
-    Averages,
-    Training,
-    command,
-    finding_data,
-    loss_module,
-    on_device_of,
-    options,
-    run_epoch,
-    start,
-    whole,
-)
+from needle.apps.commands import at_least, command, explained, options, start
+from needle.apps.training import Averages, Training, loss_module, on_device_of, run_epoch
 from needle.data.idx import read_mnist
 
 
@@ -46,7 +36,7 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
     Raises
     ------
     ValueError
-        If a file is not in MNIST's format, is cut off, or the two do not belong together.
+        If a file is not in MNIST's format or is cut off, or if the two do not belong together.
     """
     images, labels = read_mnist(image_filename, label_filename)
     examples, height, width = images.shape
@@ -74,7 +64,7 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
     """
     if Z.shape != y_one_hot.shape:
         raise ValueError(
-            f"softmax_loss: Z has shape {Z.shape}, y_one_hot {y_one_hot.shape}; they must be equal"
+            f"softmax_loss: Z has shape {Z.shape}, y_one_hot has shape {y_one_hot.shape}; they must be equal"
         )
     return (ndl.logsumexp(Z, axes=(1,)).sum() - (Z * y_one_hot).sum()) / Z.shape[0]
 
@@ -82,8 +72,9 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
 def nn_epoch(
     X: np.ndarray, y: np.ndarray, W1: ndl.Tensor, W2: ndl.Tensor, lr: float = 0.1, batch: int = 100
 ) -> tuple[ndl.Tensor, ndl.Tensor]:
-    """One epoch of stochastic gradient descent for the network relu(X @ W1) @ W2, in the order of the
-    examples.
+    """One epoch of stochastic gradient descent for the network relu(X @ W1) @ W2.
+
+    The examples come in the order in which they are given.
 
     Parameters
     ----------
@@ -114,7 +105,7 @@ def nn_epoch(
 
 
 def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """The softmax loss and the share of wrong predictions of the logits `h` for the labels `y`."""
+    """The softmax loss of the logits `h` for the labels `y`, and the share of wrong predictions."""
     y_one_hot = ndl.init.one_hot(h.shape[-1], y, device=h.device, dtype=h.dtype)
     return softmax_loss(h, y_one_hot).numpy(), np.mean(h.numpy().argmax(axis=1) != y)
 
@@ -123,12 +114,12 @@ def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def epoch_general_cifar10(dataloader, model, loss_fn=nn.SoftmaxLoss(), opt=None) -> tuple[float, float]:  # noqa: B008
-    """Go through labelled images once, training the model if there is an optimiser, else evaluating it.
+    """Go through labelled images once: train the model if there is an optimiser, else evaluate it.
 
     Parameters
     ----------
     dataloader : iterable of (images, labels)
-        They are moved to the model's device.
+        Images are moved to the model's device.
     model : Module
         From images to logits.
     loss_fn : Module, or its class
@@ -154,7 +145,7 @@ def train_cifar10(
     weight_decay=0.001,
     loss_fn=nn.SoftmaxLoss,
 ) -> tuple[float, float]:
-    """Train a model on labelled images.
+    """Train a model on labelled images. First this seeds NumPy's random numbers with 4, as the course does.
 
     Parameters
     ----------
@@ -171,6 +162,7 @@ def train_cifar10(
     tuple of float
         The last epoch's accuracy and mean loss.
     """
+    np.random.seed(4)
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(_at_least_one(n_epochs)):
         result = epoch_general_cifar10(dataloader, model, loss_fn, opt)
@@ -178,7 +170,8 @@ def train_cifar10(
 
 
 def evaluate_cifar10(model, dataloader, loss_fn=nn.SoftmaxLoss) -> tuple[float, float]:
-    """The accuracy and the mean loss of a model on labelled images."""
+    """The accuracy and the mean loss of a model on labelled images. This too seeds NumPy with 4 first."""
+    np.random.seed(4)
     return epoch_general_cifar10(dataloader, model, loss_fn)
 
 
@@ -195,21 +188,21 @@ def epoch_general_ptb(
     device=None,
     dtype="float32",
 ) -> tuple[float, float]:
-    """Go through a text once, training the model if there is an optimiser, else evaluating it.
+    """Go through a text once: train the model if there is an optimiser, else evaluate it.
 
-    The hidden state is carried from one part of the text to the next; gradients are not.
+    The hidden state goes on from one part of the text to the next; gradients do not go back.
 
     Parameters
     ----------
     data : array of shape (steps, batch)
-        Numbers of words, as `needle.data.batchify` makes it: each column is a text.
+        Numbers of words from `needle.data.batchify`: each column is a text.
     model : LanguageModel
     seq_len : int
         How many steps the model is shown at once.
     loss_fn : Module, or its class
     opt : Optimizer, optional
     clip : float, optional
-        How long the gradients of a step may be; see `Optimizer.clip_grad_norm`.
+        The largest length of a step's gradients; see `Optimizer.clip_grad_norm`.
     device, dtype
         Of the inputs.
 
@@ -234,7 +227,7 @@ def text_epoch(
     schedule=None,
     progress=iter,
 ) -> Averages:
-    """`epoch_general_ptb` with a schedule and a function that shows progress on an iterable."""
+    """`epoch_general_ptb` with a schedule, and with a function that shows progress through an iterable."""
     hidden = None
 
     def logits_of(X):
@@ -250,7 +243,7 @@ def text_epoch(
 
 
 def _detached(state):
-    """A hidden state without history: None, a Tensor, or a tuple of them."""
+    """Cut a hidden state (None, a Tensor, or a tuple of them) off from its history."""
     if isinstance(state, (tuple, list)):
         return tuple([_detached(part) for part in state])
     return state if state is None else state.detach()
@@ -275,7 +268,7 @@ def train_ptb(
     ----------
     model : LanguageModel
     data : array of shape (steps, batch)
-        Numbers of words, as `needle.data.batchify` makes it.
+        Numbers of words from `needle.data.batchify`.
     seq_len : int
         How many steps the model is shown at once.
     n_epochs : int
@@ -284,7 +277,7 @@ def train_ptb(
         The optimiser's options.
     loss_fn : Module, or its class
     clip : float, optional
-        How long the gradients of a step may be.
+        The largest length of a step's gradients.
     device, dtype
         Of the inputs.
 
@@ -336,13 +329,13 @@ class TwoLayers(nn.Module):
 
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
-    """The command: train a two-layer network by `nn_epoch`. Returns the last epoch's metrics."""
+    """Run the command, and return the last epoch's metrics."""
     parser = options(__doc__, epochs=20, batch_size=100, lr=0.2)
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
-    parser.add_argument("--hidden-dim", type=whole(1), default=100, help="features between the layers")
+    parser.add_argument("--hidden-dim", type=at_least(1), default=100, help="features between the layers")
     args, device = start(parser, argv)
 
-    with finding_data():
+    with explained(parser):
         datasets = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
     (X, y), test = [(images.reshape(len(images), -1), labels) for images, labels in (d[:] for d in datasets)]
     model = TwoLayers(X.shape[1], args.hidden_dim, device=device)

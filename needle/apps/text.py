@@ -15,12 +15,12 @@ SONNETS = Path(__file__).with_name("sonnets.txt")
 
 
 class Characters:
-    """Numbers the characters of a text, in the order of their code points.
+    """Gives each character of a text a number, in the order of their code points.
 
     Attributes
     ----------
     letters : str
-        Every character that occurs; its place is its number.
+        Every character of the text, once. Its place is its number.
     """
 
     def __init__(self, text: str):
@@ -32,7 +32,7 @@ class Characters:
         return len(self.letters)
 
     def encode(self, text: str) -> np.ndarray:
-        """A text as numbers, int64.
+        """Turn a text into numbers, int64.
 
         Raises
         ------
@@ -41,16 +41,16 @@ class Characters:
         """
         unknown = sorted(set(text) - set(self.letters))
         if unknown:
-            raise ValueError(f"Characters: {unknown[0]!r} does not occur in the text that was numbered")
+            raise ValueError(f"Characters: {unknown[0]!r} does not occur in the text that gave the numbers")
         return np.array([self._numbers[letter] for letter in text], np.int64)
 
     def decode(self, numbers) -> str:
-        """Numbers as a text."""
+        """Turn numbers into a text."""
         return "".join(self.letters[int(i)] for i in numbers)
 
 
 def read(path: str | Path, test_share: float = 0.1) -> tuple[Characters, np.ndarray, np.ndarray]:
-    """A text file (UTF-8) as numbers, its last part to test with.
+    """Read a text file (UTF-8) as numbers, and keep its last part to test with.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def read(path: str | Path, test_share: float = 0.1) -> tuple[Characters, np.ndar
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a text: {error}") from None
+        raise ValueError(f"{path} cannot be read as a text in UTF-8: {error}") from None
     if not text:
         raise ValueError(f"{path} is empty; there is nothing to learn from it")
     characters = Characters(text)
@@ -75,7 +75,7 @@ def read(path: str | Path, test_share: float = 0.1) -> tuple[Characters, np.ndar
 
 
 def fingerprint(vocabulary: str, *numbers: np.ndarray) -> str:
-    """What tells a text from others, in words: the beginning of a SHA-256 of its vocabulary and numbers."""
+    """Tell a text from others, in a few words: the beginning of a SHA-256 of its vocabulary and numbers."""
     digest = hashlib.sha256(vocabulary.encode())
     for part in numbers:
         digest.update(f" {len(part)} ".encode() + part.astype("<i8").tobytes())
@@ -83,10 +83,10 @@ def fingerprint(vocabulary: str, *numbers: np.ndarray) -> str:
 
 
 def frequency_loss(train: np.ndarray, test: np.ndarray) -> float:
-    """The mean cross entropy, in nats, of guessing characters of `test` by how often they occur in `train`.
+    """The mean cross entropy, in nats, if you guess `test` by how often each character occurs in `train`.
 
-    Each counts once more than it occurs, so that one that is new is not impossible. On `train` itself that is
-    about the entropy of single characters, which a model of sequences must fall below.
+    Each character counts once more than it occurs, so that a new one is possible. A model that learns
+    anything about sequences does better than this.
     """
     counts = Counter(train.tolist())
     kinds = len(set(train.tolist()) | set(test.tolist()))

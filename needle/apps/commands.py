@@ -1,0 +1,114 @@
+"""What every command begins with: its options, the device, and sentences instead of tracebacks."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import needle as ndl
+
+__all__ = ["at_least", "command", "explained", "options", "start"]
+
+
+def command(main: Callable) -> Callable:
+    """A decorator of a command's function: Ctrl-C ends it with a word, not with a traceback."""
+
+    @functools.wraps(main)
+    def stoppable(argv: list[str] | None = None):
+        try:
+            return main(argv)
+        except KeyboardInterrupt:
+            raise SystemExit("\nstopped") from None
+
+    return stoppable
+
+
+def at_least(low: float) -> Callable[[str], float]:
+    """The ``type`` of an option: numbers of `low` or more, whole ones if `low` is an int."""
+    kind, name = type(low), "whole number" if isinstance(low, int) else "number"
+
+    def read(word: str) -> float:
+        try:
+            value = kind(word)
+        except ValueError:
+            value = math.nan
+        if not low <= value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be a {name} of at least {low:g}, got {word}")
+        return value
+
+    return read
+
+
+def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser:
+    """A parser with the options that every command has.
+
+    Parameters
+    ----------
+    description : str
+        The module's docstring; its first line is shown.
+    **defaults
+        Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has it, ``weight_decay``.
+    """
+    parser = argparse.ArgumentParser(
+        description=(description or "").partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--epochs", type=at_least(1), help="how often to go through the data")
+    parser.add_argument("--batch-size", type=at_least(1), help="examples per step")
+    parser.add_argument("--lr", type=at_least(0.0), help="the learning rate")
+    if "weight_decay" in defaults:
+        parser.add_argument("--weight-decay", type=at_least(0.0), help="how strongly to pull weights to 0")
+    parser.add_argument(
+        "--device", choices=["cpu", "cpu_numpy", "cuda"], default="cpu", help="where to compute"
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of all random numbers")
+    parser.add_argument("--checkpoint", type=Path, metavar="PATH", help="the file to save the training in")
+    parser.add_argument("--resume", action="store_true", help="go on from --checkpoint, if it is there")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argparse.Namespace, Any]:
+    """Read a command's options, find its device, and seed NumPy's random numbers.
+
+    Returns
+    -------
+    tuple
+        The options as a namespace, and the device.
+
+    Raises
+    ------
+    SystemExit
+        If an option is wrong, or if the device does not work on this machine. The message says why.
+    """
+    args = parser.parse_args(argv)
+    if args.resume and args.checkpoint is None:
+        parser.error("--resume needs --checkpoint PATH: the file to go on from")
+    if args.checkpoint is not None and args.checkpoint.exists() and not args.resume:
+        parser.error(
+            f"--checkpoint: {args.checkpoint} is there already; go on from it with --resume, "
+            "or name another file, or remove it"
+        )
+    device = getattr(ndl, args.device)()
+    if not device.enabled():
+        raise SystemExit(f"--device {args.device}: {device.why()}")
+    with explained(parser):
+        np.random.seed(args.seed)
+    return args, device
+
+
+@contextmanager
+def explained(parser: argparse.ArgumentParser):
+    """In this block, an error about data or options ends the command with its message."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
