@@ -1,19 +1,19 @@
 """Storage on the processor: the memory of large arrays is kept for the next ones.
 
-A network makes the same large arrays in each step of its training. To give their memory back to the system
-and get it anew, page by page, would often take longer than to compute what is written there.
+A network makes the same large arrays in each step of its training. Giving their memory back to the system and
+asking for it again, page by page, would often take longer than computing what is written there.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
 
-LARGE = 1 << 15  # numbers, from which on the C library may ask the system for pages of their own
+LARGE = 1 << 15  # numbers from which on memory is kept; smaller arrays rarely need new pages
 KEPT = 1 << 28  # bytes that may wait for another array
 ALIGNMENT = 64  # bytes of a memory line, and of the longest vector instruction
 
@@ -31,18 +31,18 @@ class Blocks:
     Attributes
     ----------
     size : int
-        The bytes of all of them: at most `KEPT`, beyond which they are given back to the system.
+        The bytes of all of them, at most `KEPT`. Before there would be more, they go back to the system.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self._waiting: dict[int, list[Block]] = defaultdict(list)  # by size in bytes
         self._references = 0
-        self.array(1, np.dtype("uint8"))  # and its memory comes back at once
-        self.let_go()
+        self.array(1, np.dtype("uint8"))  # its memory comes back at once, and `_references` is set
+        self.release()
 
     def array(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """A flat array of `size` numbers, not yet written; its memory comes back when it is gone."""
+        """A flat array of `size` numbers, not yet written. When it is gone, its memory comes back here."""
         nbytes = size * dtype.itemsize
         try:
             block = self._waiting[nbytes].pop()
@@ -51,7 +51,7 @@ class Blocks:
             try:
                 block = _new(nbytes)
             except MemoryError:
-                self.let_go()
+                self.release()
                 block = _new(nbytes)
         array = np.ndarray(size, dtype, *block)
         finalize(array, self._take_back, nbytes, block).atexit = False
@@ -61,16 +61,16 @@ class Blocks:
         """Keep a block whose array is gone, unless somebody still looks at the memory."""
         references = sys.getrefcount(block.memory)
         if not self._references:
-            self._references = references  # as many as there are when nobody looks
+            self._references = references  # how many there are when nobody looks
         if references > self._references or nbytes > KEPT:
             return
         if self.size + nbytes > KEPT:
-            self.let_go()
+            self.release()
         self._waiting[nbytes].append(block)
         self.size += nbytes
 
-    def let_go(self) -> None:
-        """Give the blocks that wait back to the system."""
+    def release(self) -> None:
+        """Give all waiting blocks back to the system."""
         self._waiting.clear()
         self.size = 0
 
@@ -81,10 +81,3 @@ def _new(nbytes: int) -> Block:
 
 
 blocks = Blocks()
-
-
-def empty(size: int, dtype: Any) -> np.ndarray:
-    """A flat array of `size` numbers, not yet written."""
-    if size < LARGE:
-        return np.empty(size, dtype)
-    return blocks.array(size, np.dtype(dtype))

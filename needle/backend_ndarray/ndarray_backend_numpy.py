@@ -10,7 +10,7 @@ A backend is one module with
 Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
 are compact too, and a kernel is a loop over buffers. A `layout` says how to walk through operands that are
 not: their strides and offset, counted in elements, where a stride of 0 repeats an axis (broadcasting).
-Operands have the data type of `out`, and no length is 0: `ndarray.py`, which calls the kernels, sees to that
+Operands have the data type of `out`, and no length is 0: `kernel_calls.py` sees to that
 and checks what users give.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .memory import empty
+from .memory import LARGE, blocks
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 
 __device_name__ = "numpy"
@@ -39,7 +39,7 @@ class Array:
     __slots__ = ("buffer", "dtype", "size")
 
     def __init__(self, size: int, dtype: Any = "float32"):
-        self.buffer = buffer = empty(size, dtype)
+        self.buffer = buffer = np.empty(size, dtype) if size < LARGE else blocks.array(size, np.dtype(dtype))
         self.dtype = buffer.dtype
         self.size = size
 

@@ -9,6 +9,7 @@ import pytest
 
 import needle as ndl
 from needle.backend_ndarray import memory
+from needle.backend_ndarray.ndarray_backend_numpy import Array
 
 N = memory.LARGE
 FLOAT = np.dtype("float32")
@@ -56,7 +57,7 @@ def test_other_data_types_of_the_same_size_share_blocks(blocks):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool"])
 def test_arrays_are_aligned_and_writable(dtype):
-    array = memory.empty(N + 3, dtype)
+    array = Array(N + 3, dtype).buffer
     assert array.shape == (N + 3,)
     assert array.dtype == dtype
     assert address(array) % memory.ALIGNMENT == 0
@@ -75,7 +76,7 @@ def test_only_so_much_is_kept(monkeypatch):
     del [blocks.array(11 * N, FLOAT)][0]  # larger than all that may be kept
     before = blocks.size
     assert before <= 10 * N * 4 + 40 * 4
-    blocks.let_go()
+    blocks.release()
     assert blocks.size == 0
 
 
@@ -100,7 +101,7 @@ def test_threads_never_share_a_block():
 
     def work(mark):
         for _ in range(500):
-            a, b = memory.empty(N, FLOAT), memory.empty(N, FLOAT)
+            a, b = Array(N, FLOAT).buffer, Array(N, FLOAT).buffer
             a[:8], b[:8] = mark, -mark
             if (a[:8] != mark).any() or (b[:8] != -mark).any():
                 wrong.append(mark)
@@ -120,7 +121,7 @@ def test_a_loop_asks_for_no_new_memory(device):
     def step():
         return ((a + 1) * 2).sum()
 
-    memory.blocks.let_go()
+    memory.blocks.release()
     step(), step()
     before = memory.blocks.size
     assert before > 0
