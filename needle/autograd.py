@@ -20,6 +20,7 @@ from weakref import ref
 import numpy as np
 
 from . import ops
+from .backend_ndarray.indexing import index_in_words
 from .backend_selection import (
     BACKEND,
     Device,
@@ -30,7 +31,6 @@ from .backend_selection import (
     to_numpy,
 )
 from .graph import Cell, Op, Spec, TensorOp, TensorTupleOp, find_topo_sort
-from .ops.ops_indexing import index_in_words
 
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",

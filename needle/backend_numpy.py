@@ -14,7 +14,8 @@ import numpy as np
 from .backend_ndarray.device import Device, DeviceUnavailable
 from .backend_ndarray.ndarray_backend_numpy import add_at, quiet
 from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .backend_ndarray.shapes import broadcast_shape, result_dtype, window_layout
+from .backend_ndarray.shapes import broadcast_shape, result_dtype
+from .backend_ndarray.strides import window_layout
 
 
 class CPUDevice(Device):
@@ -159,6 +160,6 @@ def full(
 def windows(
     array: np.ndarray, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> np.ndarray:
-    """A view of all windows of images: see `shapes.window_layout`."""
+    """A view of all windows of images: see `strides.window_layout`."""
     shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
     return np.lib.stride_tricks.as_strided(array, shape, strides)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from needle.backend_ndarray.indexing import index_in_words
 from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
-from needle.ops.ops_indexing import index_in_words
 
 from .text import elide
 

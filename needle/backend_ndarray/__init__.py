@@ -20,9 +20,25 @@ from .device import (
     cuda,
     default_device,
 )
-from .ndarray import Axes, NDArray, Shape, concatenate, elementwise, scatter_add, stack, take, unstack
+from .kernel_calls import concatenate, elementwise, scatter_add, stack, take
+from .ndarray import (
+    NDArray,
+    array,
+    broadcast_to,
+    empty,
+    exp,
+    flip,
+    full,
+    log,
+    maximum,
+    reshape,
+    sum,
+    tanh,
+)
 from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
-from .shapes import window_layout
+from .shapes import Shape
+from .strides import window_layout
+from .views import unstack
 
 __all__ = [
     "SCALAR_FUNCTIONS",
@@ -62,69 +78,12 @@ __all__ = [
 ]
 
 
-def array(a: Any, dtype: Any = "float32", device: BackendDevice | None = None) -> NDArray:
-    """A new array that holds `a`: a scalar, nested lists, a NumPy array or an NDArray."""
-    return NDArray(a, device=device, dtype=dtype)
-
-
-def empty(shape: Shape, dtype: Any = "float32", device: BackendDevice | None = None) -> NDArray:
-    """An array whose numbers are yet to be written."""
-    return (device or default_device()).empty(shape, dtype)
-
-
-def full(
-    shape: Shape, fill_value: float, dtype: Any = "float32", device: BackendDevice | None = None
-) -> NDArray:
-    """An array that holds `fill_value` everywhere."""
-    return (device or default_device()).full(shape, fill_value, dtype)
-
-
-def broadcast_to(array: NDArray, new_shape: Shape) -> NDArray:
-    """See `NDArray.broadcast_to`."""
-    return array.broadcast_to(new_shape)
-
-
-def reshape(array: NDArray, new_shape: Shape) -> NDArray:
-    """See `NDArray.reshape`."""
-    return array.reshape(new_shape)
+# What needle asks of either array library besides (see backend_selection)
 
 
 def permute(array: NDArray, axes: tuple[int, ...]) -> NDArray:
     """See `NDArray.permute`."""
     return array.permute(axes)
-
-
-def maximum(a: NDArray, b: Any) -> NDArray:
-    """See `NDArray.maximum`."""
-    return a.maximum(b)
-
-
-def log(a: NDArray) -> NDArray:
-    """See `NDArray.log`."""
-    return a.log()
-
-
-def exp(a: NDArray) -> NDArray:
-    """See `NDArray.exp`."""
-    return a.exp()
-
-
-def tanh(a: NDArray) -> NDArray:
-    """See `NDArray.tanh`."""
-    return a.tanh()
-
-
-def sum(a: NDArray, axis: Axes = None, keepdims: bool = False) -> NDArray:
-    """See `NDArray.sum`."""
-    return a.sum(axis=axis, keepdims=keepdims)
-
-
-def flip(a: NDArray, axes: Axes = None) -> NDArray:
-    """See `NDArray.flip`."""
-    return a.flip(axes)
-
-
-# What needle asks of either array library (see backend_selection)
 
 
 def array_from_numpy(array: Any, dtype: Any = None, device: BackendDevice | None = None) -> NDArray:
@@ -148,6 +107,6 @@ def device_of(array: NDArray) -> BackendDevice:
 
 
 def windows(array: NDArray, size: Shape, stride: Shape, dilation: Shape) -> NDArray:
-    """A view of all windows of images: see `shapes.window_layout`."""
+    """A view of all windows of images: see `strides.window_layout`."""
     shape, strides = window_layout(array.shape, array.strides, size, stride, dilation)
     return array.as_strided(shape, strides)

@@ -200,8 +200,8 @@ class BackendDevice(Device):
         return self.array_type.make(shape, device=self, dtype=dtype)
 
     def full(self, shape: tuple[int, ...], fill_value: float, dtype: Any = "float32") -> Any:
-        array = self.empty(shape, dtype)
-        array.fill(fill_value)
+        array = self.array_type.make(shape, device=self, dtype=dtype)
+        self.mod.fill(array._handle, fill_value)
         return array
 
 

@@ -26,7 +26,7 @@ from . import ndarray_backend_numpy as numpy_backend
 from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
 from .numba_kernels import PARALLEL_SIZE, THREADS, Kernel
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
-from .shapes import compact_strides, merged_axes
+from .strides import compact_strides, merged_axes
 
 __device_name__ = "numba_cpu"
 __tile_size__ = 8

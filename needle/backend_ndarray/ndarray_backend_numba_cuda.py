@@ -35,7 +35,7 @@ from numba.core import config
 from numba.cuda import current_context, device_array, jit
 
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
-from .shapes import compact_strides, merged_axes
+from .strides import compact_strides, merged_axes
 
 __device_name__ = "cuda"
 

@@ -38,31 +38,6 @@ def hashable_axes(axes: Axes) -> int | tuple[int, ...] | None:
 
 
 @lru_cache(maxsize=4096)
-def compact_strides(shape: Shape) -> Shape:
-    """The strides of a row-major array: each is the product of the lengths after it."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, 0, -1):
-        strides[i - 1] = strides[i] * shape[i]
-    return tuple(strides)
-
-
-@lru_cache(maxsize=4096)
-def merged_axes(shape: Shape, *strides: Shape) -> tuple[Shape, ...]:
-    """The same walks through memory with as few axes as possible, at least one: shape, then each's strides.
-
-    Fewer axes are less arithmetic for each number. Axes of length 1 are left out, and two axes become one
-    where for all walks a step along the first is as far as all steps along the second.
-    """
-    axes: list[tuple[int, ...]] = []
-    for length, *steps in zip(shape, *strides, strict=True):
-        if axes and all(first == length * step for first, step in zip(axes[-1][1:], steps, strict=True)):
-            axes[-1] = (axes[-1][0] * length, *steps)
-        elif length != 1:
-            axes.append((length, *steps))
-    return tuple(zip(*axes, strict=True)) if axes else ((1,),) * (1 + len(strides))
-
-
-@lru_cache(maxsize=4096)
 def normal_axes(name: str, axes: int | tuple[int, ...] | None, ndim: int) -> Shape:
     """Axes as a tuple of numbers in 0 .. ndim - 1; None means all.
 
@@ -242,24 +217,36 @@ def window_counts(name: str, lengths: Shape, size: Shape, stride: Shape, dilatio
     return tuple([(n - needed) // step + 1 for n, needed, step in zip(lengths, reach, stride, strict=True)])
 
 
-def window_layout(
-    shape: Shape, strides: Shape, size: Shape, stride: Shape, dilation: Shape
-) -> tuple[Shape, Shape]:
-    """Shape and strides with which images (batch, height, width, channels) read as their windows.
+# Data types
 
-    The windows' axes are (batch, rows, columns, window height, window width, channels).
+DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "bool", "uint8", "int32", "int64"))
+
+
+@lru_cache(maxsize=256)
+def supported_dtype(dtype: Any) -> np.dtype:
+    """A data type of NDArrays; float32 for None.
+
+    Raises
+    ------
+    TypeError
+        If it is none of `DTYPES`.
     """
-    counts = window_counts("windows", shape[1:3], size, stride, dilation)
-    down, right = strides[1:3]
-    return (
-        (shape[0], *counts, *size, shape[3]),
-        (
-            strides[0],
-            *[down * stride[0], right * stride[1]],
-            *[down * dilation[0], right * dilation[1]],
-            strides[3],
-        ),
-    )
+    found = np.dtype(DTYPES[0] if dtype is None else dtype)
+    if found not in DTYPES:
+        raise TypeError(f"NDArray: dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
+    return found
+
+
+@lru_cache(maxsize=256)
+def common_dtype(*dtypes: np.dtype) -> np.dtype:
+    """The data type that NumPy finds for numbers of all these types."""
+    return supported_dtype(np.result_type(*dtypes))
+
+
+@lru_cache(maxsize=16)
+def number_range(dtype: np.dtype) -> tuple[int, int]:
+    """The smallest and the largest number that a data type of whole numbers holds."""
+    return (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def result_dtype(name: str, *operands: Any) -> np.dtype:

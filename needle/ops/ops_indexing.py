@@ -7,17 +7,15 @@ zeros with something in a slice, taking elements and adding them where they were
 from __future__ import annotations
 
 import math
-import operator
-import reprlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..backend_ndarray.device import common_device
+from ..backend_ndarray.indexing import WHOLE, highest, numpy_index, position, positions, sliced_length
 from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes, stacked_shape
-from ..backend_selection import NDArray, device_of, full, to_numpy
 from ..backend_selection import concatenate as array_concatenate
+from ..backend_selection import device_of, full
 from ..backend_selection import scatter_add as array_scatter_add
 from ..backend_selection import stack as array_stack
 from ..backend_selection import take as array_take
@@ -25,8 +23,6 @@ from ..backend_selection import unstack as array_unstack
 from ..graph import Spec, TensorOp, TensorTupleOp
 from .families import Movement, conform
 from .ops_tuple import make_tuple
-
-WHOLE = slice(None)
 
 
 class Slice(Movement):
@@ -85,7 +81,7 @@ class ByIndex(TensorOp):
     """
 
     def __init__(self, index: np.ndarray, axis: int, length: int):
-        if _highest(index) >= length:
+        if highest(index) >= length:
             raise IndexError(f"index: {index} is about an axis of length {length}")
         self.index = index
         self.axis = axis
@@ -164,10 +160,7 @@ def getitem(a, index):
     picked: list[int] = []  # the axes that ints and arrays index
     places: list[tuple[int, int]] = []  # where the items for these stand, and in `shape` their results would
 
-    items: Sequence = index if type(index) is tuple else (index,)
-    if not SIMPLE.issuperset(map(type, items)) or len(items) > a.ndim:
-        items = _per_axis(items, a.shape)
-    for place, item in enumerate(items):
+    for place, item in enumerate(numpy_index(index, a.shape)):
         axis = len(slices)
         if item is None:
             shape.append(1)
@@ -180,10 +173,10 @@ def getitem(a, index):
             picked.append(axis)
             places.append((place, len(shape)))
             if type(item) is int:
-                i = _position(item, axis, a.shape)
+                i = position(item, axis, a.shape)
                 slices.append(slice(i, i + 1))
             else:
-                arrays[axis] = _positions(item, axis, a.shape)
+                arrays[axis] = positions(item, axis, a.shape)
                 slices.append(WHOLE)
     shape += a.shape[len(slices) :]
 
@@ -192,116 +185,10 @@ def getitem(a, index):
     if arrays:
         neighbours = places[-1][0] - places[0][0] == len(places) - 1
         place = places[0][1] if neighbours else 0
-        a, axis, positions = _merged(a, arrays, picked, neighbours)
-        shape[place:place] = positions.shape
-        a = Take(positions.reshape(-1), axis, a.shape[axis])(a)
+        a, axis, numbers = _merged(a, arrays, picked, neighbours)
+        shape[place:place] = numbers.shape
+        a = Take(numbers.reshape(-1), axis, a.shape[axis])(a)
     return a if a.shape == (result := tuple(shape)) else a.reshape(result)
-
-
-def index_in_words(index) -> str:
-    """An index as one writes it, ``[1:3, ::-1, ..., 5]``; an array in it by the name of its class."""
-    return f"[{', '.join(map(_item_in_words, index if isinstance(index, tuple) else (index,)))}]"
-
-
-def _item_in_words(item) -> str:
-    if isinstance(item, slice):
-        start, stop, step = ["" if x is None else str(x) for x in (item.start, item.stop, item.step)]
-        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
-    if isinstance(item, TensorOp.out) or getattr(item, "shape", None):
-        return type(item).__name__
-    return "..." if item is Ellipsis else reprlib.repr(item)
-
-
-SIMPLE = frozenset((int, slice, type(None)))
-
-
-def sliced_length(s: slice, n: int) -> int:
-    """How many of `n` elements are in a slice."""
-    return len(range(*s.indices(n)))
-
-
-def _per_axis(items: Sequence, shape: tuple[int, ...]) -> list:
-    """The items of an index as ints, slices, None and arrays of whole numbers; ``...`` is written out,
-    unless it stands for no axis."""
-    plain = [_plain(item) for item in items]
-    used = sum(map(_axes_used, plain))
-    if used > len(shape):
-        raise IndexError(f"index: {used} indices for the {len(shape)} axes of shape {shape}")
-    dots = [i for i, item in enumerate(plain) if item is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("index: only one ... is possible")
-    for i in dots:  # one that stands for no axis stays: it keeps what is beside it apart
-        if used < len(shape):
-            plain[i : i + 1] = [WHOLE] * (len(shape) - used)
-
-    found: list = []
-    axis = 0
-    for item in plain:
-        if isinstance(item, np.ndarray) and item.dtype == bool:
-            lengths = shape[axis : axis + item.ndim]
-            if item.shape != lengths:
-                raise IndexError(
-                    f"index: an array of booleans has shape {item.shape}, the axes that it is for "
-                    f"have lengths {lengths}; they must be equal"
-                )
-            found.extend(item.nonzero())
-        else:
-            found.append(item)
-        axis += _axes_used(item)
-    return found
-
-
-def _plain(item):
-    """One item of an index as an int, a slice, ``...``, None or an array of whole numbers or booleans."""
-    if item is None or item is Ellipsis or isinstance(item, slice):
-        return item
-    if isinstance(item, TensorOp.out):
-        item = item.numpy()
-    elif isinstance(item, NDArray):
-        item = to_numpy(item)
-    array = np.asarray(item)
-    if not array.size and not hasattr(item, "dtype"):
-        array = array.astype(np.int64)  # an empty list has no numbers that were not whole
-    if array.dtype.kind not in "iub" or (array.dtype == bool and not array.ndim):
-        kind = array.dtype if array.ndim else type(item).__name__
-        raise IndexError(
-            f"index: needs whole numbers or an array of booleans, got {kind}; "
-            "convert it: .astype('int64') or .astype('bool')"
-        )
-    return array if array.ndim else operator.index(array.item())
-
-
-def _axes_used(item) -> int:
-    """How many axes an item of an index is about."""
-    if item is None or item is Ellipsis:
-        return 0
-    return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
-
-
-def _position(i: int, axis: int, shape: tuple[int, ...]) -> int:
-    n = shape[axis]
-    if not -n <= i < n:
-        raise IndexError(f"index: {i} is outside axis {axis} of length {n} (shape {shape})")
-    return i % n
-
-
-def _positions(index: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray:
-    """An index as int64, a copy, with negative numbers counted from the end."""
-    n = shape[axis]
-    positions = np.array(index, np.int64)
-    if _highest(positions) < n:  # there are no negative numbers, as in most cases
-        return positions
-    positions[positions < 0] += n
-    if _highest(positions) >= n:
-        raise IndexError(
-            f"index: {index.min()} to {index.max()} reach beyond axis {axis} of length {n} (shape {shape})"
-        )
-    return positions
-
-
-def _highest(index: np.ndarray) -> int:
-    """The largest number of an index; a negative one counts as enormous."""
-    return int(np.maximum.reduce(index.view(np.uint64), axis=None)) if index.size else -1
 
 
 def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: bool) -> tuple:
@@ -316,10 +203,10 @@ def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: boo
         broadcast_shape("index", *[array.shape for array in arrays.values()])
     except ValueError as error:
         raise IndexError(str(error)) from None
-    positions: Any = 0
+    numbers: Any = 0
     for axis in picked:
         if axis in arrays:
-            positions = positions * a.shape[axis] + arrays[axis]
+            numbers = numbers * a.shape[axis] + arrays[axis]
     first = picked[0] if neighbours else 0
     kept = [axis for axis in range(a.ndim) if axis not in picked]
     order = (*kept[:first], *picked, *kept[first:])
@@ -329,7 +216,7 @@ def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: boo
     return (
         a.reshape((*lengths[:first], math.prod(lengths[first:behind]), *lengths[behind:])),
         first,
-        positions,
+        numbers,
     )
 
 

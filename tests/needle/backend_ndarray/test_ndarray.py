@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import threading
 
@@ -259,6 +260,36 @@ def test_an_array_is_always_a_copy(device):
     twin = NDArray(array)
     twin.fill(3)
     assert array.numpy().sum() == 0
+
+
+def test_the_course_finds_its_names_in_the_module_of_ndarray():
+    from needle.backend_ndarray import ndarray
+
+    functions = "array empty full broadcast_to reshape maximum log exp tanh sum flip prod"
+    devices = "BackendDevice cpu cuda cpu_numpy default_device all_devices"
+    for name in f"NDArray {functions} {devices}".split():
+        assert name in ndarray.__all__
+        assert getattr(ndarray, name) is getattr(nd, name, math.prod)
+
+
+def test_keywords_are_the_courses():
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    array = nd.array(x)
+    same(array.reshape(new_shape=(3, 2)), x.reshape(3, 2))
+    same(array.reshape(3, -1), x.reshape(3, 2))
+    same(array.permute(new_axes=(1, 0)), x.T)
+    same(array.broadcast_to(new_shape=(1, 2, 3)), x[None])
+    same(nd.reshape(array, new_shape=(6,)), x.reshape(6))
+    same(nd.broadcast_to(array, new_shape=(1, 2, 3)), x[None])
+
+
+def test_a_view_is_of_the_class_that_it_is_taken_from():
+    class Mine(NDArray):
+        pass
+
+    mine = Mine(np.ones((2, 3)))
+    results = [mine[0], mine.reshape(6), mine.permute((1, 0)), mine + 1, mine.sum(), mine @ np.ones((3, 1))]
+    assert {type(array) for array in results} == {Mine}
 
 
 @devices
@@ -657,7 +688,7 @@ def test_text_and_truth():
         (lambda a: a.broadcast_to((4,)), ValueError, r"broadcast_to: shape \(3, 4\) cannot become \(4,\)"),
         (lambda a: a[3], IndexError, r"index: 3 is outside axis 0 of length 3 \(shape \(3, 4\)\)"),
         (lambda a: a[0, -5], IndexError, r"index: -5 is outside axis 1 of length 4"),
-        (lambda a: a[0, 0, 0], IndexError, r"index: 3 indices for the 2 axes of \(3, 4\)"),
+        (lambda a: a[0, 0, 0], IndexError, r"index: 3 indices for the 2 axes of shape \(3, 4\)"),
         (lambda a: a[..., ...], IndexError, r"index: only one \.\.\. is possible"),
         (lambda a: a[[0, 1]], TypeError, r"index: list on axis 0; an NDArray takes integers, slices"),
         (lambda a: a[:, None], TypeError, r"index: NoneType on axis 1"),
