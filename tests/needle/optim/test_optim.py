@@ -97,8 +97,10 @@ def test_adam_follows_its_formula(weight_decay, mode):
             v[i] = 0.99 * v[i] + 0.01 * g**2
             m_hat, v_hat = m[i] / (1 - 0.8**t), v[i] / (1 - 0.99**t)
             expected[i] = expected[i] - 0.1 * m_hat / (np.sqrt(v_hat) + 0.01)
-    for p, array in zip(params, expected, strict=True):
+    for i, (p, array) in enumerate(zip(params, expected, strict=True)):
         np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
+        np.testing.assert_allclose(optimizer.state[p]["m"].numpy(), m[i], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(optimizer.state[p]["v"].numpy(), v[i], rtol=1e-12, atol=1e-15)
 
 
 def test_betas_changed_between_steps_against_torch(mode, torch):
@@ -390,7 +392,7 @@ MISTAKES = {
     "another's": (
         lambda p: optim.WarmUp(optim.SGD([p]), 2, then=optim.StepLR(optim.SGD([p]), 1)),
         ValueError,
-        "another optimiser's",
+        "`then` is a schedule of another optimiser",
     ),
 }
 
@@ -611,47 +613,48 @@ def memory(**changes):
     return lambda state: state | {"state": [state["state"][0] | changes, *state["state"][1:]]}
 
 
+def first_group(**changes):
+    """A change of the options of the first group."""
+    return lambda state: state | {"groups": [state["groups"][0] | changes, state["groups"][1]]}
+
+
 UNFIT = {
-    "None": (lambda state: None, "groups, updates, state missing"),
-    "empty groups": (
-        lambda state: state | {"groups": [{}]},
-        "needs groups of .1, 2. parameters, each a dict",
-    ),
-    "no groups": (lambda state: state | {"groups": None}, "needs groups of"),
-    "a group's odd option": (
-        lambda state: state | {"groups": [state["groups"][0] | {"gamma": 1}, state["groups"][1]]},
-        "no option 'gamma'",
-    ),
-    "options None": (lambda state: state | {"options": None}, "got the options none, needed lr"),
-    "a word": (lambda state: state | {"options": state["options"] | {"lr": "fast"}}, "lr must be 0 or more"),
-    "state None": (lambda state: state | {"state": None}, "got not a list of parameters' state"),
-    "memory None": (lambda state: state | {"state": [None, {}, {}]}, "state of parameter 0 must be a dict"),
-    "negative updates": (lambda state: state | {"updates": [-1, 1, 1]}, "updates of parameter 0 must be 0"),
-    "half an update": (lambda state: state | {"updates": [1, 0.5, 1]}, "updates of parameter 1 must be 0"),
-    "never updated": (
-        lambda state: state | {"updates": [0, 1, 1]},
-        "got m, v of parameter 0 after 0 updates",
-    ),
-    "forgotten": (lambda state: state | {"state": [{}] * 3}, "got none of parameter 0 .* needed m, v"),
-    "an odd name": (memory(w=ndl.ones(3, 2)), "got m, v, w of parameter 0"),
-    "a number": (memory(v=1.0), "v of parameter 0 must be a Tensor of floats, got 1.0"),
-    "integers": (memory(v=np.ones((3, 2), int)), "v of parameter 0 must be a Tensor of floats"),
-    "nothing": (lambda state: {}, "groups, optimizer, options, state, updates missing"),
-    "another optimiser": (lambda state: state | {"optimizer": "SGD"}, "state of SGD does not fit Adam"),
+    "None": (lambda state: None, "needs what an optimiser's state_dict returned, got None"),
+    "nothing": (lambda state: {}, "needs what an optimiser's state_dict returned, got {}"),
+    "a model's state": (lambda state: {"weight": ndl.ones(2)}, "state_dict returned, got {'weight'"),
+    "no groups": (lambda state: state | {"groups": None}, "state_dict returned, got"),
+    "empty groups": (lambda state: state | {"groups": [{}]}, "state_dict returned, got"),
+    "options None": (lambda state: state | {"options": None}, "state_dict returned, got"),
+    "memory None": (lambda state: state | {"state": [None, {}, {}]}, "state_dict returned, got"),
+    "another optimiser": (lambda state: state | {"optimizer": "SGD"}, "optimizer: got SGD, needed Adam"),
     "another grouping": (
         lambda state: state | {"groups": [{"params": [0, 1, 2]}]},
-        r"groups of \[3\] parameters do not fit \[1, 2\]",
+        r"groups of parameters: got \[\[0, 1, 2\]\], needed \[\[0\], \[1, 2\]\]",
     ),
-    "other options": (lambda state: state | {"options": {"lr": 0.1}}, "got the options lr, needed lr, beta1"),
+    "other options": (
+        lambda state: state | {"options": {"lr": 0.1}},
+        r"options: got \['lr'\], needed \['beta1', 'beta2', 'eps', 'lr', 'weight_decay'\]",
+    ),
     "an odd option": (
         lambda state: state | {"options": state["options"] | {"beta1": 2.0}},
         "beta1 must be from 0 to below 1",
     ),
-    "too few": (lambda state: state | {"state": state["state"][:2]}, "2 parameters' state, needed 3"),
-    "other shapes": (
-        lambda state: state | {"state": [{"m": ndl.ones(2), "v": ndl.ones(2)}, {}, {}]},
-        r"m of parameter 0 has shape \(2,\), needed \(3, 2\)",
+    "a word": (lambda state: state | {"options": state["options"] | {"lr": "fast"}}, "lr must be 0 or more"),
+    "a group's unknown option": (first_group(gamma=1), "no option 'gamma'"),
+    "a group's odd option": (first_group(lr=-1.0), "lr must be 0 or more, got -1.0"),
+    "too few": (lambda state: state | {"state": state["state"][:2]}, "have a state: got 2, needed 3"),
+    "too few updates": (lambda state: state | {"updates": [1]}, "were updated: got 1, needed 3"),
+    "never updated": (
+        lambda state: state | {"updates": [0, 1, 1]},
+        r"parameter 0, shape \(3, 2\), after 0 updates: got {'m': \(3, 2\), 'v': \(3, 2\)}, needed {}",
     ),
+    "forgotten": (
+        lambda state: state | {"state": [{}] * 3},
+        r"after 1 updates: got {}, needed {'m': \(3, 2\), 'v': \(3, 2\)}",
+    ),
+    "an odd name": (memory(w=ndl.ones(3, 2)), r"'w': \(3, 2\)}, needed {'m': \(3, 2\), 'v': \(3, 2\)}"),
+    "a number": (memory(v=1.0), r"got {'m': \(3, 2\), 'v': \(\)}, needed"),
+    "other shapes": (memory(m=ndl.ones(2)), r"got {'m': \(2,\), .* needed {'m': \(3, 2\), "),
 }
 
 
