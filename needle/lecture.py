@@ -1,4 +1,4 @@
-"""Exercises that check themselves: a lecture states an exercise, `check` tells the reader how it went.
+"""Exercises that check themselves: a lecture poses an exercise, and `check` tells you how your answer did.
 
 An exercise is a function whose body ends in ``return ...``. The cell after it checks the function::
 
@@ -8,11 +8,11 @@ An exercise is a function whose body ends in ``return ...``. The cell after it c
         case(-1, expect=-2, hint="twice a negative number is negative"),
     )
 
-- An untried exercise (it still returns ``...``) prints so, and the notebook runs on.
-- A right one prints that it is right.
-- A wrong one raises `WrongAnswer`, which says for which input, what was expected and what came.
+- If the exercise is untried (it still returns ``...``), `check` says so, and the notebook runs on.
+- If the answer is right, `check` says so.
+- If it is wrong, `check` raises `WrongAnswer`. The message names the input, the expected answer and yours.
 
-Nothing here knows what a Tensor is: anything with a ``numpy()`` method is compared by its numbers.
+Nothing here knows what a Tensor is: `check` compares the numbers of anything that has a ``numpy()`` method.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["Case", "WrongAnswer", "case", "check"]
 
 
 class WrongAnswer(AssertionError):
-    """An exercise's answer is not right yet. The message says for which input, and why."""
+    """An answer is not right yet. The message says for which input, and why."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython asks for this: the message alone helps; the frames of `check` would hide it.
+        # IPython asks for this. The message alone helps; the lines of `check` would hide it.
         return [str(self)]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input of an exercise, the answer expected for it, and a hint for whoever gets it wrong."""
+    """One input of an exercise, the expected answer, and a hint for a wrong one."""
 
     inputs: tuple[Any, ...]
     expect: Any
@@ -49,7 +49,7 @@ def case(*inputs: Any, expect: Any, hint: str = "") -> Case:
     Parameters
     ----------
     *inputs
-        What the exercise's function is called with.
+        What `check` calls the exercise's function with.
     expect
         A number, text, array or Tensor, or a list of them.
     hint
@@ -59,14 +59,14 @@ def case(*inputs: Any, expect: Any, hint: str = "") -> Case:
 
 
 def check(exercise: Callable[..., Any], *cases: Case, tolerance: float = 1e-4) -> None:
-    """Call `exercise` on each case in turn, and say how it went.
+    """Call `exercise` on each case in turn, and say how the answers did.
 
     Parameters
     ----------
     exercise
-        The reader's function. While it returns ``...`` it counts as not tried.
+        The reader's function. As long as it returns ``...`` it counts as not tried.
     *cases
-        Made by `case`; the first that fails ends the check.
+        Made by `case`. The check ends at the first that fails.
     tolerance
         Numbers may differ by this much, absolutely or relatively.
 
@@ -75,7 +75,7 @@ def check(exercise: Callable[..., Any], *cases: Case, tolerance: float = 1e-4) -
     WrongAnswer
         If an answer differs from the expected one.
     Exception
-        Whatever `exercise` raises passes through, after a message that says for which input.
+        Anything that `exercise` raises, after a message that names the input.
     """
     name = getattr(exercise, "__qualname__", repr(exercise)).rpartition("<locals>.")[2]
     names = _names_of_tensors(getattr(exercise, "__globals__", {}))
@@ -103,13 +103,13 @@ def _untried(answer: Any) -> bool:
 
 
 def _difference(expected: Any, got: Any, tolerance: float) -> str:
-    """In words, what makes `got` another answer than `expected`; "" if nothing does."""
+    """Say in words how `got` differs from `expected`; "" if it does not."""
     if _kind(expected) != _kind(got):
         missing_return = "; is a `return` missing?" if got is None else ""
-        return f"a {_kind(expected)} was expected, a {_kind(got)} came{missing_return}"
+        return f"the type is {_kind(got)}, but should be {_kind(expected)}{missing_return}"
     if isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
-            return f"length {len(expected)} was expected, length {len(got)} came"
+            return f"the length is {len(got)}, but should be {len(expected)}"
         for position, pair in enumerate(zip(expected, got, strict=True)):
             if difference := _difference(*pair, tolerance):
                 return f"item {position} differs: {difference}"
@@ -121,15 +121,15 @@ def _difference(expected: Any, got: Any, tolerance: float) -> str:
 
 def _numeric_difference(expected: np.ndarray, got: np.ndarray, tolerance: float) -> str:
     if expected.shape != got.shape:
-        return f"shape {expected.shape} was expected, shape {got.shape} came"
+        return f"the shape is {got.shape}, but should be {expected.shape}"
     right = np.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     if right.all():
         return ""
     if right.ndim == 0:
-        return f"{got} is not {expected}"
+        return f"{got} should be {expected}"
     wrong = tuple(int(index) for index in np.argwhere(~right)[0])
     position = wrong[0] if len(wrong) == 1 else wrong
-    return f"at index {position}, {got[wrong]} is not {expected[wrong]}"
+    return f"at index {position}, {got[wrong]} should be {expected[wrong]}"
 
 
 def _kind(value: Any) -> str:
@@ -153,7 +153,7 @@ def _to_numpy(value: Any) -> np.ndarray:
 
 
 def _names_of_tensors(namespace: dict[str, Any]) -> dict[int, str]:
-    """By identity, the name that the notebook gave to each of its Tensors (the first one, if several)."""
+    """The name that the notebook gave to each of its Tensors, by id; the first name, if there are several."""
     names: dict[int, str] = {}
     for name, value in namespace.items():
         if _is_tensor(value) and not name.startswith("_"):
@@ -162,7 +162,7 @@ def _names_of_tensors(namespace: dict[str, Any]) -> dict[int, str]:
 
 
 def _show(value: Any, names: dict[int, str]) -> str:
-    """A Tensor that has a name is shown by it; everything else as Python shows it."""
+    """A Tensor by its name, if it has one; everything else as Python shows it."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_show(item, names) for item in value)}]"
     if callable(value) and hasattr(value, "__name__"):
@@ -171,7 +171,7 @@ def _show(value: Any, names: dict[int, str]) -> str:
 
 
 def _meanings(values: tuple[Any, ...], names: dict[int, str]) -> list[str]:
-    """A line for each named Tensor, since a name alone does not say what went in."""
+    """A line with the value of each named Tensor, since its name alone does not say what went in."""
     return [_line("where", f"{names[id(value)]} = {value!r}") for value in values if id(value) in names]
 
 

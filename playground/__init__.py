@@ -1,6 +1,7 @@
 """The playground: a small network learns in the browser, live.
 
-`settings` says what can be chosen, `trainer` trains with `needle`, `frame` packs what is to be seen; none of
-them knows Streamlit, so a notebook can use them too. `controls`, `stage` and `graphs` are parts of a page;
-`pages` puts them together, and `testing` opens the app in a real browser.
+`settings` says what you can choose, `trainer` trains with `needle`, and `stage_data` packs what the browser
+draws. None of them knows Streamlit, so you can use them in a notebook too. `controls`, `stage`, `graphs` and
+`pictures` are parts of a page, and `pages` puts them together. `reading` and `expression` are the Explorer's
+small language. `testing` opens the app in a real browser.
 """

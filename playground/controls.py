@@ -19,10 +19,10 @@ RATES = ["0.00001", "0.0001", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "1
 
 
 def choose() -> tuple[Settings | None, list[str]]:
-    """Draw the controls and say what they stand for.
+    """Draw the controls, and return the settings that they show.
 
-    A page's address carries what differs from the defaults: it is read when a session begins, and kept up
-    to date from then on.
+    The page's address carries the settings that differ from their defaults. It is read when a session begins,
+    and kept up to date from then on.
 
     Returns
     -------
@@ -42,7 +42,10 @@ def choose() -> tuple[Settings | None, list[str]]:
 
 
 def _read_address() -> list[str]:
-    """Set every widget from the page's address; what cannot be used gets its default, and a sentence."""
+    """Set every widget from the page's address.
+
+    A value that cannot be used is replaced by its default. Returns a sentence for each of these.
+    """
     texts = st.query_params.to_dict()
     problems: dict[str, str] = {}
     try:
@@ -78,7 +81,7 @@ def _draw() -> None:
         "Neurons in the hidden layers",
         key="hidden",
         placeholder="none",
-        help="One number for each layer: 4, 2 is a layer of four neurons and then one of two.",
+        help="One number for each layer: 4, 2 makes a layer of four neurons and then one of two.",
         **keep,
     )
     st.segmented_control("Activation", ACTIVATIONS, key="activation", required=True, **keep)
@@ -91,15 +94,15 @@ def _draw() -> None:
         RATES if rate in RATES else [*RATES, rate],
         key="learning_rate",
         accept_new_options=True,
-        filter_mode="prefix",  # what is typed is meant as it is
-        help="Choose one or type your own. It changes at once, without starting again.",
+        filter_mode="prefix",  # take what is typed, and nothing that looks like it
+        help="Choose one or type your own. The training goes on with it at once.",
         **keep,
     )
     right.number_input(
         "Batch size",
         step=1,
         key="batch_size",
-        help="Points in one training step. It changes at once.",
+        help="Points in one training step. The training goes on with it at once.",
         **keep,
     )
     st.selectbox("Optimiser", OPTIMISERS, key="optimiser", **keep)
@@ -107,7 +110,7 @@ def _draw() -> None:
 
 @cache
 def _thumbnails() -> str:
-    """CSS that gives every dataset's button a small picture of its points."""
+    """CSS that puts a small picture of its points on the button of each dataset."""
     rules = [
         """
         .st-key-dataset button {

@@ -1,8 +1,8 @@
-"""A small safe language for computations on Tensors: what the Explorer's text is written in.
+"""A small, safe language for computations on Tensors, in which the Explorer's texts are written.
 
-The text is read with `ast` and carried out here, node by node; it is never run as Python. Whatever a name can
-stand for is a Tensor or a number, so there is nothing else to be reached. Operators are built lazily first:
-their shapes are known, and too large ones refused, before anything is allocated or computed.
+The text is read with `ast` and evaluated here, node by node. It is never run as Python. A name stands for a
+Tensor or a number, so a text can reach nothing else. Operators are built lazily first, so their shapes are
+known, and those that are too large are refused before anything is allocated or computed.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from .reading import DEEPEST, LARGEST_NUMBER, MOST_CHARACTERS, ExpressionError, 
 
 __all__ = ["FUNCTIONS", "MOST_CHARACTERS", "ExpressionError", "Result", "run"]
 
-MOST_STEPS = 10_000  # what loops repeat counts again
-LARGEST_INTEGER = 2**53  # beyond it, whole numbers go on as floating-point ones
+MOST_STEPS = 10_000  # each turn of a loop counts
+LARGEST_INTEGER = 2**53  # larger whole numbers become floating-point numbers
 
 MOST_AXES = 6
 LARGEST_TENSOR = 10_000  # elements. A matrix product of such Tensors takes a million multiplications at most.
 MOST_ELEMENTS = 200_000  # of all Tensors together
 MOST_NODES = 400
-ADJOINTS = 5  # times as many nodes and elements as that, with all adjoints
+ADJOINTS = 5  # together with all adjoints, so many times as many nodes and elements
 MOST_REPEATS = 50
 
 Number = int | float
-Datum = Any  # a Number, a Tensor, or a list of these: all that a piece of text can stand for
+Datum = Any  # what a piece of text can stand for: a Number, a Tensor, or a list of these
 
-LIKE = 0.7  # how alike a name must be to one that was meant, perhaps
+LIKE = 0.7  # from 0 to 1, how alike two names must be for one to be suggested
 
 _MODULES = ("np", "numpy", "math", "torch", "ndl", "needle", "nn", "viz")
 
-# Names that people bring along, and what to write here.
+# Names that people know from elsewhere, and what to write instead.
 _MEANT = {
     **dict.fromkeys(_MODULES, "all functions are there without it, such as exp(x)"),
     **dict.fromkeys(("pow", "power"), "write a ** b"),
@@ -58,32 +58,32 @@ _MEANT = {
     "square": "write x ** 2",
     "eye": "write its rows: [[1, 0], [0, 1]]",
     "data": "a value without its history is detach(x)",
-    "grad": "the gradient of y by x is grad(y, x)",
-    "backward": "gradients of the last line are shown by themselves; grad(y, x) is one to compute with",
+    "grad": "the gradient of y with respect to x is grad(y, x)",
+    "backward": "the gradients of the last line are shown anyway; to compute with one, write grad(y, x)",
     "var": "write mean((x - mean(x)) ** 2)",
     "std": "write sqrt(mean((x - mean(x)) ** 2))",
 }
-# What of one Tensor's elements has one name, and of two Tensors another.
+# Functions of one Tensor's elements, and the names of those that compare two Tensors.
 _OF_TWO = {"max": "maximum", "min": "minimum"}
 
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
-#: What may go wrong inside an operator. Anything else is a mistake of ours, and must be seen.
+#: What an operator raises for a user's mistake. Any other exception is a mistake of ours, and must be seen.
 TROUBLES = (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a text comes to.
+    """What a text computes.
 
     Attributes
     ----------
     value : Tensor
-        What its last line stands for, computed, with its graph.
+        The value of its last line, computed, with its graph.
     name : str
-        What the value is called, in `names` too.
+        The name of the value, also in `names`.
     names : dict from str to Tensor
-        All names. What a name stood for before it was assigned to again has a number: h₀, h₁, and now h.
+        All names. If h was assigned to several times, its earlier values are h₀, h₁ and so on.
     line : int
         The number of the last line.
     """
@@ -95,7 +95,10 @@ class Result:
 
     @property
     def leaves(self) -> dict[str, Tensor]:
-        """The variables that the value depends on, by name; in steps only, where one gets no gradient."""
+        """The variables that the value depends on, by name.
+
+        One has no gradient if the value depends on it only in steps, as through a comparison.
+        """
         if not self.value.requires_grad:
             return {}
         leading_there = set(ndl.autograd.find_topo_sort([self.value]))
@@ -111,8 +114,8 @@ class Result:
         Raises
         ------
         ExpressionError
-            If the value is a constant, and if the adjoints would be too many or too large. Then nothing is
-            computed.
+            If the value is a constant, or if there would be too many adjoints, or too large ones. Nothing is
+            computed then.
         """
         if not self.value.requires_grad:
             reason = f"{self.name} is a constant and has no gradient; compute it from numbers with a name"
@@ -123,19 +126,19 @@ class Result:
                 partials = [partial for adjoint in found for _, partial in adjoint.partials]
                 _Budget(ADJOINTS).admit([*partials, *(adjoint.total for adjoint in found)])
         except TROUBLES as error:
-            raise ExpressionError(f"the gradient cannot be had: {error}", self.line, 1) from None
+            raise ExpressionError(f"the gradient cannot be computed: {error}", self.line, 1) from None
         for node, _, total in found:
             node.grad = total
 
 
 def run(text: str, *, seed: int = 0) -> Result:
-    """Carry out a text.
+    """Run a text.
 
     A text is lines (or parts of lines, with ``;`` between them), each an assignment or an expression::
 
-        X = [[1, 2], [3, 4]]       # numbers with a name are a variable: they get a gradient
-        W = randn(2, 3) / 10       # and so is what is computed from numbers alone
-        y = constant([[1], [0]])   # but for what is said to be a constant
+        X = [[1, 2], [3, 4]]       # numbers with a name are a variable, which gets a gradient
+        W = randn(2, 3) / 10       # a variable too: it is computed from numbers alone
+        y = constant([[1], [0]])   # not a variable
         h = relu(X @ W + y)
         for i in range(3):         # at most 50 times
             h = tanh(h) / 2
@@ -150,9 +153,9 @@ def run(text: str, *, seed: int = 0) -> Result:
         operator    =  + - * / ** @ < <= > >=
         index       =  whole number | start:stop:step
 
-    The functions are those of `FUNCTIONS`; ``pi`` is a number. Whatever takes a Tensor first is a method of
-    Tensors too. Axes and shapes are written as numbers. There are no strings, no other attributes, no other
-    Python.
+    The functions are those of `FUNCTIONS`; ``pi`` is a number. A function that takes a Tensor first is also a
+    method of Tensors. You write axes and shapes as numbers. There are no strings, no other attributes, and
+    nothing else of Python.
 
     Parameters
     ----------
@@ -168,7 +171,7 @@ def run(text: str, *, seed: int = 0) -> Result:
     Raises
     ------
     ExpressionError
-        For text that is not of this language or beyond its limits, and where an operation fails.
+        If the text is not part of this language or beyond its limits, or if an operation fails.
     """
     tree = read(text)
     program = _Program(np.random.default_rng(seed))
@@ -182,7 +185,7 @@ def run(text: str, *, seed: int = 0) -> Result:
 
 
 class _Budget:
-    """Keeps count of nodes and elements, and computes what lies within the limits."""
+    """Count nodes and elements, and compute only what stays within the limits."""
 
     def __init__(self, times: int = 1) -> None:
         self.most_nodes = times * MOST_NODES
@@ -191,7 +194,10 @@ class _Budget:
         self.known: set[Value] = set()
 
     def admit(self, values: Sequence[Value]) -> None:
-        """Compute lazy nodes with all that leads to them; ValueError, before that, if they are too much."""
+        """Compute lazy nodes and all that leads to them.
+
+        If they are too many or too large, raise ValueError before anything is computed.
+        """
         new = []
         waiting = list(values)
         while waiting:
@@ -202,7 +208,7 @@ class _Budget:
                 waiting += node.inputs
         if len(self.known) > self.most_nodes:
             raise ValueError(
-                f"the graph gets more than {self.most_nodes:,} nodes, the most there can be; compute less"
+                f"the graph would have more than {self.most_nodes:,} nodes, the most it may have; use fewer"
             )
         for node in new:
             tensors: Sequence[Any] = node.specs if isinstance(node, TensorTuple) else [node]
@@ -211,8 +217,8 @@ class _Budget:
                 self.elements += math.prod(tensor.shape)
         if self.elements > self.most_elements:
             raise ValueError(
-                f"all Tensors together get more than {self.most_elements:,} elements, the most there can be; "
-                "use smaller ones"
+                f"all Tensors together would have more than {self.most_elements:,} elements, the most that "
+                "they may have; use smaller ones"
             )
         for value in values:
             value.realize_cached_data()
@@ -221,18 +227,18 @@ class _Budget:
 def _check_shape(shape: Sequence[int]) -> None:
     if len(shape) > MOST_AXES:
         raise ValueError(
-            f"a shape of {len(shape)} axes has more axes than {MOST_AXES}, the most there can be; use fewer"
+            f"a shape of {len(shape)} axes has more axes than {MOST_AXES}, the most it may have; use fewer"
         )
     if math.prod(shape) > LARGEST_TENSOR:
         raise ValueError(
-            f"a shape {tuple(shape)} has {math.prod(shape):,} elements; at most {LARGEST_TENSOR:,} are "
-            "possible, such as (100, 100)"
+            f"a shape {tuple(shape)} has {math.prod(shape):,} elements; it may have at most "
+            f"{LARGEST_TENSOR:,}, such as (100, 100)"
         )
 
 
 @dataclass
 class _Program:
-    """A text being carried out: what its names stand for, and what it has used up."""
+    """A text that is running: what its names stand for, and what it has used up."""
 
     rng: np.random.Generator
     value: Datum = None  # what the last statement stands for
@@ -248,7 +254,7 @@ class _Program:
         return now | {name + str(i).translate(_LOWERED): x for (name, i), x in self.earlier.items()}
 
     def result(self, last: ast.stmt) -> Result:
-        """What the last line, which was carried out, stands for."""
+        """The value of the last line, which has run."""
         names = self.tensors()
         value = self.value
         if value is None:
@@ -287,8 +293,8 @@ class _Program:
                 case _:
                     _refuse(
                         statement,
-                        f"{_word(statement)} not of this language; write assignments such as y = x + 1, and "
-                        "for i in range(3):",
+                        f"{_word(statement)} not part of this language; write assignments such as y = x + 1, "
+                        "and for i in range(3):",
                     )
 
     def assign(self, target: ast.expr, value: Datum) -> None:
@@ -329,7 +335,7 @@ class _Program:
         if self.steps > MOST_STEPS:
             _refuse(node, f"more than {MOST_STEPS:,} steps; repeat less")
         if self.depth >= DEEPEST:
-            _refuse(node, f"more than {DEEPEST} operations lie within one another; name parts of it")
+            _refuse(node, f"more than {DEEPEST} operations are nested; give parts of the expression a name")
         self.depth += 1
         try:
             return self._evaluate(node)
@@ -367,15 +373,15 @@ class _Program:
             case ast.Attribute(value=ast.Name(id=module)) if module in _MODULES and module not in self.names:
                 self.look_up(node, module)
             case ast.Attribute(attr=name):
-                way_out = "only .T and calls such as .sum() are"
+                way_out = "there are .T and calls such as .sum()"
                 way_out = _MEANT.get(name) or (f"call it: .{name}()" if name in FUNCTIONS else way_out)
-                _refuse(node, f".{name} is no value of a Tensor; {way_out}")
+                _refuse(node, f"a Tensor has no value .{name} here; {way_out}")
             case ast.Call():
                 return self.call(node)
         _refuse(
             node,
-            f"{_word(node)} not of this language; there are numbers, names, lists, + - * / ** @ < <= > >=, "
-            "x[i] and calls of functions",
+            f"{_word(node)} not part of this language; there are numbers, names, lists, + - * / ** @ < <= > "
+            ">=, x[i] and calls of functions",
         )
 
     def look_up(self, node: ast.expr, name: str) -> Tensor | Number:
@@ -395,17 +401,19 @@ class _Program:
             case ast.Attribute(value=of, attr=name):
                 arguments = [self.apply(of, self.tensor, self.evaluate(of))]
             case _:
-                _refuse(node, "only functions can be called by their names, such as exp(x)")
+                _refuse(node, "only functions can be called, by their names, such as exp(x)")
         function = FUNCTIONS.get(name)
         if function is None or (arguments and not function.is_method):
-            hint = _hint(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
+            hint = _hint(name, FUNCTIONS) or f"the functions are {', '.join(FUNCTIONS)}"
             what = "method of Tensors" if arguments else "function"
-            _refuse(node, f"{name} is no {what} of this language; {hint}")
+            _refuse(node, f"{name} is not a {what} of this language; {hint}")
         keywords = {}
         arguments += [self.evaluate(argument) for argument in node.args]
         for argument in node.keywords:
             if argument.arg is None:
-                _refuse(argument, "** before an argument is not of this language; write each by its name")
+                _refuse(
+                    argument, "** before an argument is not part of this language; write each by its name"
+                )
             keywords[argument.arg] = self.evaluate(argument.value)
         result = self.apply(node, function, self, arguments, keywords)
         if name in _MAKE_CONSTANTS:
@@ -421,7 +429,7 @@ class _Program:
         return self.apply(node, _whole, self.evaluate(node), "an index", -LARGEST_TENSOR, LARGEST_TENSOR)
 
     def apply(self, node: ast.AST, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function, admitted and computed; what goes wrong is told with its place."""
+        """The result of a function, checked and computed. An error names the place in the text."""
         try:
             result = function(*arguments)
             if isinstance(result, Tensor):
@@ -447,7 +455,7 @@ class _Program:
 
     def compare(self, function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Tensor:
         if isinstance(x, (int, float)) and isinstance(y, (int, float)):
-            raise TypeError("two numbers are compared; compare a Tensor with something")
+            raise TypeError("these are two numbers; compare a Tensor with a number or with another Tensor")
         return function(self.operand(x), self.operand(y))
 
     def operand(self, x: Datum) -> Number | Tensor:
@@ -460,7 +468,7 @@ class _Program:
         return x if isinstance(x, Tensor) else self.leaf(self.array(x))
 
     def named(self, x: Datum) -> Tensor:
-        """What a name is to stand for: a new variable, if it was computed from nothing but numbers."""
+        """What a name will stand for: a new variable, if `x` was computed from numbers alone."""
         if isinstance(x, Tensor) and (x.requires_grad or x in self.constants or x.dtype.kind != "f"):
             return x
         return self.variable(x)
@@ -485,7 +493,7 @@ class _Program:
             return np.array(x, dtype="float32")
         except ValueError:
             raise ValueError(
-                "a list whose rows have different lengths is no Tensor; fill the rows up"
+                "the rows have different lengths, so this list is not a Tensor; make them equally long"
             ) from None
 
     def filled(self, shape: tuple[int, ...], fill: Callable[[tuple[int, ...]], Any]) -> Tensor:
@@ -506,14 +514,14 @@ class _Program:
         for name, tensor in {"y": y, "x": x}.items():
             if not tensor.requires_grad:
                 raise ValueError(
-                    f"grad(y, x): {name} does not require a gradient, as it is a constant; give its numbers "
-                    "a name, x = 2, and compute with that"
+                    f"grad(y, x): {name} does not require a gradient, because it is a constant; give its "
+                    "numbers a name, x = 2, and compute with that"
                 )
         return ndl.gradients(y, [x])[0]
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """What to write in place of a name; empty if nobody knows."""
+    """What to write instead of a name; empty if nothing is known."""
     close = get_close_matches(name, known, n=1, cutoff=LIKE)
     return _MEANT.get(name) or (f"did you mean {close[0]}?" if close else "")
 
@@ -526,7 +534,7 @@ def _refuse(node: ast.AST, reason: str, error: Exception | None = None) -> NoRet
 
 
 def _word(node: ast.AST) -> str:
-    """What a piece of syntax is called, for a sentence that goes on with "not of this language"."""
+    """The name of a piece of syntax, for a sentence that goes on with "not part of this language"."""
     kinds = {
         "AnnAssign": "an annotation",
         "Starred": "* before a value",
@@ -555,7 +563,7 @@ def _tensors_in(thing: Any) -> Iterator[Tensor]:
 
 
 def _arithmetic(function: Callable[[Any, Any], Any], x: Number, y: Number) -> Number:
-    """Two numbers combined in floating point, so that nothing can grow without bound."""
+    """Combine two numbers in floating point, so that nothing can grow without bound."""
     if function is operator.matmul:
         raise TypeError("@ multiplies matrices, and these are numbers; use *")
     try:
@@ -565,7 +573,7 @@ def _arithmetic(function: Callable[[Any, Any], Any], x: Number, y: Number) -> Nu
     except ZeroDivisionError:
         raise ValueError(f"{x:g} and {y:g} cannot be divided: the result would be infinite") from None
     if isinstance(result, complex):
-        raise ValueError(f"({x:g}) ** {y:g} is no real number; take the power of a positive one")
+        raise ValueError(f"({x:g}) ** {y:g} is not a real number; take the power of a positive number")
     if not abs(result) <= LARGEST_NUMBER:
         raise ValueError(
             f"the result is larger than {LARGEST_NUMBER:g}, the largest number; use smaller ones"
@@ -657,7 +665,7 @@ def _as_it_is(program: _Program, x: Datum) -> Datum:
     return x
 
 
-#: How a parameter is read, by its name; the others are Tensors.
+#: How to read a parameter, by its name. All others are Tensors.
 _READERS: dict[str, Callable[[_Program, Any], Any]] = {
     "shape": _sizes,
     "axis": _axis,
@@ -682,7 +690,7 @@ class Function:
     call : callable
         Takes the program, then the arguments.
     parameters : str
-        Their names; ``axes=`` may be left out, ``*shape`` gathers all that is left.
+        Their names. ``axes=`` may be left out; ``*shape`` takes all arguments that are left.
     """
 
     call: Callable[..., Datum]
@@ -700,7 +708,7 @@ class Function:
 
     def __call__(self, program: _Program, arguments: list[Datum], keywords: dict[str, Datum]) -> Datum:
         if self.name in _OF_TWO and len(arguments) == 2 and _are_two(*arguments):
-            raise TypeError(f"{self.name} is of the elements of one Tensor; write {_OF_TWO[self.name]}(a, b)")
+            raise TypeError(f"{self.name} takes one Tensor; of two, write {_OF_TWO[self.name]}(a, b)")
         given: dict[str, Datum] = {}
         waiting = list(arguments)
         for parameter in self.parameters.split():
@@ -725,12 +733,12 @@ class Function:
 
 
 def _are_two(a: Datum, b: Datum) -> bool:
-    """Whether these are two things to be compared, and not one and its axes."""
+    """Whether these are two values to compare, and not a value and its axes."""
     return isinstance(a, (int, float)) or isinstance(b, (float, Tensor))
 
 
 def _of(function: Callable[..., Tensor], **renamed: str) -> Callable[..., Tensor]:
-    """A function of needle as one of the language; `renamed` parameters have another name there."""
+    """A function of needle as one of this language. `renamed` parameters have another name in needle."""
 
     def call(program: _Program, a: Datum, **others: Datum) -> Tensor:
         return function(a, **{renamed.get(name, name): x for name, x in others.items()})

@@ -1,4 +1,4 @@
-"""The graphs of the network as it is now, drawn from its own tensors when they are asked for."""
+"""The graphs of the network as it is now, drawn from its own Tensors when you ask for them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _Drawn(NamedTuple):
 def show(trainer: Trainer) -> None:
     """Offer the graphs, and draw the one that is chosen.
 
-    A drawing stays as it is while the network learns on, until it is asked for again.
+    The network learns on, and the drawing stays as it is until the user asks for it again.
 
     Parameters
     ----------
     trainer : Trainer
-        Whose network is drawn: the loss of two points of its data.
+        Its network is drawn, with the loss of two of its points.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.segmented_control(
@@ -45,7 +45,7 @@ def show(trainer: Trainer) -> None:
             KINDS,
             format_func=KINDS.__getitem__,
             key="graph_kind",
-            help="Drawn from the network's own tensors, for the loss of two points.",
+            help="Drawn from the network's own Tensors, for the loss of two points.",
             persist_state="session",
         )
         again = kind and st.button("Draw again", icon=":material/refresh:", key="graph_again")

@@ -1,4 +1,4 @@
-"""Pictures that live in a page of the app: drawings that open and can be searched, steps that play."""
+"""Live pictures in a page of the app: drawings that you can open and search, steps that play."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _SCRIPT = Path(__file__).parent / "components" / "picture" / "picture.js"
 
 
 class Picture(Protocol):
-    """What shows itself as HTML: a `viz.Drawing`, or the steps of one."""
+    """Anything that can write itself as HTML: a `viz.Drawing`, or steps."""
 
     def html(self) -> str:
-        """A piece of a page that needs nothing else."""
+        """A piece of a page that needs no other file."""
 
 
 @cache
 def _component() -> Callable[..., object]:
-    # In the page itself, not in a frame: so it is as high as it needs to be, also after something was opened.
+    # In the page itself and not in an iframe, so that it grows when something in it opens.
     return st.components.v2.component(
         "needle_picture",
         html='<div class="picture"></div>',
@@ -33,20 +33,20 @@ def _component() -> Callable[..., object]:
 
 
 def show(picture: Picture, key: str) -> None:
-    """Show a picture that can be used.
+    """Show a live picture.
 
-    While the page is run again and the picture is the same, it stays as the person left it.
+    When the page runs again with the same picture, the picture stays as the user left it.
 
     Parameters
     ----------
     picture : Picture
-        A drawing, or steps. It is trusted: its scripts run in the page.
+        A drawing, or steps. Its scripts run in the page, so it must come from `viz`.
     key : str
-        Of the element in the page.
+        The name of the element in the page.
 
     Raises
     ------
     viz.CannotRender
-        If there is no Graphviz.
+        If Graphviz is missing.
     """
     _component()(key=key, data=picture.html())

@@ -1,7 +1,7 @@
-"""The text of an expression, read with `ast`: only what is of the language comes through.
+"""Read the text of an expression with `ast`, and let through only what is part of the language.
 
-What Python would read in its own way (quotes, keywords, letters that look like others) and what its parser
-cannot take (deep brackets, huge numbers) is refused before Python sees it.
+Two kinds of text are refused before Python sees them: what Python would read in its own way (quotes,
+keywords, letters that look like others), and what its parser cannot take (deep brackets, huge numbers).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ MOST_CHARACTERS = 2000
 MOST_LINES = 60
 LONGEST_LINE = 200
 LONGEST_NAME = 30
-DEEPEST = 40  # operations within one another; brackets within brackets
+DEEPEST = 40  # of nested operations, and of nested brackets
 LARGEST_NUMBER = 1e30  # written or computed; a Tensor's own elements may well become infinite
 
 
 class ExpressionError(ValueError):
-    """Text that cannot be carried out: the one exception of this module.
+    """A text that cannot be run. The only exception that this module and `expression` raise.
 
     Attributes
     ----------
     reason : str
-        What came, what is possible.
+        What came, and what is possible.
     line, column, end_column : int
         Where it begins, counted from 1, and where on that line it ends.
     failure : Exception or None
-        What an operator raised, with its `op` and `inputs`: the graph up to there can be drawn.
+        What an operator raised, with its `op` and `inputs`, so that the graph up to there can be drawn.
     names : dict from str to Tensor
-        What had a name by then.
+        The Tensors that had a name by then.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ _REFUSED_WORDS = {
 
 
 def read(text: str) -> ast.Module:
-    """The syntax tree of a text whose characters, words and depth of brackets are those of the language."""
+    """The syntax tree of a text, once its characters, words and brackets have been checked."""
     if len(text) > MOST_CHARACTERS:
         reason = f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read. Shorten it"
         raise ExpressionError(reason, 1, 1)
@@ -132,7 +132,9 @@ def read(text: str) -> ast.Module:
         why = _not_read((error.msg or "invalid syntax").split(" (")[0], line[column - 1 :].strip())
         raise ExpressionError(f"this cannot be read: {why}", min(at, len(lines)), column) from None
     except (MemoryError, RecursionError):
-        raise ExpressionError("too many operations lie within one another; name parts of it", 1, 1) from None
+        raise ExpressionError(
+            "too many operations are nested; give parts of the expression a name", 1, 1
+        ) from None
     if not tree.body:
         raise ExpressionError("there is nothing here yet; write an expression, such as 1 + 2", 1, 1)
     return tree
@@ -146,22 +148,22 @@ def _not_read(why: str, rest: str) -> str:
         return why
     if not rest:
         return "the line ends too early: something is missing at its end"
-    return f"{rest:.20} cannot stand here; write an operator before it, or a new line, or take it away"
+    return f"{rest:.20} cannot stand here; write an operator or a new line before it, or take it away"
 
 
 def _without_comment(line: str, number: int) -> str:
-    """The line up to its comment, once it holds nothing that is not of the language."""
+    """The line up to its comment, once everything in it is known to be part of the language."""
     code, before, signs = "", "space", 0
     while len(code) < len(line):
         at = len(code)
         if not line[at].isprintable():
             what = f"the character U+{ord(line[at]):04X} cannot be used; "
-            way_out = "indent with spaces" if line[at] == "\t" else "delete it and type it anew"
+            way_out = "indent with spaces" if line[at] == "\t" else "delete it and type it again"
             raise ExpressionError(what + way_out, number, at + 1)
         for sign in (line[at : at + 2], line[at]):
             if sign in _REFUSED_SIGNS:
                 raise ExpressionError(
-                    f"{sign} is not of this language: {_REFUSED_SIGNS[sign]}", number, at + 1
+                    f"{sign} is not part of this language: {_REFUSED_SIGNS[sign]}", number, at + 1
                 )
         match = _TOKEN.match(line, at)
         if match is None:
@@ -185,14 +187,14 @@ def _without_comment(line: str, number: int) -> str:
 
 
 def _refusal(kind: str, token: str, before: str) -> str:
-    """Why a token is not of the language, if it is not."""
+    """Why a token is refused; empty if it is not."""
     if kind == "name":
         if before == "number":
             return f"{token} follows a number; write * between them, and numbers in decimal digits"
         if token in _REFUSED_WORDS:
-            return f"{token} is not of this language: {_REFUSED_WORDS[token]}"
+            return f"{token} is not part of this language: {_REFUSED_WORDS[token]}"
         if keyword.iskeyword(token) and token not in ("for", "in"):
-            return f"{token} is a word of Python that is not of this language; choose another name"
+            return f"{token} is a word of Python, but not part of this language; choose another name"
         if token.startswith("_") or token.endswith("_") or "__" in token:
             return f"names begin and end with a letter or a digit and have no __ inside, unlike {token:.40}"
         if len(token) > LONGEST_NAME:
@@ -211,18 +213,22 @@ def _refusal(kind: str, token: str, before: str) -> str:
 
 def _not_a_character(character: str) -> str:
     name = unicodedata.name(character, "a character").lower()
-    return f"{character} ({name}) is not of this language; use the letters a to z, digits and + - * / @ ( )"
+    return (
+        f"{character} ({name}) is not part of this language; use the letters a to z, digits and + - * / @ ( )"
+    )
 
 
 def _check_brackets(code: str) -> None:
-    """Refuse brackets that are too deep for Python's own parser, or that do not match."""
+    """Refuse brackets that are nested too deep for Python's parser, or that do not match."""
     opened: list[tuple[str, int, int]] = []
     for number, line in enumerate(code.split("\n"), start=1):
         for at, character in enumerate(line, start=1):
             if character in "([":
                 opened.append((character, number, at))
                 if len(opened) > DEEPEST:
-                    reason = f"brackets lie within more than {DEEPEST} others; name parts of the expression"
+                    reason = (
+                        f"brackets are nested more than {DEEPEST} deep; give parts of the expression a name"
+                    )
                     raise ExpressionError(reason, number, at)
             elif character in ")]" and (not opened or opened.pop()[0] + character not in ("()", "[]")):
                 raise ExpressionError(f"{character} closes no bracket; take it away", number, at)

@@ -1,4 +1,4 @@
-"""What a person can choose: the values, their limits, and their form as text (for the page's address)."""
+"""What you can choose in the playground: values, their limits, and their form in the page's address."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SettingsError(ValueError):
     Attributes
     ----------
     problems : dict of str to str
-        One sentence for each wrong field: what came, what is possible.
+        For each wrong field, a sentence that says what came and what is possible.
     """
 
     def __init__(self, problems: dict[str, str]) -> None:
@@ -48,7 +48,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides how a training run goes; two runs with equal settings give equal numbers.
+    """Everything that decides how a training goes. Two trainings with equal settings give equal numbers.
 
     The defaults are TensorFlow Playground's.
 
@@ -102,14 +102,14 @@ class Settings:
 
     @classmethod
     def from_text(cls, texts: Mapping[str, str]) -> Settings:
-        """Read settings from text, such as a page's address; fields that are missing get their defaults.
+        """Read settings from text, such as a page's address. Missing fields get their defaults.
 
-        Numbers are written as Python writes them, the hidden layers as ``4-2`` (any separator will do).
+        Numbers look as in Python, and the hidden layers like ``4-2`` (any separator will do).
 
         Raises
         ------
         SettingsError
-            If a value cannot be read or used. Names that are no field are ignored.
+            If a value cannot be read or used. Unknown names are ignored.
         """
         values: dict[str, Any] = {}
         problems: dict[str, str] = {}
@@ -159,7 +159,7 @@ def _within(limits: tuple[float, float], value: Any) -> bool:
 
 
 def _expected(name: str, got: Any) -> str:
-    """The sentence that says what a field can be, and what came instead."""
+    """A sentence that says what a field can be, and what came instead."""
     label = _LABELS.get(name, name.replace("_", " "))
     text = _text(got)
     shown = f'"{text if len(text) <= 30 else text[:29] + "…"}"'

@@ -1,7 +1,7 @@
 """The live picture as a Streamlit component, and the clock that drives it.
 
-Two components share the work: the stage, which the page itself places, and the feed, which the clock sends
-again and again with new bytes. So only the bytes travel, and the stage stays whatever happens to a message.
+Two components share the work. The page places the stage once; the clock sends the feed again and again, with
+new bytes. So only the bytes travel, and the stage stays even if a message gets lost.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 
 import streamlit as st
 
-from .frame import Moment, capture, pack
+from .stage_data import Moment, capture, pack
 from .trainer import Trainer
 
 __all__ = ["show"]
 
-#: Seconds from one message to the next, the moments that a message shows, and the training before each.
+#: Seconds from one message to the next; moments in a message; seconds of training before each moment.
 TICK = 0.045
 MOMENTS = 3
 TRAINING = 0.010
-#: Seconds that a message is given to leave: the server looks every 5 ms, and a tick drops what still waits.
+#: Seconds to wait until a message has left: the server looks every 5 ms, and the next tick drops what waits.
 SENDING = 0.006
 
 _ASSETS = Path(__file__).parent / "components" / "stage"
@@ -40,7 +40,7 @@ def _components() -> tuple[Callable[..., object], Callable[..., object]]:
 
 @st.cache_resource
 def _spare_the_collector() -> None:
-    """Streamlit collects garbage after every run: leave out what will never become garbage."""
+    """Make garbage collection quick, which Streamlit does after every run: leave out what lasts forever."""
     gc.collect()
     gc.freeze()
 
@@ -53,14 +53,14 @@ def show(trainer: Trainer, playing: bool, on_trouble: Callable[[], None]) -> Non
     trainer : Trainer
         What to train and draw.
     playing : bool
-        Whether to go on training.
+        Whether the training goes on.
     on_trouble : callable
-        Called when the training stops by itself; the whole page is then run again.
+        Called when the training stops by itself. Then the whole page runs again.
     """
     _spare_the_collector()
     stage, feed = _components()
     stage(key="stage")
-    wanted = 1  # in the page's own run, so that what was clicked shows at once
+    wanted = 1  # in the page's own run, so that a click shows at once
 
     def tick() -> None:
         nonlocal wanted

@@ -77,7 +77,7 @@ def serving(
     cwd : Path
         The folder it is started in.
     environment : mapping, optional
-        What it finds in its environment, besides what is in this process's.
+        Environment variables for it, besides those of this process.
 
     Yields
     ------
@@ -87,7 +87,7 @@ def serving(
     Raises
     ------
     RuntimeError
-        If it ends, or does not answer within a minute; the message has what it said.
+        If it ends, or does not answer within a minute. The message holds what it said.
     """
     path = os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": path, **(environment or {})}

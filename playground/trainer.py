@@ -1,4 +1,4 @@
-"""Trains a small network on a toy dataset, in pieces small enough to watch.
+"""Train a small network on a toy dataset, in steps small enough to watch.
 
 It knows nothing of the app, so it works in a notebook too::
 
@@ -95,7 +95,7 @@ class Trainer:
     history : History
         The losses after every epoch so far, thinned.
     trouble : str or None
-        Why the training cannot go on and stands still, in words: it has diverged, or all gradients are 0.
+        Why the training stands still, in words: it has diverged, or all gradients are 0. None while it runs.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -118,12 +118,12 @@ class Trainer:
         self._measure()
 
     def retune(self, settings: Settings) -> bool:
-        """Go on with other settings, if only such have changed that a running training can take over.
+        """Go on with other settings, if a running training can take them over: see `LIVE_SETTINGS`.
 
         Returns
         -------
         bool
-            False if these settings need a new `Trainer`; then nothing has changed.
+            False if these settings need a new `Trainer`. Then nothing has changed.
         """
         changed = {
             field.name
@@ -149,7 +149,7 @@ class Trainer:
         return _half_squares(self.model(points), labels)
 
     def graph(self, size: int = 2) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of the first few points to learn from, and names for the tensors on the way: to be drawn.
+        """The loss of the first few training points, and names for the Tensors on the way, to be drawn.
 
         Parameters
         ----------
@@ -172,11 +172,11 @@ class Trainer:
             names |= {f"W{number}": weight, f"b{number}": bias, f"h{number}": value}
         names["output"] = names.pop(f"h{len(self.model.modules)}")
         names["loss"] = _half_squares(value, names["y"])
-        names["loss"].backward(create_graph=False)  # instead of what the last batch has left
+        names["loss"].backward(create_graph=False)  # replaces what the last batch has left
         return names["loss"], names
 
     def step(self) -> None:
-        """Learn from the next batch. After the last batch of an epoch the figures are taken."""
+        """Learn from the next batch. After the last batch of an epoch, measure the figures."""
         if self.trouble:
             return
         if self._position >= len(self._order):
@@ -195,7 +195,7 @@ class Trainer:
             self._measure()
 
     def epoch(self, at_most: float = math.inf) -> Figures:
-        """Learn from every batch that the current epoch still has, but for no more than `at_most` seconds."""
+        """Learn from the remaining batches of the current epoch, for `at_most` seconds at the longest."""
         target = self.epochs + 1
         deadline = time.perf_counter() + at_most
         while self.epochs < target and not self.trouble:
@@ -205,7 +205,7 @@ class Trainer:
         return self.figures
 
     def run_for(self, seconds: float) -> int:
-        """Learn for about so long, at least one step; says how many steps were made."""
+        """Learn for about so many seconds, at least one step. Returns the number of steps."""
         deadline = time.perf_counter() + seconds
         before = self.steps
         while not self.trouble:
@@ -215,7 +215,7 @@ class Trainer:
         return self.steps - before
 
     def activations(self, points: np.ndarray | Tensor) -> list[np.ndarray]:
-        """What every layer makes of some points.
+        """The output of every layer at some points.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class Trainer:
         self.history.add(self.epochs, train_loss, test_loss)
         if train_error and np.all(np.abs(outputs[:split]) == 1):
             self.trouble = (
-                f"Training is stuck since epoch {self.epochs}: every output is exactly −1 or +1, "
+                f"Training has been stuck since epoch {self.epochs}: every output is exactly −1 or +1, "
                 f"so all gradients are 0. {way_out}"
             )
 
@@ -276,7 +276,7 @@ def grid(resolution: int) -> Tensor:
 
 
 def _network(settings: Settings, rng: np.random.Generator) -> nn.Sequential:
-    """Layers that begin with Glorot's weights and no bias: from there small tanh networks learn reliably."""
+    """Layers with Glorot's first weights and biases of 0: from there, small tanh networks learn reliably."""
     sizes = [2, *settings.hidden, 1]
     activations = [ACTIVATIONS[settings.activation]] * len(settings.hidden) + [nn.Tanh]
     layers = []

@@ -1,4 +1,4 @@
-"""Words for a page that would take them for Markdown."""
+"""Text for a page that would read it as Markdown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 __all__ = ["as_text"]
 
-# Where Markdown sees the address of a page or of a person although each sign of it is escaped.
+# Markdown makes a link of these even if every character is escaped.
 _ADDRESS = re.compile(r"(https?(?=://)|www(?=\.)|@(?=\w))", re.IGNORECASE)
 _WORD_JOINER = "\N{WORD JOINER}"  # has no width
 
 
 def as_text(words: str) -> str:
-    """Words that are shown as they are, whoever wrote them: no link, no picture, no formula."""
+    """Text that the page shows as it is, whoever wrote it: no link, no picture, no formula."""
     words = _ADDRESS.sub(rf"\1{_WORD_JOINER}", words)
     return "".join(f"\\{x}" if x in r"\`*_{}[]()#+-.!|<>$:~^&" else x for x in words)

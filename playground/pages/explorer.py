@@ -77,7 +77,7 @@ STYLES = {"auto": "As the page", "needle": "needle", "d2l": "d2l", "print": "Pri
 DIRECTIONS = {"LR": "From left to right", "TB": "From top to bottom"}
 
 MOST_DRAWN = 300  # variables: the layout of so many takes a second or so
-MOST_STEPPED = 100  # nodes: of more, nobody looks at each
+MOST_STEPPED = 100  # nodes: nobody steps through more
 
 _STYLE = """
 <style>
@@ -129,7 +129,7 @@ def page() -> None:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _outcome(text: str) -> Result | ExpressionError:
-    """What a text comes to, with its gradients: the same for everyone who writes it."""
+    """What a text computes, with its gradients. Everybody who writes the same text shares it."""
     try:
         result = run(text)
         if result.value.requires_grad:
@@ -147,7 +147,10 @@ _IN_ADDRESS = {"expression": "text", "view": "view", "look": "style", "direction
 
 
 def _read_address() -> list[str]:
-    """Set every widget from the page's address; what cannot be used gets its default, and a sentence."""
+    """Set every widget from the page's address.
+
+    A value that cannot be used is replaced by its default. Returns a sentence for each of these.
+    """
     problems = []
     for key, default in _DEFAULTS.items():
         given = st.query_params.get(_IN_ADDRESS[key], default)
@@ -175,13 +178,13 @@ def _write_address() -> None:
 
 
 def _write() -> str:
-    """The text, as it is after a click on an example or a key."""
+    """Show the text to write in, and return it as it is now."""
     lines = st.session_state.expression.count("\n") + 1
     text = st.text_area(
         "Expression",
         key="expression",
         height=min(48 + 23 * max(lines, 5), 440),
-        help=_HELP,  # and no max_chars: of a text that is too long the page would not even be told
+        help=_HELP,  # no max_chars: the page would never hear of a text that is too long
         persist_state="session",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -196,8 +199,8 @@ def _take_example() -> None:
 
 
 _HELP = f"""
-Numbers with a name are a variable, and get a gradient: `W = [[1, 2], [3, 4]]`, `b = randn(3) / 10`. Within an
-expression, and as `constant([1, 2])`, they are constants. The last line is the value. At most
+Give numbers a name, and they are a variable with a gradient: `W = [[1, 2], [3, 4]]`, `b = randn(3) / 10`.
+Numbers within an expression are constants, and so is `constant([1, 2])`. The last line is the value. At most
 {MOST_CHARACTERS:,} characters are read.
 
 Operators: `+ - * / ** @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
@@ -206,7 +209,7 @@ Functions, most of them methods too: {", ".join(f"`{name}`" for name in FUNCTION
 """
 
 
-# What came out, in words and numbers.
+# The result, in words and numbers.
 
 
 def _tell(error: ExpressionError, text: str) -> None:
@@ -254,7 +257,7 @@ def _numbers(tensor: Tensor) -> str:
     return f'<table class="matrix">{cells}</table>'
 
 
-# What came out, drawn.
+# The result, drawn.
 
 
 @st.fragment
@@ -284,7 +287,7 @@ def _show_error(text: str) -> None:
 
 
 def _choose_leaf(result: Result) -> str:
-    """The variable whose gradient is differentiated once more; empty if there is none."""
+    """Let the user choose the variable whose gradient is differentiated again; empty if there is none."""
     leaves = [name for name, x in result.leaves.items() if x.grad is not None and x.grad.requires_grad]
     if not leaves:
         st.info("No gradient depends on a variable here: all second derivatives are 0.")
@@ -309,10 +312,10 @@ def _style() -> str:
 def _picture(
     text: str, view: str, style: str, direction: str, leaf: str
 ) -> viz.Drawing | viz.Steps | Exception:
-    """The graph of a text, or why there is none: the same for everyone who asks for it."""
+    """The graph of a text, or why there is none. Everybody who asks for the same graph shares it."""
     try:
         return _drawn(text, view, style, direction, leaf)
-    except (viz.CannotRender, ValueError) as error:  # ValueError: more steps than anyone would go
+    except (viz.CannotRender, ValueError) as error:  # ValueError: too many steps
         return error.with_traceback(None)
 
 
@@ -333,12 +336,12 @@ def _drawn(text: str, view: str, style: str, direction: str, leaf: str) -> viz.D
         gradient = outcome.leaves[leaf].grad
         options["names"] |= {f"{leaf}.grad": gradient}
         picture = viz.draw_gradient(gradient, **options)
-    picture.html()  # the work of drawing it, done while it is said that it is being drawn
+    picture.html()  # draws it now, while the page says "Drawing …"
     return picture
 
 
 def _show(text: str, view: str, leaf: str = "") -> None:
-    """The picture, and below it how it may look and how it is kept."""
+    """Show the picture, and below it the choices of its look and its file."""
     place = st.container()
     keep: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
     with st.container(horizontal=True, gap="small"):
@@ -365,9 +368,9 @@ def _show(text: str, view: str, leaf: str = "") -> None:
 
 
 def _kinds(picture: viz.Drawing | viz.Steps) -> list[str]:
-    """The formats in which a picture can be kept."""
+    """The formats in which a picture can be saved."""
     if isinstance(picture, viz.Steps):
-        return ["html"]  # an animated picture would take a processor for ten seconds
+        return ["html"]  # a GIF would keep a processor busy for ten seconds
     points = [float(size) for size in re.findall(r'(?:width|height)="([\d.]+)pt"', picture.svg())[:2]]
     fits = max(points, default=0) * PNG_DPI / 72 <= LARGEST_PNG
     return ["svg", *(["png"] if fits else []), "pdf", "html"]

@@ -64,7 +64,7 @@ def page() -> None:
     graphs.show(trainer)
 
 
-# A click between two frames may be delivered twice: a callback says what is to be, not what changes.
+# A click between two pictures may arrive twice, so a callback sets the new state and never toggles.
 def _play(playing: bool) -> None:
     st.session_state.playing = playing
 

@@ -51,7 +51,7 @@ def test_a_wrong_answer_says_the_input_the_expected_and_the_given_answer_and_the
         "double(3) is not right yet (case 2 of 2).",
         "  expected: 9",
         "  got:      6",
-        "  so:       6 is not 9",
+        "  so:       6 should be 9",
         "  hint:     three threes",
     ]
 
@@ -61,19 +61,19 @@ def test_a_named_tensor_is_called_by_its_name_and_shown():
     assert "double(x) is not right yet" in message
     assert f"where:    x = {x!r}" in message
     assert "expected: y" in message
-    assert "at index 0, 2.0 is not 3.0" in message
+    assert "at index 0, 2.0 should be 3.0" in message
 
 
 @pytest.mark.parametrize(
     ("expect", "got", "words"),
     [
-        (np.ones((2, 3)), np.ones((3, 2)), "shape (2, 3) was expected, shape (3, 2) came"),
-        (np.eye(2), np.ones((2, 2)), "at index (0, 1), 1.0 is not 0.0"),
-        ([x, y], [x], "length 2 was expected, length 1 came"),
-        ([x, y], [y, x], "item 0 differs: at index 0, 3.0 is not 1.0"),
-        (x, x.numpy(), "a Tensor was expected, a ndarray came"),
+        (np.ones((2, 3)), np.ones((3, 2)), "the shape is (3, 2), but should be (2, 3)"),
+        (np.eye(2), np.ones((2, 2)), "at index (0, 1), 1.0 should be 0.0"),
+        ([x, y], [x], "the length is 1, but should be 2"),
+        ([x, y], [y, x], "item 0 differs: at index 0, 3.0 should be 1.0"),
+        (x, x.numpy(), "the type is ndarray, but should be Tensor"),
         (x, None, "is a `return` missing?"),
-        (1.0, float("nan"), "nan is not 1.0"),
+        (1.0, float("nan"), "nan should be 1.0"),
         ("exp", "log", "they are not equal"),
     ],
 )

@@ -15,19 +15,19 @@ _SHORT = {
         "x = 1\nx.__setattr__(1, 2)", "f(_a=1)", "x = [1]\nx.__iter__", "x = [1]\nx.__array__()",
         "x = 1\n(x + 1).__class__.__name__", "for _ in range(3):\n  1",
     ],
-    "is no value of a Tensor": [
+    "a Tensor has no value": [
         "x = 1\nx.data", "x = 1\nx.grad", "x = 1\nx.op", "x = 1\nx.inputs", "x = 1\nx.shape",
         "x = 1\nx.dtype", "x = 1\nx.device", "x = 1\nx.cached_data", "x = 1\nx.requires_grad",
         "x = 1\nx.sum", "x = 1\nx.t", "x = 1\nx.real", "x = 1\nx.exp.func", "x = 1\nx.op.compute",
         "os.system", "sys.modules",
     ],
-    "is no method of Tensors": [
+    "is not a method of Tensors": [
         "x = 1\nx.numpy()", "x = 1\nx.item()", "x = 1\nx.realize_cached_data()", "x = 1\nx.make_const(1)",
         "x = 1\nx.backward()", "x = 1\nx.to(1)", "x = 1\nx.astype(1)", "x = 1\nx.ones(3)",
         "x = 1\nx.randn(3)", "x = 1\nx.tensor()", "x = 1\nx.tofile(1)", "x = 1\nx.format(1)",
         "(1).bit_length()", "[1].append(2)",
     ],
-    "is no function": [
+    "is not a function": [
         "eval(1)", "exec(1)", "compile(1)", "open(1)", "input()", "getattr(1, 2)", "setattr(1, 2, 3)",
         "vars()", "globals()", "locals()", "dir()", "help()", "exit()", "quit()", "type(1)", "super()",
         "object()", "breakpoint()", "memoryview(1)", "bytes(10)", "int(1)", "list([1])", "iter([1])",
@@ -83,26 +83,26 @@ _SHORT = {
     "there are no sets and dictionaries": [
         "{}", "{1}", "{1: 2}", "{**x}", "{x for x in y}", "{", "}", "exp(**{})",
     ],
-    "for within brackets is not of this language": [
+    "for within brackets is not part of this language": [
         "[x for x in y]", "(x for x in y)", "[1 for i in range(9)]", "sum(x for x in y)",
         "[[1 for i in range(9)] for j in range(9)]",
     ],
     "assign with = on a line of its own": [
         "(x := 1)", "x := 1", "[y := 1, y]",
     ],
-    "* before a value is not of this language": [
+    "* before a value is not part of this language": [
         "* 1", "exp(*x)", "[*x]", "x = *y, 1", "exp(*[1, 2])", "stack([*x])",
     ],
-    "** before an argument is not of this language": [
+    "** before an argument is not part of this language": [
         "x = 1\nexp(**x)", "exp(**1)",
     ],
-    "an annotation is not of this language": [
+    "an annotation is not part of this language": [
         "x: y = 1", "x: 1", "a:b",
     ],
     "functions cannot be defined": [
         "x -> y",
     ],
-    "is not of this language": [
+    "is not part of this language": [
         "x = 1\nx // 2", "5 % 2", "1 << 99", "1 >> 1", "1 | 2", "1 ^ 2", "1 == 1", "1 != 1", "x <> y",
         "x = 1 \\\n+ 1", "`x`", "$x", "?x", "!ls", "%time", "x!", "a ? b", "1 in [1]", "x @ y ~", "...",
         "x = [1]\nx[...]", "for x, y in range(3):\n  1", "match 1:\n  case 1: 1",
@@ -130,10 +130,10 @@ _SHORT = {
     "cannot be divided": [
         "1 / 0", "0 / 0", "1.0 / (2 - 2)", "0 ** -1", "0.0 ** -0.5",
     ],
-    "is no real number": [
+    "is not a real number": [
         "(-1) ** 0.5", "(-8) ** (1 / 3)",
     ],
-    "at most 10,000 are possible": [
+    "at most 10,000, such as": [
         "ones(10**9)", "ones(10**4, 10**4)", "zeros(1000000)", "rand(100, 101)", "randn([10001])",
         "ones((10**9, 10**9, 10**9))", "ones(1, 1, 1, 1, 10**9, 1)", "broadcast_to(1, 10**9)",
         "broadcast_to([[1], [2]], 2, 10**8)", "x = 1\nx.broadcast_to((10**5, 10**5))",
@@ -181,7 +181,7 @@ _SHORT = {
     "a name has at most 30": [
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     ],
-    "brackets lie within more than 40 others": [
+    "brackets are nested more than 40 deep": [
         "(((((((((((((((((((((((((((((((((((((((((",
     ],
     "one sign too many in a row": [
@@ -203,7 +203,7 @@ _SHORT = {
         "а = 1", "ℯxp(1)", "x＿y", "＿＿class＿＿", "x.︳", "()．T", "ﬁ = 1", "😀", "中 = 1", "1 ＋ 1", "∑",
         "（1）", "“a”", "⁻1", "½", "①",
     ],
-    "is not of this language: a power is written with **": [
+    "is not part of this language: a power is written with **": [
         "x²", "x³", "2 ^ 3", "x = 1\nx^2",
     ],
     "multiply with *": [
@@ -239,7 +239,7 @@ _SHORT = {
     "compare two at a time": [
         "1 < 2 < 3", "x = 1\n0 < x < 2 < 3",
     ],
-    "two numbers are compared": [
+    "these are two numbers": [
         "1 < 2", "1 >= 1.0",
     ],
     "multiplies matrices": [
@@ -302,11 +302,11 @@ _LONG = {
     ],
     "at most 60 are read": ["\n" * 100, "x = 1\n" * 100, ";\n" * 61],
     "a name has at most 30": ["x" * 199, "exp(" + "y" * 99 + ")", "long_" * 20 + "name = 1"],
-    "brackets lie within more than 40 others": [
+    "brackets are nested more than 40 deep": [
         "(" * 100 + "1" + ")" * 99, "[" * 60 + "]" * 60, "exp(\n" * 45 + "1" + ")" * 45,
         "\n".join(["(" * 30] * 50), "([" * 30 + "])" * 30, "x" + "[x" * 60 + "]" * 60,
     ],
-    "lie within one another": [
+    "operations are nested": [
         "+".join("1" * 90), "x = 1\nx" + ".exp()" * 30 + "\n" + "*".join("x" * 60), "**".join("1" * 60),
         "(" + "+\n".join("1" * 55) + ")", "x = [1]\nx" + "[0:]" * 45, "x = 1\nx" + ".T" * 50,
         "\n".join(["(", *["2**" * 40] * 10, "2)"]), "@".join("1" * 99), "1" + "-1" * 50,

@@ -355,7 +355,7 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
     for text, reason in [
         ("().__class__.__bases__", "names begin and end with a letter"),
         ("9 ** 9 ** 9", "larger than 1e+30"),
-        ("ones(10 ** 9)", "at most 10,000 are possible"),
+        ("ones(10 ** 9)", "at most 10,000, such as"),
         ("(" * 1999, "at most 200 are read"),
         ("x = [[1, 2]]\nx @ x", "inner sizes 2 and 1 differ"),
     ]:

@@ -232,7 +232,7 @@ def test_history_is_empty_at_first():
 
 
 def test_the_trainer_needs_no_streamlit():
-    code = "import sys, playground.trainer, playground.frame; print('streamlit' in sys.modules)"
+    code = "import sys, playground.trainer, playground.stage_data; print('streamlit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -17,7 +17,7 @@ export default function ({ parentElement }) {
   };
 }
 
-// The browser's half of playground/frame.py: a list of frames, which share all but their moment.
+// The browser's half of playground/stage_data.py: a list of frames that share everything but their moment.
 function unpack(bytes) {
   const { buffer } = bytes.slice(); // a copy that begins at byte 0, so that the numbers are aligned
   const headerLength = new DataView(buffer).getUint32(0, true);

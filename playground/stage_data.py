@@ -1,18 +1,18 @@
-"""What is to be seen of a training run, packed into bytes for the browser.
+"""What the stage shows of a training run, packed into bytes for the browser.
 
-Streamlit carries bytes to a component without looking at them; anything else it would turn into text, which
-costs more than the training. The browser's half of this format is the function `unpack` in
+Streamlit passes bytes on to a component as they are. It turns anything else into text, which would take
+longer than the training. The browser reads this format with the function `unpack` in
 ``components/stage/stage.js``.
 
-One message shows several moments, which the browser draws one after the other: a message costs the browser
-far more than a picture. It is: the length of the header (uint32), the header (JSON, padded with spaces to a
-multiple of 4 bytes), numbers (float32), then shades (int8: -127 is -1, 127 is 1).
+One message holds several moments, which the browser draws one after the other, because a message costs the
+browser far more than a picture. A message has four parts: the length of the header (uint32), the header
+(JSON, padded with spaces to a multiple of 4 bytes), numbers (float32), shades (int8: -127 is -1, 127 is 1).
 
-- numbers: the history's rows (epochs, train losses, test losses); the points' x1, x2 and label, those to
-  learn from first; for each layer its weights (fan_in x fan_out) and biases;
+- numbers: the rows of the history (epochs, train losses, test losses); x1, x2 and label of the points, first
+  those to learn from; the weights (fan_in x fan_out) and biases of each layer;
 - shades: for each moment the output over the plane, `RESOLUTION` x `RESOLUTION` from the upper left corner;
-  then the activations of the hidden neurons, `THUMBNAIL` x `THUMBNAIL`, layer by layer, of each the first
-  `SHOWN_NEURONS`.
+  then the activations of the hidden neurons, `THUMBNAIL` x `THUMBNAIL`, layer by layer, the first
+  `SHOWN_NEURONS` of each layer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["RESOLUTION", "SHOWN_NEURONS", "THUMBNAIL", "Moment", "capture", "pac
 
 RESOLUTION = 72
 THUMBNAIL = 24
-#: How many neurons of a layer are drawn; the others are counted.
+#: So many neurons of a layer are drawn; the page gives the number of the others.
 SHOWN_NEURONS = 8
 
 _plane = lru_cache(maxsize=2)(grid)
@@ -55,16 +55,16 @@ def capture(trainer: Trainer) -> Moment:
 
 
 def pack(trainer: Trainer, moments: Sequence[Moment] | None = None, playing: bool = False) -> bytes:
-    """The message that shows a trainer as it is now, after some moments before.
+    """The message that shows a trainer as it is now, and some moments before.
 
     Parameters
     ----------
     trainer : Trainer
         The training run.
     moments : sequence of Moment, optional
-        What to show, in order; the last one is the present. Default: the present only.
+        What to show, in order. The last one is the present. Default: only the present.
     playing : bool
-        Whether more messages are to come at once; the browser then shows the speed.
+        Whether more messages follow at once. The browser then shows the speed.
     """
     moments = moments or [capture(trainer)]
     history = trainer.history.rows()
@@ -107,5 +107,5 @@ def pack(trainer: Trainer, moments: Sequence[Moment] | None = None, playing: boo
 
 
 def _shade(values: np.ndarray) -> np.ndarray:
-    """Numbers from -1 to 1 as int8; what lies outside is clipped, what is no number becomes 0."""
+    """Numbers from -1 to 1 as int8. Others are clipped, and NaN becomes 0."""
     return np.rint(np.nan_to_num(np.clip(values, -1, 1) * 127)).astype(np.int8)

@@ -1,4 +1,4 @@
-"""The frame: what the browser unpacks is what the trainer holds."""
+"""The bytes for the stage: what the browser unpacks is what the trainer holds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from needle import Tensor
-from playground.frame import RESOLUTION, SHOWN_NEURONS, THUMBNAIL, capture, pack
 from playground.settings import Settings
+from playground.stage_data import RESOLUTION, SHOWN_NEURONS, THUMBNAIL, capture, pack
 from playground.trainer import Trainer, grid
 
 
