@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .arrays import Layout, broadcast, strides
 from .charts import bars, curve, images, matrix
+from .kernel_recording import KernelTrace, trace_kernel
 from .kernels import kernel_trace
 from .modules import module_tree
 from .networks import activations, attention, filters, gradients, weights
-from .tracing import KernelTrace, trace_kernel
 from .training import LiveLossCurve, decision_boundary, live_loss_curve, loss_curve, loss_surface
 
 __all__ = [

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from .arrays import shown
-from .look import (
-    BLUE,
-    FAINT,
-    GREY,
-    INK,
-    MAGENTA,
-    ORANGE,
-    PALE_GREY,
-    PALE_RED,
-    PAPER,
-    QUIET,
-    RED,
-)
+from .kernel_recording import Access, KernelTrace, trace_kernel
+from .look import BLUE, FAINT, GREY, INK, MAGENTA, ORANGE, PALE_GREY, PALE_RED, PAPER, QUIET, RED
 from .sketch import SMALL, Sketch, text_width
-from .tracing import Access, KernelTrace, refusal, trace_kernel
 
 __all__ = ["kernel_trace"]
 
@@ -43,6 +34,7 @@ MOST_SAID = 3  # mistakes written out
 
 LINES = {"read": BLUE, "write": ORANGE, "atomic": MAGENTA}
 USED = {"read": "#D5E4FC", "write": "#FFE6C4", "atomic": "#F5D9EA"}
+SHARED = "#F6ECF9"
 MARGIN = 62.0  # left of everything: what a row is
 
 
@@ -97,14 +89,23 @@ def kernel_trace(
     return _Picture(trace, thread).draw(ax)
 
 
-def _triple(name: str, given: Any, size: Shape) -> Shape:
-    place = tuple(given) if isinstance(given, (tuple, list)) else (given,)
-    place = (*place, *(0,) * (3 - len(place)))
-    if len(place) != 3 or not all(
-        isinstance(i, int) and 0 <= i < n for i, n in zip(place, size, strict=True)
-    ):
-        raise IndexError(f"kernel_trace: thread: there is no {name} {given!r} in {_times(size)}")
-    return place
+def _followed(thread: Any, trace: KernelTrace) -> tuple[Shape, Shape]:
+    """Block and thread as (x, y, z), if the launch has them."""
+    if not isinstance(thread, (tuple, list)) or len(thread) != 2:
+        raise TypeError(f"kernel_trace: thread: needs (blockIdx, threadIdx), got {thread!r}")
+    found = []
+    for name, given, places in zip(("block", "thread"), thread, (trace.blocks, trace.threads), strict=True):
+        place = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        place += (0,) * (3 - len(place))
+        if place not in places:
+            raise IndexError(f"kernel_trace: thread: there is no {name} {given!r}, the last is {places[-1]}")
+        found.append(place)
+    return found[0], found[1]
+
+
+def _lines(accesses: Sequence[Access]) -> int:
+    """How many lines it takes to draw them."""
+    return len(set(accesses))
 
 
 @dataclass
@@ -139,20 +140,13 @@ class _Memory:
 
     def flat(self, index: Shape) -> tuple[int, int]:
         """Row and column: all axes but the last are one."""
-        row = 0
-        for i, n in zip(index[:-1], self.shape[:-1], strict=True):
-            row = row * n + i
-        return row, index[-1] if index else 0
+        row = np.ravel_multi_index(index[:-1], self.shape[:-1]) if len(index) > 1 else 0
+        return int(row), index[-1] if index else 0
 
     def index(self, row: int, column: int) -> Shape:
         """The index of the element in a row and column: what `flat` undoes."""
-        if not self.shape:
-            return ()
-        leading = []
-        for n in reversed(self.shape[:-1]):
-            row, i = divmod(row, n)
-            leading.append(i)
-        return (*reversed(leading), column)
+        leading = np.unravel_index(row, self.shape[:-1]) if len(self.shape) > 1 else ()
+        return (*map(int, leading), column) if self.shape else ()
 
     def at(self, index: Shape, below: bool) -> tuple[float, float] | None:
         """Where a line meets a cell, at its lower or upper edge; None where it is not drawn."""
@@ -174,63 +168,36 @@ class _Picture:
         self.trace = trace
         self.sketch = Sketch()
         self.everything = [*trace.accesses, *trace.out_of_bounds]
-        self.refused = {id(access) for access in trace.out_of_bounds}
-        self.races = {
-            (race.array, race.first.block if race.array.startswith("shared ") else None, race.index)
-            for race in trace.races
-        }
-        self.only: tuple[Shape, Shape] | None = None
-        if thread is not None:
-            if not isinstance(thread, (tuple, list)) or len(thread) != 2:
-                raise TypeError(f"kernel_trace: thread: needs (blockIdx, threadIdx), got {thread!r}")
-            self.only = (_triple("block", thread[0], trace.grid), _triple("thread", thread[1], trace.block))
+        self.refused = set(trace.out_of_bounds)
+        self.races = {(race.first.memory, race.index) for race in trace.races}
+        self.only = None if thread is None else _followed(thread, trace)
         flat = trace.block[1:] == (1, 1) and all(len(shape) < 2 for shape in trace.shapes.values())
         self.most_lines = MOST_LINES if flat else MOST_LINES_OF_MATRICES
-        self.blocks = self._drawn_blocks()
-        drawn = set(self.blocks)
-        self.visible = [a for a in self.everything if a.block in drawn]
-        if self.only is None and self._lines(self.visible) > self.most_lines:
-            busiest = dict.fromkeys(trace.threads, 0)
-            for access in self.visible:
-                if access.block == self.blocks[0]:
-                    busiest[access.thread] += 1
-            self.only = (self.blocks[0], max(busiest, key=lambda t: busiest[t]))
-        self.lined = (
-            self.visible
-            if self.only is None
-            else [a for a in self.visible if (a.block, a.thread) == self.only]
-        )
+        self.columns = min(trace.block[0], MOST_IN_ROW + 1)
+        self.blocks = [self.only[0]] if self.only else self._first_blocks()
+        visible = [a for a in self.everything if a.block in self.blocks]
+        if self.only is None and _lines(visible) > self.most_lines:  # follow the busiest thread
+            busy = Counter(a.thread for a in visible if a.block == self.blocks[0])
+            self.only = (self.blocks[0], max(trace.threads, key=lambda thread: busy[thread]))
+        self.busy = {(a.block, a.thread, a.phase) for a in visible}
+        self.visible = visible
+        self.lined = [a for a in visible if self.only in (None, (a.block, a.thread))]
 
-    @staticmethod
-    def _lines(accesses: Sequence[Access]) -> int:
-        return len({(a.block, a.thread, a.phase, a.kind, a.array, a.index) for a in accesses})
-
-    def _drawn_blocks(self) -> list[Shape]:
-        """The first blocks, as many as have room; with one thread to follow, its block."""
-        if self.only is not None:
-            return [self.only[0]]
-        blocks = self.trace.blocks
-        room = max(1, MOST_DRAWN // self._columns(self.trace.block))
-        for count in range(min(room, len(blocks)), 1, -1):
-            some = set(blocks[:count])
-            if self._lines([a for a in self.everything if a.block in some]) <= self.most_lines:
-                return blocks[:count]
-        return blocks[:1]
-
-    @staticmethod
-    def _columns(block: Shape) -> int:
-        return min(block[0], MOST_IN_ROW + 1)
+    def _first_blocks(self) -> list[Shape]:
+        """As many as have room, with all their lines."""
+        room = max(1, MOST_DRAWN // self.columns)
+        for count in range(min(room, len(self.trace.blocks)), 1, -1):
+            some = self.trace.blocks[:count]
+            if _lines([a for a in self.everything if a.block in some]) <= self.most_lines:
+                return some
+        return self.trace.blocks[:1]
 
     # From top to bottom: memory, threads, memory, threads, …, memory
 
     def draw(self, ax: Axes | None) -> Axes:
         trace, sketch = self.trace, self.sketch
         phases = shown(trace.phases, MOST_PHASES)
-        levels = [
-            self._level(phases[k - 1] if k else None, phases[k] if k < len(phases) else None)
-            for k in range(len(phases) + 1)
-        ]
-        self.levels = levels
+        self.levels = levels = [self._level(*around) for around in pairwise([None, *phases, None])]
         self._place(levels)
         heights = []
         y = 26.0
@@ -251,17 +218,14 @@ class _Picture:
                 self._draw_lines(phase, heights[k], levels[k], levels[k + 1])
         self._legend()
         self._say()
-        several = "s" * (trace.grid != (1, 1, 1))
-        return sketch.on(
-            ax,
-            f"{trace.name}: {_times(trace.grid)} block{several} of {_times(trace.block)} "
-            f"thread{'s' * (trace.block != (1, 1, 1))}",
-        )
+        blocks = f"{_times(trace.grid)} block{'s' * (trace.grid != (1, 1, 1))}"
+        threads = f"{_times(trace.block)} thread{'s' * (trace.block != (1, 1, 1))}"
+        return sketch.on(ax, f"{trace.name}: {blocks} of {threads}")
 
     def _level(self, above: int | None, below: int | None) -> list[_Memory]:
         """The memory that one phase writes and the next one reads."""
         used = {
-            _key(a)
+            a.memory
             for a in self.visible
             if (a.phase == above and a.kind != "read") or (a.phase == below and a.kind == "read")
         }
@@ -274,10 +238,10 @@ class _Picture:
         memory = _Memory(key, shape, [], [])
         touched, outside = set(), []
         for access in self.lined:
-            if _key(access) != key:
+            if access.memory != key:
                 continue
             here = access.phase == (below if access.kind == "read" else above)
-            if id(access) not in self.refused:
+            if access not in self.refused:
                 touched.add(memory.flat(access.index))
                 if here and memory.used.get(access.index, "read") == "read":
                     memory.used[access.index] = access.kind
@@ -297,7 +261,7 @@ class _Picture:
             own = [[m for m in level if m.key[1] == block] for level in levels]
             needed = [sum(m.width + 10 for m in memories) - 10 for memories in own if memories]
             needed += [2 * m[0].width - len(m[0].columns) * CELL for m in own if len(m) == 1]
-            widths.append(max([self._columns(self.trace.block) * CELL, 48.0, *needed]) + 20)
+            widths.append(max([self.columns * CELL, 48.0, *needed]) + 20)
         blocks = sum(widths) + 16 * (len(widths) - 1)
         shared_by_all = [[m for m in level if m.key[1] is None] for level in levels]
         rows = [sum(m.width + 26 for m in memories) - 26 for memories in shared_by_all if memories]
@@ -326,8 +290,7 @@ class _Picture:
         return y - 10 if level else y
 
     def _draw_memory(self, memory: _Memory) -> None:
-        name, block = memory.key
-        pale = "#F6ECF9" if block is not None else PALE_GREY
+        pale = PALE_GREY if memory.key[1] is None else SHARED
         self.sketch.text(memory.x, memory.y + CELL / 2, memory.name, size=SMALL, bold=True, colour=GREY)
         for r, row in enumerate(memory.rows):
             for c, column in enumerate(memory.columns):
@@ -338,7 +301,7 @@ class _Picture:
                     )
                     continue
                 index = memory.index(row, column)
-                race = (name, block, index) in self.races
+                race = (memory.key, index) in self.races
                 self.sketch.box(
                     *(x, y, CELL, CELL),
                     PALE_RED if race else USED.get(memory.used.get(index, ""), pale),
@@ -383,11 +346,8 @@ class _Picture:
         """A row of blocks with their threads; the height below it."""
         rows, columns = self._threads()
         height = 14 + len(rows) * CELL + 5
-        busy = {(a.block, a.thread) for a in self.visible if a.phase == phase}
-        if self.trace.phases > 1:
-            self.sketch.text(0, y + 14 + CELL / 2, f"phase {phase + 1}", size=SMALL, colour=QUIET)
-        else:
-            self.sketch.text(0, y + 14 + CELL / 2, "threads", size=SMALL, colour=QUIET)
+        name = f"phase {phase + 1}" if self.trace.phases > 1 else "threads"
+        self.sketch.text(0, y + 14 + CELL / 2, name, size=SMALL, colour=QUIET)
         for block in self.blocks:
             left, width = self.left[block]
             self.sketch.box(left, y, width, height, "#FAFBFD", "#D5DAE3", rounded=5, layer=1.6)
@@ -397,17 +357,15 @@ class _Picture:
                 place = self._thread_at(block, thread)
                 if place is None:
                     continue
-                works = (block, thread) in busy
-                two = self.trace.block[1:] != (1, 1)
+                works = (block, thread, phase) in self.busy
+                axes = 3 if self.trace.block[2] > 1 else 2 if self.trace.block[1] > 1 else 1
                 followed = self.only == (block, thread)
                 self.sketch.box(
                     *(place[0] + 1, y + place[1] + 1, CELL - 2, CELL - 2),
                     "#FFE3B8" if followed else "#FFFFFF" if works else PALE_GREY,
                     ORANGE if followed else GREY if works else FAINT,
-                    words=",".join(map(str, thread[: 3 if self.trace.block[2] > 1 else 2]))
-                    if two
-                    else str(thread[0]),
-                    size=5.5 if two else SMALL,
+                    words=",".join(map(str, thread[:axes])),
+                    size=SMALL if axes == 1 else 5.5,
                     colour=INK if works else "#98A2B3",
                     rounded=7,
                     gid="busy" if works else "idle",
@@ -420,15 +378,10 @@ class _Picture:
 
     def _draw_lines(self, phase: int, y: float, above: list[_Memory], below: list[_Memory]) -> None:
         """Between the threads of a phase and the memory around them; in matrices to the middle of a cell."""
-        drawn = set()
-        for access in self.lined:
-            refused = id(access) in self.refused
-            one = (access.block, access.thread, access.kind, access.array, access.index)
-            if access.phase != phase or one in drawn:
-                continue
-            drawn.add(one)
+        for access in dict.fromkeys(a for a in self.lined if a.phase == phase):
+            refused = access in self.refused
             reads = access.kind == "read"
-            memory = next((m for m in (above if reads else below) if m.key == _key(access)), None)
+            memory = next((m for m in (above if reads else below) if m.key == access.memory), None)
             cell = memory.at(access.index, below=reads) if memory else None
             corner = self._thread_at(access.block, access.thread)
             if cell is None or corner is None:
@@ -454,7 +407,7 @@ class _Picture:
                 self.sketch.line((x, 6), (x + 16, 6), LINES[kind], thick=1.6)
                 x += 20 + self.sketch.text(x + 20, 6, word, size=8, colour=LINES[kind]) + 14
         if any(memory.key[1] is not None for level in self.levels for memory in level):
-            self.sketch.box(x, 1, 10, 10, "#F6ECF9", "#98A2B3", thick=0.7)
+            self.sketch.box(x, 1, 10, 10, SHARED, "#98A2B3", thick=0.7)
             x += 14 + self.sketch.text(x + 14, 6, "shared", size=8, colour=QUIET) + 14
         if self.only is not None:
             block = _numbers(self.only[0], self.trace.grid)
@@ -468,23 +421,15 @@ class _Picture:
     def _say(self) -> None:
         """Counts, and what went wrong."""
         y = self.sketch.bottom + 20
-        lines = str(self.trace).splitlines()
-        for line in (line for line in lines[1:] if not line.startswith(("race", "out of bounds"))):
+        for line in self.trace.traffic():
             self.sketch.text(0, y, line, size=8, colour=GREY)
             y += 13
-        refusals = [f"out of bounds: {refusal(a, self.trace.shapes)}" for a in self.trace.out_of_bounds]
         races = [f"race at {race}" for race in self.trace.races]
-        for wrong, what in ((list(dict.fromkeys(refusals)), "out of bounds"), (races, "races")):
-            for line in wrong[:MOST_SAID]:
-                self.sketch.text(0, y, line, size=8, colour=RED, bold=True)
+        for wrong, what in ((self.trace.refusals(), "out of bounds"), (races, "races")):
+            more = [f"… and {len(wrong) - MOST_SAID} more {what}"] if len(wrong) > MOST_SAID else []
+            for line in wrong[:MOST_SAID] + more:
+                self.sketch.text(0, y, line, size=8, colour=RED, bold=line not in more)
                 y += 13
-            if len(wrong) > MOST_SAID:
-                self.sketch.text(0, y, f"… and {len(wrong) - MOST_SAID} more {what}", size=8, colour=RED)
-                y += 13
-
-
-def _key(access: Access) -> Key:
-    return access.array, access.block if access.array.startswith("shared ") else None
 
 
 def _spread(memories: list[_Memory], left: float, width: float, gap: float) -> None:
