@@ -1,4 +1,7 @@
-"""What a computational graph is made of: operators, values not computed yet, and the topological order.
+"""The computational graph: operators, the nodes that they make, and the order in which to visit the nodes.
+
+``y = a * b`` leaves a node whose `op` is a multiplication and whose `inputs` are the nodes a and b. All that
+is said of y later, its value, its gradient, its drawing, is read off these two attributes.
 
 Nothing here knows a concrete operator or the Tensor class; both are built on top.
 """
@@ -21,10 +24,10 @@ class Op:
     """An operator: what comes out (`infer`), how to compute it (`compute`), and its derivative (`gradient`).
 
     An operator is a small object that keeps its attributes (a scalar, axes, a shape) on the instance.
-    Calling it with Values builds a node of the computational graph.
+    Calling it with nodes makes a new node of the graph.
     """
 
-    differentiable = True  # False: the result depends on its inputs in steps, as a comparison does
+    differentiable = True  # False for step functions, such as a comparison: no gradient flows through them
     deferred = False  # True: computed only when asked for, in eager mode too
 
     def __call__(self, *args):
@@ -40,13 +43,13 @@ class Op:
         Parameters
         ----------
         *inputs
-            One thing per operand that has a `shape`, a `dtype` and a `device`: an array or a `Spec`
-            (for a tuple operand: a tuple of such things).
+            One per operand: an array or a `Spec`; both have a `shape`, a `dtype` and a `device`. For a
+            tuple operand, a tuple of these.
 
         Returns
         -------
         Spec, tuple of Spec, or None
-            None, the default, says "compute it to find out": such an operator is never lazy.
+            None, the default, means "compute it to find out": such an operator is never lazy.
 
         Raises
         ------
@@ -68,14 +71,14 @@ class Op:
         Parameters
         ----------
         out_grad : Value
-            The adjoint of `node`: the derivative of the output by `node`.
+            The adjoint of `node`: the derivative of the output with respect to `node`.
         node : Value
             A node that this operator made; `node.inputs` are its operands.
 
         Returns
         -------
         Value or tuple of Value
-            One per input. None may stand in the place of an input that needs no gradient.
+            One per input; None for an input that needs no gradient.
         """
         raise NotImplementedError(f"{type(self).__name__} has no gradient method")
 
@@ -90,7 +93,7 @@ class Op:
 class TensorOp(Op):
     """An operator whose result is one Tensor."""
 
-    out: Any = None  # the class of the result: set where Tensor is defined
+    out: Any = None  # the class Tensor: autograd.py sets it, since operators come first
 
     def __call__(self, *args):
         return TensorOp.out.make_from_op(self, args)
@@ -99,61 +102,76 @@ class TensorOp(Op):
 class TensorTupleOp(Op):
     """An operator whose result is a tuple of Tensors."""
 
-    out: Any = None  # the class of the result: set where TensorTuple is defined
+    out: Any = None  # the class TensorTuple
 
     def __call__(self, *args):
         return TensorTupleOp.out.make_from_op(self, args)
 
 
-class Cell:
-    """A value to be computed when it is first asked for, shared by all nodes that stand for it.
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a Tensor, for those who come before that class."""
+    return isinstance(x, TensorOp.out)
 
-    It holds the operator and its operands (arrays, or other cells) until it is computed, and only the
-    data after: a computed cell lets go of what it was computed from.
+
+class Node:
+    """A node of the computational graph: the result of ``op(*inputs)``, or a leaf.
+
+    Attributes
+    ----------
+    op : Op or None
+        The operator that made it; None for a leaf.
+    inputs : sequence of Node
+        The operands of `op`, in order; empty for a leaf.
+    requires_grad : bool
+        Whether gradients flow to it.
+    scope : Scope or None
+        The call of a module, or the named block, in which it was made. A node of a gradient graph has the
+        scope of the node that it belongs to in the forward graph.
     """
 
-    __slots__ = ("data", "op", "operands", "spec")
+    op: Op | None = None
+    inputs: Sequence[Any] = []  # one list for all leaves: nothing is ever put into it
+    requires_grad = False
+    scope: Any = None
+
+
+class Pending:
+    """A value that is computed when it is first asked for; all nodes that stand for it share it.
+
+    Until then it holds the operator and its operands (arrays, or other pending values). Once computed it
+    holds the data alone, so that what it was computed from can be freed.
+    """
+
+    __slots__ = ("data", "device", "dtype", "op", "operands", "shape", "spec")
 
     def __init__(self, op: Op, operands: Sequence, spec: Any):
         self.op: Op | None = op
         self.operands: Sequence | None = operands
         self.spec = spec
+        self.shape, self.dtype, self.device = spec if isinstance(spec, Spec) else (None, None, None)
         self.data: Any = None
 
-    @property
-    def shape(self):
-        return self.spec.shape
-
-    @property
-    def dtype(self):
-        return self.spec.dtype
-
-    @property
-    def device(self):
-        return self.spec.device
-
     def realize(self):
-        """Compute the value and all it needs, without recursion."""
+        """Compute the value and all that it needs. Without recursion, so that a graph may be deep."""
         stack = [self]
         while stack:
-            cell = stack[-1]
-            op, operands = cell.op, cell.operands
-            if (
-                op is None or operands is None
-            ):  # computed by now; the data is set before the operands are let go
+            value = stack[-1]
+            op, operands = value.op, value.operands
+            # Another thread may have computed it meanwhile: the data is set before the operands are released.
+            if op is None or operands is None:
                 stack.pop()
                 continue
-            waiting = [x for x in operands if type(x) is Cell and x.operands is not None]
+            waiting = [x for x in operands if type(x) is Pending and x.operands is not None]
             if waiting:
                 stack.extend(waiting)
                 continue
             try:
-                cell.data = op.compute(*[x.data if type(x) is Cell else x for x in operands])
+                value.data = op.compute(*[x.data if type(x) is Pending else x for x in operands])
             except Exception as error:
                 error.op = op  # type: ignore[attr-defined]
                 raise
-            cell.operands = None
-            cell.op = None
+            value.operands = None
+            value.op = None
             stack.pop()
         return self.data
 
@@ -161,8 +179,7 @@ class Cell:
 def find_topo_sort(node_list: Iterable) -> list:
     """All nodes that lead to the given ones, each after its inputs.
 
-    The order is depth-first post-order with inputs taken left to right. It is found without recursion, so
-    the depth of a graph is not limited.
+    Depth-first post-order, inputs from left to right. Without recursion, so that a graph may be deep.
 
     Parameters
     ----------

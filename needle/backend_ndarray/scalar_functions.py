@@ -70,7 +70,7 @@ def _relu(x, out=None):
     return np.maximum(x, 0, out=out)
 
 
-def _keep(x, y):
+def _mask(x, y):
     return np.where(np.not_equal(y, 0), x, np.zeros_like(x))
 
 
@@ -110,7 +110,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
         ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
         # Not x * (y != 0), for 0 times an infinity is not a number.
-        ScalarFunction("keep", lambda x, y: x if y != 0 else 0, _copied(_keep)),
+        ScalarFunction("mask", lambda x, y: x if y != 0 else 0, _copied(_mask)),
         ScalarFunction("leaky_relu", lambda x, y: x * y if x < 0 else x, _copied(_leaky_relu)),
         # NumPy compares to booleans, and is slow where it must write them into floats itself.
         ScalarFunction("eq", lambda x, y: x == y, _copied(np.equal)),

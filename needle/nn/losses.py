@@ -41,7 +41,7 @@ class SoftmaxLoss(Module):
         batch, classes = logits.shape
         targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
         # Not a product: where the logit of another class is -inf, 0 * -inf would be NaN.
-        return ops.keep(ops.logsoftmax(logits), targets).sum() / -batch
+        return ops.mask(ops.logsoftmax(logits), targets).sum() / -batch
 
 
 class CrossEntropyLoss(Module):
@@ -107,7 +107,7 @@ class CrossEntropyLoss(Module):
         smooth = targets * (1 - self.label_smoothing) + self.label_smoothing / classes
         shares = smooth * weight * counted[..., None] / counts.sum()
         shares = Tensor(shares, device=logits.device, dtype=logits.dtype, requires_grad=False)
-        counting = ops.keep(ops.logsoftmax(logits), shares)  # 0 * -inf is NaN
+        counting = ops.mask(ops.logsoftmax(logits), shares)  # 0 * -inf is NaN
         return -(counting * shares).sum()
 
     def _weight_of(self, classes: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The four families of operators. A family gives `infer` and `compute` once; an operator adds its gradient.
 
 - elementwise: one scalar function at every position (add, exp, relu …);
-- movement: the same numbers seen through another shape (reshape, permute, broadcast_to …);
+- movement: the same numbers in another shape or order (reshape, permute, broadcast_to …);
 - reduction: one number out of many, along axes (summation, max …);
 - contraction: sums of products (matmul).
 """
@@ -17,18 +17,20 @@ from ..graph import Spec, TensorOp
 
 
 def sum_to(a, shape: tuple[int, ...]):
-    """The transpose of broadcasting `shape` to ``a.shape``: `a`, summed over the axes that broadcasting
-    repeated."""
+    """`a` summed over the axes along which `shape` was broadcast to ``a.shape``."""
     if a.shape == shape:
         return a
-    lead = len(a.shape) - len(shape)
-    repeated = tuple([i for i, n in enumerate(a.shape) if i < lead or shape[i - lead] != n])
+    new = len(a.shape) - len(shape)
+    repeated = tuple([i for i, n in enumerate(a.shape) if i < new or shape[i - new] != n])
     total = a.sum(repeated)
     return total if total.shape == shape else total.reshape(shape)
 
 
-def conform(partial, x):
-    """A partial adjoint in the shape and dtype of its operand `x`: broadcasting and type promotion undone."""
+def unbroadcast(partial, x):
+    """A partial adjoint in the shape and dtype of its operand `x`: broadcasting and type promotion undone.
+
+    None stays None. The partial adjoint of an operand of integers stays one of floats.
+    """
     if partial is None:
         return None
     if partial.shape != x.shape:
@@ -36,10 +38,21 @@ def conform(partial, x):
     return partial if partial.dtype == x.dtype or x.dtype.kind != "f" else partial.astype(x.dtype)
 
 
+def gradient_dtype(x):
+    """The dtype of the gradient of `x`: its own for floats, that of a fraction for integers and booleans."""
+    return x.dtype if x.dtype.kind == "f" else result_dtype("exp", x)
+
+
+def only_axes(op, misnamed: dict) -> TypeError:
+    """The error of keywords such as `axis` and `dim`, which are called `axes` here."""
+    name = type(op).__name__.lower()
+    return TypeError(f"{name}: there is no {', '.join(misnamed)}=; write axes=…: None, an int or a tuple")
+
+
 class Elementwise(TensorOp):
     """One scalar function at every position; operands of different shapes are broadcast.
 
-    `gradient` is written as for operands of equal shapes; `gradient_as_tuple` makes its results conform.
+    `gradient` is written as if the operands had equal shapes; `gradient_as_tuple` undoes the broadcasting.
     """
 
     function: str  # a row of the table in backend_ndarray/scalar_functions.py
@@ -59,10 +72,15 @@ class Elementwise(TensorOp):
         return elementwise(self.function, *arrays)
 
     def gradient_as_tuple(self, out_grad, node) -> tuple:
-        partials = super().gradient_as_tuple(out_grad, node)
-        if len(partials) == 1:  # a single operand is neither broadcast nor promoted
-            return partials
-        return tuple([conform(p, x) for p, x in zip(partials, node.inputs, strict=True)])
+        partials = self.gradient(out_grad, node)
+        if not isinstance(partials, tuple | list):
+            return (partials,)  # a single operand is neither broadcast nor promoted
+        fitting = []
+        for partial, x in zip(partials, node.inputs, strict=True):
+            if partial is not None and (partial.shape != x.shape or partial.dtype != x.dtype):
+                partial = unbroadcast(partial, x)
+            fitting.append(partial)
+        return tuple(fitting)
 
 
 class ElementwiseScalar(Elementwise):
@@ -80,7 +98,7 @@ class ElementwiseScalar(Elementwise):
 
 
 class Movement(TensorOp):
-    """The same numbers seen through another shape, most often without a copy."""
+    """The same numbers in another shape or order, most often without a copy."""
 
     def infer(self, a):
         return Spec(self.out_shape(a.shape), a.dtype, a.device)
@@ -95,7 +113,9 @@ class Reduction(TensorOp):
 
     needs_elements = True  # False: there is a result of no elements too, as the sum 0
 
-    def __init__(self, axes: int | tuple[int, ...] | None = None):
+    def __init__(self, axes: int | tuple[int, ...] | None = None, **misnamed):
+        if misnamed:
+            raise only_axes(self, misnamed)
         self.axes = hashable_axes(axes)
 
     def infer(self, a):
@@ -120,3 +140,7 @@ class Reduction(TensorOp):
         if reduced.shape:  # a single number broadcasts as it is
             reduced = reduced.reshape(self.out_shape(shape, keepdims=True))
         return reduced.broadcast_to(shape)
+
+    def keeping(self, a):
+        """The reduction of `a`, whose reduced axes stay with length 1."""
+        return self(a).reshape(self.out_shape(a.shape, keepdims=True))

@@ -17,9 +17,14 @@ from ..backend_ndarray.shapes import as_shape, hashable_axes, normal_axes, windo
 from ..backend_selection import device_of, full
 from ..backend_selection import windows as array_windows
 from ..graph import Spec, TensorOp
-from .families import Movement, conform
+from .families import Movement, unbroadcast
 from .ops_indexing import ZerosButSlice
 from .ops_tuple import spec_of
+
+__all__ = [
+    "Conv", "Dilate", "Flip", "Fold", "Pad", "UnDilate", "Windows", "avg_pool2d", "conv", "dilate", "flip",
+    "max_pool2d", "pad", "undilate", "windows",
+]  # fmt: skip
 
 Pair = tuple[int, int]
 Pairs = tuple[Pair, ...]
@@ -295,8 +300,8 @@ class Conv(TensorOp):
     def gradient(self, out_grad, node):
         a, b = node.inputs
         return (
-            conform(self.gradient_of_images(out_grad, a, b), a) if a.requires_grad else None,
-            conform(self.gradient_of_kernel(out_grad, a, b), b) if b.requires_grad else None,
+            unbroadcast(self.gradient_of_images(out_grad, a, b), a) if a.requires_grad else None,
+            unbroadcast(self.gradient_of_kernel(out_grad, a, b), b) if b.requires_grad else None,
         )
 
     def gradient_of_images(self, out_grad, a, b):

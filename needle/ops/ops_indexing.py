@@ -20,9 +20,14 @@ from ..backend_selection import scatter_add as array_scatter_add
 from ..backend_selection import stack as array_stack
 from ..backend_selection import take as array_take
 from ..backend_selection import unstack as array_unstack
-from ..graph import Spec, TensorOp, TensorTupleOp
-from .families import Movement, conform
+from ..graph import Spec, TensorOp, TensorTupleOp, is_tensor
+from .families import Movement, unbroadcast
 from .ops_tuple import make_tuple
+
+__all__ = [
+    "Concatenate", "ScatterAdd", "Slice", "Split", "Stack", "Take", "ZerosButSlice", "concatenate",
+    "getitem", "split", "stack",
+]  # fmt: skip
 
 
 class Slice(Movement):
@@ -241,7 +246,7 @@ class Concatenate(TensorOp):
         for x in node.inputs:
             stop = start + x.shape[axis]
             slices = (*[WHOLE] * axis, slice(start, stop), *[WHOLE] * (out_grad.ndim - axis - 1))
-            partials.append(conform(Slice(slices)(out_grad), x) if x.requires_grad else None)
+            partials.append(unbroadcast(Slice(slices)(out_grad), x) if x.requires_grad else None)
             start = stop
         return tuple(partials)
 
@@ -254,7 +259,7 @@ def concatenate(args, axis: int = 0):
     args : sequence of Tensor, or TensorTuple
     axis : int
     """
-    if isinstance(args, TensorOp.out):
+    if is_tensor(args):
         raise TypeError("concatenate: needs a sequence of Tensors, got a Tensor; write concatenate([a, b])")
     return Concatenate(axis)(*args)
 
@@ -275,7 +280,7 @@ class Stack(TensorOp):
 
     def gradient(self, out_grad, node):
         parts = Split(self.axis)(out_grad)
-        return make_tuple(*[conform(part, x) for part, x in zip(parts, node.inputs[0].specs, strict=True)])
+        return make_tuple(*map(unbroadcast, parts, node.inputs[0].specs))
 
 
 def stack(args, axis: int = 0):

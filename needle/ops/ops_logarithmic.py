@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend_ndarray.shapes import hashable_axes, normal_axes, reduced_shape, result_dtype
+from ..backend_ndarray.shapes import hashable_axes, normal_axes, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
-from .families import Reduction
-from .ops_mathematic import exp
+from .families import Reduction, only_axes
+from .ops_arithmetic import exp
+
+__all__ = ["LogSoftmax", "LogSumExp", "Softmax", "logsoftmax", "logsumexp", "softmax"]
 
 
 def shifted(a, axes):
@@ -42,16 +44,19 @@ class LogSumExp(Reduction):
         return self.spread(out_grad, a.shape) * softmax(a, self.axes)
 
 
-def logsumexp(a, axes=None):
-    """log(sum(exp(a))) over `axes`: None (all), an int or a tuple."""
-    return LogSumExp(axes)(a)
+def logsumexp(a, axes=None, keepdims=False, **misnamed):
+    """log(sum(exp(a))) over `axes`: None (all), an int or a tuple. `keepdims`: they stay, with length 1."""
+    op = LogSumExp(axes, **misnamed)
+    return op.keeping(a) if keepdims else op(a)
 
 
 class Normalization(TensorOp):
     """An operator that keeps the shape and makes the elements along `axes` a distribution, or its
     logarithm."""
 
-    def __init__(self, axes: int | tuple[int, ...] | None = -1):
+    def __init__(self, axes: int | tuple[int, ...] | None = -1, **misnamed):
+        if misnamed:
+            raise only_axes(self, misnamed)
         self.axes = hashable_axes(axes)
 
     def infer(self, a):
@@ -68,12 +73,12 @@ class Softmax(Normalization):
 
     def gradient(self, out_grad, node):
         weighted = out_grad * node
-        return weighted - node * sum_kept(weighted, self.axes)
+        return weighted - node * weighted.sum(self.axes, keepdims=True)
 
 
-def softmax(a, axes=-1):
+def softmax(a, axes=-1, **misnamed):
     """exp(a) / sum(exp(a)) over `axes` (an int, a tuple or None: all); by default the last."""
-    return Softmax(axes)(a)
+    return Softmax(axes, **misnamed)(a)
 
 
 class LogSoftmax(Normalization):
@@ -85,14 +90,9 @@ class LogSoftmax(Normalization):
         return elementwise("subtract", below, elementwise("log", total))
 
     def gradient(self, out_grad, node):
-        return out_grad - exp(node) * sum_kept(out_grad, self.axes)
+        return out_grad - exp(node) * out_grad.sum(self.axes, keepdims=True)
 
 
-def logsoftmax(a):
-    """log(softmax(a)) over the last axis."""
-    return LogSoftmax()(a)
-
-
-def sum_kept(a, axes):
-    """The sum over `axes`, which stay as axes of length 1."""
-    return a.sum(axes).reshape(reduced_shape("sum", a.shape, axes, keepdims=True))
+def logsoftmax(a, axes=-1, **misnamed):
+    """log(softmax(a)) over `axes` (an int, a tuple or None: all); by default the last."""
+    return LogSoftmax(axes, **misnamed)(a)

@@ -9,8 +9,9 @@ from operator import add
 from ..backend_ndarray.shapes import hashable_axes, reduced_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp, TensorTupleOp
-from .ops_logarithmic import sum_kept
 from .ops_tuple import partials_of_items, spec_of
+
+__all__ = ["Standardize", "StandardizeAdjoint", "standardize"]
 
 
 class Standardize(TensorTupleOp):
@@ -83,11 +84,12 @@ class StandardizeAdjoint(TensorOp):
         v, y, variance = node.inputs
         count = group_size(y.shape, variance.shape)
         shifted = variance + self.eps
-        by_y = v * sum_kept(out_grad * y, self.axes) + out_grad * sum_kept(v * y, self.axes)
+        likeness = (v * y).sum(self.axes, keepdims=True)
+        by_y = v * (out_grad * y).sum(self.axes, keepdims=True) + out_grad * likeness
         return (
             StandardizeAdjoint(self.axes, self.eps)(out_grad, y, variance),
             by_y * shifted**-0.5 / -count,
-            sum_kept(out_grad * node, self.axes) / (shifted * -2),
+            (out_grad * node).sum(self.axes, keepdims=True) / (shifted * -2),
         )
 
 

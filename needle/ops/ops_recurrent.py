@@ -14,10 +14,12 @@ from ..backend_selection import concatenate as array_concatenate
 from ..backend_selection import elementwise
 from ..backend_selection import unstack as array_unstack
 from ..graph import Spec, TensorOp, TensorTupleOp
-from .families import conform
+from .families import unbroadcast
+from .ops_activations import tanh
 from .ops_indexing import concatenate, split, stack
-from .ops_mathematic import tanh
 from .ops_tuple import partials_of_items, zeros_like_spec
+
+__all__ = ["LSTMSteps", "lstm_steps"]
 
 
 class LSTMSteps(TensorTupleOp):
@@ -107,7 +109,7 @@ class LSTMSteps(TensorTupleOp):
         rows = steps * batch
         by_W = before(h0, h).reshape((rows, hidden)).transpose() @ by_x.reshape((rows, 4 * hidden))
         partials = (by_x, by_W, h_adjoint, c_adjoint)
-        return tuple([conform(partial, a) for partial, a in zip(partials, node.inputs, strict=True)])
+        return tuple([unbroadcast(partial, a) for partial, a in zip(partials, node.inputs, strict=True)])
 
 
 def lstm_steps(x, W, h, c):

@@ -9,6 +9,11 @@ from ..backend_ndarray.shapes import result_dtype
 from ..backend_selection import device_of, elementwise, full
 from ..graph import Spec, TensorOp, TensorTupleOp
 
+__all__ = [
+    "FusedAddScalars", "MakeTensorTuple", "TupleGetItem", "ZerosButOne", "fused_add_scalars", "make_tuple",
+    "sum_tuples", "tuple_get_item",
+]  # fmt: skip
+
 
 def spec_of(x) -> Spec:
     """What is known of an array, or of a value not computed yet."""
@@ -63,7 +68,7 @@ def tuple_get_item(value, index: int):
         raise IndexError(f"tuple_get_item: index {index} is out of range for a TensorTuple of {length}")
     index %= length
     if isinstance(value.op, MakeTensorTuple):
-        return value._input_as_built(index)
+        return value.input_as_built(index)
     return TupleGetItem(index)(value)
 
 

@@ -230,8 +230,8 @@ CASES = [
         )
     ],
     *binary(
-        ndl.ops.Keep,
-        lambda a, b: ndl.ops.keep(a * a, ndl.compare(b, "gt", 0)),
+        ndl.ops.Mask,
+        lambda a, b: ndl.ops.mask(a * a, ndl.compare(b, "gt", 0)),
         lambda a, b: a * a * (b > 0),
         lambda torch, a, b: a * a * (b > 0),
     ),

@@ -1,0 +1,120 @@
+"""Modes of a block of code: `lazy`, `no_grad` and `scope`.
+
+They hold within their ``with`` block and only in the thread that entered it, because they live in a context
+variable: threads that train side by side do not disturb one another.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+from weakref import ref
+
+#: What holds now: (lazy, grad, scope). `lazy` is None where `needle.autograd.LAZY_MODE` decides.
+mode: ContextVar[tuple[bool | None, bool, Scope | None]] = ContextVar(
+    "needle_mode", default=(None, True, None)
+)
+
+
+@contextmanager
+def lazy(enabled: bool = True):
+    """Within this block only the graph is built: a value is computed when it is asked for.
+
+    ``lazy(False)`` is the opposite: eager within the block, whatever `LAZY_MODE` says.
+    """
+    _, grad, scope = mode.get()
+    token = mode.set((enabled, grad, scope))
+    try:
+        yield
+    finally:
+        mode.reset(token)
+
+
+@contextmanager
+def no_grad(enabled: bool = True):
+    """Within this block results are constants: no graph is kept.
+
+    ``no_grad(False)`` is the opposite: the graph is kept, even inside a block of `no_grad`.
+    """
+    lazy, _, scope = mode.get()
+    token = mode.set((lazy, not enabled, scope))
+    try:
+        yield
+    finally:
+        mode.reset(token)
+
+
+class scope:  # in small letters: it is used as `lazy` and `no_grad` are
+    """Within this block nodes remember that they belong together; drawings show them as a group.
+
+    Each call of a module is such a block.
+
+    Parameters
+    ----------
+    owner : str or Module
+        The block's name, or the module that is called.
+
+    Examples
+    --------
+    >>> for t, x in enumerate(inputs, 1):
+    ...     with ndl.scope(f"t = {t}"):
+    ...         h = ndl.tanh(x @ W + h @ U)
+    """
+
+    __slots__ = ("owner", "token")
+
+    def __init__(self, owner: Any):
+        if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
+            raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
+        self.owner = owner
+        self.token: tuple | None = None
+
+    def __enter__(self) -> None:
+        lazy, grad, outer = mode.get()
+        # The token of the block around it is kept too: recursion enters the same block twice.
+        self.token = mode.set((lazy, grad, Scope(self.owner, outer))), self.token
+
+    def __exit__(self, *error: object) -> None:
+        token, self.token = self.token  # type: ignore[misc]
+        mode.reset(token)
+
+
+class Scope:
+    """One call of a module, or one named block: nodes remember in which of them they were made.
+
+    It does not keep the module alive: a result may outlive its model without holding the parameters.
+
+    Attributes
+    ----------
+    name : str
+        The block's name, or the name of the module's class.
+    who : str or weak reference to a Module
+        Two scopes with the same `who` are of the same block or module.
+    outer : Scope or None
+        The call or block around it.
+    number : int
+        Counts up from call to call.
+    """
+
+    __slots__ = ("name", "number", "outer", "who")
+    numbers = count()
+
+    def __init__(self, owner: Any, outer: Scope | None):
+        self.outer = outer
+        self.number = next(self.numbers)
+        if isinstance(owner, str):
+            self.name = owner
+            self.who: str | ref = owner
+        else:
+            self.name = type(owner).__name__
+            self.who = ref(owner)
+
+    @property
+    def owner(self) -> Any:
+        """The name of the block; or the module, None once it is gone."""
+        return self.who if isinstance(self.who, str) else self.who()
+
+    def __reduce__(self):
+        return Scope, (self.name, self.outer)  # a copy of a result does not copy its model

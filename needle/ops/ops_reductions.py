@@ -1,0 +1,105 @@
+"""Reductions: one number out of many, along axes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..backend_selection import array_from_numpy, device_of, to_numpy
+from .families import Reduction
+from .ops_selection import compare
+
+__all__ = ["ArgMax", "Max", "Min", "Summation", "argmax", "max", "mean", "min", "summation"]
+
+
+class Summation(Reduction):
+    """A sum along axes; the gradient is copied along them."""
+
+    needs_elements = False
+
+    def out_dtype(self, a):
+        return a.dtype if a.dtype.kind == "f" else np.dtype("int64")
+
+    def compute(self, a):
+        return (a if a.dtype.kind == "f" else a.astype("int64")).sum(axis=self.axes)
+
+    def gradient(self, out_grad, node):
+        return self.spread(out_grad, node.inputs[0].shape)
+
+
+def summation(a, axes=None, keepdims=False, **misnamed):
+    """The sum over `axes`: None (all), an int or a tuple. With `keepdims` they stay, with length 1."""
+    op = Summation(axes, **misnamed)
+    return op.keeping(a) if keepdims else op(a)
+
+
+def mean(a, axes=None, keepdims=False, **misnamed):
+    """The mean over `axes`; see `summation`."""
+    total = summation(a, axes, keepdims, **misnamed)
+    return total / (a.size // total.size if total.size else math.nan)
+
+
+class Max(Reduction):
+    """A maximum along axes; the elements that are the maximum share the gradient equally."""
+
+    def compute(self, a):
+        return a.max(axis=self.axes)
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        where = compare(a, "eq", self.spread(node, a.shape))
+        share = out_grad / where.sum(self.axes)  # elements that are the maximum together share its gradient
+        return self.spread(share, a.shape) * where
+
+
+def max(a, axes=None, keepdims=False, **misnamed):
+    """The largest element along `axes`; see `summation`."""
+    op = Max(axes, **misnamed)
+    return op.keeping(a) if keepdims else op(a)
+
+
+class Min(Max):
+    """A minimum along axes; the elements that are the minimum share the gradient equally."""
+
+    def compute(self, a):
+        return a.min(axis=self.axes)
+
+
+def min(a, axes=None, keepdims=False, **misnamed):
+    """The smallest element along `axes`; see `summation`."""
+    op = Min(axes, **misnamed)
+    return op.keeping(a) if keepdims else op(a)
+
+
+class ArgMax(Reduction):
+    """Where the maximum is; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def out_dtype(self, a):
+        return np.dtype("int64")
+
+    def compute(self, a):
+        axis: Any = self.axes  # None or an int
+        return array_from_numpy(to_numpy(a).argmax(axis), dtype="int64", device=device_of(a))
+
+
+def argmax(a, axes=None, keepdims=False, **misnamed):
+    """The index (int64) of the largest element along an axis, the first of several; no gradient flows.
+
+    Parameters
+    ----------
+    a : Tensor
+    axes : int, optional
+        One axis. None: the index in row-major order among all elements.
+    keepdims : bool
+        Whether the axis stays, with length 1.
+    """
+    if axes is not None and not isinstance(axes, Integral):
+        raise TypeError(f"argmax: needs one axis, or None for all elements; got {axes!r}")
+    op = ArgMax(axes if axes is None else operator.index(axes), **misnamed)
+    return op.keeping(a) if keepdims else op(a)

@@ -1,0 +1,192 @@
+"""Selection: compare, and choose between numbers.
+
+Where a number is not chosen its gradient is 0, even if it is infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from ..backend_ndarray.device import common_device
+from ..backend_ndarray.shapes import broadcast_shape, result_dtype
+from ..backend_selection import elementwise
+from ..graph import Spec, TensorOp, is_tensor
+from .families import Elementwise, ElementwiseScalar
+
+__all__ = [
+    "Clip", "Compare", "CompareScalar", "Mask", "Maximum", "Minimum", "Where", "clip", "compare", "mask",
+    "maximum", "minimum", "where",
+]  # fmt: skip
+
+
+class Compare(Elementwise):
+    """1 where the relation holds, else 0; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def __init__(self, function: str):
+        self.function = function
+
+
+class CompareScalar(ElementwiseScalar):
+    """1 where the relation to a number holds, else 0; a step function, through which no gradient flows."""
+
+    differentiable = False
+
+    def __init__(self, function: str, scalar):
+        super().__init__(scalar)
+        self.function = function
+
+
+def compare(a, relation: str, b):
+    """1 where a stands in `relation` to b, else 0, in the dtype of the operands; no gradient flows through.
+
+    Parameters
+    ----------
+    a : Tensor
+    b : Tensor or number
+    relation : "eq", "ne", "lt", "le", "gt" or "ge"
+        =, ≠, <, ≤, > or ≥.
+    """
+    return Compare(relation)(a, b) if is_tensor(b) else CompareScalar(relation, b)(a)
+
+
+class Mask(Elementwise):
+    """y = a where b is not 0, else 0: dy = da there. What is not kept may be infinite or NaN."""
+
+    function = "mask"
+
+    def gradient(self, out_grad, node):
+        return mask(out_grad, node.inputs[1]), None
+
+
+def mask(a, b):
+    """`a` where `b` is not 0, else 0, even where `a` is infinite or NaN; broadcast."""
+    return Mask()(a, b)
+
+
+class Where(Elementwise):
+    """y = a where the condition is not 0, else b: dy is da or db."""
+
+    def infer(self, condition, a, b):
+        shape = broadcast_shape("where", condition.shape, a.shape, b.shape)
+        return Spec(shape, result_dtype("add", a, b), common_device("where", (condition, a, b)))
+
+    def compute(self, condition, a, b):
+        dtype = result_dtype("add", a, b)
+        if condition.dtype != dtype:
+            is_bool = condition.dtype == bool
+            condition = (condition if is_bool else elementwise("ne", condition, 0)).astype(dtype)
+        kept = elementwise("mask", a, condition)
+        return elementwise("add", kept, elementwise("mask", b, elementwise("eq", condition, 0)))
+
+    def gradient(self, out_grad, node):
+        condition, a, b = node.inputs
+        return (
+            None,
+            mask(out_grad, condition) if a.requires_grad else None,
+            mask(out_grad, compare(condition, "eq", 0)) if b.requires_grad else None,
+        )
+
+
+def where(condition, a, b):
+    """`a` where the condition is not 0, else `b`, element by element; broadcast.
+
+    The branch that is not taken has no part in value or gradient, even where it is infinite or NaN.
+
+    Parameters
+    ----------
+    condition : Tensor or array
+        No gradient flows to it.
+    a, b : Tensor, array or number
+        At least one of the three is a Tensor; the others become constants beside it.
+    """
+    tensor = next((x for x in (a, b, condition) if is_tensor(x)), None)
+    if tensor is None:
+        raise TypeError("where: at least one operand must be a Tensor; wrap one: needle.Tensor(...)")
+    dtype = tensor.dtype if tensor.dtype.kind == "f" else None
+    return Where()(
+        _constant(condition, tensor.device, "bool"),
+        _constant(a, tensor.device, dtype),
+        _constant(b, tensor.device, dtype),
+    )
+
+
+def _constant(x, device, dtype):
+    """A Tensor as it is; a number or an array as a constant."""
+    if is_tensor(x):
+        return x
+    return TensorOp.out(x, device=device, dtype=dtype, requires_grad=False)
+
+
+class Maximum(Elementwise):
+    """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are."""
+
+    function = "maximum"
+    wins = "gt"  # how the operand that comes out stands to the other one
+
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        tie = compare(a, "eq", b) * 0.5  # where both are the maximum, each gets half
+        return out_grad * (compare(a, self.wins, b) + tie), out_grad * (compare(b, self.wins, a) + tie)
+
+
+def maximum(a, b):
+    """The larger of a and b, element by element, broadcast; NaN where one is NaN."""
+    return Maximum()(a, b)
+
+
+class Minimum(Maximum):
+    """y = min(a, b): dy is da where a is the smaller, db where b is, their mean where both are."""
+
+    function = "minimum"
+    wins = "lt"
+
+
+def minimum(a, b):
+    """The smaller of a and b, element by element, broadcast; NaN where one is NaN."""
+    return Minimum()(a, b)
+
+
+class Clip(Elementwise):
+    """y = a within `low` and `high`, either of which may be None: dy = da there, 0 beyond."""
+
+    def __init__(self, low=None, high=None):
+        self.low = low
+        self.high = high
+
+    def bounds(self) -> list[tuple[str, str, float]]:
+        """For each bound the function that keeps to it, how what keeps to it compares, and the bound."""
+        both = [("maximum", "ge", self.low), ("minimum", "le", self.high)]
+        return [bound for bound in both if bound[2] is not None]
+
+    def infer(self, a):
+        spec = Spec(a.shape, a.dtype, a.device)
+        for function, _, bound in self.bounds():
+            spec = spec._replace(dtype=result_dtype(function, spec, bound))
+        return spec
+
+    def compute(self, a):
+        for function, _, bound in self.bounds():
+            a = elementwise(function, a, bound)
+        return a
+
+    def gradient(self, out_grad, node):
+        (a,) = node.inputs
+        for _, relation, bound in self.bounds():
+            out_grad = mask(out_grad, compare(a, relation, bound))
+        return out_grad
+
+
+def clip(a, low=None, high=None):
+    """`a` where it lies between the numbers `low` and `high`, the nearer of them elsewhere; None: no bound.
+
+    The slope is 1 from `low` to `high`, these included.
+    """
+    for bound in (low, high):
+        if bound is not None and not isinstance(bound, Real):
+            raise TypeError(
+                f"clip: a bound is a number or None, got a {type(bound).__name__}; where each element has "
+                "bounds of its own use maximum and minimum"
+            )
+    return Clip(low, high)(a)
