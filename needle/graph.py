@@ -148,7 +148,9 @@ class Pending:
         self.op: Op | None = op
         self.operands: Sequence | None = operands
         self.spec = spec
-        self.shape, self.dtype, self.device = spec if isinstance(spec, Spec) else (None, None, None)
+        self.shape: Any = getattr(spec, "shape", None)
+        self.dtype: Any = getattr(spec, "dtype", None)
+        self.device: Any = getattr(spec, "device", None)
         self.data: Any = None
 
     def realize(self):

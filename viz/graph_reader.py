@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from needle.autograd import Adjoint, Scope, Tensor, TensorTuple, Value, adjoints, lazy
+from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
 from needle.backend_selection import full, to_numpy
 from needle.graph import find_topo_sort
+from needle.modes import Scope
 from needle.nn import Parameter
 
 from . import operators

@@ -11,7 +11,7 @@ import numpy as np
 
 from needle.autograd import Tensor, Value
 from needle.backend_selection import NDArray
-from needle.graph import Cell, find_topo_sort
+from needle.graph import Pending, find_topo_sort
 from needle.nn import Parameter
 
 from .names import names_of, values_of
@@ -242,7 +242,7 @@ def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, s
 
 def arrays_of(data) -> list:
     """The arrays that a node's data stands for; none if it is lazy and not computed yet."""
-    if type(data) is Cell:
+    if type(data) is Pending:
         data = data.data
     return list(data) if isinstance(data, tuple) else [] if data is None else [data]
 
@@ -261,7 +261,7 @@ def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, l
     waiting, seen = [node._data], set()
     while waiting:
         cell = waiting.pop()
-        if type(cell) is not Cell or cell in seen or cell.operands is None:
+        if type(cell) is not Pending or cell in seen or cell.operands is None:
             continue
         seen.add(cell)
         for operand in cell.operands:

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from needle.autograd import Scope, Value
+from needle.autograd import Value
+from needle.modes import Scope
 from needle.nn import Module, Parameter
 
 from .graph_data import Graph, Group
