@@ -792,7 +792,7 @@ def test_random_graphs_against_central_differences(recipe):
     ndl.gradcheck(lambda *leaves: build(recipe, leaves, OURS), *[leaf(x) for x in numbers(recipe)], order=1)
 
 
-@given(recipes(OPS))
+@given(recipe=recipes(OPS))
 @settings(max_examples=100)
 def test_random_graphs_against_torch(recipe, torch):
     ours = [leaf(x) for x in numbers(recipe)]
