@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-# Before NumPy is imported. The playground's matrices are small: several threads would wait for each other.
+# Before NumPy is imported: the playground's matrices are so small that threads would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import streamlit as st

@@ -1,4 +1,4 @@
-"""Build the gallery: every kind of picture, from live objects, each beside the lines that made it.
+"""Build the gallery: every kind of picture, from live objects, each beside the lines that draw it.
 
 ``make gallery`` writes it to build/gallery.html, a page that needs nothing else.
 """
@@ -43,7 +43,7 @@ def picture(chapter: str, caption: str) -> Callable:
 # --- 04 Derivatives and a scalar engine ---------------------------------------------------------------------
 
 
-@picture("04 Derivatives", "A central difference is wrong where the step is large, and where it is small")
+@picture("04 Derivatives", "A central difference errs if the step is too large, and if it is too small")
 def central_difference():
     steps = np.logspace(-12, 0, 60)
     slopes = [(np.sin(1 + e) - np.sin(1 - e)) / (2 * e) for e in steps]
@@ -60,7 +60,7 @@ def used_twice():
     return viz.draw_gradient(c)
 
 
-@picture("04 Derivatives", "y = 3 x1 + x2 with the gradients that backward has left")
+@picture("04 Derivatives", "y = 3 x1 + x2 with the gradients after backward")
 def two_inputs():
     x1, x2 = ndl.Tensor([10.0]), ndl.Tensor([20.0])
     y = 3 * x1 + x2
@@ -98,7 +98,7 @@ def top_to_bottom():
 # --- 06 Eager, lazy, and memory -----------------------------------------------------------------------------
 
 
-@picture("06 Eager, lazy, and memory", "What is not computed yet is hollow")
+@picture("06 Eager, lazy, and memory", "A value that is not computed yet is hollow")
 def lazy():
     x1, x2 = ndl.Tensor([3.0]), ndl.Tensor([4.0])
     with ndl.lazy():
@@ -107,7 +107,7 @@ def lazy():
     return viz.draw(x4)
 
 
-@picture("06 Eager, lazy, and memory", "A loss that is added up keeps all of its history")
+@picture("06 Eager, lazy, and memory", "If you add up losses, you keep the history of each")
 def accumulating():
     x = ndl.Tensor([2.0])
     sum_loss = ndl.Tensor([0.0])
@@ -129,7 +129,7 @@ def nodes_alive():
     return viz.curve({"attached": attached, "detached": detached}, xlabel="step", ylabel="nodes alive")
 
 
-@picture("06 Eager, lazy, and memory", "What it keeps alive, in bytes")
+@picture("06 Eager, lazy, and memory", "What that sum keeps in memory, in bytes")
 def memory():
     x = ndl.Tensor(np.ones((100, 100)))
     sum_loss = ndl.Tensor([0.0])
@@ -189,7 +189,7 @@ def logsumexp():
 
 
 def trained():
-    """A network for handwritten digits, and how its training went."""
+    """A network for handwritten digits, and the record of its training."""
     rng = np.random.default_rng(0)
     images, labels = digits()[:]
     test_images, test_labels = digits(train=False)[:]
@@ -243,7 +243,7 @@ def penalised():
     return viz.draw(J, style="d2l")
 
 
-@picture("10 Beside PyTorch", "L = (w x + b)² = 49, and how its gradients come about")
+@picture("10 Beside PyTorch", "L = (w x + b)² = 49, and where its gradients come from")
 def square():
     w, x, b = ndl.Tensor([2.0]), ndl.Tensor([3.0]), ndl.Tensor([1.0])
     L = (w * x + b) ** 2
@@ -465,7 +465,7 @@ def through_time():
     return viz.draw_gradient(h, depth=0)
 
 
-@picture("18 Attention", "Where each place looks")
+@picture("18 Attention", "Where each position looks")
 def attention():
     rng = np.random.default_rng(0)
     q, k = (ndl.Tensor(rng.normal(size=(6, 8))) for _ in range(2))
@@ -558,7 +558,7 @@ def shown(thing: Any) -> str:
 
 
 def lines_of(draw: Callable[[], Any]) -> str:
-    """What a function does, as one would type it."""
+    """The body of a function, as you would type it."""
     source = inspect.getsource(draw)
     body = textwrap.dedent(source[source.index("():\n") + 4 :])
     return body.replace("return ", "", 1) if body.count("return ") == 1 else body
@@ -577,7 +577,7 @@ pre { background: #f3f5f8; border-radius: 8px; padding: 10px 14px; overflow-x: a
 
 
 def build(path: Path) -> int:
-    """Write the gallery; returns how many pictures are in it."""
+    """Write the gallery. Returns the number of its pictures."""
     np.random.seed(0)
     chapters: dict[str, list[str]] = {}
     for number, (chapter, caption, draw) in enumerate(PICTURES, 1):

@@ -1,4 +1,4 @@
-"""Draw the README's pictures anew, from live objects: ``make pictures``. The playground's needs Chromium."""
+"""Draw the README's pictures anew, from live objects: ``make pictures``. It needs Chromium for the playground's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Measure how live the playground is, in headless Chromium: ``python scripts/measure_playground.py``.
 
-A frame counts when the output's canvas shows a picture that differs from the one before, looked at once for
-every repaint of the screen. Epochs are read from the page. Times are from a click to the first such picture.
+At every repaint of the screen, the script looks at the canvas of the output. A frame counts when it differs from
+the one before. Epochs are read from the page. Times run from a click to the first frame that differs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CASES = {
     "spiral, 6 x 8": "?dataset=spiral&hidden=8-8-8-8-8-8",
 }
 
-#: Keeps a list of the times at which the picture changed, and can wait for the next change.
+#: Runs in the page and keeps a list of the times at which the picture changed.
 WATCH = """
 () => {
   let host = null;

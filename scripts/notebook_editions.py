@@ -3,11 +3,11 @@
     python scripts/notebook_editions.py [--output build/notebooks]
 
 - `solved/`: every exercise is filled in with its solution. The tests run this one.
-- `student/`: the solutions are left out, and so is the badge, which leads to them. For lecturers.
+- `student/`: the solutions are left out, and so is the badge, which leads to them. This one is for lecturers.
 
-The notebook in the repository is the only source, and the text of a solution has one home in it. An exercise
-is three cells in a row that carry the tags `exercise` (the stub, code), `check` (code) and `solution`
-(Markdown: a collapsed `<details>` with one Python block in it, which replaces the whole stub).
+The notebook in the repository is the only source, and holds each solution once. An exercise is three cells in
+a row with the tags `exercise` (the stub, code), `check` (code) and `solution` (Markdown: a collapsed `<details>`
+with one Python block in it, which replaces the whole stub).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOLUTION = re.compile(r"<details>[^`]*```python\n(?P<code>((?!```).)*)\n```((?!`
 
 
 class Exercise(NamedTuple):
-    """Where an exercise is in its notebook, and what its solution says."""
+    """Where an exercise is in its notebook, and the code of its solution."""
 
     stub: int  # index of the cell to fill in
     check: int  # index of the cell that checks it
