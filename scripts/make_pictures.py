@@ -1,4 +1,4 @@
-"""Draw the README's pictures anew, from live objects: ``make pictures``. It needs Chromium for the playground's."""
+"""Draw the README's pictures anew, from live objects: ``make pictures``. The playground needs Chromium."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Measure how live the playground is, in headless Chromium: ``python scripts/measure_playground.py``.
 
-At every repaint of the screen, the script looks at the canvas of the output. A frame counts when it differs from
-the one before. Epochs are read from the page. Times run from a click to the first frame that differs.
+At every repaint of the screen, the script looks at the canvas of the output. A frame counts when it differs
+from the one before. Epochs are read from the page. Times run from a click to the first frame that differs.
 """
 
 from __future__ import annotations

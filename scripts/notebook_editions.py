@@ -6,8 +6,8 @@
 - `student/`: the solutions are left out, and so is the badge, which leads to them. This one is for lecturers.
 
 The notebook in the repository is the only source, and holds each solution once. An exercise is three cells in
-a row with the tags `exercise` (the stub, code), `check` (code) and `solution` (Markdown: a collapsed `<details>`
-with one Python block in it, which replaces the whole stub).
+a row with the tags `exercise` (the stub, code), `check` (code) and `solution` (Markdown: a collapsed
+`<details>` with one Python block in it, which replaces the whole stub).
 """
 
 from __future__ import annotations
