@@ -367,7 +367,7 @@ def map(row: ScalarFunction) -> Callable:
 
     def kernel(a: Array, out: Array, layout: tuple | None = None) -> None:
         if layout is None:
-            if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
+            if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are for small arrays
                 aligned[out.dtype](a.buffer, out.buffer)
             else:
                 aligned.run(out.size, out.dtype, a.buffer, out.buffer)
@@ -406,8 +406,11 @@ def zip(row: ScalarFunction) -> Callable:
                 a_times, b_times, axes = tiling
                 a, a_offset = _tiled(a, a_offset, *a_times) if a_times else (a, a_offset)
                 b, b_offset = _tiled(b, b_offset, *b_times) if b_times else (b, b_offset)
-            size = _shared(out.size, axes)
-            strided.run(size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
+            if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are for small arrays
+                strided[out.dtype](a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
+            else:
+                size = _shared(out.size, axes)
+                strided.run(size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
             return
         x: Any
         y: Any
@@ -417,7 +420,7 @@ def zip(row: ScalarFunction) -> Callable:
             loop, x, y = number_first, _number(a, out.dtype), b.buffer
         else:
             loop, x, y = aligned, a.buffer, b.buffer
-        if out.size < PARALLEL_SIZE:  # what `run` would do: most calls are about small arrays
+        if out.size < PARALLEL_SIZE:
             loop[out.dtype](x, y, out.buffer)
         else:
             loop.run(out.size, out.dtype, x, y, out.buffer)
@@ -459,9 +462,10 @@ def reduce(row: ScalarFunction) -> Callable:
         if band:
             size = k * out.size if out.size > band else 0  # one band is nothing to share among threads
             by_columns.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset, band)
+        elif out.size == 1 or k * out.size < PARALLEL_SIZE:  # what `run` would do
+            by_rows[out.dtype](a.buffer, out.buffer, kept, folded, offset)
         else:
-            size = k * out.size if out.size > 1 else 0
-            by_rows.run(size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
+            by_rows.run(k * out.size, out.dtype, a.buffer, out.buffer, kept, folded, offset)
 
     return kernel
 
