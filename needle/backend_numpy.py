@@ -17,6 +17,8 @@ from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .backend_ndarray.shapes import broadcast_shape, result_dtype
 from .backend_ndarray.strides import window_layout
 
+NDArray = np.ndarray
+
 
 class CPUDevice(Device):
     """The processor; its arrays are NumPy's."""

@@ -1,91 +1,50 @@
 """The array library that needle computes with, chosen by the environment variable ``NEEDLE_BACKEND``.
 
 ``nd`` (the default) is `needle.backend_ndarray`, with its devices; ``np`` is NumPy itself. Everything above
-asks this module for arrays, devices and functions of arrays, which have the same names in both.
+asks this module for arrays, devices and functions of arrays. The names below are all that it asks for, and
+both libraries have them.
 """
 
 from __future__ import annotations
 
 import os
+from types import ModuleType
 
 BACKEND = os.environ.get("NEEDLE_BACKEND", "nd")
 
 if BACKEND == "nd":
-    from . import backend_ndarray as array_api
-    from .backend_ndarray import (
-        Device,
-        NDArray,
-        all_devices,
-        array_from_numpy,
-        astype,
-        broadcast_to,
-        concatenate,
-        cpu,
-        cpu_numpy,
-        cuda,
-        default_device,
-        device_of,
-        elementwise,
-        full,
-        permute,
-        scatter_add,
-        stack,
-        take,
-        to_numpy,
-        unstack,
-        windows,
-    )
-elif BACKEND == "np":
-    import numpy as array_api  # type: ignore[no-redef]
-    from numpy import ndarray as NDArray  # type: ignore[assignment]
+    from . import backend_ndarray as library
 
-    from .backend_numpy import (  # type: ignore[assignment]
-        Device,
-        all_devices,
-        array_from_numpy,
-        astype,
-        broadcast_to,
-        concatenate,
-        cpu,
-        cpu_numpy,
-        cuda,
-        default_device,
-        device_of,
-        elementwise,
-        full,
-        permute,
-        scatter_add,
-        stack,
-        take,
-        to_numpy,
-        unstack,
-        windows,
-    )
+    array_api: ModuleType = library
+elif BACKEND == "np":
+    import numpy
+
+    from . import backend_numpy as library  # type: ignore[no-redef]
+
+    array_api = numpy
 else:
     raise ValueError(f"NEEDLE_BACKEND={BACKEND}: there is no such array library; use nd (the default) or np")
 
-__all__ = [
-    "BACKEND",
-    "Device",
-    "NDArray",
-    "all_devices",
-    "array_api",
-    "array_from_numpy",
-    "astype",
-    "broadcast_to",
-    "concatenate",
-    "cpu",
-    "cpu_numpy",
-    "cuda",
-    "default_device",
-    "device_of",
-    "elementwise",
-    "full",
-    "permute",
-    "scatter_add",
-    "stack",
-    "take",
-    "to_numpy",
-    "unstack",
-    "windows",
-]
+NDArray = library.NDArray
+
+Device = library.Device
+all_devices = library.all_devices
+cpu = library.cpu
+cpu_numpy = library.cpu_numpy
+cuda = library.cuda
+default_device = library.default_device
+device_of = library.device_of
+
+array_from_numpy = library.array_from_numpy
+astype = library.astype
+broadcast_to = library.broadcast_to
+concatenate = library.concatenate
+elementwise = library.elementwise
+full = library.full
+permute = library.permute
+scatter_add = library.scatter_add
+stack = library.stack
+take = library.take
+to_numpy = library.to_numpy
+unstack = library.unstack
+windows = library.windows
