@@ -21,6 +21,18 @@ from needle.autograd import Tensor
 ROOT = Path(__file__).parents[3]
 
 
+SONNETS = text.SONNETS
+
+
+@pytest.fixture(autouse=True)
+def few_sonnets(tmp_path_factory, monkeypatch):
+    """The commands learn only the first six sonnets: here none of them has to learn well."""
+    path = tmp_path_factory.getbasetemp() / "few_sonnets.txt"
+    path.write_text("\n\n".join(SONNETS.read_text(encoding="utf-8").split("\n\n")[:6]), encoding="utf-8")
+    monkeypatch.setattr(text, "SONNETS", path)
+    return path
+
+
 # Passes over images
 
 
@@ -91,6 +103,21 @@ def test_training_on_images_returns_the_last_epochs_figures():
     assert later[1] < first[1]
     with pytest.raises(ValueError, match="n_epochs must be 1 or more, got 0"):
         simple_ml.train_cifar10(model, loader(X, y), n_epochs=0)
+
+
+@pytest.mark.parametrize("pass_over", [simple_ml.train_cifar10, simple_ml.evaluate_cifar10])
+def test_training_and_evaluating_seed_numpy_with_4(pass_over):
+    """As in the course: dropout, the order of the images and what is drawn next are the same each time."""
+    X, y = images()
+    results = []
+    for seed in (0, 1):
+        np.random.seed(seed)
+        batches = ndl.data.DataLoader(ndl.data.NDArrayDataset(X, y), 10, shuffle=True)
+        results.append((*pass_over(image_model(), batches), np.random.rand()))
+    assert results[0] == results[1]
+    np.random.seed(4)
+    np.random.permutation(23)
+    assert (results[0][2] == np.random.rand()) == (pass_over is simple_ml.evaluate_cifar10)
 
 
 def test_images_are_moved_to_the_model():
@@ -222,6 +249,10 @@ def test_the_courses_figures(mnist):
     np.random.seed(1)
     result = mlp_resnet.epoch(mnist_loader(mnist, "t10k", 150), mlp_resnet.MLPResNet(784, 10))
     np.testing.assert_allclose(result, (0.9164, 4.137814), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_courses_figures_of_an_epoch(mnist):
     np.random.seed(1)
     batches, model = mnist_loader(mnist, "train", 250), mlp_resnet.MLPResNet(784, 5)
     opt = optim.Adam(model.parameters(), lr=0.01, weight_decay=0.1)
@@ -323,7 +354,7 @@ def test_generating():
     assert draws[0] == draws[1] != draws[2]
     with pytest.raises(TypeError, match="rng"):
         model.generate([0], 1, rng="0")
-    hot = model.generate([0], 300, temperature=50.0, top_k=3, rng=np.random.default_rng(0))
+    hot = model.generate([0], 60, temperature=50.0, top_k=3, rng=np.random.default_rng(0))
     assert len(set(hot)) > 3  # any three, after different beginnings
     for bad in ({"start": []}, {"temperature": -1.0}, {"top_k": 0}):
         with pytest.raises(ValueError, match="generate"):
@@ -366,11 +397,11 @@ def test_characters():
 
 
 def test_the_sonnets():
-    sonnets = text.SONNETS.read_text(encoding="utf-8").strip().split("\n\n")
+    sonnets = SONNETS.read_text(encoding="utf-8").strip().split("\n\n")
     assert {len(sonnet.split("\n")) for sonnet in sonnets} == {14}
-    letters, train, test = text.read(text.SONNETS)
+    letters, train, test = text.read(SONNETS)
     assert len(sonnets) > 30
-    assert letters.decode(np.concatenate([train, test])) == text.SONNETS.read_text(encoding="utf-8")
+    assert letters.decode(np.concatenate([train, test])) == SONNETS.read_text(encoding="utf-8")
     assert 0.09 < len(test) / (len(train) + len(test)) < 0.11
     assert max(map(ord, letters.letters)) < 128
 
@@ -409,17 +440,27 @@ SMALL = {
     simple_ml: ["--batch-size", "200", "--hidden-dim", "16"],
     mlp_resnet: ["--batch-size", "200", "--hidden-dim", "16", "--num-blocks", "1"],
     cnn: ["--batch-size", "200", "--channels", "2"],
-    language_model: ["--batch-size", "200", "--hidden-size", "8", "--embedding-size", "8"],
+    language_model: ["--batch-size", "20", "--hidden-size", "8", "--embedding-size", "8"],
     gpt: ["--batch-size", "64", "--context", "16", "--dim", "8", "--num-layers", "1", "--write", "0"],
 }
 every = pytest.mark.parametrize("app", SMALL, ids=[app.__name__.rpartition(".")[2] for app in SMALL])
+
+
+def but_slow_for(*apps):
+    """Runs a test with some applications, all but the first of them in `make test-slow`."""
+    marks = [(), *[pytest.mark.slow] * (len(apps) - 1)]
+    names = [app.__name__.rpartition(".")[2] for app in apps]
+    found = [
+        pytest.param(app, marks=mark, id=name) for app, mark, name in zip(apps, marks, names, strict=True)
+    ]
+    return pytest.mark.parametrize("app", found)
 
 
 def run(app, *argv, device="cpu_numpy"):
     return app.main([*SMALL[app], "--quiet", "--device", device, *map(str, argv)])
 
 
-@every
+@but_slow_for(mlp_resnet, simple_ml, cnn, language_model, gpt)
 def test_a_resumed_training_is_bit_identical(app, tmp_path, capsys):
     """One run of three epochs; one that is stopped in its second, and goes on from its checkpoint."""
     whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
@@ -484,7 +525,7 @@ def test_a_language_model_of_words(monkeypatch, tmp_path):
 
 def test_a_text_of_ones_own(tmp_path, capsys):
     (tmp_path / "my.txt").write_text("abc" * 400, encoding="utf-8")
-    run(gpt, "--data", tmp_path / "my.txt", "--epochs", 30, "--write", 9, "--temperature", 0, "--lr", 0.02)
+    run(gpt, "--data", tmp_path / "my.txt", "--epochs", 20, "--write", 9, "--temperature", 0, "--lr", 0.02)
     written = capsys.readouterr().out.splitlines()[-1]
     assert written == "abcabcabc"
 
@@ -509,9 +550,7 @@ def test_the_networks_are_shown_with_the_commands_that_train_them(capsys):
     app, *options = commands["gru"].split()
     assert capsys.readouterr().out.startswith(f"gru, trained by: python -m needle.apps.{app}")
     assert app == "language_model"
-    assert (
-        language_model.main([*options, *SMALL[language_model], "--quiet", "--epochs", "1"])["train_loss"] < 5
-    )
+    assert run(language_model, *options, "--epochs", 1)["train_loss"] < 5
     with pytest.raises(SystemExit) as ended:
         models.main(["perceptron"])
     assert ended.value.code == 2
@@ -620,7 +659,7 @@ def test_another_text_is_refused(app, tmp_path):
         run(app, "--epochs", 1, "--checkpoint", path, "--data", mine, "--resume")
 
 
-@pytest.mark.parametrize("app", [gpt, mlp_resnet])
+@but_slow_for(mlp_resnet, gpt)
 def test_the_schedule_is_that_of_the_epochs_planned(app, tmp_path):
     """Stopping earlier on purpose, and going on later, changes nothing; more than was planned is refused."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -726,7 +765,7 @@ def test_data_that_is_not_there_is_a_sentence(app, function, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("app", "words"), [(gpt, "no part of 16 and one more"), (language_model, "200 columns")]
+    ("app", "words"), [(gpt, "no part of 16 and one more"), (language_model, "20 columns")]
 )
 def test_a_text_that_is_too_short_is_a_sentence(app, words, tmp_path, capsys):
     (tmp_path / "my.txt").write_text("too short for words", encoding="utf-8")
@@ -779,6 +818,7 @@ def test_the_folders_may_be_on_the_path(folder, package):
 
 
 UNDER_NUMPY = f"""
+import sys
 import numpy as np
 import needle as ndl
 from needle.apps import cnn, mlp_resnet, language_model, simple_ml
@@ -788,12 +828,14 @@ assert mlp_resnet.main([*options, "--hidden-dim", "16"])["train_loss"] < 3
 assert simple_ml.main(options)["train_loss"] < 3
 assert cnn.main([*options, "--channels", "2", "--batch-size", "200"])["train_loss"] < 3
 model = {SMALL[language_model]!r}
-assert language_model.main([*options, *model])["train_loss"] < 5
+assert language_model.main([*options, *model, "--data", sys.argv[1]])["train_loss"] < 5
 print("ok")
 """
 
 
-def test_the_commands_run_on_numpys_arrays(monkeypatch):
+@pytest.mark.slow
+def test_the_commands_run_on_numpys_arrays(few_sonnets, monkeypatch):
     monkeypatch.setenv("NEEDLE_BACKEND", "np")
-    done = subprocess.run([sys.executable, "-W", "error", "-c", UNDER_NUMPY], capture_output=True, text=True)
+    command = [sys.executable, "-W", "error", "-c", UNDER_NUMPY, few_sonnets]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.endswith("ok\n"), done.stderr

@@ -154,8 +154,17 @@ def rule_of(inputs):
     return (flat @ np.random.default_rng(2).normal(size=(flat.shape[1], CLASSES))).argmax(axis=1)
 
 
-@pytest.mark.parametrize("rule", ["SGD", "Adam"])
-@pytest.mark.parametrize("network", [mlp, convolutional, recurrent, transformer])
+QUICK = [(mlp, "SGD"), (transformer, "Adam")]  # the others are for `make test-slow`
+
+
+@pytest.mark.parametrize(
+    ("network", "rule"),
+    [
+        pytest.param(network, rule, marks=() if (network, rule) in QUICK else pytest.mark.slow)
+        for network in (mlp, convolutional, recurrent, transformer)
+        for rule in ("SGD", "Adam")
+    ],
+)
 def test_losses_follow_torchs(network, rule, torch):
     torch.manual_seed(0)
     module, ours, their_parameters, theirs, inputs, dtype = network(torch)
@@ -190,10 +199,17 @@ def test_losses_follow_torchs(network, rule, torch):
 quiet = ["--quiet"]
 
 
+def test_a_small_residual_network_reads_digits():
+    small = ["--hidden-dim", "64", "--num-blocks", "1", "--epochs", "5", "--lr", "0.005"]
+    assert mlp_resnet.main([*quiet, *small, "--device", "cpu_numpy"])["test_accuracy"] >= 0.95
+
+
+@pytest.mark.slow
 def test_the_residual_network_reads_digits():
     assert mlp_resnet.main([*quiet, "--epochs", "10"])["test_accuracy"] >= 0.97
 
 
+@pytest.mark.slow
 def test_the_convolutional_network_reads_digits():
     assert cnn.main([*quiet, "--epochs", "5"])["test_accuracy"] >= 0.98
 
@@ -220,7 +236,8 @@ def test_the_spiral_is_solved():
     assert (model(X).numpy().argmax(axis=1) == y).mean() >= 0.99
 
 
-@pytest.mark.parametrize("model", ["lstm", pytest.param("gru", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["lstm", "gru"])
 def test_a_recurrent_model_learns_more_than_frequencies(model):
     metrics = language_model.main([*quiet, "--model", model, "--epochs", "3"])
     _, train, test = text.read(text.SONNETS)
