@@ -28,7 +28,6 @@ from .backend_selection import (
     cpu_numpy,
     cuda,
     default_device,
-    device_of,
     to_numpy,
 )
 from .failures import (
@@ -330,10 +329,10 @@ class Tensor(Value):
     shape = property(attrgetter("_data.shape"), doc="The length of each axis, a tuple of int.")
     dtype = property(attrgetter("_data.dtype"), doc="The type of the elements, a numpy.dtype.")
 
-    @property
-    def device(self):
-        """Where the values live."""
-        return device_of(self._data)
+    device = property(
+        attrgetter("_data.device") if BACKEND == "nd" else lambda self: default_device(),
+        doc="Where the values live, such as ``needle.cpu()``.",
+    )
 
     @property
     def ndim(self) -> int:
@@ -699,7 +698,7 @@ def _why_no_gradient(output: Tensor) -> str:
 def _seed(output: Tensor, out_grad: Tensor | None) -> Tensor:
     """The adjoint of the output itself: ones, or `out_grad` where it fits. Of floats, whatever the output's
     dtype: a derivative of integers is a fraction."""
-    dtype = gradient_dtype(output)
+    dtype = output.dtype if output.dtype.kind == "f" else gradient_dtype(output)
     if out_grad is None:
         return Tensor.make_const(output.device.full(output.shape, 1, dtype))
     given, out_grad = out_grad, _operand(out_grad, output)

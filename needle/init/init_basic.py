@@ -78,11 +78,11 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
     return Tensor.make_const(_place(device).one_hot(n, i, dtype=dtype), requires_grad=requires_grad)
 
 
-def zeros_like(a, *, device=None, requires_grad=False) -> Tensor:
-    """Zeros of the shape and dtype of `a`, on its device."""
-    return zeros(*a.shape, device=device or a.device, dtype=a.dtype, requires_grad=requires_grad)
+def zeros_like(array, *, device=None, requires_grad=False) -> Tensor:
+    """Zeros of the shape and dtype of `array`, on its device."""
+    return zeros(*array.shape, device=device or array.device, dtype=array.dtype, requires_grad=requires_grad)
 
 
-def ones_like(a, *, device=None, requires_grad=False) -> Tensor:
-    """Ones of the shape and dtype of `a`, on its device."""
-    return ones(*a.shape, device=device or a.device, dtype=a.dtype, requires_grad=requires_grad)
+def ones_like(array, *, device=None, requires_grad=False) -> Tensor:
+    """Ones of the shape and dtype of `array`, on its device."""
+    return ones(*array.shape, device=device or array.device, dtype=array.dtype, requires_grad=requires_grad)

@@ -116,7 +116,7 @@ class Reduction(TensorOp):
     def __init__(self, axes: int | tuple[int, ...] | None = None, **misnamed):
         if misnamed:
             raise only_axes(self, misnamed)
-        self.axes = hashable_axes(axes)
+        self.axes = axes if axes is None else hashable_axes(axes)
 
     def infer(self, a):
         shape = self.out_shape(a.shape)

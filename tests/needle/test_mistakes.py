@@ -39,6 +39,23 @@ MISTAKES = {
     "modules in a list": (lambda: nn.Sequential([nn.ReLU()]), TypeError, ["argument 0", "list"]),
     "half an axis": (lambda: constant(1.0).sum(1.5), TypeError, ["axes", "1.5"]),
     "complex numbers": (lambda: Tensor(np.array([1j])), TypeError, ["numbers"]),
+    "an item written to": (
+        lambda: constant(1.0, 2.0).__setitem__(0, 3.0),
+        TypeError,
+        ["x[0]", "where", ".data"],
+    ),
+    "a misspelt attribute": (lambda: constant(1.0).reshpae, AttributeError, ["Tensor", "'reshape'"]),
+    "a name from elsewhere": (lambda: constant(1.0).unsqueeze(0), AttributeError, ["'reshape'"]),
+    "a sum over axis=": (lambda: constant(1.0).sum(axis=0), TypeError, ["summation", "axis=", "axes="]),
+    "a mean over dim=": (lambda: ndl.mean(constant(1.0), dim=0), TypeError, ["dim=", "axes="]),
+    "an argmax over axis=": (lambda: ndl.argmax(constant(1.0), axis=0), TypeError, ["argmax", "axes="]),
+    "a softmax over dim=": (lambda: ndl.softmax(constant(1.0), dim=0), TypeError, ["softmax", "axes="]),
+    "the slope of a comparison": (
+        lambda: ndl.compare(constant(1.0, 2.0), "lt", 1.5).sum().backward(),
+        RuntimeError,
+        ["CompareScalar", "'lt'", "1.5", "step function"],
+    ),
+    "the slope of a sign": (lambda: (ndl.sign(constant(1.0)) * 2).backward(), RuntimeError, ["Sign()"]),
 }
 ELSEWHERE = {
     "a value elsewhere": (

@@ -589,6 +589,51 @@ def test_the_number_of_a_tensor():
         Tensor([1.0, 2.0]).item()
 
 
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "abs", "relu", "sigmoid", "tanh", "sum", "mean", "max", "min", "argmax"]
+)
+def test_functions_are_methods(name, mode):
+    x = Tensor([[0.5, 2.0], [3.0, 0.25]])
+    function = ndl.summation if name == "sum" else getattr(ndl, name)
+    np.testing.assert_array_equal(getattr(x, name)().numpy(), function(x).numpy())
+
+
+@pytest.mark.parametrize("axes", [None, 0, -1, (0, 2), ()], ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+def test_reduced_axes_stay_if_asked(name, axes, mode):
+    values = np.random.default_rng(0).normal(size=(2, 3, 4))
+    x = Tensor(values, dtype="float64")
+    expected = getattr(values, name)(axis=axes, keepdims=True)
+    got = getattr(x, name)(axes, keepdims=True)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-14)
+    ndl.gradcheck(lambda x: getattr(x, name)(axes, keepdims=True), x, order=1)
+
+
+def test_reduced_axes_stay_in_logsumexp_and_argmax():
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3)))
+    assert ndl.logsumexp(x, 1, keepdims=True).shape == (2, 1)
+    assert x.argmax(1, keepdims=True).shape == (2, 1)
+
+
+@pytest.mark.parametrize("axes", [0, -1, (0, 2), None], ids=str)
+def test_logsoftmax_takes_axes(axes, mode):
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3, 4)), dtype="float64")
+    got = ndl.logsoftmax(x, axes)
+    np.testing.assert_allclose(got.numpy(), np.log(ndl.softmax(x, axes).numpy()), rtol=1e-12)
+    ndl.gradcheck(lambda x: ndl.logsoftmax(x, axes), x, order=1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_the_gradient_of_integers_is_one_of_floats(dtype):
+    x = Tensor([1, 2, 3], dtype=dtype)
+    (x * x).sum().backward()
+    assert x.grad.dtype.kind == "f"
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 4, 6])
+    (x.astype("float32") * 0.5).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0.5, 0.5, 0.5])
+    assert ndl.gradients((x * x).sum(), [x, Tensor([1], dtype=dtype)])[1].dtype.kind == "f"
+
+
 def test_T_swaps_the_last_two_axes(mode):
     values = np.arange(24).reshape(2, 3, 4)
     np.testing.assert_array_equal(Tensor(values).T.numpy(), values.swapaxes(1, 2))

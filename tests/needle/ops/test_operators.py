@@ -14,7 +14,7 @@ import pytest
 
 import needle as ndl
 from needle.autograd import Tensor
-from needle.graph import Cell, Op, Spec, TensorOp, TensorTupleOp
+from needle.graph import Op, Pending, Spec, TensorOp, TensorTupleOp
 from needle.ops import families
 
 DEVICES = [d for d in ndl.all_devices() if d.enabled()]
@@ -779,7 +779,7 @@ def test_lazy_is_eager_and_infer_says_what_compute_does(case, device, computed):
             grads = ndl.gradients(out, args)
         spec = Spec(out.shape, out.dtype, out.device)
         assert computed == []
-        assert out.cached_data is None or not args or isinstance(out._data, Cell) is False
+        assert out.cached_data is None or not args or isinstance(out._data, Pending) is False
     assert (eager.shape, eager.dtype, eager.device) == spec
     np.testing.assert_array_equal(out.numpy(), eager.numpy())
     assert (out.realize_cached_data().shape, out.realize_cached_data().dtype) == spec[:2]
