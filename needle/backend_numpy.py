@@ -1,6 +1,6 @@
-"""NumPy itself as the array library: arrays are `numpy.ndarray`, and every device is the processor.
+"""NumPy itself as the array library: arrays are `numpy.ndarray`, and the one device is the processor.
 
-With the environment variable ``NEEDLE_BACKEND=np`` needle uses this module in place of `backend_ndarray`.
+With the environment variable ``NEEDLE_BACKEND=np``, needle uses this module in place of `backend_ndarray`.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def all_devices() -> list[Device]:
 def elementwise(name: str, *operands: Any) -> np.ndarray:
     """Apply a row of the table of scalar functions; comparisons answer 0 or 1 in the operands' data type."""
     row = SCALAR_FUNCTIONS[name]
-    if any(isinstance(x, tuple) for x in operands):  # which NumPy would take for an array
+    if any(isinstance(x, tuple) for x in operands):  # NumPy would take it for an array
         raise TypeError(f"{name}: needs arrays and numbers, got a tuple")
     dtype = result_dtype(name, *operands)
-    if dtype.kind == "f":  # else NumPy would compute functions of small integers in half precision
+    if dtype.kind == "f":  # NumPy would compute functions of small integers in half precision
         operands = tuple(x.astype(dtype) if getattr(x, "dtype", dtype).kind in "biu" else x for x in operands)
     try:
         result = quiet.run(row.numpy, *operands)
     except ValueError:
-        broadcast_shape(name, *map(np.shape, operands))  # if it was that, it says so
+        broadcast_shape(name, *map(np.shape, operands))  # raises a clearer error if this was the reason
         raise
     return np.asarray(result, dtype)
 

@@ -23,10 +23,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def generator(rng: Any) -> np.random.Generator | None:
-    """What every `rng` stands for: a generator is itself, a whole number the seed of a new one.
+    """The generator that an argument `rng` stands for: itself, or a new one if it is a seed.
 
-    None stays None and means NumPy's global state, which ``numpy.random.seed`` sets: numbers are drawn from
-    ``generator(rng) or numpy.random``.
+    None stays None. It means NumPy's global state, which ``numpy.random.seed`` sets. So random numbers are
+    drawn from ``generator(rng) or numpy.random``.
 
     Raises
     ------
@@ -51,10 +51,10 @@ class DeviceUnavailable(RuntimeError, AttributeError):
 
 
 class Device:
-    """A place for arrays, and the arrays that can be made there from nothing.
+    """A place where arrays live, and the ways to make new ones there.
 
-    A subclass says what an array is (`array`); all the rest follows. Two devices are equal when their type
-    and name are.
+    A subclass says how to make an array (`array`); all the rest follows from that. Two devices are equal if
+    their types and names are.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ class Device:
         raise NotImplementedError
 
     def rand(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
-        """Uniform numbers in [0, 1); what `rng` may be, `generator` says."""
+        """Uniform random numbers in [0, 1); for `rng` see `generator`."""
         return self.array((generator(rng) or np.random).random(shape), dtype)
 
     def randn(self, *shape: int, dtype: Any = "float32", rng: Any = None) -> Any:
-        """Standard normal numbers; what `rng` may be, `generator` says."""
+        """Standard normal random numbers; for `rng` see `generator`."""
         return self.array((generator(rng) or np.random).standard_normal(shape), dtype)
 
     def one_hot(self, n: int, i: Any, dtype: Any = "float32") -> Any:
@@ -156,20 +156,20 @@ def common_device(name: str, operands: Sequence) -> Any:
 class BackendDevice(Device):
     """A device whose kernels are in a backend module.
 
-    The module is ``device.mod``; its functions are attributes of the device too (``device.ewise_add``).
+    The module is ``device.mod``. Its functions are attributes of the device too: ``device.ewise_add``.
 
     Parameters
     ----------
     name : str
     mod : module, str or None
         The backend module, or its dotted name: then it is imported when the device is first used.
-        None makes a device that is not enabled.
+        None makes a device that is not enabled; to use it raises `DeviceUnavailable`.
     reason : str
-        For a device that is not enabled: why, in one sentence. Its use raises `DeviceUnavailable`.
+        Why the device is not enabled, in one sentence.
     """
 
-    array_type: Any  # NDArray: ndarray.py, which is built upon this module, sets it
-    mod: ModuleType  # set when it is first asked for
+    array_type: Any  # NDArray, set by ndarray.py, which imports this module
+    mod: ModuleType  # set when it is first needed
 
     def __init__(self, name: str, mod: ModuleType | str | None, reason: str = "It has no kernels."):
         super().__init__(name)
@@ -177,7 +177,7 @@ class BackendDevice(Device):
         self._reason = reason
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what the device itself does not have: its module's functions, and at first its module.
+        # Called for what the device itself does not have: functions of its module and, at first, the module.
         if name != "mod":
             return getattr(self.mod, name)
         if reason := self.why():
@@ -206,7 +206,7 @@ class BackendDevice(Device):
 
 
 class CudaDevice(BackendDevice):
-    """The graphics card. It is enabled if a first, trivial kernel runs there; that is tried once."""
+    """The graphics card. It is enabled if a first, trivial kernel runs on it; this is tried once."""
 
     def __init__(self):
         super().__init__("cuda", _CUDA_KERNELS)
@@ -224,7 +224,7 @@ class CudaDevice(BackendDevice):
 
 
 def _why_no_kernel_runs() -> str:
-    """Why there are no kernels on a graphics card, in one sentence; empty if a first one has run."""
+    """One sentence that says why no kernel runs on a graphics card; empty if a first one did."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
     if not simulated and not _has_driver():
         return _NO_DRIVER
@@ -232,7 +232,7 @@ def _why_no_kernel_runs() -> str:
         return f"The package numba-cuda is missing: {_INSTALL}."
     try:
         import_module(_CUDA_KERNELS).try_out()
-    except Exception as error:  # a lecture goes on without a card, whatever is wrong with it
+    except Exception as error:  # whatever is wrong with the card, the lecture goes on without it
         found = f"{type(error).__name__}: {error}"
         known = (sentence for pattern, sentence in _CAUSES if re.search(pattern, found, re.IGNORECASE))
         return next(known, shorten(found, 300).rstrip(" .:") + ".")
@@ -254,7 +254,7 @@ _NO_DRIVER = (
 )
 _INSTALL = "pip install 'numba-cuda[cu12]', or [cu13] where nvidia-smi shows CUDA 13"
 
-#: What the failure of a first kernel says, and what it means.
+#: What the error of the first kernel says, and what it means.
 _CAUSES = (
     (
         r"PTX_VERSION|unsupported \.version|unsupported toolchain",
@@ -279,7 +279,7 @@ def cpu() -> BackendDevice:
 
 
 def cuda() -> BackendDevice:
-    """The graphics card; ``cuda().enabled()`` says whether it can be used, ``cuda().why()`` why not."""
+    """The graphics card. ``cuda().enabled()`` says whether it can be used, ``cuda().why()`` says why not."""
     return _CUDA
 
 

@@ -1,15 +1,15 @@
-"""The NumPy backend: the reference and specification of what a backend is.
+"""The NumPy backend: the reference, and the specification of what a backend is.
 
 A backend is one module with
 
 - storage: `Array`, `from_numpy`, `to_numpy`, `fill`, `compact`, `ewise_setitem`, `scalar_setitem`;
 - builders: `map`, `zip` and `reduce` turn a row of the table of scalar functions into a kernel; `MAPS`,
   `ZIPS` and `REDUCES` hold the kernels by the names of their rows;
-- three more kernels: `matmul`, and `gather` and `scatter_add`, which go by an index.
+- three more kernels: `matmul`, and `gather` and `scatter_add`, which follow an index.
 
 Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
-are compact too, and a kernel is a loop over buffers. A `layout` says how to walk through operands that are
-not: their strides and offset, counted in elements, where a stride of 0 repeats an axis (broadcasting).
+are compact too, and a kernel is a loop over buffers. For other operands a `layout` says how to walk through
+them: their strides and offset, counted in elements. A stride of 0 repeats an axis (broadcasting).
 Operands have the data type of `out`, and no length is 0: `kernel_calls.py` sees to that
 and checks what users give.
 """
@@ -51,9 +51,9 @@ class Array:
 class _Quiet(threading.local):
     """``quiet.run(f, …)`` calls `f` with NumPy's floating-point warnings off, in this call alone.
 
-    NumPy keeps its error state in a context variable, so a context in which it is "ignore" does what
-    ``np.errstate`` does in a tenth of the time. A context can be entered by one thread at a time, and by that
-    one once.
+    NumPy keeps its error state in a context variable. So a context in which it is "ignore" does what
+    ``np.errstate`` does, in a tenth of the time. Each thread has a context of its own, since only one at a
+    time can enter it, and only once.
     """
 
     def __init__(self):
@@ -66,7 +66,7 @@ class _Quiet(threading.local):
         except RuntimeError as error:
             if "already entered" not in str(error):
                 raise
-        # A debugger or a finaliser computes while a kernel runs.
+        # This thread is in the context already: a debugger or a finaliser computes while a kernel runs.
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)
 
@@ -202,10 +202,10 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
 
 
 def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
-    """``out[o, j, i] = a[o, index[j], i]``, where `a` has `n` elements along its second axis, and `inner`
+    """``out[o, j, i] = a[o, index[j], i]``, where `a` has `n` elements along its second axis and `inner`
     along its third.
 
-    `index` is an array of int64 in the memory of the host, whose numbers lie in ``0 .. n - 1``.
+    `index` is an array of int64 in the host's memory, with numbers in ``0 .. n - 1``.
     """
     # With "raise", the default, NumPy would make a copy first.
     np.take(a.buffer.reshape(-1, n, inner), index, 1, out.buffer.reshape(-1, index.size, inner), "clip")
@@ -214,13 +214,13 @@ def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
 def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``, where `out` has `n` elements along its second axis.
 
-    The rest is as for `gather`. A place is added to as often as `index` names it.
+    The rest is as for `gather`. If `index` names a place several times, it is added to as often.
     """
     add_at(out.buffer, a.buffer, index, n, inner)
 
 
 def add_at(out: np.ndarray, a: np.ndarray, index: np.ndarray, n: int, inner: int) -> None:
-    """`scatter_add` of NumPy's arrays, of one axis: with three it would take several times as long."""
+    """`scatter_add` of NumPy's arrays. They have one axis: with three it would take several times as long."""
     outer = np.arange(out.size // (n * inner))
     places = (outer[:, None] * n + index)[..., None] * inner + np.arange(inner)
     np.add.at(out, places.reshape(-1), a)

@@ -1,9 +1,9 @@
 """The one table of scalar functions from which every backend makes its elementwise and reduction kernels.
 
-A row gives one function twice: in plain Python on numbers, which is its definition and what a compiler such
-as Numba turns into machine code, and in NumPy on whole arrays. Both give the same values, infinities and NaN
-included, but for one thing: where IEEE arithmetic answers with an infinity or NaN (``1 / 0``, ``log(-1)``,
-``exp(1000)``) plain Python raises an exception, or has a complex number for ``(-8) ** 0.5``. Compiled code
+A row gives one function twice. In plain Python, on numbers: this is its definition, and what a compiler such
+as Numba turns into machine code. In NumPy, on whole arrays. Both give the same values, also for infinities
+and NaN, with one exception: where IEEE arithmetic answers with an infinity or NaN (``1 / 0``, ``log(-1)``,
+``exp(1000)``), plain Python raises an error, and for ``(-8) ** 0.5`` it gives a complex number. Compiled code
 follows IEEE, as NumPy does.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,27 +19,30 @@ import numpy as np
 from .vector_functions import ERF_BOUND, ERF_FAR, ERF_NEAR, ERF_ONE, VECTOR_FORMS, polynomial
 
 
-@dataclass(frozen=True, eq=False)
 class ScalarFunction:
     """One row of the table.
 
     Attributes
     ----------
     name : str
-        The name by which operations, kernels and error messages know the function.
+        What operations, kernels and error messages call the function.
     python : callable
-        The definition: numbers to number, nothing used but operators and ``math``.
+        The definition, from numbers to a number, written with operators and ``math`` alone.
     numpy : callable
-        Arrays to array, with NumPy's broadcasting and the keyword ``out``, as ufuncs have it.
+        The same from arrays to an array, with broadcasting and the keyword ``out``, as NumPy's ufuncs.
     vector : mapping, optional
-        The definition once more, without branches, where a compiler needs that to use vector instructions. By
-        the name of a data type a function of NumPy scalars of that type.
+        The definition once more, without branches, where a compiler needs that to use vector instructions:
+        for the name of a data type, a function of NumPy's scalars of that type.
     """
 
-    name: str
-    python: Callable
-    numpy: Any
-    vector: Mapping[str, Callable] = field(default_factory=dict)
+    def __init__(self, name: str, python: Callable, numpy: Any, vector: Mapping[str, Callable] | None = None):
+        self.name = name
+        self.python = python
+        self.numpy = numpy
+        self.vector = vector or {}
+
+    def __repr__(self) -> str:
+        return f"ScalarFunction({self.name!r})"
 
     @property
     def arity(self) -> int:
@@ -79,7 +81,7 @@ def _leaky_relu(x, y):
 
 
 def _erf(x, out=None):
-    """As the vector form computes it, for NumPy has none."""
+    """NumPy has no erf: computed as in the vector form."""
     x = np.multiply(x, 1.0)  # integers become floats, and zeros keep their sign
     a = np.minimum(np.abs(x), ERF_ONE)
     square = a * a
@@ -140,7 +142,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 }
 
 
-#: The functions that a reduction may fold with, associative and commutative ones, and what it is called then.
+#: What a reduction can fold with, associative and commutative functions, and the name of the reduction.
 REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 

@@ -1,7 +1,7 @@
-"""Rules of shapes and data types: what comes out of an operation, and the error where operands do not fit.
+"""Rules of shapes and data types: what an operation's result will be, and the error if operands do not fit.
 
-Arrays (`ndarray.py`) follow them when they compute, operators when they infer a result before that. Networks
-ask about the same few shapes again and again, so the answers are remembered.
+Arrays follow these rules when they compute, and operators when they infer a result before it is computed.
+Networks ask about the same few shapes again and again, so the answers are remembered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def hashable_axes(axes: Axes) -> int | tuple[int, ...] | None:
-    """Axes as they were given, a list turned into a tuple."""
+    """Axes as they were given, with a list made a tuple."""
     if axes is None or isinstance(axes, (int, tuple)):
         return axes
     if not isinstance(axes, (Integral, Sequence)):
@@ -44,7 +44,7 @@ def normal_axes(name: str, axes: int | tuple[int, ...] | None, ndim: int) -> Sha
     Raises
     ------
     ValueError
-        For an axis out of range, or named twice.
+        For an axis out of range, and for one that is named twice.
     """
     if axes is None:
         return tuple(range(ndim))
@@ -60,12 +60,12 @@ def normal_axes(name: str, axes: int | tuple[int, ...] | None, ndim: int) -> Sha
 
 @lru_cache(maxsize=4096)
 def broadcast_shape(name: str, *shapes: Shape) -> Shape:
-    """The shape that all broadcast to.
+    """The shape that all of these broadcast to.
 
     Raises
     ------
     ValueError
-        If they do not.
+        If they do not broadcast.
     """
     try:
         return np.broadcast_shapes(*shapes)
@@ -102,12 +102,12 @@ def permuted_order(name: str, axes: tuple[int, ...], shape: Shape) -> Shape:
 
 @lru_cache(maxsize=4096)
 def joined_shape(axis: int, *shapes: Shape) -> Shape:
-    """The shape of arrays that are put one behind the other along `axis`.
+    """The shape of arrays joined one behind the other along `axis`.
 
     Raises
     ------
     ValueError
-        If there is none, or they differ along another axis.
+        If there are no arrays, or they differ along another axis.
     """
     if not shapes:
         raise ValueError("concatenate: needs at least one array")
@@ -115,20 +115,20 @@ def joined_shape(axis: int, *shapes: Shape) -> Shape:
     (axis,) = normal_axes("concatenate", (axis,), len(first))
     if any((*shape[:axis], *shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]) for shape in shapes):
         raise ValueError(
-            f"concatenate: shapes {', '.join(map(str, dict.fromkeys(shapes)))} differ along another axis "
-            f"than {axis}, along which they are joined; reshape or slice some of them"
+            f"concatenate: shapes {', '.join(map(str, dict.fromkeys(shapes)))} must be equal along every "
+            f"axis but {axis}, where they are joined; reshape or slice some of them"
         )
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
 
 
 @lru_cache(maxsize=4096)
 def stacked_shape(axis: int, *shapes: Shape) -> Shape:
-    """The shape of arrays that are put side by side along a new axis.
+    """The shape of arrays stacked along a new axis.
 
     Raises
     ------
     ValueError
-        If there is none, or they are not all of one shape.
+        If there are no arrays, or they differ in shape.
     """
     if len(set(shapes)) != 1:
         given = ", ".join(map(str, dict.fromkeys(shapes))) or "none"
@@ -139,7 +139,7 @@ def stacked_shape(axis: int, *shapes: Shape) -> Shape:
 
 @lru_cache(maxsize=4096)
 def filled_shape(shape: Shape, new_shape: Shape) -> Shape:
-    """`new_shape` with -1 replaced by the length that is left for it.
+    """`new_shape` with the length that is left in the place of a -1.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def product_shape(a: Shape, b: Shape) -> Shape:
     Raises
     ------
     ValueError
-        If the matrices do not fit, or the batch axes before them do not broadcast.
+        If the matrices do not fit, or the batch axes in front of them do not broadcast.
     """
     if not a or not b:
         raise ValueError(f"matmul: {a} @ {b}: a number has no axis to multiply along; use *")
@@ -199,9 +199,9 @@ def product_shape(a: Shape, b: Shape) -> Shape:
 
 @lru_cache(maxsize=4096)
 def window_counts(name: str, lengths: Shape, size: Shape, stride: Shape, dilation: Shape) -> Shape:
-    """How many windows of `size` fit along axes of the given lengths.
+    """How many windows of `size` fit along axes of the given lengths; each argument has an entry per axis.
 
-    A window begins every `stride` elements, and sees every `dilation`-th from there on; all by axis.
+    A window begins at every `stride`-th element, and from there on sees every `dilation`-th.
 
     Raises
     ------
@@ -252,8 +252,9 @@ def number_range(dtype: np.dtype) -> tuple[int, int]:
 def result_dtype(name: str, *operands: Any) -> np.dtype:
     """The data type of a scalar function's result.
 
-    NumPy's rule, in which a Python number does not widen an array. Half precision, which NumPy takes for some
-    functions of small integers, becomes float64; comparisons answer in the type that they compare in.
+    This is NumPy's rule, in which a Python number does not widen an array, with two exceptions. For some
+    functions of small integers NumPy takes half precision: here it is float64. Comparisons answer in the type
+    that they compare in.
 
     Parameters
     ----------
