@@ -1,4 +1,4 @@
-"""Which facts of its variables a drawing shows."""
+"""Which facts about its variables a drawing shows: the option `show`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BETWEEN_FACTS = " · "
 
 
 def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
-    """The graph with just these facts about its variables.
+    """The graph with these facts about its variables, and no others.
 
     Parameters
     ----------
     graph : Graph
     facts : collection of str, optional
-        Words of `FACTS`. By default value, gradient and shape, and the dtype where it is not float32.
+        Words of `FACTS`. By default value, gradient and shape, and the dtype if it is not float32.
 
     Raises
     ------
     ValueError
-        For another word, or what is none.
+        For anything else.
     """
     if facts is None:
         return graph
@@ -41,7 +41,7 @@ def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
 def _with(variable: Variable, facts: frozenset[str]) -> Variable:
     value = variable.value if "value" in facts else ()
     gradient = variable.gradient if "gradient" in facts else ()
-    if variable.requires_grad is None:  # no node: a box for others
+    if variable.requires_grad is None:  # not a node, but a box for others
         return replace(variable, value=value, gradient=gradient)
     words = {
         "shape": variable.facts if variable.shape is None else str(variable.shape),

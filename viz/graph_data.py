@@ -1,4 +1,4 @@
-"""The plain data of a drawing: variables, operators, groups. No Tensor is in it, and nothing of its looks."""
+"""The plain data of a drawing: variables, operators, groups. It holds no Tensor, and says nothing of looks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .text import Rows
 
 __all__ = ["LEFT_OUT", "Graph", "Group", "Operand", "Operator", "Variable"]
 
-LEFT_OUT = "more"  # the key of the node that stands for all that was left out
+LEFT_OUT = "more"  # the key of the box that stands for everything left out
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Operator:
-    """What made a variable."""
+    """The operator that computes a variable."""
 
-    symbol: str  # empty for a closed group: edges lead to it directly
+    symbol: str  # empty for a closed group: edges lead to its box directly
     operands: tuple[Operand, ...]
 
 
@@ -34,46 +34,46 @@ class Variable:
     Attributes
     ----------
     key : str
-        Unique in the graph, and the same each time.
+        Unique in the graph, and the same for each drawing of it.
     name : str
         Empty for a step on the way to an adjoint.
     kind : str
         A key of `style.LEGENDS`.
     facts : str
-        Shape, and dtype where it is not float32.
+        Shape, and dtype if it is not float32.
     note : str
-        What else there is to know, in a word or two.
+        Anything else worth a word or two.
     value, gradient : rows of cells
         See `text.rows_of`. Empty if unknown or too large.
     computed : bool
-        False for a lazy node that nobody has asked for.
+        False for a lazy node that is not computed yet.
     operator : Operator or None
         None for a leaf.
     row : int
-        0 for ordinary computation, and one more for each time reverse mode went over it.
+        0 for ordinary computation, and one more for each time that reverse mode went over it.
     group : str
-        Key of the innermost group that it is in; empty for none.
+        Key of the innermost group around it; empty for none.
     shape : tuple of int or None
         None for a TensorTuple and for a group.
     dtype, device : str
     bytes : int or None
-        Of the storage of its array, if nothing before it has the same storage; None if not computed yet.
+        The size of its array's storage, which counts at the first variable that has it; None if not
+        computed yet.
     shares : str
-        The name of what was before it in the same storage.
+        The name of the first variable with the same storage.
     parameters : int
-        How many numbers there are in a parameter, in the gradient of one, or in all those in a group.
+        How many numbers a parameter has, or the gradient of one; in a group, all of these together.
     requires_grad : bool or None
-        Whether gradients flow to it; None for what is no node.
+        Whether gradients flow to it; None if it is not a node.
     cut_from : str
-        The key of the variable whose very array it has although it is not computed from it, as after
-        `detach`.
+        The key of the variable whose array it shares without being computed from it, as after `detach`.
     detached : bool
-        Whether it was cut from a graph, also where that is not known any more.
+        Whether it was cut from a graph, even if it is not known any more from which.
     adjoint_of : str
-        In the graph of a gradient: key of the variable whose adjoint it is, or a step towards that.
+        In a gradient graph: the key of the variable whose adjoint it is, or is a step towards.
     via : str
-        Key of the consumer whose operator's `gradient` computed it; empty for a seed, and for the steps of a
-        sum.
+        The key of the consumer whose operator's `gradient` computed it; empty for a seed, and for the steps
+        of a sum.
     """
 
     key: str
@@ -101,25 +101,25 @@ class Variable:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """What it was made from; nothing for a leaf."""
+        """The variables that it is computed from; none for a leaf."""
         return self.operator.operands if self.operator else ()
 
 
 @dataclass(frozen=True)
 class Group:
-    """What one call of a module made; or parts that follow each other and are alike.
+    """All that one call of a module computed; or parts in a row that are alike.
 
     Attributes
     ----------
     key, title : str
     parent : str
-        Key of the group that it is in; empty for none.
+        Key of the group around it; empty for none.
     row : int
-        That of its variables: a module has one group in the forward graph and one for its gradient.
+        The row of its variables: a module has one group in the forward graph and one for its gradient.
     label : str
         The title without the number that tells it from its neighbours.
     count : int
-        More than 1 for a repeat: how many parts there are in it that are alike.
+        For a repeat, how many parts are alike; else 1.
     """
 
     key: str
@@ -132,20 +132,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Graph:
-    """All there is to draw.
+    """Everything that is drawn.
 
     Attributes
     ----------
     variables : tuple of Variable
-        Each after its operands; closed groups that use something of each other, as those of a gradient's
-        gradient can, in any order.
+        Each after its operands. Closed groups that use parts of each other, which a gradient's gradient can
+        have, stand in any order.
     columns : tuple of tuples of str
-        Keys of variables to be drawn below one another: a variable, its adjoint, the adjoint of that.
+        Keys of variables that stand below one another: a variable, its adjoint, the adjoint of that.
     left_out, limit : int
-        How many variables were too many, and how many were allowed.
+        How many variables were left out, and how many were allowed.
     forward_rows : int
-        How many rows were there before reverse mode: a value of theirs that a later row uses is a value used
-        again.
+        How many rows there were before reverse mode. If a later row uses a value from them, that value is
+        used again.
     groups : tuple of Group
         Each after the group that it is in.
     shown : frozenset of str
@@ -162,5 +162,5 @@ class Graph:
 
     @property
     def rows(self) -> list[int]:
-        """The rows that there are, from top to bottom."""
+        """The rows of the variables, from top to bottom."""
         return sorted({variable.row for variable in self.variables})

@@ -1,5 +1,4 @@
-"""What is written in an operator's circle: a sign where there is one, else the class name, and the
-attributes."""
+"""The words in an operator's circle: its sign or the name of its class, and its attributes."""
 
 from __future__ import annotations
 
@@ -37,20 +36,20 @@ RELATIONS = {"eq": "==", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
-LONGEST_TUPLE = 1000  # a longer one is not looked through
-MOST_ITEMS = 8  # of a longer one the first and the last are written
+LONGEST_TUPLE = 1000  # nobody looks through a longer one
+MOST_ITEMS = 8  # of a longer tuple, only the first and the last are written
 
 
 def order_matters(op: Op) -> bool:
-    """Whether exchanging the operands can change the result; True for an operator not known here."""
+    """Whether swapping the operands can change the result; True for an unknown operator."""
     return type(op).__name__ not in ORDER_IS_FREE
 
 
 def symbol(op: Op | Module | str) -> str:
     """An operator in a few characters: ``×``, ``+ 1``, ``exp``, ``Σ axes=(1,)``.
 
-    Any class works, a reader's own as well: its name in small letters, then its public attributes. A module
-    keeps its name as it is, and so does what is only known in words, as in some errors.
+    This works for any class, your own as well: its name in small letters, then its public attributes. A
+    module keeps its name as it is, and so do the words that some errors have in place of an operator.
     """
     if isinstance(op, str):
         return elide(op, 48)
@@ -76,7 +75,7 @@ def symbol(op: Op | Module | str) -> str:
 
 
 def _is_plain(x: object) -> bool:
-    """Whether printing it is safe: a Tensor among an operator's attributes would be computed for it."""
+    """Whether printing it computes nothing: an operator's attribute may be a lazy Tensor."""
     if isinstance(x, (tuple, list)):
         return len(x) <= LONGEST_TUPLE and all(isinstance(item, (int, float, str, np.generic)) for item in x)
     return isinstance(x, (int, float, str, np.generic, np.dtype, Device))

@@ -1,7 +1,7 @@
-"""A layout that rises: what is computed from something stands to its right, and higher.
+"""A layout that rises: every result stands to the right of its operands, and higher.
 
-Graphviz lays a drawing out from left to right; here its columns are moved up, each as much as it is to the
-right. So no two boxes of a column come nearer to each other, and a straight picture stays one.
+Graphviz lays a drawing out from left to right; then each column moves up, in proportion to its distance from
+the left. So the boxes of a column stay as far apart as they were, and a straight line stays straight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 __all__ = ["RISING", "risen"]
 
-RISING = "rising"  # the comment of a graph that is to be drawn so
+RISING = "rising"  # the comment in a graph that is drawn like this
 GENTLEST, STEEPEST = 0.16, 0.5  # up, for each unit to the right
 GAP = 22.0  # points between the frames of two rows
 MARGIN, TITLE = 12.0, 20.0  # points around a row, and for its title
@@ -23,7 +23,7 @@ ROW = re.compile(r"^\s*subgraph cluster_(\d+) {$")
 
 
 class Place(NamedTuple):
-    """Where a node is, in points, and its size; y grows upwards."""
+    """The middle of a node and its size, in points; y grows upwards."""
 
     x: float
     y: float
@@ -46,7 +46,7 @@ def risen(source: str, plain: str) -> str:
     ----------
     source : str
     plain : str
-        Where Graphviz puts its nodes, in the format "plain".
+        The places that Graphviz gives its nodes, in the format "plain".
     """
     places = {name: Place(*(72 * float(x) for x in numbers)) for name, *numbers in NODE.findall(plain)}
     rows, edges = _rows_and_edges(source)
@@ -73,7 +73,7 @@ def risen(source: str, plain: str) -> str:
 
 
 def _rows_and_edges(source: str) -> tuple[dict[int, list[str]], list[tuple[str, str]]]:
-    """The nodes of each row, and the pairs of nodes with an edge along a row, the left one first."""
+    """The nodes of each row, and the edges along rows, the left end first."""
     rows: dict[int, list[str]] = defaultdict(list)
     edges = []
     row = 0
@@ -89,7 +89,7 @@ def _rows_and_edges(source: str) -> tuple[dict[int, list[str]], list[tuple[str, 
 
 
 def _slope(places: dict[str, Place], edges: list[tuple[str, str]]) -> float:
-    """How steep it must be for every edge to rise, within limits."""
+    """The slope at which every edge rises, within limits."""
     needed = GENTLEST
     for left, right in edges:
         run, rise = places[right].x - places[left].x, places[right].y - places[left].y

@@ -1,8 +1,8 @@
-"""How the drawings look: every colour, size and word of the legend, in this one place.
+"""The look of the drawings: every colour, every size and every word of the legend.
 
-The colours of a style differ in lightness as well as in hue, and no distinction hangs on colour alone: a box
-also says in words what it is, a constant has square corners, and what is not computed yet has a dashed
-outline.
+The colours of a style differ in lightness as well as in hue, and no distinction depends on colour alone: a box
+also says in words what it is, a constant has square corners, and a variable that is not computed yet has a
+dashed outline.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 __all__ = ["FONT", "LEGENDS", "STYLES", "Box", "Row", "Style", "style_called"]
 
-# Helvetica and its metric twins: whichever of them a browser has, the text is as wide as it was laid out.
+# Helvetica and its twins: in any of them, text is as wide as in the layout.
 FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
 NAME_SIZE = 12
 TEXT_SIZE = 11
 SMALL_SIZE = 9
 
-# What the legend says of each kind of variable, in its order. A kind that says itself what it is has no word.
+# The legend's words for each kind of variable, in its order. A box that explains itself needs none.
 LEGENDS = {
     "leaf": "leaf: gradients flow to it",
     "parameter": "parameter: trained",
@@ -54,7 +54,7 @@ class Box:
         Colours.
     corners : "rounded" or ""
     line_width : float
-        In points; drawings tell whole ones apart.
+        In points; use whole ones to tell lines apart.
     dotted, double : bool
         The outline.
     """
@@ -69,7 +69,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Row:
-    """The ground of one row of a gradient drawing, and the operators on it."""
+    """The colours of one row of a gradient drawing, and of the operators on it."""
 
     fill: str
     line: str
@@ -80,22 +80,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Style:
-    """A look: the colours and outlines of all there is in a drawing.
+    """A look: the colours and outlines in a drawing.
 
     Attributes
     ----------
     background, text, quiet, gradient, bracket, edge : str
-        The colours of what is not a box: the ground, names and values, shapes and words beside them, values
-        of gradients, the bars of a matrix, edges.
+        The colours of the ground, of names and values, of shapes and small words, of gradients' values, of
+        the bars around a matrix, of edges.
     cut : str
-        The colour of the line from a variable to what was detached from it.
+        The colour of the line from a variable to its detached copy.
     reuse : str
-        The colour of an edge that brings a value from an upper row to a gradient that uses it again.
+        The colour of an edge that brings a forward value to a gradient that uses it again.
     forward, backward : Row
-        The ground of ordinary computation and of gradients.
+        The rows of ordinary computation and of gradients.
     boxes : mapping from a kind of variable (a key of `LEGENDS`) to Box
     rises : bool
-        Whether results stand higher than what they are computed from, in a drawing from left to right.
+        Whether results stand higher than their operands, in a drawing from left to right.
     """
 
     background: str
@@ -112,7 +112,7 @@ class Style:
     rises: bool = False
 
     def row(self, number: int) -> Row:
-        """The ground of a row: of ordinary computation (0), or of gradients."""
+        """The look of a row: ordinary computation (0), or gradients."""
         return self.backward if number else self.forward
 
 
@@ -174,11 +174,11 @@ _D2L = Style(
 
 
 def _outlined(corners: str, line_width: float, **outline: bool) -> Box:
-    """A box in black on white: kinds differ in corners, width and dots."""
+    """A black and white box: kinds differ in corners, width and dots."""
     return Box("#FFFFFF", "#000000", corners, line_width, **outline)
 
 
-# Black and white only: what survives a photocopier.
+# Black and white only, for a photocopier.
 _PRINT = Style(
     background="#FFFFFF",
     text="#000000",
@@ -242,7 +242,7 @@ def style_called(name: str) -> Style:
     Raises
     ------
     ValueError
-        If there is none of this name.
+        If no style has this name.
     """
     if not isinstance(name, str) or name not in STYLES:
         raise ValueError(f"style: needs one of {', '.join(map(repr, STYLES))}, got {name!r}")

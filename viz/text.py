@@ -1,4 +1,4 @@
-"""Text in a drawing: numbers as people read them, names made safe, and how wide a line of text is."""
+"""Text in a drawing: numbers as people read them, names made safe, and the width of a line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
 LONGEST_LINE = 44  # characters
-LARGEST_SEARCHED = 100_000  # elements: the range of a larger array is not looked for
+LARGEST_SEARCHED = 100_000  # elements: in a larger array nobody looks for the range
 
 Rows = tuple[tuple[str, ...], ...]
 
@@ -33,8 +33,8 @@ Rows = tuple[tuple[str, ...], ...]
 def rows_of(array: np.ndarray) -> Rows:
     """An array as a few short pieces of text: rows of cells.
 
-    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element; of
-    anything larger the range is said, as long as finding it is cheap.
+    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element.
+    Anything larger gives its range, if that is quickly found.
     """
     if array.size == 0:
         return (("empty",),)
@@ -71,9 +71,7 @@ def _range_of(array: np.ndarray) -> Rows:
 
 def number(value) -> str:
     """A number in at most four significant digits."""
-    return (
-        f"{float(value) + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)
-    )  # + 0.0: no "-0"
+    return f"{value + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)  # + 0.0: no "-0"
 
 
 def byte_count(number: int) -> str:
@@ -99,7 +97,7 @@ def ordinal(index: int) -> str:
 
 
 def elide(text: str, longest: int = 30) -> str:
-    """One line of printable characters; the middle of a long one is left out."""
+    """One line of printable characters; a long one lacks its middle."""
     text = "".join(c if c.isprintable() else " " for c in str(text))
     text = " ".join(text.split())
     if len(text) <= longest:
@@ -109,7 +107,7 @@ def elide(text: str, longest: int = 30) -> str:
 
 
 def wrap(text: str, width: int = 44, most_lines: int = 5) -> list[str]:
-    """A sentence in a few lines; the end of a long one is left out."""
+    """A sentence in a few lines; a long one lacks its end."""
     return textwrap.wrap(elide(text, 1000), width, max_lines=most_lines, placeholder=" …")
 
 
@@ -136,12 +134,12 @@ _OTHERS = {ord("×"): 584, ord("÷"): 584, ord("−"): 584, ord("…"): 1000, or
 
 
 def has_known_width(character: str) -> bool:
-    """Whether `text_width` measures this character, and does not guess."""
+    """Whether `text_width` knows the width of this character, and does not guess."""
     return ord(character) in _WIDTHS[False] or ord(character) in _OTHERS
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """How wide a line of text is, in the unit of `size`: in Helvetica, and an estimate where not ASCII."""
+    """The width of a line in Helvetica, in the unit of `size`; an estimate for most of what is not ASCII."""
     widths = _WIDTHS[bold]
     return size / 1000 * sum(widths.get(ord(c)) or _OTHERS.get(ord(c)) or _estimate(c) for c in text)
 

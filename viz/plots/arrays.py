@@ -48,15 +48,15 @@ MOST_PANELS = 4  # matrices drawn of an array with more axes
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in memory; all counted in elements.
+    """How an array lies in memory; everything is counted in elements.
 
     Attributes
     ----------
     shape, strides : tuple of int
     offset : int
-        Where in the storage the first element is.
+        The place of the first element in the storage.
     storage : numpy.ndarray
-        All that lies in the memory which the array looks at, one element after the other.
+        The whole memory that the array looks into, one element after the other.
     """
 
     shape: Shape
@@ -72,13 +72,13 @@ class Layout:
         if isinstance(array, np.ndarray):
             return _numpy_layout(array)
         if isinstance(array, NDArray):
-            size = array._handle.size
-            flat = NDArray.make((size,), (1,), array.device, array._handle) if size else array
+            size = array.storage.size
+            flat = NDArray.make((size,), (1,), array.device, array.storage) if size else array
             return cls(array.shape, array.strides, array.offset, flat.numpy().reshape(-1))
         raise TypeError(f"strides: needs an NDArray, a Tensor or a NumPy array, got {type(array).__name__}")
 
     def position(self, index: Sequence[int]) -> int:
-        """Which element of the storage is read at an index."""
+        """The place in the storage of the element at an index."""
         return self.offset + sum(i * stride for i, stride in zip(index, self.strides, strict=True))
 
     def uses(self) -> np.ndarray:
@@ -93,24 +93,22 @@ class Layout:
 def _numpy_layout(array: np.ndarray) -> Layout:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"strides: needs an array of numbers, got dtype {array.dtype}")
-    if any(step % array.itemsize for step in array.strides):
+    owner, size = _owner(array), array.itemsize
+    if any(n % size for n in (*array.strides, owner.nbytes)) or not owner.flags.forc:
         raise ValueError(
-            f"strides: steps of {array.strides} bytes are no multiples of the {array.itemsize} of an element"
+            f"strides: this view does not look at one block of {array.dtype}; draw a copy of it: array.copy()"
         )
-    strides = tuple(step // array.itemsize for step in array.strides)
-    owner: Any = array
-    while getattr(owner, "base", None) is not None:
-        owner = owner.base
-    if isinstance(owner, np.ndarray) and owner.dtype == array.dtype and owner.flags.forc:
-        offset = (_address(array) - _address(owner)) // array.itemsize if array.size else 0
-        return Layout(array.shape, strides, offset, owner.ravel(order="K"))
-    # Memory that is not NumPy's: only what the view itself reads is known.
-    lowest = sum(min((n - 1) * step, 0) for n, step in zip(array.shape, strides, strict=True))
-    layout = Layout(array.shape, strides, -lowest if array.size else 0, np.empty(0))
-    storage = np.full(len(layout.uses()), np.nan)
-    for index in np.ndindex(array.shape):
-        storage[layout.position(index)] = array[index]
-    return Layout(array.shape, strides, layout.offset, storage)
+    offset = (_address(array) - _address(owner)) // size if array.size else 0
+    strides = tuple(step // size for step in array.strides)
+    return Layout(array.shape, strides, offset, owner.ravel(order="K").view(array.dtype))
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array with all of the memory that a view reads."""
+    base: Any = array.base
+    if not isinstance(base, np.ndarray):
+        base = getattr(base, "base", None)  # what as_strided puts between
+    return _owner(base) if isinstance(base, np.ndarray) else array
 
 
 def _address(array: np.ndarray) -> int:
@@ -118,17 +116,17 @@ def _address(array: np.ndarray) -> int:
 
 
 def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw how a view reads memory: its elements above, the memory's cells below.
+    """Draw how a view reads memory: its elements above, the cells of the memory below.
 
-    Each element is drawn with its position in memory. Below, cells that no index reads are pale, and one
-    that several indices read (stride 0, overlapping windows) says how many. Large arrays are drawn in part.
+    Each element shows its position in memory. Below, a cell that no index reads is pale; a cell that several
+    indices read (stride 0, overlapping windows) says how many. Large arrays are drawn in part.
 
     Parameters
     ----------
     array : NDArray, Tensor or numpy.ndarray
-        Of any shape; strides are counted in elements, also of a NumPy array.
+        An array of any shape. Strides are counted in elements, for a NumPy array as well.
     index : int or tuple of int, optional
-        An element to follow into memory, with the sum that leads there. Negative numbers count from the end.
+        Follow this element into memory, with the sum that leads there. Negative numbers count from the end.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -139,7 +137,9 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
     Raises
     ------
     TypeError
-        If it is no array of numbers.
+        If `array` is not an array of numbers.
+    ValueError
+        If its memory is not one block of such numbers.
     IndexError
         If there is no such element.
 
@@ -157,7 +157,7 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
     if chosen is not None:
         position = layout.position(chosen)
         (x0, y0), (x1, y1) = place, cells[position]
-        # Over the cells that it crosses, or it would seem to come from another one; behind all words.
+        # In front of the cells that it crosses, or it would seem to come from them; behind all words.
         sketch.line((x0, y0), (x1, y1 - 1), ORANGE, thick=1.4, arrow=True, layer=4)
         terms = [f"{i}·{s}" if s >= 0 else f"{i}·({s})" for i, s in zip(chosen, layout.strides, strict=True)]
         sum_ = " + ".join([str(layout.offset), *terms])
@@ -185,7 +185,7 @@ def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
 
 
 def shown(length: int, most: int, keep: Iterable[int] = ()) -> list[int | None]:
-    """Which of many are drawn, in order: the first, those to keep, and the last; None where some are not."""
+    """Which of many are drawn, in order: the first, those to keep, and the last; None stands for a gap."""
     if length <= most:
         return list(range(length))
     chosen = {*range(most - 3), length - 1, *keep}
@@ -194,7 +194,7 @@ def shown(length: int, most: int, keep: Iterable[int] = ()) -> list[int | None]:
     found: list[int | None] = []
     for i in sorted(chosen):
         if found and found[-1] is not None and i == found[-1] + 2:
-            found.append(i - 1)  # no gap for a single one
+            found.append(i - 1)  # a single one leaves no gap
         elif found and found[-1] is not None and i > found[-1] + 2:
             found.append(None)
         found.append(i)
@@ -202,7 +202,7 @@ def shown(length: int, most: int, keep: Iterable[int] = ()) -> list[int | None]:
 
 
 def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tuple[float, float]:
-    """The elements as one or several matrices; where the chosen one is, at its lower edge."""
+    """Draw the elements as matrices; returns the middle of the chosen one's lower edge."""
     shape, ndim = layout.shape, len(layout.shape)
     if 0 in shape:
         sketch.box(0, 0, CELL * 3, CELL, words="no elements", colour=QUIET, dashed=True, size=SMALL)
@@ -250,7 +250,7 @@ def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tupl
 
 
 def _step(layout: Layout, axis: int, arrow: str = "↓") -> str:
-    """What a step along an axis is in memory."""
+    """How far a step along an axis leads in memory."""
     return f"axis {axis} {arrow} {layout.strides[axis]:+d}".replace("  ", ": ")
 
 
@@ -265,7 +265,7 @@ def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, 
 
 
 def _fitting(words: str, size: float) -> float:
-    """The largest font size up to `size` at which words fit into a cell."""
+    """The largest font size, up to `size`, at which words fit into a cell."""
     return min(size, size * (CELL - 3) / max(text_width(words, size), 1))
 
 
@@ -283,7 +283,7 @@ def _short(value: Any) -> str:
 def _draw_memory(
     sketch: Sketch, layout: Layout, chosen: Shape | None, top: float
 ) -> dict[int, tuple[float, float]]:
-    """The storage cell by cell; where each drawn cell's upper edge is."""
+    """Draw the storage cell by cell; returns the middle of each drawn cell's upper edge."""
     uses = layout.uses()
     size = len(layout.storage)
     read = int(np.count_nonzero(uses))
@@ -340,9 +340,9 @@ def _draw_memory(
 def broadcast(*shapes: Any, ax: Axes | None = None) -> Axes:
     """Draw how shapes broadcast, rule by rule, or the axis where they fail.
 
-    The rules: shapes are aligned at the last axis; an axis that is missing in front counts as length 1; a
-    length 1 stretches to the other's length, and any other two lengths must be equal. Below, the elements
-    that are there are full, and those that stretching repeats are hollow.
+    There are three rules. Shapes are aligned at the last axis. A missing axis in front counts as length 1. A
+    length 1 stretches to the other length, and any other two lengths must be equal. Below, the elements of
+    each array are full, and those that stretching repeats are hollow.
 
     Parameters
     ----------
@@ -395,7 +395,7 @@ LINE = 32.0
 def _draw_rules(
     sketch: Sketch, given: list[Shape], full: list[Shape], result: Shape, failing: list[int]
 ) -> None:
-    """Three tables side by side, one for each rule; the third ends in the result."""
+    """Draw three tables side by side, one for each rule; the third ends in the result."""
     ndim = len(result)
     width = max(ndim * NUMBER, 118.0)
     rules = (
@@ -416,11 +416,12 @@ def _draw_rules(
                     continue
                 stretched = step == 2 and padded[axis] == 1 != result[axis] and axis not in failing
                 wrong = step == 2 and axis in failing and padded[axis] != 1
+                kind = "missing" if missing else "length"
                 fill, line = PAPER if missing else PALE_BLUE, BLUE
                 if stretched:
-                    fill, line = PALE_ORANGE, ORANGE
+                    kind, fill, line = "stretched", PALE_ORANGE, ORANGE
                 if wrong:
-                    fill, line = PALE_RED, RED
+                    kind, fill, line = "wrong", PALE_RED, RED
                 words = f"1 → {result[axis]}" if stretched else str(padded[axis])
                 sketch.box(
                     *(x + 2, y, NUMBER - 4, 22, fill, line),
@@ -429,13 +430,7 @@ def _draw_rules(
                     colour=RED if wrong else INK,
                     dashed=missing,
                     rounded=4,
-                    gid="wrong"
-                    if wrong
-                    else "stretched"
-                    if stretched
-                    else "missing"
-                    if missing
-                    else "length",
+                    gid=kind,
                 )
         if step < 2:
             middle = 16 + (len(given) * LINE - 10) / 2
@@ -471,7 +466,7 @@ SMALL_CELL = 15.0
 
 
 def _draw_stretching(sketch: Sketch, given: list[Shape], full: list[Shape], result: Shape) -> None:
-    """Each operand at the result's size, what it repeats hollow, and the result."""
+    """Draw each operand at the size of the result, with hollow cells for what repeats, and the result."""
     top = sketch.bottom + 22
     left = 0.0
     for number_, (shape, padded) in enumerate([*zip(given, full, strict=True), (result, result)]):
@@ -486,7 +481,7 @@ def _draw_stretching(sketch: Sketch, given: list[Shape], full: list[Shape], resu
 def _draw_block(
     sketch: Sketch, left: float, top: float, shape: Shape, padded: Shape, result: Shape, last: bool
 ) -> float:
-    """An operand: matrices behind one another where there are more than two axes. Its right edge."""
+    """Draw an array, with matrices behind each other if it has more than two axes; returns its right edge."""
     rows, columns = (1, *result)[-2:]
     own_rows, own_columns = (1, *padded)[-2:]
     row_numbers, column_numbers = (shown(n, MOST_BROADCAST) for n in (rows, columns))

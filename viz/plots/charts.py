@@ -1,4 +1,4 @@
-"""Simple pictures of results: curves, bars, matrices, and images with what was made of them."""
+"""Simple pictures of results: curves, bars, matrices, and images with their labels and predictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from .look import (
@@ -22,7 +21,9 @@ from .look import (
     QUIET,
     RED,
     colour_bar,
+    colour_limit,
     drawing,
+    framed_image,
     plain,
     write_plain_powers,
 )
@@ -30,7 +31,7 @@ from .running import as_numpy
 
 __all__ = ["bars", "curve", "images", "matrix"]
 
-MOST_TICKS = 9  # each place on a logarithmic axis has one, if they are no more
+MOST_TICKS = 9  # up to so many places on a logarithmic axis have a tick each
 
 
 def curve(
@@ -45,7 +46,7 @@ def curve(
 ) -> Axes:
     """Draw numbers over other numbers: an error over a step, nodes alive over time, seconds over sizes.
 
-    What is not finite (on a logarithmic axis also what is not above 0) is left out.
+    Numbers that are not finite are left out; on a logarithmic axis, those that are not above 0 as well.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def curve(
 
 
 def _ticks(places: np.ndarray | None) -> list[float]:
-    """Where there are few places on a logarithmic axis, and far enough from each other: all of them."""
+    """All places on a logarithmic axis, if they are few and far enough apart; none otherwise."""
     if places is None:
         return []
     there = sorted({float(place) for place in places if 0 < place < math.inf})
@@ -132,11 +133,11 @@ def bars(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw numbers by name as bars, each with its number: the times of several ways, side by side.
+    """Draw named numbers as bars with the number at each: the seconds that several ways take, side by side.
 
     Parameters
     ----------
-    values : dict from name to number, not below 0
+    values : dict from name to a number from 0 on
     log : bool
         Whether the axis is logarithmic.
     xlabel, title : str
@@ -157,12 +158,8 @@ def bars(
         )
     names = list(map(str, values))
     numbers = as_numpy("bars", "values", list(values.values()))
-    if (
-        numbers.ndim != 1
-        or not np.isfinite(numbers).all()
-        or (numbers < 0).any()
-        or (log and not numbers.all())
-    ):
+    fits = numbers.ndim == 1 and np.isfinite(numbers).all() and (numbers >= 0).all()
+    if not fits or (log and not numbers.all()):
         raise ValueError(
             f"bars: needs finite numbers {'above' if log else 'from'} 0{' on' * (not log)}, got {values}"
         )
@@ -172,18 +169,11 @@ def bars(
             ax.set_xscale("log")
             ax.set_xlim(left=10 ** math.floor(math.log10(numbers.min()) - 0.3))
         for place, number in enumerate(numbers):
-            ax.annotate(
-                f"{number:.3g}",
-                (number, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-                color=INK,
-            )
+            look: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+            ax.annotate(f"{number:.3g}", (number, place), fontsize=8, color=INK, **look)
         low, high = ax.get_xlim()
         ax.set_xlim(right=high * (high / low) ** 0.12 if log else numbers.max() * 1.14 or 1.0)
-        if log:  # a tick for each power of ten, and words at every second one or so if they are many
+        if log:  # ticks at powers of ten, not too many
             ax.xaxis.set_major_locator(LogLocator(numticks=7))
             ax.xaxis.set_minor_formatter(NullFormatter())
         ax.invert_yaxis()
@@ -193,8 +183,8 @@ def bars(
     return ax
 
 
-MOST_WRITTEN = 10  # rows and columns: with as many, each number is written into its cell
-SMALLEST = 5.0  # points, of what is written
+MOST_WRITTEN = 10  # rows and columns: with more, no numbers are written into the cells
+SMALLEST = 5.0  # points: smaller numbers are not written
 
 
 def matrix(
@@ -212,12 +202,12 @@ def matrix(
     Parameters
     ----------
     values : Tensor or array
-        Of shape (rows, columns), or (columns,) for a single row. What is not finite is grey.
+        Of shape (rows, columns), or (columns,) for a single row. Numbers that are not finite are grey.
     title, xlabel, ylabel : str
     what : str
-        What the numbers are, beside the scale of colours.
+        What the numbers are; it stands beside the scale of colours.
     limit : float, optional
-        The number that has the darkest colour, with either sign. Default: the largest.
+        The number with the darkest colour, of either sign. Default: the largest.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -235,9 +225,7 @@ def matrix(
     numbers = np.atleast_2d(numbers)
     rows, columns = numbers.shape
     scale = 4.2 / max(rows, columns)  # inches: cells are nearly square, and neither edge is extreme
-    finite = numbers[np.isfinite(numbers)]
-    reach = limit if limit is not None else float(abs(finite).max()) if finite.size else 0.0
-    reach = reach or 1.0
+    reach = colour_limit(numbers, limit)
     with drawing(ax, max(columns * scale, 2.2) + 1.5, max(rows * scale, 1.0) + 0.9) as ax:
         mesh = ax.imshow(
             np.ma.masked_invalid(numbers),
@@ -277,19 +265,19 @@ def images(
 ) -> Axes:
     """Draw images side by side, each with its label; a wrong prediction is red and says what it should be.
 
-    Of more than 40 images the first 40 are drawn, which the title says.
+    If there are more than 40 images, the first 40 are drawn and the title says so.
 
     Parameters
     ----------
     pictures : Tensor or array
         Of shape (n, height, width), (n, height, width, 1 or 3) or (n, 1 or 3, height, width); a single
-        picture may be (height, width).
-        Of one colour the largest number is darkest; of three, numbers are from 0 to 1.
+        picture may be (height, width). With one colour the largest number is darkest; with three, numbers
+        are from 0 to 1.
     labels : sequence of n, optional
     predictions : sequence of n, optional
         What a model takes them for.
     shape : (height, width), optional
-        Of pictures that are rows of numbers, (n, height * width).
+        The size of a picture, if `pictures` are rows of numbers, (n, height * width).
     title : str
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
@@ -307,21 +295,19 @@ def images(
     count, height, width = values.shape[:3]
     captions = []
     for name, given in (("labels", labels), ("predictions", predictions)):
-        listed = (
-            None
-            if given is None
-            else np.atleast_1d(given.numpy() if hasattr(given, "numpy") else given).tolist()
-        )
-        if listed is not None and len(listed) != count:
+        listed = [None] * count
+        if given is not None:
+            listed = np.atleast_1d(given.numpy() if hasattr(given, "numpy") else given).tolist()
+        if len(listed) != count:
             raise ValueError(f"images: {count} pictures, but {len(listed)} {name}")
-        captions.append([None] * count if listed is None else listed)
+        captions.append(listed)
     drawn = min(count, MOST_IMAGES)
     columns = min(drawn, 10)
     rows = math.ceil(drawn / columns)
     gap, head = 0.16 * width, 0.38 * width * (labels is not None or predictions is not None) + 0.08 * width
     across, down = width + gap, height + head
-    flat = values[np.isfinite(values)]
-    low, high = (float(flat.min()), float(flat.max())) if flat.size else (0.0, 1.0)
+    finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+    low, high = float(finite.min()), float(finite.max())
     inches = min(0.85, 8.0 / columns)
     if drawn < count:
         title = f"{title}{' ' * bool(title)}({drawn} of {count:,})"
@@ -329,19 +315,7 @@ def images(
         for place in range(drawn):
             row, column = divmod(place, columns)
             x, y = column * across, row * down + head
-            ax.imshow(
-                values[place],
-                extent=(x, x + width, y + height, y),
-                cmap="gray_r",
-                vmin=low,
-                vmax=high,
-                interpolation="nearest",
-            )
-            ax.add_patch(
-                Rectangle(
-                    (x, y), width, height, fill=False, edgecolor="#98A2B3", linewidth=0.5, clip_on=False
-                )
-            )
+            framed_image(ax, values[place], x, y, width, height, cmap="gray_r", vmin=low, vmax=high)
             words, colour = _caption(captions[0][place], captions[1][place])
             ax.text(x, y - 0.07 * width, plain(words), fontsize=8, color=colour, va="bottom")
         ax.set(xlim=(-gap / 2, columns * across - gap / 2), ylim=(rows * down + gap / 2, 0), aspect="equal")
@@ -373,7 +347,7 @@ def _as_images(values: np.ndarray, shape: tuple[int, int] | None) -> np.ndarray:
 
 
 def _caption(label: Any, prediction: Any) -> tuple[str, str]:
-    """What stands above an image, and in which colour."""
+    """The words above an image, and their colour."""
     if prediction is None:
         return ("" if label is None else str(label)), QUIET
     if label is None or label == prediction:

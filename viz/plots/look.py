@@ -1,7 +1,7 @@
-"""The one look of the pictures that are not graphs, and the Axes that they are drawn on.
+"""The common look of all pictures that are not graphs, and the Axes that they are drawn on.
 
 The colours are those of the drawings of graphs: blue and orange first, which every kind of colour blindness
-keeps apart. Every picture also says in words, by markers or by the kind of line what a colour says.
+tells apart. What a colour says, every picture also says in words, by markers or by the kind of line.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -21,6 +22,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 __all__ = [
@@ -29,8 +32,10 @@ __all__ = [
     "MARKERS",
     "SEQUENTIAL",
     "colour_bar",
+    "colour_limit",
     "drawing",
     "figure_of",
+    "framed_image",
     "plain",
     "write_plain_powers",
 ]
@@ -54,7 +59,7 @@ PALE_GREEN = "#DFF5EA"
 PALE_RED = "#FDE8E8"
 PALE_GREY = "#F3F5F8"
 
-# Of curves and classes, in this order; markers tell apart those whose colours are near to each other.
+# For curves and classes, in this order. Markers tell similar colours apart.
 COLOURS = (BLUE, ORANGE, GREEN, MAGENTA, CYAN, GREY, "#C9A20C", "#6D4AA8", "#8A5A33", "#E07A9B")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
@@ -65,8 +70,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 #: From white to dark blue.
 SEQUENTIAL = LinearSegmentedColormap.from_list("needle_sequential", ["#FFFFFF", "#8FB3F0", BLUE, "#0F3475"])
 
-# What a reader has set for pictures of their own does not reach these: all that shapes them begins from
-# matplotlib's defaults. Where figures are shown and how they are saved stays the reader's.
+# Your own matplotlib settings do not change these pictures: what shapes them starts from matplotlib's
+# defaults. Where figures are shown and how they are saved is up to you.
 _SHAPES = (
     "axes", "axes3d", "boxplot", "contour", "errorbar", "figure", "font", "grid", "hatch", "hist", "image",
     "legend", "lines", "markers", "mathtext", "patch", "path", "scatter", "text", "xaxis", "xtick", "yaxis",
@@ -111,18 +116,18 @@ _one_at_a_time = threading.RLock()  # matplotlib's settings are global
 def drawing(
     ax: Axes | None, width: float = 6.0, height: float = 4.0, *, private: bool = False
 ) -> Iterator[Axes]:
-    """Within this block the one style holds; what is yielded is `ax`, or Axes of a new figure.
+    """Draw in the common style within this block, on `ax` or on the Axes of a new figure.
 
-    Where figures are shown (a notebook, a window) a new one is known to `matplotlib.pyplot`, so that it
-    appears as any other; elsewhere it is the caller's alone, and goes when the Axes go.
+    Where figures are shown (a notebook, a window) `matplotlib.pyplot` knows the new one, so that it appears
+    like any other. Elsewhere it belongs to the caller alone, and goes when the Axes go.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes or None
     width, height : float
-        Of a new figure, in inches.
+        The size of a new figure, in inches.
     private : bool
-        Whether a new figure is the caller's alone in any case.
+        Whether a new figure belongs to the caller alone in any case.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def drawing(
         try:
             yield ax
             if figure is not None:
-                figure.draw_without_rendering()  # ticks are made when first drawn: here, in this style
+                figure.draw_without_rendering()  # ticks are made when first drawn: now, in this style
         except BaseException:
             if figure is not None:
                 plt.close(figure)
@@ -160,7 +165,7 @@ def _style() -> Iterator[None]:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The figure that Axes are in, also where they are in a part of it."""
+    """The figure that Axes are in, even if they are in a subfigure."""
     figure = ax.get_figure()
     while not isinstance(figure, Figure):
         assert figure is not None
@@ -178,7 +183,7 @@ def colour_bar(
     aspect: float = 20,
     **look: Any,
 ) -> Colorbar:
-    """Draw beside Axes what the colours of a picture in them say."""
+    """Draw a bar beside Axes that says what the colours in them mean."""
     bar = figure_of(ax).colorbar(mappable, ax=ax, shrink=shrink, pad=pad, aspect=aspect, **look)
     bar.ax.set_ylabel(label)
     bar.outline.set_visible(False)
@@ -186,8 +191,25 @@ def colour_bar(
     return bar
 
 
+def colour_limit(values: np.ndarray, limit: float | None = None) -> float:
+    """The number with the darkest colour on a scale around 0: the `limit`, or the largest that is finite."""
+    if limit is None:
+        limit = float(abs(values[np.isfinite(values)]).max(initial=0.0))
+    return limit or 1.0
+
+
+def framed_image(
+    ax: Axes, values: np.ndarray, x: float, y: float, width: float, height: float, **look: Any
+) -> AxesImage:
+    """Draw an array as coloured cells in a thin frame, with its upper left corner at (x, y)."""
+    ax.add_patch(
+        Rectangle((x, y), width, height, fill=False, edgecolor="#98A2B3", linewidth=0.6, clip_on=False)
+    )
+    return ax.imshow(values, extent=(x, x + width, y + height, y), interpolation="nearest", **look)
+
+
 def write_plain_powers(axis: Axis) -> None:
-    """On a logarithmic axis over less than two powers of ten, ticks such as 0.5, 1, 2."""
+    """Ticks such as 0.5, 1, 2, on a logarithmic axis over less than two powers of ten."""
     low, high = axis.get_view_interval()
     if low > 0 and high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 4 * low else MaxNLocator(nbins=6))
@@ -196,7 +218,7 @@ def write_plain_powers(axis: Axis) -> None:
 
 
 def plain(words: str) -> str:
-    """Words that a picture shows as they are, where a pair of dollar signs would make a formula of them."""
+    """Words to be shown as they are: otherwise a pair of dollar signs would turn them into a formula."""
     return words.replace("$", r"\$")
 
 
@@ -208,12 +230,12 @@ def _new_figure(width: float, height: float, private: bool) -> Figure:
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
-# Backends that show nothing: there a figure known to pyplot would only stay in memory.
+# Backends that show nothing: a figure that pyplot knows would only stay in memory.
 _SILENT = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 
 
 def _dress(ax: Axes) -> None:
-    """Give the caller's Axes the style of new ones."""
+    """Give the caller's Axes the style that new ones have."""
     ax.set_facecolor(PAPER)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set(color=mpl.rcParams["axes.edgecolor"], linewidth=0.8)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from needle import nn
@@ -19,19 +18,31 @@ from needle.nn import Module
 
 from ..text import elide
 from .charts import matrix
-from .look import BLUE, DIVERGING, GREY, INK, QUIET, RED, SEQUENTIAL, colour_bar, drawing, plain
+from .look import (
+    BLUE,
+    DIVERGING,
+    GREY,
+    INK,
+    QUIET,
+    RED,
+    SEQUENTIAL,
+    colour_bar,
+    colour_limit,
+    drawing,
+    framed_image,
+    plain,
+)
 from .running import as_numpy, unchanged
 
 __all__ = ["activations", "attention", "filters", "gradients", "weights"]
 
 BINS = 60
 MOST_LAYERS = 60  # rows of a picture of distributions
-FRAME: dict[str, Any] = {"fill": False, "edgecolor": "#98A2B3", "linewidth": 0.6}  # of an image
 
 
 @dataclass
 class _Row:
-    """The numbers of one layer, and what there is to say of them."""
+    """The numbers of one layer, and what to say about them."""
 
     name: str
     values: np.ndarray
@@ -39,16 +50,16 @@ class _Row:
     notes: list[str] = field(default_factory=list)
 
 
-# What layers make
+# What layers compute
 
 
 def activations(model: Module, x: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw how the outputs of each layer are distributed when a model is given `x`.
+    """Draw how the outputs of each layer are distributed when a model gets `x`.
 
     The model runs once, in the mode that it is in and without a graph; what that changes (running means,
-    random states) is put back. Beside each distribution stand its mean and standard deviation and, in red,
-    dead units (of ReLU: 0 for every example) and the share of saturated outputs (of tanh beyond
-    ±0.97, of sigmoid closer than 0.015 to 0 or 1). What lies far outside is drawn at the edge.
+    random states) is put back. Beside each distribution stand its mean and standard deviation. Red words
+    tell of dead units (for a ReLU: 0 for every example) and of saturated outputs (for tanh beyond ±0.97, for
+    a sigmoid closer than 0.015 to 0 or 1). Numbers far outside are drawn at the edge.
 
     Parameters
     ----------
@@ -70,7 +81,7 @@ def activations(model: Module, x: Any, *, ax: Axes | None = None) -> Axes:
     inputs = [_input(model, value) for value in (x if isinstance(x, tuple) else (x,))]
     rows = _observed(model, inputs)
     if not rows:
-        raise ValueError("activations: no module inside made a Tensor; the model has no layers to look into")
+        raise ValueError("activations: no module inside computed a Tensor; there are no layers to look into")
     for row in rows:
         row.notes = _unit_notes(row)
     return _distributions(rows, "Activations by layer", "output", ax)
@@ -90,7 +101,7 @@ def _input(model: Module, value: Any) -> Any:
 
 
 def _observed(model: Module, inputs: Sequence[Any]) -> list[_Row]:
-    """A run of the model; what its innermost modules made, in the order of their first calls."""
+    """Run the model; a row for each of its innermost modules, in the order of their first calls."""
     outputs: dict[str, list[np.ndarray]] = {}
     kinds: dict[str, str] = {}
 
@@ -126,12 +137,12 @@ def _observed(model: Module, inputs: Sequence[Any]) -> list[_Row]:
 
 
 def _short_path(path: str) -> str:
-    """A path without what a Sequential calls its list: "2.fn.0" for "modules.2.fn.modules.0"."""
+    """A path without the name of a Sequential's list: "2.fn.0" for "modules.2.fn.modules.0"."""
     return path.replace("modules.", "")
 
 
 def _unit_notes(row: _Row) -> list[str]:
-    """What is wrong with a layer's units, in words."""
+    """What is wrong with the units of a layer, in words."""
     values = row.values
     notes: list[str] = []
     if not values.size:
@@ -153,8 +164,8 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
     ----------
     model : Module
     loss : Tensor, optional
-        Whose gradients: ``loss_fn(model(x), y)``. They are computed anew, no `grad` is read or written.
-        Default: what `backward` has left in the parameters' `grad`.
+        The loss to differentiate, ``loss_fn(model(x), y)``; no `grad` is read or written. Default: show what
+        `backward` has left in the parameters' `grad`.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -207,7 +218,7 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
 
 
 def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log: bool = False) -> Axes:
-    """A histogram for each row, the first on top, as tall as it can be; what is said of it to its right."""
+    """Draw a histogram for each row, the first on top, each as tall as it can be, with words on its right."""
     if len(rows) > MOST_LAYERS:
         half = MOST_LAYERS // 2
         left_out = _Row(f"… {len(rows) - 2 * half} more", np.empty((1, 0)))
@@ -250,7 +261,7 @@ def _power(value: float, _: Any) -> str:
 
 
 def _common_range(values: list[np.ndarray]) -> tuple[float, float]:
-    """From the lowest to the highest number that matters: in each row all but the outermost 0.2 %."""
+    """From the lowest to the highest number in any row, but for the outermost 0.2 % of each."""
     ends = [np.quantile(v, (0.002, 0.998)) for v in values if v.size]
     low = min((float(end[0]) for end in ends), default=0.0)
     high = max((float(end[1]) for end in ends), default=1.0)
@@ -269,7 +280,7 @@ def _summary(row: _Row, log: bool) -> str:
 
 
 def _say(ax: Axes, base: float, summary: str, row: _Row) -> None:
-    """A row's words, right of it: what it is, and below in red what is wrong with it."""
+    """Write on the right of a row what it is, and below in red what is wrong with it."""
     strange = int(row.values.size - np.isfinite(row.values).sum())
     notes = [*row.notes, *([f"{strange:,} nan or inf"] if strange else [])]
     for words, y, colour in ((summary, 0.48, QUIET), (", ".join(notes), 0.12, RED)):
@@ -289,17 +300,17 @@ def _say(ax: Axes, base: float, summary: str, row: _Row) -> None:
 def weights(
     source: Any, *, image: tuple[int, int] | None = None, limit: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw weights: of a module the distribution of each parameter, of a Tensor the numbers themselves.
+    """Draw weights: for a module the distribution of each parameter, for a Tensor the numbers themselves.
 
     Parameters
     ----------
     source : Module, Tensor or array
-        A Tensor of one or two axes is drawn as a matrix, one of four as `filters`.
+        A Tensor with one or two axes is drawn as a matrix, one with four as `filters`.
     image : (height, width), optional
-        Draw each column of a matrix with height * width rows as an image: what a linear classifier of images
-        looks for.
+        Draw each column of a matrix with height * width rows as an image: it shows what a linear classifier
+        of images looks for.
     limit : float, optional
-        The number that has the darkest colour, with either sign. Default: the largest.
+        The number with the darkest colour, of either sign. Default: the largest.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -346,17 +357,18 @@ MOST_TILES = 16
 
 
 def filters(source: Any, *, limit: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the kernels of a convolution: a row for each input channel, a column for each output.
+    """Draw the kernels of a convolution: a row for each input channel, a column for each output channel.
 
-    Blue weights are above zero, orange ones below, on one scale for all. Kernels of a single input channel
-    stand in several rows. Of more than 16 channels the first 16 are drawn, which the title says.
+    Blue weights are above zero, orange ones below, on one scale for all. The kernels of a single input
+    channel stand in several rows. If there are more than 16 channels, the first 16 are drawn and the title
+    says so.
 
     Parameters
     ----------
     source : Conv, Tensor or array
         Weights have shape (height, width, in_channels, out_channels).
     limit : float, optional
-        The number that has the darkest colour. Default: the largest.
+        The number with the darkest colour. Default: the largest.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -390,7 +402,7 @@ def filters(source: Any, *, limit: float | None = None, ax: Axes | None = None) 
 def _tiles(
     kernels: np.ndarray, title: str, what: str, limit: float | None, ax: Axes | None, names: tuple[str, str]
 ) -> Axes:
-    """Small images (rows, columns, height, width) in a grid, with their numbers."""
+    """Draw small images (rows, columns, height, width) in a grid, numbered."""
     rows, columns, height, width = kernels.shape
     numbers = np.arange(columns)
     wrapped = rows == 1 and columns > 5
@@ -401,21 +413,14 @@ def _tiles(
     head = 0.42 * height if wrapped else 0.0
     down, across = height + gap + head, width + gap
     inches = min(0.72, 7.0 / columns)
-    finite = kernels[np.isfinite(kernels)]
-    reach = (limit if limit is not None else float(abs(finite).max()) if finite.size else 0.0) or 1.0
+    reach = colour_limit(kernels, limit)
     with drawing(ax, columns * inches + 1.4, rows * inches * down / across + 1.0) as ax:
         look: dict[str, Any] = {"cmap": DIVERGING.with_extremes(bad="#D5DAE3"), "vmin": -reach, "vmax": reach}
         for place in range(kernels.shape[0] * kernels.shape[1]):
             row, column = divmod(place, columns)
             kernel = kernels[0, place] if wrapped else kernels[row, column]
             x, y = column * across, row * down + head
-            shown = ax.imshow(
-                np.ma.masked_invalid(kernel),
-                extent=(x, x + width, y + height, y),
-                interpolation="nearest",
-                **look,
-            )
-            ax.add_patch(Rectangle((x, y), width, height, clip_on=False, **FRAME))
+            shown = framed_image(ax, np.ma.masked_invalid(kernel), x, y, width, height, **look)
             if wrapped:
                 ax.text(x, y - 0.12 * height, str(place), fontsize=7, color=QUIET, va="bottom")
         ax.set(
@@ -439,7 +444,7 @@ def _tiles(
     return ax
 
 
-MOST_WRITTEN = 10  # places: with as many, each weight is written into its cell
+MOST_WRITTEN = 10  # places: with more, no weights are written into the cells
 
 
 def attention(
@@ -453,30 +458,30 @@ def attention(
 ) -> Axes:
     """Draw which places attend to which: a map for each head, a row for each place that looks.
 
-    Parameters
-    ----------
-    weights : Tensor or array
-        From 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time, key_time): what
-        `needle.nn.MultiHeadAttention` returns second.
-    tokens : sequence of str, optional
-        What stands at each place that looks; a str is taken character by character. Default: numbers.
-    keys : sequence of str, optional
-        What stands at each place that is looked at. Default: `tokens`, if there are as many.
-    head : int, optional
-        A single head. Default: all.
-    batch : int
-        Which example of a batch.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. Default: a new figure.
+        Parameters
+        ----------
+        weights : Tensor or array
+                Numbers from 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time,
+            key_time): the second result of `needle.nn.MultiHeadAttention`.
+            tokens : sequence of str, optional
+            The token at each place that looks; a str is taken character by character. Default: numbers.
+        keys : sequence of str, optional
+            The token at each place that is looked at. Default: `tokens`, if there are as many.
+        head : int, optional
+            Draw a single head. Default: all.
+        batch : int
+            Draw this example of a batch.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
+        Returns
+        -------
+        matplotlib.axes.Axes
 
-    Examples
-    --------
-    >>> out, maps = nn.AttentionLayer(16, 4, 4)(x, return_probs=True)
-    >>> viz.attention(maps, "to be or".split())
+        Examples
+        --------
+        >>> out, maps = nn.AttentionLayer(16, 4, 4)(x, return_probs=True)
+        >>> viz.attention(maps, "to be or".split())
     """
     values = as_numpy("attention", "weights", weights)
     if values.ndim not in (2, 3, 4) or not values.size:
@@ -486,8 +491,8 @@ def attention(
         )
     if (values < 0).any():
         raise ValueError(
-            f"attention: weights are numbers from 0 on, but one of these is {np.nanmin(values):.3g}; "
-            "a softmax over the last axis makes weights of scores"
+            f"attention: weights are never below 0, but one of these is {np.nanmin(values):.3g}; "
+            "take the softmax of scores over the last axis"
         )
     if values.ndim == 4:
         values = _picked("batch", batch, values)
@@ -518,7 +523,7 @@ def _tokens(name: str, tokens: Sequence[str] | None, count: int) -> list[str]:
         return [str(place) if place % step == 0 else "" for place in range(count)]
     if len(tokens) != count:
         raise ValueError(f"attention: {len(tokens)} {name} for {count} places")
-    # A character that cannot be seen is drawn as one that can.
+    # An invisible character is drawn as a visible one.
     return [{" ": "␣", "\n": "↵"}.get(str(token)) or elide(repr(str(token))[1:-1], 12) for token in tokens]
 
 
@@ -539,15 +544,7 @@ def _draw_maps(
         for place, values in enumerate(maps):
             row, column = divmod(place, across)
             x, y = column * (key_time + gap_x), row * (time + gap_y) + (gap_y if count > 1 else 0)
-            shown = ax.imshow(
-                values,
-                extent=(x, x + key_time, y + time, y),
-                cmap=SEQUENTIAL,
-                vmin=0,
-                vmax=top,
-                interpolation="nearest",
-            )
-            ax.add_patch(Rectangle((x, y), key_time, time, clip_on=False, **FRAME))
+            shown = framed_image(ax, values, x, y, key_time, time, cmap=SEQUENTIAL, vmin=0, vmax=top)
             if count > 1:
                 ax.text(x, y - 0.08 / cell, f"head {heads[place]}", fontsize=8, weight="bold", color=GREY)
             elif max(time, key_time) <= MOST_WRITTEN:

@@ -1,8 +1,7 @@
-"""Pictures of training: what a model decides, how its loss falls, and the surface that an optimiser walks."""
+"""Pictures of training: what a model decides, how its loss falls, and what surface the optimisers walk on."""
 
 from __future__ import annotations
 
-import inspect
 import io
 import math
 import sys
@@ -18,7 +17,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from needle.autograd import Tensor, no_grad
-from needle.nn import Module
 
 from ..drawing import check_size
 from ..text import counted, number
@@ -40,7 +38,7 @@ from .look import (
     plain,
     write_plain_powers,
 )
-from .running import as_numpy, evaluated, unchanged
+from .running import as_numpy, evaluated
 
 __all__ = ["LiveLossCurve", "decision_boundary", "live_loss_curve", "loss_curve", "loss_surface"]
 
@@ -58,26 +56,26 @@ def decision_boundary(
     labels: Any = None,
     *,
     threshold: float = 0.0,
-    resolution: int | None = None,
+    resolution: int = 120,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what a model of two inputs makes of the plane, and the points that it learned from.
+    """Draw what a model of two inputs decides all over the plane, and the points that it learned from.
 
-    The model is run on a grid around the points, in use (`eval`) and without a graph; afterwards it is as it
-    was.
+    The model runs on a grid around the points, in evaluation mode and without a graph. Afterwards it is as
+    it was before.
 
     Parameters
     ----------
     model : Module or callable
-        From a Tensor of shape (n, 2) to one output for each point, or to one logit for each class.
+        Takes a Tensor of shape (n, 2), and gives one output for each point, or one logit for each class.
     points : array, shape (n, 2)
     labels : array of n numbers, optional
-        The classes of the points: of one output two, such as 0 and 1 or -1 and 1, the larger of which is
-        where the output lies above `threshold`; of k logits 0 to k - 1.
+        The classes of the points. With one output there are two, such as 0 and 1 or -1 and 1, and the
+        larger belongs where the output is above `threshold`; with k logits they are 0 to k - 1.
     threshold : float
-        Where a single output decides: 0 for a score or a logit, 0.5 for a probability.
-    resolution : int, optional
-        Steps of the grid along each axis. Default: 120.
+        The output at which the decision changes: 0 for a score or a logit, 0.5 for a probability.
+    resolution : int
+        Steps of the grid along each axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -96,7 +94,6 @@ def decision_boundary(
         raise ValueError(
             f"decision_boundary: points: needs finite numbers of shape (n, 2), got {points.shape}{strange}"
         )
-    resolution = 120 if resolution is None else resolution
     check_size("decision_boundary: resolution", resolution, 2)
     classes = None if labels is None else as_numpy("decision_boundary", "labels", labels).reshape(-1)
     if classes is not None and len(classes) != len(points):
@@ -120,9 +117,9 @@ def decision_boundary(
 
 
 def _grid(points: np.ndarray, resolution: int) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of a square around all points, with some room."""
+    """The coordinates of a square around all points, with some room."""
     low, high = points.min(0), points.max(0)
-    half = float((high - low).max()) / 2 or 1.0  # of a single place: what is around it
+    half = float((high - low).max()) / 2 or 1.0  # around a single place
     half = max(half, 1e-3 * float(abs(points).max())) * 1.12
     middle = (low + high) / 2
     xs, ys = (np.linspace(m - half, m + half, resolution) for m in middle)
@@ -130,14 +127,14 @@ def _grid(points: np.ndarray, resolution: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _class_names(classes: np.ndarray | None, k: int) -> list[float]:
-    """The labels that there are, in order; ValueError where the model cannot mean them."""
+    """The labels in order; ValueError if they do not fit the model's outputs."""
     if classes is None:
         return []
     names = np.unique(classes).tolist()
     if k == 1 and len(names) > 2:
         raise ValueError(
-            f"decision_boundary: the model has one output, which tells two classes apart, but the labels are "
-            f"{', '.join(map(number, names[:8]))}; it needs a logit for each class"
+            f"decision_boundary: one output tells two classes apart, but the labels are "
+            f"{', '.join(map(number, names[:8]))}; the model needs a logit for each class"
         )
     if k > 1 and not all(name in range(k) for name in names):
         raise ValueError(
@@ -191,7 +188,7 @@ def _draw_points(ax: Axes, points: np.ndarray, classes: np.ndarray | None, names
         ax.scatter(*points.T, color=INK, **look)
         return
     for place, name in enumerate(names):
-        # Of a single output the larger label is blue, as the ground above the threshold is.
+        # With a single output the larger label is blue, like the ground above the threshold.
         below = k == 1 and (place == 0 if len(names) == 2 else name <= 0)
         kind = int(below) if k == 1 else int(name)
         ax.scatter(
@@ -201,7 +198,7 @@ def _draw_points(ax: Axes, points: np.ndarray, classes: np.ndarray | None, names
             label="label " * (name == names[0]) + number(int(name) if float(name).is_integer() else name),
             **look,
         )
-    if len(names) <= 3:  # of more the colour bar tells
+    if len(names) <= 3:  # the colour bar tells the rest
         ax.legend(
             loc="lower right",
             bbox_to_anchor=(1, 1),
@@ -217,7 +214,7 @@ def _paler(colour: str) -> tuple[float, ...]:
 
 
 def _note(ax: Axes, words: str, colour: str = QUIET) -> None:
-    """A line under the title, at the upper edge of what is drawn."""
+    """A line under the title, at the upper edge of the picture."""
     ax.text(
         *(0.98, 0.98, words),
         transform=ax.transAxes,
@@ -240,20 +237,19 @@ def loss_curve(
 ) -> Axes:
     """Draw losses over the course of training.
 
-    Where a loss is nan or infinite (on a logarithmic axis also where it is not above 0) there is a gap with a
-    red mark above it.
+    A loss that is nan or infinite leaves a gap with a red mark above it; so does one that is not above 0, on
+    a logarithmic axis.
 
     Parameters
     ----------
     train : sequence of numbers, or dict from name to sequence
-        Several by name, to compare them.
+        Several by name compare them.
     test : the same, optional
-        Drawn dashed. If `train` has a whole number of times as many, each of these stands where that many
-        steps are over.
+        Drawn dashed. If `train` has, say, ten times as many, each of these stands where ten steps are over.
     log : bool
         Whether the axis of losses is logarithmic.
     xlabel : str, optional
-        What is counted. Default: "epoch", or "step" where there are more than 100.
+        What is counted. Default: "epoch", or "step" if there are more than 100.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -273,7 +269,7 @@ def _loss_axes(
     train: Any, test: Any, log: bool, xlabel: str | None, ax: Axes | None, private: bool = False
 ) -> Axes:
     if train is None and test is None:
-        raise ValueError("loss_curve: nothing to draw yet; it needs a loss of training or of test")
+        raise ValueError("loss_curve: there is nothing to draw yet; give a loss of training or of test")
     curves = _curves("train", train) if train is not None else {}
     curves = {name or "train": values for name, values in curves.items()}
     tests = _curves("test", test) if test is not None else {}
@@ -299,7 +295,7 @@ def _curves(name: str, given: Any) -> dict[str, np.ndarray]:
 
 
 def _numbers(values: Any) -> Any:
-    """A list that may hold Tensors with one element."""
+    """The numbers of a list, in which Tensors with one element are numbers too."""
     return [float(x) if isinstance(x, Tensor) else x for x in values] if isinstance(values, list) else values
 
 
@@ -347,7 +343,7 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
 def _draw_curve(
     ax: Axes, name: str, values: np.ndarray, every: int, colour: str, style: Any, log: bool
 ) -> list:
-    """One curve; where there was nothing to draw."""
+    """Draw one curve; returns the places where there was nothing to draw."""
     xs = np.arange(1, len(values) + 1) * every
     there = np.isfinite(values) & ((values > 0) if log else True)
     marker = "o" if len(values) <= 30 else None
@@ -363,9 +359,9 @@ def _draw_curve(
 
 
 def live_loss_curve(*, log: bool = False, every: float = 0.5) -> LiveLossCurve:
-    """A loss curve that is drawn anew while a model is trained.
+    """A loss curve that grows while a model is trained.
 
-    In a notebook the picture stands under the cell and changes in place; elsewhere nothing is shown, and
+    In a notebook the picture stands under the cell and changes in place. Elsewhere nothing is shown;
     `LiveLossCurve.draw` gives the picture afterwards.
 
     Parameters
@@ -373,7 +369,7 @@ def live_loss_curve(*, log: bool = False, every: float = 0.5) -> LiveLossCurve:
     log : bool
         As for `loss_curve`.
     every : float
-        At least so many seconds lie between two pictures, and drawing takes at most a tenth of the time.
+        At least this many seconds lie between two pictures; drawing takes at most a tenth of the time.
 
     Returns
     -------
@@ -389,7 +385,7 @@ def live_loss_curve(*, log: bool = False, every: float = 0.5) -> LiveLossCurve:
 
 
 class LiveLossCurve:
-    """Losses as they come, drawn from time to time; see `live_loss_curve`.
+    """Losses as they come in, drawn from time to time; see `live_loss_curve`.
 
     Attributes
     ----------
@@ -405,7 +401,7 @@ class LiveLossCurve:
         self._shown = 0
 
     def update(self, train: Any = None, test: Any = None) -> None:
-        """Add a loss, of training, test or both; the picture follows if it is time for it."""
+        """Add a loss of training, of test, or both; the picture follows if it is time."""
         for values, new in ((self.train, train), (self.test, test)):
             if new is not None:
                 values.append(float(new))
@@ -413,7 +409,7 @@ class LiveLossCurve:
             self.show()
 
     def show(self) -> None:
-        """Bring the notebook's picture up to date; without a notebook nothing happens."""
+        """Bring the picture in the notebook up to date; nothing happens without a notebook."""
         if not _in_notebook() or not (self.train or self.test):
             return
         from IPython.display import Image, display
@@ -448,7 +444,7 @@ class LiveLossCurve:
 
 
 def _in_notebook() -> bool:
-    """Whether there is a front end that can change a picture in place."""
+    """Whether a front end is there that can change a picture in place."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
@@ -461,34 +457,23 @@ def loss_surface(
     loss: Callable,
     paths: Mapping[str, Sequence] | Sequence | None = None,
     *,
-    model: Module | None = None,
     extent: tuple[float, float, float, float] | None = None,
-    resolution: int | None = None,
-    rng: Any = 0,
+    resolution: int = 80,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the contours of a loss over two numbers, and the paths of optimisers over them.
-
-    With a `model` the two numbers lead from its present parameters along two directions: those in which the
-    paths reach furthest (their first two principal components), and without paths two random ones, for each
-    parameter as long as the parameter itself (Li et al. (2018), "Visualizing the loss landscape of neural
-    nets", who scale filter by filter). The model is left as it was.
+    """Draw the contours of a loss of two numbers, and the paths that optimisers take over them.
 
     Parameters
     ----------
     loss : callable
-        ``loss(a, b)`` from two Tensors of one shape, element by element, or from two Tensors with a single
-        number each. With a `model`: ``loss()``, the loss at the model's present parameters.
+        ``loss(a, b)`` of two Tensors of one shape, element by element, or of two Tensors with a single number
+        each.
     paths : dict from name to sequence, or a single sequence, optional
-        Each a sequence of pairs of numbers; with a `model` of what ``model.state_dict()`` was after each
-        step.
-    model : Module, optional
+        Each is a sequence of pairs of numbers.
     extent : (left, right, lower, upper), optional
-        What part is drawn. Default: where the paths are; without any -2 to 2, of a model -1 to 1.
-    resolution : int, optional
-        Steps of the grid along each axis. Default: 80, of a model 25, since each point is a run of it.
-    rng : numpy.random.Generator or int
-        Where random directions come from.
+        The part to draw. Default: around the paths; without paths -2 to 2.
+    resolution : int
+        Steps of the grid along each axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -499,29 +484,21 @@ def loss_surface(
     Examples
     --------
     >>> viz.loss_surface(lambda a, b: (1 - a) ** 2 + 100 * (b - a * a) ** 2, {"SGD": sgd, "Adam": adam})
-    >>> viz.loss_surface(lambda: loss_fn(model(X), y), model=model)
     """
     named = {} if paths is None else dict(paths) if isinstance(paths, Mapping) else {"path": paths}
-    resolution = (25 if model is not None else 80) if resolution is None else resolution
     check_size("loss_surface: resolution", resolution, 2)
-    if model is None:
-        _check_arguments(loss, ("a", "b"), "loss(a, b) of two numbers")
-        walked = {name: _pairs(name, path) for name, path in named.items()}
-        xs, ys = _extent(extent, walked, 2.0, resolution)
-        z = _surface_of_function(loss, xs, ys)
-        labels = ("a", "b")
-    else:
-        _check_arguments(loss, (), "loss() without arguments, the loss of `model`")
-        plane = _Plane.of(model, named, rng)
-        walked = {name: plane.project(name, path) for name, path in named.items()}
-        xs, ys = _extent(extent, walked, 1.0, resolution)
-        z = plane.surface(loss, xs, ys)
-        labels = ("along direction 1", "along direction 2")
+    if not callable(loss):
+        raise TypeError(
+            f"loss_surface: needs a function loss(a, b) of two numbers, got {type(loss).__name__}"
+        )
+    walked = {name: _pairs(name, path) for name, path in named.items()}
+    xs, ys = _extent(extent, walked, resolution)
+    z = _surface(loss, xs, ys)
     with drawing(ax, 5.4, 4.3) as ax:
         _draw_surface(ax, xs, ys, z)
         for place, (name, path) in enumerate(walked.items()):
             _draw_path(ax, name, path, PATHS[place % len(PATHS)], MARKERS[place % len(MARKERS)])
-        ax.set(xlabel=labels[0], ylabel=labels[1], xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
+        ax.set(xlabel="a", ylabel="b", xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
         ax.set_title("Loss surface" + (f" and {counted(len(walked), 'path')} over it" if walked else ""))
         if walked:
             ax.legend(loc="best", frameon=True, framealpha=0.85, edgecolor="none")
@@ -532,19 +509,6 @@ PATHS = (ORANGE, GREEN, COLOURS[3], INK, RED)
 HILLS = LinearSegmentedColormap.from_list("needle_hills", [PAPER, "#C9DBF9", "#7FA6EC"])
 
 
-def _check_arguments(loss: Any, arguments: Sequence[str], needed: str) -> None:
-    if not callable(loss):
-        raise TypeError(f"loss_surface: needs a function {needed}, got {type(loss).__name__}")
-    try:
-        signature = inspect.signature(loss)
-    except ValueError:  # not every function that is written in C says what it takes
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError:
-        raise TypeError(f"loss_surface: needs a function {needed}, got one of {signature}") from None
-
-
 def _pairs(name: str, path: Sequence) -> np.ndarray:
     rows = [as_numpy("loss_surface", f"path {name!r}", p).reshape(-1) for p in path]
     if not rows or any(row.shape != (2,) for row in rows):
@@ -552,9 +516,8 @@ def _pairs(name: str, path: Sequence) -> np.ndarray:
     return np.stack(rows)
 
 
-def _extent(
-    extent: Any, paths: Mapping[str, np.ndarray], reach: float, resolution: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _extent(extent: Any, paths: Mapping[str, np.ndarray], resolution: int) -> tuple[np.ndarray, np.ndarray]:
+    left, right, lower, upper = -2.0, 2.0, -2.0, 2.0
     if extent is not None:
         left, right, lower, upper = map(float, extent)
         if not (left < right and lower < upper):
@@ -566,104 +529,29 @@ def _extent(
             raise ValueError("loss_surface: the paths have no finite point; give an extent")
         low, high = points.min(0), points.max(0)
         longest = float((high - low).max())
-        room = np.maximum(0.25 * (high - low), 0.1 * max(longest, 1e-3)) if longest else reach
+        room = np.maximum(0.25 * (high - low), 0.1 * max(longest, 1e-3)) if longest else 2.0
         (left, lower), (right, upper) = low - room, high + room
-    else:
-        left, right, lower, upper = -reach, reach, -reach, reach
     return np.linspace(left, right, resolution), np.linspace(lower, upper, resolution)
 
 
-def _surface_of_function(loss: Callable, xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
-    """The loss at every point of a grid, in one call if it goes element by element."""
+def _surface(loss: Callable, xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
+    """The loss at every point of a grid, in a single call if it goes element by element."""
     grids = [grid.ravel() for grid in np.meshgrid(xs, ys)]
+
+    def loss_at(a: Any, b: Any) -> np.ndarray:
+        tensors = (Tensor(x, dtype="float64", requires_grad=False) for x in (a, b))
+        return as_numpy("loss_surface", "the loss", loss(*tensors))
+
     with no_grad():
-        a, b = (Tensor(grid, dtype="float64", requires_grad=False) for grid in grids)
-        z = as_numpy("loss_surface", "the loss", loss(a, b))
-        if z.shape != a.shape:
-            numbers = [
-                Tensor(pair, dtype="float64", requires_grad=False) for pair in zip(*grids, strict=True)
-            ]
-            values = [as_numpy("loss_surface", "the loss", loss(pair[0], pair[1])) for pair in numbers]
-            if any(value.size != 1 for value in values):
+        z = loss_at(*grids)
+        if z.shape != grids[0].shape:
+            values = [loss_at(a, b) for a, b in zip(*grids, strict=True)]
+            if values[0].size != 1:
                 raise ValueError(
-                    f"loss_surface: the loss of two numbers must be one, got shape {values[0].shape}"
+                    f"loss_surface: the loss of two numbers must be one number, got shape {values[0].shape}"
                 )
             z = np.array([value.item() for value in values])
     return z.reshape(len(ys), len(xs))
-
-
-class _Plane:
-    """Two directions from a model's present parameters; all as one long vector."""
-
-    def __init__(self, model: Module, centre: np.ndarray, directions: np.ndarray):
-        self.model, self.centre, self.directions = model, centre, directions
-
-    @classmethod
-    def of(cls, model: Module, paths: Mapping[str, Sequence], rng: Any) -> _Plane:
-        if not isinstance(model, Module) or not model.parameters():
-            raise TypeError(
-                f"loss_surface: model: needs a Module with parameters, got {type(model).__name__}"
-            )
-        centre = _vector([parameter.numpy() for parameter in model.parameters()])
-        points = [cls._point(model, name, state) for name, path in paths.items() for state in path]
-        if len(points) > 1:
-            offsets = np.stack(points) - centre
-            _, sizes, directions = np.linalg.svd(offsets[np.isfinite(offsets).all(1)], full_matrices=False)
-            if len(sizes) > 1 and sizes[1] > 1e-9 * sizes[0]:
-                # The sign of a singular vector is free: the largest part is taken to be positive.
-                signs = [np.sign(d[np.argmax(abs(d))]) for d in directions[:2]]
-                return cls(model, centre, directions[:2] * np.array(signs)[:, None])
-        draw = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-        random = []
-        for _ in range(2):
-            parts = []
-            for parameter in model.parameters():
-                part = draw.standard_normal(parameter.shape)
-                parts.append(part * np.linalg.norm(parameter.numpy()) / (np.linalg.norm(part) or 1.0))
-            random.append(_vector(parts))
-        return cls(model, centre, np.stack(random))
-
-    @staticmethod
-    def _point(model: Module, name: str, state: Any) -> np.ndarray:
-        if not isinstance(state, Mapping):
-            raise TypeError(
-                f"loss_surface: path {name!r} of a model needs what model.state_dict() was after each step, "
-                f"got {type(state).__name__}"
-            )
-        missing = [key for key, _ in model.named_parameters() if key not in state]
-        if missing:
-            raise ValueError(f"loss_surface: path {name!r}: parameters are missing: {', '.join(missing)}")
-        return _vector([state[key].numpy() for key, _ in model.named_parameters()])
-
-    def project(self, name: str, path: Sequence) -> np.ndarray:
-        """A path's shadow on the plane, shape (steps, 2)."""
-        offsets = np.stack([self._point(self.model, name, state) for state in path]) - self.centre
-        return np.linalg.lstsq(self.directions.T, offsets.T, rcond=None)[0].T
-
-    def surface(self, loss: Callable, xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
-        """The loss over the plane; the model is as before afterwards."""
-        z = np.empty((len(ys), len(xs)))
-        parameters = self.model.parameters()
-        splits = np.cumsum([parameter.size for parameter in parameters])[:-1]
-        with unchanged(self.model), no_grad():
-            for row, y in enumerate(ys):
-                for column, x in enumerate(xs):
-                    there = self.centre + x * self.directions[0] + y * self.directions[1]
-                    for parameter, values in zip(parameters, np.split(there, splits), strict=True):
-                        parameter.data = Tensor(
-                            values.reshape(parameter.shape), dtype=parameter.dtype, device=parameter.device
-                        )
-                    value = as_numpy("loss_surface", "the loss", loss())
-                    if value.size != 1:
-                        raise ValueError(
-                            f"loss_surface: the loss must be one number, got shape {value.shape}"
-                        )
-                    z[row, column] = value.item()
-        return z
-
-
-def _vector(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([array.ravel() for array in arrays]).astype(float)
 
 
 def _draw_surface(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray) -> None:
@@ -674,22 +562,18 @@ def _draw_surface(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray) -> No
     flat = low == high
     if flat:
         high = low + 1.0
-    # Contours lie closer where the surface is flat, so that a long valley shows as well as a bowl.
+    # Contours lie closer where the surface is flat, so that you see a long valley as well as a bowl.
     middle = 0.5 if flat else float(np.clip((np.median(finite) - low) / (high - low), 1e-3, 0.5))
     levels = low + (high - low) * np.linspace(0, 1, 15) ** (math.log(middle) / math.log(0.5))
     masked = np.ma.masked_invalid(z)
     norm = BoundaryNorm(levels, HILLS.N)
     filled = ax.contourf(xs, ys, masked, levels=levels, cmap=HILLS, norm=norm, extend="both")
     ax.contour(xs, ys, masked, levels=levels[1:-1], colors=BLUE, linewidths=0.5, alpha=0.55)
-    colour_bar(ax, filled, "loss", shrink=1.0, pad=0.02, aspect=24, ticks=levels[::2], format=_tick)
+    colour_bar(ax, filled, "loss", shrink=1.0, pad=0.02, aspect=24, ticks=levels[::2], format="{x:.3g}")
     row, column = np.unravel_index(np.nanargmin(np.where(np.isfinite(z), z, np.nan)), z.shape)
     ax.plot(
         xs[column], ys[row], "+", color=INK, markersize=10, markeredgewidth=1.8, label="lowest on the grid"
     )
-
-
-def _tick(value: float, _: Any) -> str:
-    return f"{value:.3g}"
 
 
 def _draw_path(ax: Axes, name: str, path: np.ndarray, colour: str, marker: str) -> None:
@@ -697,23 +581,10 @@ def _draw_path(ax: Axes, name: str, path: np.ndarray, colour: str, marker: str) 
     length = len(path) if finite.all() else int(np.argmin(finite))
     words = name if finite.all() else f"{name}, nan or inf from step {length}"
     ax.plot(*path[:length].T, color=colour, linewidth=1.4, zorder=3)
-    ax.plot(
-        *path[:length].T,
-        color=colour,
-        marker=marker,
-        markersize=3.2,
-        linestyle="none",
-        markevery=max(1, length // 40),
-        zorder=3,
-    )
+    dots: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
+    ax.plot(*path[:length].T, **dots, markersize=3.2, markevery=max(1, length // 40), zorder=3)
     if length:
-        ends: dict[str, Any] = {
-            "markersize": 8,
-            "markeredgecolor": PAPER,
-            "color": colour,
-            "linestyle": "none",
-            "zorder": 4,
-        }
-        ax.plot(*path[0], marker="o", **{**ends, "color": PAPER, "markeredgecolor": colour})
-        ax.plot(*path[length - 1], marker=marker, **ends)
+        ends = dots | {"markersize": 8, "zorder": 4}
+        ax.plot(*path[0], **ends | {"color": PAPER, "marker": "o", "markeredgecolor": colour})
+        ax.plot(*path[length - 1], **ends, markeredgecolor=PAPER)
     ax.add_line(Line2D([], [], color=colour, marker=marker, markersize=5, label=plain(words)))

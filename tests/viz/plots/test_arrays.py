@@ -129,9 +129,9 @@ def test_arrays_of_every_kind_are_drawn(array, note: str, texts, legible) -> Non
     assert len(ax.patches) < 800
 
 
-def test_memory_that_is_not_numpys_is_drawn_as_far_as_the_view_reads_it() -> None:
-    flat = np.frombuffer(bytes(range(12)), dtype="uint8")[2::3]
-    layout = plots.Layout.of(flat)
+def test_memory_that_another_object_holds_is_drawn() -> None:
+    layout = plots.Layout.of(np.frombuffer(bytes(range(12)), dtype="uint8")[2::3])
+    assert layout.storage.tolist() == list(range(12))
     assert [layout.storage[layout.position((i,))] for i in range(4)] == [2, 5, 8, 11]
 
 
@@ -140,6 +140,7 @@ def test_memory_that_is_not_numpys_is_drawn_as_far_as_the_view_reads_it() -> Non
     [
         (lambda: plots.strides([1, 2]), TypeError, "needs an NDArray, a Tensor or a NumPy array, got list"),
         (lambda: plots.strides(np.array(["a"])), TypeError, "array of numbers"),
+        (lambda: plots.strides(np.zeros(6, "f4,i2")["f0"]), ValueError, "draw a copy of it: array.copy"),
         (lambda: plots.strides(np.zeros((2, 3)), (1,)), IndexError, "must be 2 whole numbers"),
         (lambda: plots.strides(np.zeros((2, 3)), (1, 3)), IndexError, "outside shape"),
         (lambda: plots.strides(np.zeros(3), 1.5), IndexError, "index 1.5 must be 1 whole number, one for"),

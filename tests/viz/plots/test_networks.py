@@ -210,7 +210,7 @@ def test_attention_between_sequences_of_different_length(legible) -> None:
         (
             lambda: plots.attention(np.eye(3) - 0.25),
             ValueError,
-            "one of these is -0.25; a softmax over the last",
+            "one of these is -0.25; take the softmax of scores over the last",
         ),
         (lambda: plots.attention(np.log(np.tri(3) / 2 + 0.5)), ValueError, "a softmax"),
         (lambda: plots.module_tree([]), TypeError, "needs a Module, got list"),
