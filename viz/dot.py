@@ -1,4 +1,4 @@
-"""Plain data to DOT, the language of Graphviz. The same graph gives the same text, character by character."""
+"""Plain data to DOT, the language of Graphviz. The same graph always gives the same text."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from .text import Rows, elide, escape, text_width, wrap
 
 __all__ = ["BETWEEN_ROWS", "RANKDIRS", "check_rankdir", "to_dot"]
 
-# Points across. An operator with more to say than fits inside is drawn as a wider, round-ended box.
-CIRCLE = 30
-# Variables. In a larger graph edges are straight and short, and the search for a layout ends earlier.
-MANY = 150
-# Operators on the way. In a large graph, a value from farther away has no edge: it is named where it is used.
-FAR = 8
-# Characters. Name and shape are put on two lines where they have more in all.
-LONGEST_HEADER = 20
-LONGEST_FACTS = 30  # characters: what is longer has a line of its own
+CIRCLE = 30  # points across: an operator with longer words is drawn as a wide box with round ends
+MANY = (
+    150  # variables: in a larger graph edges are straight and short, and the search for a layout ends early
+)
+FAR = 8  # operators: in a large graph, a value from farther away has no edge but is named where it is used
+LONGEST_HEADER = 20  # characters: a longer name and shape stand on two lines
+LONGEST_FACTS = 30  # characters: longer facts have a line of their own
 LEGEND_COLUMNS = 3
-# Ways to go on, with the arrows of rows that run forward, and back.
+# Directions, with the arrows of rows that run forward and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
 CUT = "✂"
-BETWEEN_ROWS = "between-rows"  # the class of the edges that lead from one row to another
+BETWEEN_ROWS = "between-rows"  # the class of edges from one row to another
 
 
 def check_rankdir(rankdir: str) -> None:
-    """Raise ValueError for what is no way to go on."""
+    """Raise ValueError if this is not one of `RANKDIRS`."""
     if not isinstance(rankdir, str) or rankdir not in RANKDIRS:
         raise ValueError(
             f"rankdir: needs 'LR' (left to right), 'TB' (top to bottom), 'RL' or 'BT', got {rankdir!r}"
@@ -45,10 +43,10 @@ def to_dot(graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "L
     graph : Graph
     style : Style
     legend : bool
-        Whether to say, below the graph, what the colours and lines mean.
+        Whether to explain the colours and lines below the graph.
     rankdir : "LR", "RL", "TB" or "BT"
-        From left to right (or back), gradients below; or from top to bottom (or back), gradients to the
-        right.
+        From left to right (or back) with gradients below, or from top to bottom (or back) with gradients on
+        the right.
     """
     return _Dot(graph, style, legend, rankdir).text()
 
@@ -104,10 +102,10 @@ class _Dot:
     def row(self, row: int, *, upwards: bool) -> list[str]:
         """The variables and operators of a row, the frames of its open groups, and the edges between them.
 
-        Graphviz stacks the nodes of a horizontal cluster from the bottom `upwards`, in the order of the text.
+        In a horizontal cluster Graphviz stacks the nodes from the bottom `upwards`, in the order of the text.
         """
         groups = {group.key: group for group in self.graph.groups}
-        contents: dict[str, list[str | Group]] = {"": []}  # of the row itself, and of each group
+        contents: dict[str, list[str | Group]] = {"": []}  # in the row itself, and in each group
 
         def content(key: str) -> list[str | Group]:
             if key not in contents:
@@ -115,7 +113,7 @@ class _Dot:
                 content(groups[key].parent).append(groups[key])
             return contents[key]
 
-        edges: list[str] = []  # of what is in a frame: within it, an edge would draw its other end in as well
+        edges: list[str] = []  # at nodes in a frame: inside it, an edge would pull its other end in as well
         for variable in reversed(self.graph.variables) if upwards else self.graph.variables:
             if variable.row == row:
                 content(variable.group).extend(self.nodes(variable))
@@ -123,12 +121,12 @@ class _Dot:
         return [*self.framed(contents, ""), *edges]
 
     def framed(self, contents: Mapping[str, Sequence[str | Group]], key: str) -> Iterator[str]:
-        """What a row or a group holds, with a frame around each group."""
+        """The content of a row or a group, with a frame around each group in it."""
         for item in contents[key]:
             if isinstance(item, str):
                 yield item
                 continue
-            if self.rises:  # a frame would stand in the way of its neighbours
+            if self.rises:  # a frame would be in the way of its neighbours
                 yield from self.framed(contents, item.key)
                 continue
             ground = self.style.row(item.row)
@@ -143,7 +141,7 @@ class _Dot:
             yield "}"
 
     def nodes(self, variable: Variable) -> Iterator[str]:
-        """A variable, the operator that made it, and mentions of operands that are far away."""
+        """A variable, its operator, and mentions of operands that are far away."""
         yield self.variable(variable)
         if variable.operator is None:
             return
@@ -172,12 +170,12 @@ class _Dot:
             yield self.edge(to, variable.key, row, **look)
 
     def source_of_cut(self, variable: Variable) -> Variable | None:
-        """What a detached variable was cut from, if there is room for an edge from it."""
+        """The variable that a detached one was cut from, if it is in the same row."""
         source = self.by_key.get(variable.cut_from)
         return source if source is not None and source.row == variable.row else None
 
     def edge(self, tail: str, head: str, row: int, **attributes) -> str:
-        """An edge along its row: of a gradient row, which runs back, it is written the other way round."""
+        """An edge along its row. A gradient row runs back, so there it is written the other way round."""
         if row:
             attributes.setdefault("color", self.style.backward.operator)
         if row % 2 == 0:
@@ -185,7 +183,7 @@ class _Dot:
         return _statement(f"{head} -> {tail}", dir="back", **attributes)
 
     def accent(self, variable: Variable) -> dict[str, str]:
-        """The colours of an operator that failed, and of the edges at it."""
+        """The colours of an operator that failed, and of its edges."""
         if variable.kind != "failed":
             return {}
         color = self.style.boxes["failed"].line
@@ -204,7 +202,7 @@ class _Dot:
                 yield _statement(f"{operand.key} -> {_entrance(variable)}", **look)
 
     def mention(self, key: str, variable: Variable, row: int) -> str:
-        """A small box that names a variable drawn elsewhere."""
+        """A small box with the name of a variable that is drawn elsewhere."""
         color = self.style.reuse if variable.row != row else self.style.quiet
         name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
         look = {"label": name, "fontsize": SMALL_SIZE, "fontcolor": color, "color": color}
@@ -219,20 +217,13 @@ class _Dot:
             "color": color,
             "fontcolor": color,
         } | look
-        if text_width(symbol, TEXT_SIZE) <= CIRCLE - 7:
-            return _statement(
-                key, shape="circle", width=CIRCLE / 72, fixedsize="true", style="filled", **look
-            )
-        width = text_width(symbol, TEXT_SIZE) + 20
-        return _statement(
-            key,
-            shape="box",
-            style="rounded,filled",
-            width=width / 72,
-            height=24 / 72,
-            margin="0.12,0.02",
-            **look,
-        )
+        width = text_width(symbol, TEXT_SIZE)
+        if width <= CIRCLE - 7:
+            shape = {"shape": "circle", "width": CIRCLE / 72, "fixedsize": "true", "style": "filled"}
+        else:
+            shape = {"shape": "box", "style": "rounded,filled", "width": (width + 20) / 72, "height": 24 / 72}
+            shape |= {"margin": "0.12,0.02"}
+        return _statement(key, **shape, **look)
 
     def variable(self, variable: Variable) -> str:
         box = self.style.boxes[variable.kind]
@@ -259,27 +250,19 @@ class _Dot:
         return _Markup(f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>')
 
     def head(self, variable: Variable) -> list[str]:
-        """Name and facts, on one line if they are short."""
-        if variable.kind == "failed":
-            return [
-                _font(f"<b>{escape(variable.name)}</b>", size=NAME_SIZE),
-                *map(escape, wrap(variable.note)),
-            ]
-        if variable.kind == "group":
-            before, arrow, after = variable.facts.partition(" → ")
-            long = arrow and len(variable.facts) > LONGEST_HEADER
-            shapes = [before, f"→ {after}"] if long else [variable.facts]
-            lines = [*shapes, variable.note]
-            return [
-                _font(f"<b>{escape(elide(variable.name))}</b>", size=NAME_SIZE),
-                *[_font(escape(line), color=self.style.quiet, size=SMALL_SIZE) for line in lines if line],
-            ]
-        if variable.kind == "port":
-            return [self.small(elide(variable.name or variable.facts))]
+        """The name and the facts, on one line if they are short."""
         name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
+        bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
+        if variable.kind == "failed":
+            return [bold, *map(escape, wrap(variable.note))]
+        if variable.kind == "group":
+            before, arrow, after = facts.partition(" → ")
+            shapes = [before, f"→ {after}"] if arrow and len(facts) > LONGEST_HEADER else [facts]
+            return [bold, *[self.small(line) for line in (*shapes, variable.note) if line]]
+        if variable.kind == "port":
+            return [self.small(elide(variable.name or facts))]
         if variable.detached and self.source_of_cut(variable) is None:
             note = f"{CUT} {note}"
-        bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
         if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:
             return [*_joined(bold, self.small(note)), self.small(facts)]
         facts = (" " if "shape" in self.graph.shown else BETWEEN_FACTS).join(filter(None, [facts, note]))
@@ -290,13 +273,13 @@ class _Dot:
         return _font(escape(text), color=self.style.quiet, size=SMALL_SIZE) if text else ""
 
     def value_lines(self, value: Rows, color: str, word: str) -> list[str]:
-        """A line of text; or a matrix between two bars, below its word."""
+        """A line of text, or a matrix between two bars with its word above."""
         if len(value) < 2:
             return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
         return ([_font(word, color=color)] if word else []) + [self.matrix(value, color)]
 
     def matrix(self, value: Rows, color: str) -> str:
-        # The size is fixed, for otherwise Graphviz stretches the matrix to the width of the box.
+        # The size is fixed, or Graphviz would stretch the matrix to the width of the box.
         columns = zip(*value, strict=True)
         widths = [1.15 * max(text_width(x, TEXT_SIZE) for x in column) + 8 for column in columns]
         height = TEXT_SIZE + 5
@@ -313,38 +296,30 @@ class _Dot:
         return f"<table {bars} {size}>{rows}</table>"
 
     def legend(self) -> _Markup:
-        """A table of what occurs in the graph, and what it means."""
+        """A table of everything that needs a word in this graph."""
         style, variables = self.style, self.graph.variables
         kinds = {variable.kind for variable in variables}
+        later = [x.operator for x in variables if x.row >= self.graph.forward_rows and x.operator]
+        frame = Box(style.background, style.forward.line, line_width=1)
+        hollow = Box(style.background, style.quiet, corners="dashed", line_width=1)
+        reused = any('style="dashed"' in edge for edge in self.edges_between_rows())
+        repeated = any(x.kind == "group" and "× " in x.name for x in variables)
         entries = [
-            (self.swatch(style.boxes[kind]), legend)
-            for kind, legend in LEGENDS.items()
-            if legend and kind in kinds
+            *[(k in kinds, self.swatch(style.boxes[k]), word) for k, word in LEGENDS.items() if word],
+            (repeated, _text("× n", style.text), words.REPEATED),
+            (self.graph.groups and not self.rises, self.swatch(frame), words.FRAME),
+            (not all(x.computed for x in variables), self.swatch(hollow), words.NOT_COMPUTED),
+            (any(o.symbol == "=" for o in later), _text("=", style.backward.operator), words.PASSED_ON),
+            (self.far, _text("(x)", style.quiet), words.MENTIONED),
+            (reused and not self.far, _text("- - -", style.reuse), words.REUSED),
+            (any(x.detached for x in variables), _text(CUT, style.cut), words.CUT),
+            ("bytes" in self.graph.shown, _text("B, kB", style.quiet), words.BYTES),
+            (self.lacks_gradients(), _text("grad", style.gradient), words.NO_GRADIENTS),
         ]
-        if any(variable.kind == "group" and "× " in variable.name for variable in variables):
-            entries.append((_text("× n", style.text), words.REPEATED))
-        if self.graph.groups and not self.rises:
-            frame = Box(style.background, style.forward.line, line_width=1)
-            entries.append((self.swatch(frame), words.FRAME))
-        if not all(variable.computed for variable in variables):
-            hollow = Box(style.background, style.quiet, corners="dashed", line_width=1)
-            entries.append((self.swatch(hollow), words.NOT_COMPUTED))
-        operators = [v.operator for v in variables if v.row >= self.graph.forward_rows]
-        if any(operator and operator.symbol == "=" for operator in operators):
-            entries.append((_text("=", style.backward.operator), words.PASSED_ON))
-        if self.far:
-            entries.append((_text("(x)", style.quiet), words.MENTIONED))
-        elif any('style="dashed"' in edge for edge in self.edges_between_rows()):
-            entries.append((_text("- - -", style.reuse), words.REUSED))
-        if any(variable.detached for variable in variables):
-            entries.append((_text(CUT, style.cut), words.CUT))
-        if "bytes" in self.graph.shown:
-            entries.append((_text("B, kB", style.quiet), words.BYTES))
-        if self.lacks_gradients():
-            entries.append((_text("grad", style.gradient), words.NO_GRADIENTS))
         cells = [
             f'<td>{sign}</td><td align="left">{_font(escape(meaning), color=self.style.quiet)}</td>'
-            for sign, meaning in entries
+            for occurs, sign, meaning in entries
+            if occurs
         ]
         rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
         gap = '<td width="8"></td>'
@@ -352,7 +327,7 @@ class _Dot:
         return _Markup(f'<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>')
 
     def lacks_gradients(self) -> bool:
-        """Whether there is no gradient where one could be: the legend says why, and no box shows zeros."""
+        """Whether gradients are missing where they could be; the legend then says why."""
         variables = self.graph.variables
         return (
             "gradient" in self.graph.shown
@@ -373,11 +348,11 @@ class _Dot:
 
 
 def _far(graph: Graph) -> set[tuple[str, str]]:
-    """Operands and results (by key) that are too far apart for an edge; none where the graph is small."""
+    """The keys of operands and results that are too far apart for an edge; none in a small graph."""
     if len(graph.variables) <= MANY:
         return set()
     row = {variable.key: variable.row for variable in graph.variables}
-    # Operators from here to the end of the row: a variable stands just before its first use.
+    # How many operators lie between here and the end of the row: a variable stands just before its first use.
     height: dict[str, int] = {}
     far = set()
     for variable in reversed(graph.variables):
@@ -393,17 +368,16 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
 
 
 def _columns(graph: Graph) -> Iterator[str]:
-    """What belongs together stands in one column."""
+    """A variable and its adjoints stand in one column."""
     for column in graph.columns:
         yield f"{{ rank=same; {'; '.join(column)}; }}"
 
 
 def _spine(graph: Graph) -> Iterator[str]:
-    """Upper rows above lower ones.
+    """Invisible points that put the rows in order, from top to bottom.
 
-    Graphviz is free in the order of clusters, and takes the one that has the fewest crossings of edges. So a
-    column of unseen points is put where all rows begin, with an edge from each to its row: any other order
-    has more crossings.
+    Graphviz orders clusters as it likes, so that the fewest edges cross. The points stand in a column where
+    the rows begin, each with an edge to its row, so that any other order has more crossings.
     """
     points = {row: f"spine{row}" for row in graph.rows}
     for row, point in points.items():
@@ -414,7 +388,7 @@ def _spine(graph: Graph) -> Iterator[str]:
 
 
 def _entrance(variable: Variable) -> str:
-    """Where edges to a variable lead: its operator; or itself, if it is a closed group."""
+    """The node that edges to a variable lead to: its operator, or the box of a closed group."""
     return f"{variable.key}_op" if variable.operator and variable.operator.symbol else variable.key
 
 
@@ -427,7 +401,7 @@ def _left_out(operand: Operand) -> dict[str, str]:
 
 
 def _row_title(row: int, rankdir: str) -> str:
-    order = row.bit_length()  # of rows 0 | 1 | 2, 3 | 4 to 7: each reverse mode adds as many as there were
+    order = row.bit_length()  # rows 0 | 1 | 2, 3 | 4 to 7: each reverse mode doubles the rows
     titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
     title = titles[order] if order < len(titles) else f"gradient of order {order}"
     return f"{title} {RANKDIRS[rankdir][row % 2]}"
@@ -460,7 +434,7 @@ def _statement(subject: str, **attributes: object) -> str:
 
 
 class _Markup(str):
-    """A label in Graphviz's markup; any other text stands for itself."""
+    """A label in Graphviz's markup."""
 
 
 def _written(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The plain data of a drawing: variables, operators, groups. It holds no Tensor, and says nothing of looks."""
+"""The plain data of a drawing: variables, operators, groups. It holds no Tensors and no looks."""
 
 from __future__ import annotations
 

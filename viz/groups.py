@@ -1,4 +1,4 @@
-"""Drawings at every scale: the groups of a graph, open, or closed to one box each."""
+"""Drawings at every scale: each group of a graph is open, or closed to one box."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 
 __all__ = ["MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
 
-READABLE = 64  # boxes of one picture …
-READABLE_PATH = 20  # … and of those how many that follow each other: two or three screens wide
-MOST_DRAWN = 1000  # boxes: the layout of so many takes a second or two
+READABLE = 64  # boxes in one picture …
+READABLE_PATH = 20  # … of which at most so many in a row: two or three screens
+MOST_DRAWN = 1000  # boxes: their layout takes a second or two
 MOST_EDGES = 3  # from one box to one operator
-MOST_SHAPES = 2  # of what goes into a group, or comes out of it, are written
+MOST_SHAPES = 2  # are written of those that go into a group or come out
 
 
 def at_depth(graph: Graph, depth: int) -> frozenset[str]:
-    """The groups that are open when modules are shown down to a depth; 0 closes the outermost ones."""
+    """The groups that are open when modules are shown down to a depth; at 0 the outermost are closed."""
     return frozenset(key for key, level in _levels(graph).items() if level < depth)
 
 
 def readable(graph: Graph) -> frozenset[str]:
-    """The groups that are open when as much is shown as one can read: all of them in a small graph."""
+    """The groups that are open when as much is shown as can be read: all of them in a small graph."""
     levels = _levels(graph)
     outermost = sum(not group.parent and not group.row for group in graph.groups)
     for depth in range(1 + max(levels.values(), default=0), 0, -1):
@@ -38,7 +38,7 @@ def readable(graph: Graph) -> frozenset[str]:
 
 
 def _longest_path(graph: Graph) -> int:
-    """How many variables follow each other, at most, in ordinary computation."""
+    """The length of the longest chain of variables in ordinary computation."""
     length: dict[str, int] = {}
     for x in graph.variables:
         if x.row < graph.forward_rows:
@@ -47,9 +47,9 @@ def _longest_path(graph: Graph) -> int:
 
 
 def _levels(graph: Graph) -> dict[str, int]:
-    """How many modules each group is in. A repeat is as deep as what it repeats, unless that counts: t = 1, …
+    """How many modules are around each group. A repeat is as deep as its parts, unless they count: t = 1, …
 
-    A module that is in none, and has none in it, counts as a part: a layer or a loss beside networks.
+    A module without modules around it or in it counts as a part: a layer or a loss beside networks.
     """
     labels: dict[str, list[str]] = defaultdict(list)
     for group in graph.groups:
@@ -68,12 +68,12 @@ def _levels(graph: Graph) -> dict[str, int]:
 def fold(graph: Graph, opened: Collection[str]) -> Graph:
     """The graph with each group that is not in `opened` closed to one variable of the kind "group".
 
-    A closed group has the group's key and title. Its facts are the shapes that go in and come out, its note
-    says how many parameters it has. Groups of the result are those that are open and have a frame: a repeat
-    has none, and neither has a group of one variable.
+    A closed group keeps the group's key and title. Its facts are the shapes that go in and come out, and its
+    note says how many parameters it has. The groups that are left are open and have a frame; a repeat has
+    none, and neither has a group of one variable.
     """
     by_key = {group.key: group for group in graph.groups}
-    closed: dict[str, str] = {"": ""}  # for each group: the outermost closed one that it is or is in
+    closed: dict[str, str] = {"": ""}  # for each group: the outermost closed one around it, or itself
     for group in graph.groups:
         closed[group.key] = closed[group.parent] or ("" if group.key in opened else group.key)
     if not any(closed.values()):
@@ -103,16 +103,16 @@ def _framed(graph: Graph) -> Graph:
 
 
 class Box(NamedTuple):
-    """What one box stands for."""
+    """A box, and the variables that it stands for."""
 
     title: str
-    group: str  # the key of the group that it is in
+    group: str  # the key of the group around it
     variables: Sequence[Variable]
-    note: str = ""  # by default how many parameters there are in it
+    note: str = ""  # by default the number of its parameters
 
 
 def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
-    """The graph with boxes, by key, in the places of the variables that they stand for."""
+    """The graph with boxes, by key, in place of the variables that they stand for."""
     box_of = {x.key: key for key, box in boxes.items() for x in box.variables}
 
     def shown(key: str) -> str:
@@ -128,7 +128,7 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
     owner = {key: column[0] for column in graph.columns for key in column[1:]}
 
     def stays(x: Variable) -> bool:
-        """Whether what is in a box is drawn beside it: an output, or the adjoint of a leaf that is drawn."""
+        """Whether a variable is drawn beside its box: an output, or the adjoint of a leaf that is drawn."""
         leaf = by_key.get(owner.get(x.key, ""))
         return x.kind == "output" or (leaf is not None and not leaf.operator and leaf.key not in box_of)
 
@@ -148,14 +148,14 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
             del box_of[x.key]
             came_from = Operator("", (Operand(key),))
             leaf = by_key.get(owner.get(x.key, ""))
-            where = "" if leaf and not leaf.group else boxes[key].group  # beside what it is the adjoint of
+            where = "" if leaf and not leaf.group else boxes[key].group  # near the leaf
             variables.append(replace(x, operator=came_from, group=where))
     columns = _columns_of(graph, shown, {x.key: x.row for x in variables})
     return replace(graph, variables=_in_order(variables), columns=columns)
 
 
 def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
-    """A variable whose operands are what stands for them now; many from the same box are one edge."""
+    """The variable with the boxes of its operands; many operands in the same box become one edge."""
     if x.operator is None or all(shown(operand.key) == operand.key for operand in x.operands):
         return x
     times = Counter(shown(operand.key) for operand in x.operands)
@@ -176,7 +176,7 @@ def _box(
     by_key: Mapping[str, Variable],
     shown: Callable[[str], str],
 ) -> Variable:
-    """The variable that stands for several."""
+    """The variable that stands for those in a box."""
     inner, row = box.variables, box.variables[0].row
     operands: dict[str, None] = {}
     inputs: dict[str, Variable] = {}
@@ -211,7 +211,7 @@ def _shapes(variables: Iterable[Variable]) -> str:
 def _columns_of(
     graph: Graph, shown: Callable[[str], str], rows: Mapping[str, int]
 ) -> tuple[tuple[str, ...], ...]:
-    """Columns of what is shown: for each box that one in every other row with which it shares most."""
+    """The columns of boxes: each box with the one in every other row that shares most variables with it."""
     votes: Counter[tuple[str, str]] = Counter()
     for column in graph.columns:
         keys = list(dict.fromkeys(map(shown, column)))
@@ -232,14 +232,14 @@ def _columns_of(
 
 
 def _in_order(variables: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Each variable after its operands, else as they come."""
+    """Each variable after its operands, and else in the given order."""
     place = {x.key: i for i, x in enumerate(variables)}
     order = topological([{place[o.key] for o in x.operands if o.key in place} for x in variables])
     return tuple(variables[i] for i in order)
 
 
 def topological(waits_for: Sequence[set[int]]) -> list[int]:
-    """The numbers 0, 1, … in an order in which each comes after those it waits for; the lowest first."""
+    """The numbers 0, 1, … ordered so that each comes after those that it waits for; the lowest first."""
     waits_for = [set(others) for others in waits_for]
     users = defaultdict(list)
     for i, others in enumerate(waits_for):
@@ -257,10 +257,11 @@ def topological(waits_for: Sequence[set[int]]) -> list[int]:
 
 
 def inside(graph: Graph, key: str) -> Graph:
-    """What a group holds, as a graph of its own.
+    """The content of a group, as a graph of its own.
 
-    Its groups are closed. A variable of the kind "port" stands for each variable outside that it uses (with
-    the key "in_" and that variable's) and for each of its own that is used outside ("out_" and its key).
+    The groups in it are closed. A variable of the kind "port" stands for each variable outside that it uses
+    (with the key "in_" and that variable's key), and for each of its own that is used outside ("out_" and
+    its key).
     """
     within = {key}
     for group in graph.groups:
@@ -287,7 +288,7 @@ def inside(graph: Graph, key: str) -> Graph:
     part = replace(graph, variables=variables, columns=(), left_out=0, groups=tuple(groups))
     if not groups:
         return part
-    # What a closed group says of itself is the same as where all around it is open.
+    # A closed group says the same as when everything around it is open.
     boxes = {x.key: x for x in fold(graph, _around(graph, key)).variables if x.kind == "group"}
     folded = fold(part, ())
     said = (boxes.get(x.key, x) for x in folded.variables)
@@ -298,7 +299,7 @@ def inside(graph: Graph, key: str) -> Graph:
 
 
 def _around(graph: Graph, key: str) -> set[str]:
-    """A group and those that it is in."""
+    """A group and those around it."""
     parents = {group.key: group.parent for group in graph.groups}
     around = set()
     while key:

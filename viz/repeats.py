@@ -1,4 +1,4 @@
-"""Parts of a graph that follow each other and are alike: the layers of a network, the steps of a loop."""
+"""Parts in a row that are alike: the layers of a network, the steps of a loop."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from .text import elide
 
 __all__ = ["with_repeats"]
 
-FEWEST = 3  # what is there twice is drawn twice
+FEWEST = 3  # two parts that are alike are drawn one by one
 LARGE = 40  # variables: a summary of a larger graph leaves out the middle of a loop …
-LONG = 8  # … of so many rounds
-MANY = 150  # variables: in a summary of a larger graph that is done to all that is repeated
-LONGEST_PERIOD = 48  # parts of a pattern: a longer one is not looked for
-CERTAIN = 48  # rounds: that so many are alike is no coincidence, and no longer pattern is tried
+LONG = 8  # … with this many rounds or more
+MANY = 150  # variables: a summary of a larger graph leaves out the middle of every repeat
+LONGEST_PERIOD = 48  # parts: nobody looks for a longer pattern
+CERTAIN = 48  # rounds: so many are no coincidence, and no longer pattern is tried
 
 
 def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
-    """The graph with the repeats that are found in it, at every level of its groups.
+    """The graph with the repeats in it, at every level of its groups.
 
-    Three or more groups that are alike are put into a group of their own: "Residual × 3".
+    Three or more groups that are alike become a group of their own: "Residual × 3".
 
     Parameters
     ----------
     graph : Graph
     summary : bool
-        Whether of a long loop in a large graph only the first and the last round are kept, and of what is
-        repeated in a very large one, too. In the place of the others stands one variable of the kind "group",
-        which cannot be opened.
+        Whether to keep only the first and the last round of a long loop in a large graph, and of every repeat
+        in a very large one. One variable of the kind "group", which cannot be opened, stands for the others.
     """
     children, direct, within = _tree(graph)
     repeats: dict[str, Group] = {}
@@ -42,7 +41,7 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
     middles: dict[str, Box] = {}
     gone: set[str] = set()
     levels = [("", row) for row in graph.rows]
-    for parent, row in levels:  # which grows
+    for parent, row in levels:  # the list grows on the way
         parts = [_Part(x.key, None, [x]) for x in direct[parent, row]]
         parts += [_Part(group.key, group, within[group.key]) for group in children[parent, row]]
         for run, period in _runs(_in_order(parts)):
@@ -73,14 +72,14 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
 
 
 def _most_rounds(size: int, *, in_groups: bool) -> float:
-    """How many rounds are kept in a summary of a graph of so many variables. Groups can be closed instead."""
+    """How many rounds a summary keeps, in a graph of a `size`. Groups can be closed instead."""
     if size > MANY:
         return FEWEST
     return LONG - 1 if size > LARGE and not in_groups else math.inf
 
 
 def _tree(graph: Graph):
-    """Groups and variables by the group that they are in directly and by row; variables within a group."""
+    """Groups and variables, by row and the group directly around them; and all variables within a group."""
     children: dict[tuple[str, int], list[Group]] = defaultdict(list)
     parents = {}
     for group in graph.groups:
@@ -99,7 +98,7 @@ def _tree(graph: Graph):
 
 @dataclass(eq=False)
 class _Part:
-    """A variable, or a group, among those beside it."""
+    """A variable or a group, among its neighbours."""
 
     key: str
     group: Group | None
@@ -112,12 +111,12 @@ class _Part:
 
     @cached_property
     def uses(self) -> list[str]:
-        """Keys of what it uses of other parts, once for each use."""
+        """Keys of the variables of other parts that it uses, once for each use."""
         return [key for x in self.variables for key in _operands(x) if key not in self.places]
 
     @cached_property
     def look(self) -> tuple:
-        """What has to be the same for another part to be like this one, apart from what they use."""
+        """What another part must have in common with this one to be like it, apart from what they use."""
         label = re.sub(r"\d+", "#", self.group.label) if self.group else ""
         return (label, *[(_look(x), *[self.places.get(key) for key in _operands(x)]) for x in self.variables])
 
@@ -136,25 +135,25 @@ def _look(x: Variable) -> tuple:
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:
-    """Each part after those that it uses something of."""
+    """Each part after those that it uses."""
     number = {key: i for i, part in enumerate(parts) for key in part.places}
     order = topological([{number[key] for key in part.uses if key in number} for part in parts])
     return [parts[i] for i in order]
 
 
 def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
-    """The longest runs of a pattern that is there several times, each with the pattern's length."""
+    """The longest runs of a repeated pattern, each with the length of the pattern."""
     part_of = {key: i for i, part in enumerate(parts) for key in part.places}
     numbers: dict[tuple, int] = {}
     look = [numbers.setdefault(part.look, len(numbers)) for part in parts]
 
     def alike(start: int, i: int, j: int) -> bool:
-        """Whether part j is to part i what one round of the run from `start` on is to the round before."""
+        """Whether part j repeats part i, in the run that begins at `start`."""
         if look[i] != look[j]:
             return False
         for a, b in zip(parts[i].uses, parts[j].uses, strict=True):
             before, now = part_of.get(a, -1), part_of.get(b, -1)
-            if before < start:  # from elsewhere: so is what the next one uses, or a round is in between
+            if before < start:  # from outside the run; so is `now`, unless it is a round back
                 if now - (j - i) >= start:
                     return False
             elif now - before != j - i or parts[before].places[a] != parts[now].places[b]:
@@ -181,7 +180,7 @@ def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
 
 
 def _title(run: Sequence[_Part], period: int) -> str:
-    """What to call a run: "Residual × 3", "t = 2 … 9", or "× 98"."""
+    """The title of a run: "Residual × 3", "t = 2 … 9", or "× 98"."""
     count = len(run) // period
     titles = [part.group.label if part.group else "" for part in run]
     if not all(titles):

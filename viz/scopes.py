@@ -1,4 +1,4 @@
-"""Calls of modules to groups: which variables belong together, and what their groups are called."""
+"""From calls of modules to groups: which variables belong together, and what their groups are called."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["grouped", "scopes_of"]
 def scopes_of(nodes: Sequence[Value], owners: Mapping[Value, Value]) -> dict[Value, Scope]:
     """The scope of each node that has one.
 
-    That is where it was made. A parameter or a buffer was made before any call: it belongs to the innermost
-    call around all its uses. A sum of partial adjoints belongs to the node that it is the gradient of.
+    That is the call in which it was made. A parameter or a buffer was made before any call: it belongs to the
+    innermost call around all its uses. A sum of partial adjoints belongs to the node whose gradient it is.
 
     Parameters
     ----------
     nodes : sequence of Value
         Each after its inputs.
     owners : mapping from Value to Value
-        For a Tensor that is some node's `grad`: which node's.
+        For a Tensor that is a node's `grad`: that node.
     """
     uses: dict[Value, list[Scope | None]] = defaultdict(list)
     found: dict[Value, Scope] = {}
@@ -66,7 +66,7 @@ def _path(scope: Scope | None) -> list[Scope]:
 
 
 def _holds(scope: Scope | None, x: Value) -> bool:
-    """Whether a module whose call this is, or one around it, has `x` as an attribute."""
+    """Whether the module that was called, or one around it, has `x` as an attribute."""
     return any(
         isinstance(outer.owner, Module) and any(x is part for part in vars(outer.owner).values())
         for outer in _path(scope)
@@ -76,7 +76,7 @@ def _holds(scope: Scope | None, x: Value) -> bool:
 def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
     """The graph with its variables in groups.
 
-    A module that only calls another one, and does nothing itself, shares a group with it.
+    A module that only calls another one, and computes nothing itself, shares a group with it.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
             part = part.outer
     with_variables = set(scopes.values())
     labels: dict[Scope, str] = {}
-    place: dict[Scope, Scope] = {}  # where a group takes the place of several scopes: the innermost of them
+    place: dict[Scope, Scope] = {}  # for scopes that share a group: the innermost of them
     titles: dict[Scope, str] = {}
-    waiting: list[tuple[Scope | None, Scope | None]] = [(None, None)]  # a scope, and the group it is in
+    waiting: list[tuple[Scope | None, Scope | None]] = [(None, None)]  # a scope, and the group around it
     parents: dict[Scope, Scope | None] = {}
     while waiting:
         outer, group = waiting.pop()
@@ -135,14 +135,14 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
 
 
 def _label(chain: Sequence[Scope]) -> str:
-    """What to call scopes that share a group: ``MLP › Linear``; that it is a sequence is not worth saying."""
+    """The name of scopes that share a group: ``MLP › Linear``. A Sequential among them is not mentioned."""
     names = [scope.name for scope in chain]
     telling = [name for name in names if name != "Sequential"] or names[:1]
     return " › ".join(elide(name) for name in dict.fromkeys(telling))
 
 
 def _numbered(scopes: Sequence[tuple[Scope, object]], labels: Mapping[Scope, str]) -> dict[Scope, str]:
-    """Titles of neighbours: numbers tell modules of the same name apart, and calls of the same module."""
+    """The titles of neighbours; numbers tell apart modules with the same name, and calls of one module."""
     alike: dict[str, dict[str | int, list[Scope]]] = defaultdict(lambda: defaultdict(list))
     for scope, who in scopes:
         alike[labels[scope]][who if isinstance(who, str) else id(who)].append(scope)

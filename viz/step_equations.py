@@ -1,4 +1,4 @@
-"""What a node computes, and what its operator's gradient passes on: equations in names and in numbers."""
+"""The equations of the steps, in names and in numbers: what a node computes, and what it passes back."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .text import LARGEST_SEARCHED, MOST_IN_A_LINE, elide, number, rows_of
 
 __all__ = ["computed", "passed_on", "summed"]
 
-LONGEST_TERM = 24  # characters: of a longer array, the shape is written
-MOST_TERMS = 6  # of a sum are written
+LONGEST_TERM = 24  # characters: a longer array is written as its shape
+MOST_TERMS = 6  # are written of a sum
 
-# What is written of an operator, with its operands {0}, {1}, … Others are written as calls: exp(x).
+# An operator with its operands {0}, {1}, … All others are written as calls: exp(x).
 FORWARD = {
     "EWiseAdd": "{0} + {1}", "EWiseMul": "{0} · {1}", "EWiseDiv": "{0} / {1}", "EWisePow": "{0} ** {1}",
     "MatMul": "{0} @ {1}", "Negate": "−{0}", "Identity": "{0}",
     "MulScalar": "{0} · {s}", "DivScalar": "{0} / {s}", "PowerScalar": "{0} ** {s}",
 }  # fmt: skip
 
-# What an operator passes on to each operand: the adjoint {g} of its result {out}, times its local derivative.
+# The partial adjoint for each operand: the adjoint {g} of the result {out}, times the local derivative.
 BACKWARD = {
     "EWiseAdd": ("{g}", "{g}"),
     "AddScalar": ("{g}",),
@@ -86,7 +86,7 @@ def summed(node: Value, partials: Sequence[tuple[Value | None, Value]], total: V
 
 
 def passed_on(node: Value, index: int, adjoint: Value, partial: Value, names: dict[Value, str]) -> str:
-    """The equation of what a node passes on to an operand: ``v̄2→4 = v̄4 · v3 = 1 · 2 = 2``."""
+    """The equation of a partial adjoint, which a node passes on: ``v̄2→4 = v̄4 · v3 = 1 · 2 = 2``."""
     op, x = node.op, node.inputs[index]
     assert op is not None
     name = _partial_name(names[x], names[node])
@@ -106,7 +106,7 @@ def passed_on(node: Value, index: int, adjoint: Value, partial: Value, names: di
 
 
 def _equation(name: str, ways: Sequence[str], result: str) -> str:
-    """``name = way = way = result``, without a way that says no more than what stands beside it."""
+    """``name = way = way = result``, without a way that only repeats its neighbour."""
     parts = [name]
     for way in ways:
         if way and way != parts[-1] and way != result and not result.startswith(f"{way}, "):
@@ -115,14 +115,14 @@ def _equation(name: str, ways: Sequence[str], result: str) -> str:
 
 
 def _adjoint_name(name: str) -> str:
-    """``v̄2`` for v2; words for a name that is longer than a letter and a number."""
+    """``v̄2`` for v2; words, if the name is more than a letter and a number."""
     if not _is_short(name):
         return f"adjoint of {name}"
     return unicodedata.normalize("NFC", f"{name[0]}\N{COMBINING MACRON}{name[1:]}")
 
 
 def _partial_name(name: str, consumer: str) -> str:
-    """``v̄2→4`` for what v4 passes on to v2; with the consumer's whole name where the letters differ."""
+    """``v̄2→4`` for what v4 passes on to v2; with the whole name of the consumer if the letters differ."""
     if _is_short(name) and _is_short(consumer) and name[0] == consumer[0] and consumer[1:]:
         return f"{_adjoint_name(name)}→{consumer[1:]}"
     return f"{_adjoint_name(name)} via {consumer}"
@@ -133,7 +133,7 @@ def _is_short(name: str) -> bool:
 
 
 def _is_known(op: Op) -> bool:
-    """Whether it is needle's own operator, and not a reader's of the same name."""
+    """Whether this is needle's own operator, and not your own with the same name."""
     return type(op).__module__.startswith("needle.")
 
 
@@ -171,7 +171,7 @@ def _shape(node: Value) -> tuple[int, ...] | None:
 
 
 def _same_rank(node: Value) -> bool:
-    """Whether it is a product of two plain matrices, whose shapes always differ."""
+    """Whether this is a product of two plain matrices, where no operand is broadcast."""
     return type(node.op).__name__ == "MatMul" and all(len(_shape(x) or ()) == 2 for x in node.inputs)
 
 
@@ -180,7 +180,7 @@ def _is_vector_product(node: Value) -> bool:
 
 
 def _factor(value: Value) -> str:
-    """A value within an equation: its number or short array, else its shape; empty if not computed."""
+    """A value within an equation: a number, a short array, or else the shape."""
     if isinstance(value, TensorTuple):
         return f"tuple of {len(value)}"
     assert isinstance(value, Tensor)
@@ -190,7 +190,7 @@ def _factor(value: Value) -> str:
 
 
 def _result(value: Value) -> str:
-    """A value at the end of an equation: a long array as its shape and range."""
+    """A value at the end of an equation: a long array is written as its shape and range."""
     if isinstance(value, TensorTuple):
         return f"tuple of {len(value)}"
     assert isinstance(value, Tensor)
@@ -204,12 +204,12 @@ def _result(value: Value) -> str:
 
 
 def _size(tensor: Tensor) -> str:
-    """A shape in the place of a factor: ``2×3``."""
+    """A shape in place of a factor: ``2×3``."""
     return "×".join(map(str, tensor.shape)) if len(tensor.shape) > 1 else f"{tensor.size} numbers"
 
 
 def _short(array: np.ndarray) -> str:
-    """All of an array on a short line; empty if it is too long for that."""
+    """An array on a short line; empty if it is too long."""
     if array.size == 1:
         return number(array.reshape(-1)[0].item() if array.dtype.kind != "f" else array.reshape(-1)[0])
     if array.size > LONGEST_TERM:
@@ -221,5 +221,5 @@ def _short(array: np.ndarray) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    """A negative number as a factor."""
+    """A factor; a negative number is in brackets."""
     return f"(−{text[1:]})" if text.startswith("-") else elide(text, LONGEST_TERM)

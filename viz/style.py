@@ -1,8 +1,8 @@
 """The look of the drawings: every colour, every size and every word of the legend.
 
-The colours of a style differ in lightness as well as in hue, and no distinction depends on colour alone: a box
-also says in words what it is, a constant has square corners, and a variable that is not computed yet has a
-dashed outline.
+The colours of a style differ in lightness as well as in hue, and no distinction depends on colour alone: a
+box also says in words what it is, a constant has square corners, and a variable that is not computed yet has
+a dashed outline.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LEGENDS = {
     "constant": "constant: no gradient",
     "intermediate": "intermediate",
     "output": "output",
-    "adjoint": "adjoint: derivative of the output by it",
+    "adjoint": "adjoint: derivative of the output with respect to it",
     "partial": "partial adjoint, or a step towards one",
     "seed": "seed: the output's own adjoint",
     "failed": "the operator that failed, and its error",
     "group": "closed group: several nodes in one box",
-    "port": "comes from, or goes to, what is not shown",
+    "port": "comes from, or goes to, a part that is not shown",
     "left out": "",
 }
 NOT_COMPUTED = "not computed yet (lazy)"
@@ -38,7 +38,7 @@ REUSED = "value used again by a gradient"
 MENTIONED = "small dashed box: a variable drawn elsewhere"
 PASSED_ON = "passed on unchanged"
 FRAME = "frame: what one module computes"
-REPEATED = "so many alike, in one box"
+REPEATED = "n parts that are alike, in one box"
 CUT = "detached: the same array, cut from the graph; no gradient passes"
 BYTES = "bytes of its array; a storage counts once"
 NO_GRADIENTS = "no gradients are shown: backward() has not run"
