@@ -1,8 +1,8 @@
-"""From live Tensors to plain data: what there is to draw, in a stable order, holding no Tensor.
+"""From live Tensors to plain data: reads a graph, and its gradient, into a `Graph` that holds no Tensor.
 
 A `Graph` lists variables, each after its operands. It has one row for ordinary computation, and one more for
-each time reverse mode went over it: forward rows run left to right, gradient rows run back below them, so
-that a variable, its adjoint, and the adjoint of that stand in one column.
+each time that reverse mode went over it. Forward rows run from left to right and gradient rows run back below
+them, so that a variable, its adjoint, and the adjoint of that stand in one column.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
 
-MOST = 20_000  # variables of a forward graph that are looked at, and a third of those with its gradient
+MOST = 20_000  # variables that are read of a forward graph; with its gradient, three times as many
 
 
 def read_graph(outputs: Sequence[Value], names: dict[Value, str], *, limit: int | None) -> Graph:
-    """The graph that leads to `outputs`. Nothing is computed.
+    """Read the graph that leads to `outputs`. Nothing is computed.
 
     Parameters
     ----------
     outputs : sequence of Value
     names : dict from Value to str
-        Nodes that are not in it are called n1, n2, … in topological order; a node that is the `grad` of
-        another one is called after that one, ``v1.grad``.
+        All other nodes are called n1, n2, … in topological order; the `grad` of a node is called after the
+        node, ``v1.grad``.
     limit : int or None
-        At most so many variables, those nearest to the outputs. One more says how many were left out. None:
-        all that can be looked at in a second or so, and of what a large graph repeats the first and the last.
+        At most so many variables, those nearest to the outputs; one more says how many were left out. None:
+        all that can be read in a second or so, and of what a large graph repeats the first and the last.
     """
     return _Forward(outputs, names, limit or MOST).graph(summary=limit is None)
 
@@ -61,10 +61,10 @@ def read_gradient(
     out_grad: Tensor | None = None,
     walk: list[Adjoint] | None = None,
 ) -> Graph:
-    """The graph that leads to `output`, and below it the graph of its adjoints, as reverse mode builds it.
+    """Read the graph that leads to `output`, and below it the graph of its adjoints that reverse mode builds.
 
-    Adjoints of an output that is not computed yet are not computed either. No `grad` is touched. What reverse
-    mode found at each node is added to the list `walk`, if there is one.
+    If the output is not computed yet, its adjoints are not computed either. No `grad` is touched. The list
+    `walk`, if it is given, receives what reverse mode found at each node.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def read_gradient(
     RuntimeError
         If `output` needs no gradient.
     """
-    # In a context of its own: a no_grad() or lazy() around the call is about the caller's Tensors.
+    # In a context of its own: a no_grad() or lazy() around the call is meant for the caller's Tensors.
     walk = [] if walk is None else walk
     return Context().run(_trace_gradient, output, wrt, names, limit, out_grad, walk)
 
@@ -86,7 +86,7 @@ def _trace_gradient(output, wrt, names, limit, out_grad, walk) -> Graph:
         wanted &= _leading_from(wrt, forward)
     backward = _Backward(forward)
     with lazy(output.cached_data is None):
-        # A seed that requires a gradient, for what is computed from constants alone remembers no operator.
+        # The seed requires a gradient: a Tensor that is computed from constants alone remembers no operator.
         if out_grad is None:
             ones = full(output.shape, 1, dtype=output.dtype, device=output.device)
             seed = Tensor.make_const(ones, requires_grad=True)
@@ -105,7 +105,7 @@ def _trace_gradient(output, wrt, names, limit, out_grad, walk) -> Graph:
 
 
 def _leading_from(wrt: Sequence[Value], forward: _Forward) -> set[Value]:
-    """The nodes that depend on a Tensor of `wrt`, these included."""
+    """The Tensors of `wrt`, and all nodes that depend on them."""
     known = set(forward.order)
     for x in wrt:
         if x not in known or not x.requires_grad:
@@ -119,7 +119,7 @@ def _leading_from(wrt: Sequence[Value], forward: _Forward) -> set[Value]:
 
 
 class Failure(Value):
-    """Stands for what an operator would have made, had it not failed."""
+    """Stands for the result of an operator that failed."""
 
     def __init__(self, error: BaseException):
         self.op: Any = error.op  # type: ignore[attr-defined]
@@ -144,26 +144,26 @@ class _Forward:
         self.seeds = self._seeds()
         self.rows = self._rows()
         self.scopes = scopes_of(self.order, self.grad_of)
-        # What a constant can be cut from, by what it stands for. A detached node remembers nothing itself.
+        # By the array they stand for, the nodes that a constant can be cut from: it remembers none itself.
         computed = [x for x in (*names, *self.drawn) if x.op is not None or x.requires_grad]
         self.uncut = {_held(x): x for x in computed if not isinstance(x, Failure)}
 
     def _seeds(self) -> set[Value]:
-        """The constants that gradients in the graph begin with: each is the `grad` of an output not in it."""
+        """The constants with which gradients begin: each is the `grad` of an output outside the graph."""
         gradients = [node for node in self.drawn if node in self.grad_of]
         if all(node.is_leaf() for node in gradients):
             return set()
         return {node for node in gradients if node.is_leaf() and self.grad_of[node] not in self.keys}
 
     def _rows(self) -> dict[Value, int]:
-        """A gradient is a row below what it is the gradient of; a result is as low as its lowest operand."""
+        """A gradient is a row below its variable; any other result is as low as its lowest operand."""
         row: dict[Value, int] = {}
         for node in self.drawn:
             above = [row[x] for x in node.inputs if x in row]
             if node in self.seeds or (node in self.grad_of and node.op is not None):
                 above.append(row.get(self.grad_of[node], 0) + 1)
             row[node] = max(above, default=0)
-        if len(set(row.values())) > 1:  # a constant, such as the seed, stands where it is used
+        if len(set(row.values())) > 1:  # a constant, such as the seed, is in the row that uses it
             users: dict[Value, int] = {}
             for node in self.drawn:
                 for x in node.inputs:
@@ -177,7 +177,7 @@ class _Forward:
         return 1 + max(self.rows.values())
 
     def columns(self) -> dict[str, list[str]]:
-        """For each key, the keys of its column: one and the same list for all of a column."""
+        """For each key, the keys of its column; the keys of a column share one list."""
         column = {key: [key] for key in self.keys.values()}
         for node in sorted(self.keys, key=lambda node: self.rows[node]):
             owner = self.keys.get(self.grad_of[node]) if node in self.grad_of else None
@@ -230,7 +230,7 @@ class _Forward:
         )
 
     def _kind(self, node: Value) -> tuple[str, str]:
-        """The kind of a node, and what to write beside its name."""
+        """The kind of a node, and the word beside its name."""
         if isinstance(node, Failure):
             return "failed", node.message
         if node.op is not None:
@@ -246,7 +246,7 @@ class _Forward:
 
 
 class _Use(NamedTuple):
-    """One partial adjoint: the consumer it came through, what it is, and the way in words."""
+    """One partial adjoint: the consumer it came through, the partial itself, and the way in words."""
 
     consumer: Value | None
     partial: Value
@@ -254,10 +254,10 @@ class _Use(NamedTuple):
 
 
 class _Backward:
-    """The adjoints of a forward graph as variables, each below what it is the adjoint of.
+    """The adjoints of a forward graph as variables, each below the variable that it belongs to.
 
-    Every node has a box for its adjoint, also where the adjoint is the very Tensor that another box stands
-    for already: then an operator ``=`` says that it was passed on unchanged.
+    Every node has a box for its adjoint, even if the adjoint is a Tensor that another box stands for already:
+    then an operator ``=`` says that it was passed on unchanged.
     """
 
     def __init__(self, forward: _Forward):
@@ -272,16 +272,16 @@ class _Backward:
         self.left_out = 0  # adjoints of variables that are drawn
 
     def size_with(self, adjoint: Adjoint) -> int:
-        """How many variables there are in all, once an adjoint is drawn."""
+        """How many variables there are in all, with this adjoint."""
         return len(self.forward.drawn) + len(self.variables) + max(len(self._not_drawn(adjoint.total)), 1)
 
     def leave_out(self, adjoint: Adjoint) -> None:
-        """Let an adjoint be one of those that are not drawn for want of room."""
+        """Count an adjoint among those that there is no room for."""
         self.keys.setdefault(adjoint.total, LEFT_OUT)
         self.left_out += adjoint.node in self.forward.keys
 
     def draw(self, adjoint: Adjoint) -> None:
-        """Add the box of an adjoint, after all that was computed for it."""
+        """Add the box of an adjoint, after the steps that compute it."""
         node, _, total = adjoint
         uses = self._uses(adjoint)
         box = self._box(adjoint)
@@ -302,7 +302,7 @@ class _Backward:
 
         self.totals[node] = total
         self.boxes[node] = self.variables[-1].key
-        # What an operator's gradient computes belongs to that operator; a sum, to what it is the adjoint of.
+        # What an operator's gradient computes belongs to that operator; a sum belongs to its variable.
         self._remember_scope(self.boxes[node], uses[0].consumer if len(uses) == 1 else node)
         self.columns[self.forward.keys[node]].append(self.boxes[node])
 
@@ -319,7 +319,7 @@ class _Backward:
         return _finished(graph, self.scopes, self.values, {}, summary)
 
     def _remember_scope(self, key: str, node: Value | None) -> None:
-        """Put a box into the group of a node of the forward graph; into none where that is in none."""
+        """Put a box into the group of a node of the forward graph, or into none if that is in none."""
         self.scopes.pop(key, None)
         if node in self.forward.scopes:
             self.scopes[key] = self.forward.scopes[node]
@@ -351,7 +351,7 @@ class _Backward:
         return "" if consumer is None else self.forward.keys.get(consumer, LEFT_OUT)
 
     def _not_drawn(self, target: Value) -> list[Value]:
-        """What leads to `target`, and itself at the end, as far as it is not drawn; each after its inputs."""
+        """The nodes up to `target` that are not drawn yet, each after its inputs."""
         order: dict[Value, None] = {}
         stack = [(target, False)]
         while stack:
@@ -376,11 +376,11 @@ class _Backward:
         Parameters
         ----------
         consumer : Value or None
-            Whose `gradient` made them: a step that takes the adjoint of the consumer takes it from that box.
+            The node whose `gradient` computed them: they take its adjoint from the box of that adjoint.
         sum_of : Value or None
-            Whose partial adjoints they sum, if no `gradient` made them.
+            The node whose partial adjoints they sum, if no `gradient` computed them.
         known : sequence of _Use
-            Partial adjoints that were drawn before, for the sum that takes them.
+            Partial adjoints that are drawn already, for the sum.
         """
         unused: dict[Value, list[_Use]] = defaultdict(list)
         for use in reversed(known):
@@ -400,11 +400,11 @@ class _Backward:
             self._remember_scope(self.keys[node], sum_of if consumer is None else consumer)
 
     def _key(self, x: Value, consumer: Value | None) -> str:
-        """The box that `x` is taken from, by something that the gradient of `consumer` made."""
+        """The box that `x` comes from, for a step in the gradient of `consumer`."""
         return self.boxes[consumer] if x is self.totals.get(consumer) else self.keys[x]
 
     def _append(self, node: Value, variable: Variable) -> str:
-        """Add a variable that stands for a node; returns its key."""
+        """Add the variable for a node; returns its key."""
         key = f"a{len(self.variables) + 1}"
         self.variables.append(replace(variable, key=key, shape=_shape(node)))
         self.values[key] = node
@@ -418,13 +418,13 @@ def _finished(
     gradients: Mapping[str, Tensor],
     summary: bool,
 ) -> Graph:
-    """The graph in groups, with what each variable holds and, where there is one, its gradient.
+    """The graph in groups, with what each variable holds, and its gradient if it has one.
 
-    In a summary, of what is repeated in a large graph only the first and the last are left.
+    A summary keeps only the first and the last of what a large graph repeats.
     """
     graph = with_repeats(grouped(_counted(graph), scopes), summary=summary)
     if summary and not graph.groups and len(graph.variables) > MOST_DRAWN:
-        return graph  # it is not going to be drawn
+        return graph  # too large: a part will be drawn
     variables = [
         replace(x, gradient=_gradient_of(gradients.get(x.key)), **_description(values[x.key]))
         if x.key in values
@@ -435,7 +435,7 @@ def _finished(
 
 
 def _counted(graph: Graph) -> Graph:
-    """The graph in which parameters, and their adjoints, know how many numbers are in them."""
+    """The graph, in which each parameter and its adjoints know how many numbers they have."""
     owner = {key: column[0] for column in graph.columns for key in column}
     parameters = {x.key for x in graph.variables if x.kind == "parameter"}
     variables = (
@@ -446,10 +446,10 @@ def _counted(graph: Graph) -> Graph:
 
 
 def _with_memory(variables: Sequence[Variable], values: Mapping[str, Value]) -> tuple[Variable, ...]:
-    """The variables with the bytes of their storages, each of which counts where it is met first."""
+    """The variables with the bytes of their storages; each storage counts at the first that has it."""
     owners: dict[int, Variable] = {}
     result = {}
-    # What was detached is not the first to have its storage.
+    # A detached variable is never the first.
     for x in sorted(variables, key=lambda x: bool(x.cut_from)):
         node = values.get(x.key)
         storages = [] if node is None else [storage_of(array) for array in arrays_of(node.cached_data)]
@@ -462,19 +462,19 @@ def _with_memory(variables: Sequence[Variable], values: Mapping[str, Value]) -> 
 
 
 def _held(node: Value) -> int:
-    """Which array, or which Cell, a node stands for."""
+    """The array that a node stands for, or will stand for, by its id."""
     return id(node._data if node.cached_data is None else node.cached_data)
 
 
 def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
-    """Whether a node's `grad` is this adjoint: it may be None, or left from another output's gradient."""
+    """Whether a node's `grad` equals this adjoint: it may be None, or come from another output."""
     if grad is None or grad.cached_data is None or adjoint.cached_data is None:
         return False
     return np.array_equal(to_numpy(grad.cached_data), to_numpy(adjoint.cached_data), equal_nan=True)
 
 
 def _nearest(outputs: Sequence[Value], limit: int) -> set[Value]:
-    """The outputs, and the nodes that are fewest steps away from them, `limit` in all."""
+    """The outputs and the nodes nearest to them, `limit` in all."""
     near = set(outputs)
     queue = deque(outputs)
     while queue:
@@ -488,7 +488,7 @@ def _nearest(outputs: Sequence[Value], limit: int) -> set[Value]:
 
 
 def _owners_of_gradients(nodes: Iterable[Value]) -> dict[Value, Value]:
-    """For each Tensor that is the `grad` of one of `nodes`: which one's."""
+    """For each Tensor that is the `grad` of one of `nodes`: that node."""
     owners: dict[Value, Value] = {}
     for node in nodes:
         gradient = getattr(node, "grad", None)
@@ -500,7 +500,7 @@ def _owners_of_gradients(nodes: Iterable[Value]) -> dict[Value, Value]:
 def _names_of_all(
     numbered: dict[Value, str], given: dict[Value, str], owners: dict[Value, Value]
 ) -> dict[Value, str]:
-    """A name for every node: the given one, else that of the node it is the gradient of, else its number."""
+    """A name for every node: the given one, or that of the node whose `grad` it is, or its number."""
     taken = set(given.values())
     names = {node: number + "′" if number in taken else number for node, number in numbered.items()} | given
     for node in numbered:
@@ -510,7 +510,7 @@ def _names_of_all(
 
 
 def _note(left_out: int, limit: int) -> list[Variable]:
-    """The box that stands for what was left out, if there is any."""
+    """The box that stands for the variables that were left out, if there are any."""
     if not left_out:
         return []
     return [
@@ -519,7 +519,7 @@ def _note(left_out: int, limit: int) -> list[Variable]:
 
 
 def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
-    """The columns of more than one box, once each."""
+    """The columns with more than one box."""
     return tuple({tuple(column): None for column in columns.values() if len(column) > 1})
 
 
@@ -528,7 +528,7 @@ def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
 
 
 def _place(node: Value, index: int) -> str:
-    """The place of an operand in words, where it matters; of an operator that failed, its shape as well."""
+    """The place of an operand in words, if it matters; if the operator failed, its shape as well."""
     if isinstance(node, Failure):
         x: Any = node.inputs[index]
         shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
@@ -541,7 +541,7 @@ def _shape(node: Value) -> tuple[int, ...] | None:
 
 
 def _description(node: Value) -> dict[str, Any]:
-    """What a Value is and holds, as fields of a Variable. Nothing is computed."""
+    """A Value as fields of a Variable. Nothing is computed."""
     if isinstance(node, Failure):
         return {}
     computed = node.cached_data is not None

@@ -1,8 +1,9 @@
-"""A drawing as a piece of a web page that can be panned, zoomed and searched, and whose groups open.
+"""A drawing as a piece of a web page that you can pan, zoom and search, and whose groups open.
 
-The piece holds the picture as an image, for where scripts do not run. Beside it is what ``static/drawing.js``
-needs: one picture with all groups closed, and one of the inside of each group, each laid out once. There is
-nothing else to load, so it works in a notebook that was saved, sent or exported, and as a page on disk.
+The piece holds the picture as an image, which shows where scripts do not run, and the data of
+``static/drawing.js``: one picture with all groups closed, and one of the inside of each group, each laid out
+once. It loads nothing else, so it works in a notebook that was saved, sent or exported, and in a page on
+disk.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from .style import FONT, Style
 
 __all__ = ["fragment", "page"]
 
-# In the insides of all groups, unless limit= is higher. So many take a second or two to lay out.
-MOST_VARIABLES = 1000
-# From row to row, at once. Where there may be more, operators in groups name what they take from other rows.
-MOST_LINKS = 60
+MOST_VARIABLES = (
+    1000  # inside all groups together, unless limit= is higher: their layout takes a second or two
+)
+MOST_LINKS = 60  # between rows: if there may be more, operators in groups name what they take from other rows
 
 _STATIC = Path(__file__).parent / "static"
-_MODULES = ("picture.js", "sheet.js", "links.js", "drawing.js")  # each after what it imports
+_MODULES = ("picture.js", "sheet.js", "links.js", "drawing.js")  # each after those that it imports
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -61,27 +62,27 @@ def fragment(
     opened: Collection[str],
     fitting: bool = False,
 ) -> str:
-    """HTML that shows a drawing: interactive with its script, an image without.
+    """HTML that shows a drawing: interactive with its script, an image without it.
 
     Parameters
     ----------
     graph : Graph
         With all its groups.
     picture : str
-        The image: an ``<svg>`` element, of the graph with the groups in `opened` open.
+        The image: an ``<svg>`` element of the graph in which the groups in `opened` are open.
     title : str
     style : Style
     legend, rankdir
         As for `to_dot`.
     opened : collection of str
-        Keys of the groups that are open at first.
+        The keys of the groups that are open at first.
     fitting : bool
-        Whether only as many levels of modules are open as can be read in the page's width.
+        Whether to open only as many levels of modules as can be read in the page's width.
 
     Raises
     ------
     CannotRender
-        If there is no Graphviz, or it fails.
+        If Graphviz is missing or fails.
     """
     data = {
         "title": title,
@@ -118,9 +119,9 @@ def fragment(
 def _pictures(
     graph: Graph, picture: str, title: str, style: Style, legend: bool, rankdir: str
 ) -> dict[str, str]:
-    """The whole with all groups closed, by the key ``""``, and the insides of groups, by the group's key.
+    """The whole with all groups closed, at the key ``""``, and the insides of groups, at the group's key.
 
-    By the key "legend", what all of it means; in a drawing without groups that is in the whole.
+    At the key "legend" is the legend for all of them; in a drawing without groups it is in the whole.
     """
     if not graph.groups:
         return {"": picture}
@@ -149,7 +150,7 @@ def _pictures(
 
 
 def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
-    """The DOT text of a legend, alone, for all that occurs in several graphs."""
+    """The DOT text of a legend alone, for several graphs together."""
     whole = graphs[""]
     kinds = {x.kind: replace(x, operator=None) for part in graphs.values() for x in part.variables}
     known = {x.kind for x in whole.variables}
@@ -159,9 +160,9 @@ def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
 
 
 def _leading_out(graph: Graph, keys: Collection[str]) -> Graph:
-    """The graph in which results that are drawn beside their closed groups are used there.
+    """The graph with one more user for each result that is drawn beside its closed group.
 
-    So each leads to a port of its group, and is not drawn once more beside every group within.
+    So each leads to a port of its group, and is not drawn again beside every group inside.
     """
     variables = [_of_kind(x, "intermediate") if x.key in keys else x for x in graph.variables]
     users = [
@@ -173,7 +174,7 @@ def _leading_out(graph: Graph, keys: Collection[str]) -> Graph:
 
 
 def _without_echoes(content: Graph) -> Graph:
-    """The inside of a group without the ports of its own results that lead nowhere else: they lead out."""
+    """The inside of a group without the ports of its own results that lead nowhere else."""
     uses = Counter(operand.key for x in content.variables for operand in x.operands)
     echoes = {f"out_{key}" for key, times in uses.items() if times == 1}
     kept = (x for x in content.variables if x.key not in echoes or x.key != f"out_{x.operands[0].key}")
@@ -185,10 +186,10 @@ def _of_kind(variable: Variable, kind: str) -> Variable:
 
 
 def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:
-    """The inside of a group without the ports for what it takes from other rows.
+    """The inside of a group without the ports for values from other rows.
 
-    One port for all of these would be far from most of them. They are `named` beside each operator that uses
-    them, or the script draws links to them. A closed group says nothing of what its inside takes.
+    A port would be far from most of the operators that use it. Instead each operator has them `named` beside
+    it, or the script draws links to them. A closed group does not say what its inside takes.
     """
     ports = {x.key: x for x in content.variables if x.key in foreign}
     variables = []
@@ -210,11 +211,11 @@ def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:
 
 
 def _groups(graph: Graph) -> dict[str, dict[str, object]]:
-    """What the script needs to know of each group.
+    """What the script needs to know about each group.
 
-    Its title, the group it is in, how many variables it has; and which of its ports an edge leads to: `in`
-    has, for each box beside the group that an edge can come from, the variables that it brings, and `out` the
-    same for each box that an edge can go to.
+    That is its title, the group around it, how many variables it has, and the ports that edges lead to: `in`
+    has, for each box that an edge can come from, the variables that it brings; `out` has the same for each
+    box that an edge can go to.
     """
     ways = _ways(graph)
     home = {variable.key: variable.group for variable in graph.variables}
@@ -245,9 +246,9 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
 
 
 def _links(graph: Graph) -> list[dict[str, object]]:
-    """What leads from one row to another: each end with the group that it is in.
+    """The edges from one row to another: each end with the group around it.
 
-    `again` tells a value of the forward graph that a gradient uses again.
+    `again` marks a forward value that a gradient uses again.
     """
     by_key = {variable.key: variable for variable in graph.variables}
     links = {}
@@ -286,7 +287,7 @@ def page(fragment: str, title: str, background: str) -> str:
 
 @cache
 def _script() -> tuple[str, str]:
-    """The script, with its version: a drawing is brought to life by the very script that it came with."""
+    """The script and its version, so that a drawing uses the script that it came with."""
     lines = (line.strip() for name in _MODULES for line in (_STATIC / name).read_text("utf-8").splitlines())
     left_out = ("//", "import ")  # one script holds all modules
     short = "\n".join(

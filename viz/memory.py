@@ -1,4 +1,4 @@
-"""What a Tensor keeps alive: the nodes that can be reached from it, and the bytes of their arrays."""
+"""`viz.memory`: what a Tensor keeps alive, the nodes that it leads to and the bytes of their arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .text import byte_count, counted, elide
 
 __all__ = ["Kept", "Memory", "arrays_of", "memory", "storage_of"]
 
-MOST_ROWS = 20  # of a table are shown
+MOST_ROWS = 20  # are shown of a table
 COLUMNS = ("bytes", "name", "made by", "shape", "dtype", "")
 
 
@@ -31,14 +31,14 @@ class Kept:
     Attributes
     ----------
     name, made_by : str
-        `made_by` is the operator; of a leaf, which kind of leaf it is.
+        `made_by` is the operator, or the kind of a leaf.
     bytes : int
-        Of the storage of its array; 0 if that is counted elsewhere, or not computed yet.
+        The size of its array's storage; 0 if that counts elsewhere, or is not computed yet.
     shape : tuple of int or None
         None for a TensorTuple.
     dtype : str
     note : str
-        Where a storage is shared, or larger than the array: with what, or how large.
+        Which storage it shares, or how much of its storage it uses.
     """
 
     name: str
@@ -51,16 +51,16 @@ class Kept:
 
 @dataclass(frozen=True)
 class Memory:
-    """All that some Tensors keep alive. It shows itself as a table: the largest first.
+    """All that some Tensors keep alive. It shows itself as a table, the largest first.
 
     Attributes
     ----------
     of : tuple of str
-        What the Tensors are called.
+        The names of the Tensors.
     rows : tuple of Kept
-        The largest first; of the same size, in topological order.
+        The largest first; rows of the same size are in topological order.
     nodes : int
-        How many of the rows are nodes; the others are arrays that are kept for them.
+        How many of the rows are nodes; the others are arrays that nodes keep.
     """
 
     of: tuple[str, ...]
@@ -131,28 +131,28 @@ class Memory:
 def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | None = None) -> Memory:
     """What one or several Tensors keep alive, as a table. Nothing is computed.
 
-    A Tensor that was computed keeps its inputs, which keep theirs: a loss that is summed up over a whole
-    training keeps all of it, and ``loss.detach()`` keeps nothing but its number. Counted are
+    A Tensor keeps the inputs that it was computed from, and they keep theirs: a loss that is summed up over a
+    whole training keeps all of it, and ``loss.detach()`` keeps nothing but its number. The table counts
 
     - every node that can be reached through `inputs` and through `grad`;
-    - the storages of their arrays, once each: a view (reshape, permute, broadcast, a slice) and a detached
-      Tensor share the storage of what they look at, and a view keeps all of it;
-    - arrays that a node keeps for its gradient (the value of an operand before it was written to, what its
-      operator holds), and those that a lazy node is yet to be computed from.
+    - the storages of their arrays, once each: a view (reshape, permute, broadcast, a slice) shares the
+      storage of the array that it looks at, and keeps all of it; a detached Tensor shares it too;
+    - arrays that a node keeps for its gradient (the value of an operand before a write, what its operator
+      holds), and those that a lazy node will be computed from.
 
-    Not counted are the Python objects themselves, about a thousand bytes for a node.
+    It does not count the Python objects themselves, about a thousand bytes for each node.
 
     Parameters
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
     names : dict from str to Tensor, optional
-        What to call the nodes. By default they are called as the caller's variables are; what has no name
-        there is called n1, n2, …, as in `viz.draw`.
+        What to call the nodes. By default they have the names of your own variables; all others are called
+        n1, n2, …, as in `viz.draw`.
 
     Returns
     -------
     Memory
-        Its `rows`, the largest first; its `total` in bytes; how many `nodes` there are.
+        With its `rows`, the largest first, its `total` in bytes, and the number of its `nodes`.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def _nodes(outputs: Sequence[Value]) -> list[Value]:
 
 
 def _names(nodes: Sequence[Value], given: Mapping[Value, str]) -> dict[Value, str]:
-    """What the nodes are called, as far as they are in it as in a drawing."""
+    """The names of the nodes, the same as in a drawing."""
     called = {node: given.get(node, f"n{number}") for number, node in enumerate(nodes, 1)}
     for node in nodes:
         if isinstance(node.grad, Value) and node.grad not in given:
@@ -219,7 +219,7 @@ def _made_by(node: Value) -> str:
 
 
 def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, str]) -> Kept:
-    """A row of the table, which counts those storages of `arrays` that have no owner yet."""
+    """A row of the table; it counts those storages of `arrays` that have no owner yet."""
     sizes: dict[int, int] = {}
     in_use, notes = 0, []
     for array in arrays:
@@ -241,14 +241,14 @@ def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, s
 
 
 def arrays_of(data) -> list:
-    """The arrays that a node's data stands for; none if it is lazy and not computed yet."""
+    """The arrays of a node's data; none if it is lazy and not computed yet."""
     if type(data) is Pending:
         data = data.data
     return list(data) if isinstance(data, tuple) else [] if data is None else [data]
 
 
 def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, list]]:
-    """Arrays that a node keeps beside its own, in words and in full."""
+    """Arrays that a node keeps besides its own, each with a description."""
     for x, operand in zip(node.inputs, node._operands, strict=False):
         yield f"{called[x]}, before a write", arrays_of(operand)
     yield f"{called[node]}, before a write", arrays_of(node._overwritten)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import BytesIO
@@ -19,7 +17,7 @@ from typing import Any, overload
 from needle.autograd import Tensor, Value
 from needle.graph import find_topo_sort
 
-from .dot import RANKDIRS
+from .dot import check_rankdir
 from .drawing import check_size
 from .interactive import page
 from .names import names_of, tensor_of
@@ -35,7 +33,6 @@ MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
-AT_ONCE = 12  # pictures in one call of Graphviz
 FRAMES_OF_PALETTE = 8
 
 STATIC = Path(__file__).parent / "static"
@@ -94,8 +91,7 @@ class Steps(Sequence[StepPicture]):
     """
 
     def __init__(self, passes: Passes, title: str, *, style: str = "needle", rankdir: str = "LR"):
-        if rankdir not in RANKDIRS:
-            raise ValueError(f"rankdir: needs one of {', '.join(map(repr, RANKDIRS))}, got {rankdir!r}")
+        check_rankdir(rankdir)
         self.passes = passes
         self.title = title
         self.style = style
@@ -228,19 +224,10 @@ class Steps(Sequence[StepPicture]):
             raise ImportError(
                 "save: a .gif needs Pillow: `pip install pillow`; .html needs nothing"
             ) from None
-        from tqdm import tqdm
 
         dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
-        images = []
-        sources = [picture.source for picture in self]
-        parts = [sources[i : i + AT_ONCE] for i in range(0, len(sources), AT_ONCE)]
-        with (
-            ThreadPoolExecutor(os.cpu_count()) as pool,
-            tqdm(total=len(self), unit="frame", delay=2) as progress,
-        ):
-            for pictures in pool.map(lambda part: paint_all(part, "png", dpi), parts):
-                images += [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
-                progress.update(len(pictures))
+        pictures = paint_all([picture.source for picture in self], "png", dpi)
+        images = [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
         # One palette for all frames, so that what does not change keeps its colour. It comes from a few of
         # them, for no single frame of a wide picture shows all colours.
         some = [*images[:: len(images) // FRAMES_OF_PALETTE + 1], images[-1]]

@@ -1,4 +1,4 @@
-"""The tree of a network's modules."""
+"""`viz.module_tree`: the tree of a network's modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ROWS = 80
 
 @dataclass
 class _Row:
-    """A line of the tree: one module, or several in a row that are built alike."""
+    """A line of the tree: one module, or several neighbours that are built alike."""
 
     name: str
     depth: int
@@ -37,7 +37,7 @@ class _Row:
     parts: list[_Row] = field(default_factory=list)
 
     def look(self) -> tuple:
-        """What modules that are built alike have in common."""
+        """What two modules have in common if they are built alike."""
         return (
             *(type(self.module), self.settings, self.tensors, self.parameters, self.same_as),
             tuple((part.name, part.times, part.look()) for part in self.parts),
@@ -47,14 +47,14 @@ class _Row:
 def module_tree(model: Module, *, depth: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the tree of a network's modules: names, classes, settings, shapes and numbers of parameters.
 
-    Neighbours that are built alike are drawn once, with how many there are. A module that is used in several
-    places is counted at the first one, and marked at the others. The bars compare numbers of parameters.
+    Neighbours that are built alike are drawn once, with their number. A module in several places counts at
+    the first of them and is marked at the others. The bars compare numbers of parameters.
 
     Parameters
     ----------
     model : Module
     depth : int, optional
-        How many levels below `model` are drawn. Default: all, or as many as fit.
+        Draw this many levels below `model`. Default: all, or as many as fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -97,7 +97,7 @@ def _tree(module: Module, name: str, path: str, depth: int, seen: dict[int, str]
 
 
 def _contents(module: Module) -> tuple[list[tuple[str, Module]], list[tuple[str, Parameter]]]:
-    """The modules and the parameters that are attributes of a module, also in lists and dictionaries."""
+    """The modules and parameters among a module's attributes, and in lists and dictionaries there."""
     modules: list[tuple[str, Module]] = []
     parameters: list[tuple[str, Parameter]] = []
     around: list[int] = []
@@ -114,7 +114,7 @@ def _contents(module: Module) -> tuple[list[tuple[str, Module]], list[tuple[str,
             around.pop()
 
     for name, thing in vars(module).items():
-        # A Sequential's own modules go by their number alone.
+        # The modules of a Sequential are named by their numbers.
         if name == "modules" and isinstance(thing, (list, tuple)):
             for key, item in enumerate(thing):
                 look(str(key), item)
@@ -164,7 +164,7 @@ def _draw(rows: list[_Row], root: _Row, depth: int, ax: Axes | None) -> Axes:
     for x, head in heads:
         sketch.text(x, 0, head, size=SMALL, colour=QUIET)
     sketch.line((0, 9), (bars + BAR + 56, 9), FAINT)
-    reached: dict[int, float] = {}  # how far down the line to the parts of each open module is drawn
+    reached: dict[int, float] = {}  # by depth, the lower end of the line to a module's parts
     for place, (row, (name, kind)) in enumerate(zip(rows, words, strict=True)):
         y = 22 + place * ROW
         x = row.depth * INDENT
@@ -207,7 +207,7 @@ def _name(row: _Row) -> str:
 
 
 def _class(row: _Row, depth: int) -> str:
-    """A class, how often it is there, and how much inside is not drawn."""
+    """A class, its number if there are several, and how much inside is not drawn."""
     words = type(row.module).__name__
     if row.times > 1:
         words += f"  × {row.times}"

@@ -458,30 +458,30 @@ def attention(
 ) -> Axes:
     """Draw which places attend to which: a map for each head, a row for each place that looks.
 
-        Parameters
-        ----------
-        weights : Tensor or array
-                Numbers from 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time,
-            key_time): the second result of `needle.nn.MultiHeadAttention`.
-            tokens : sequence of str, optional
-            The token at each place that looks; a str is taken character by character. Default: numbers.
-        keys : sequence of str, optional
-            The token at each place that is looked at. Default: `tokens`, if there are as many.
-        head : int, optional
-            Draw a single head. Default: all.
-        batch : int
-            Draw this example of a batch.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw. Default: a new figure.
+    Parameters
+    ----------
+    weights : Tensor or array
+            Numbers from 0 on, of shape (time, key_time), (heads, time, key_time) or (batch, heads, time,
+        key_time): the second result of `needle.nn.MultiHeadAttention`.
+        tokens : sequence of str, optional
+        The token at each place that looks; a str is taken character by character. Default: numbers.
+    keys : sequence of str, optional
+        The token at each place that is looked at. Default: `tokens`, if there are as many.
+    head : int, optional
+        Draw a single head. Default: all.
+    batch : int
+        Draw this example of a batch.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
+    Returns
+    -------
+    matplotlib.axes.Axes
 
-        Examples
-        --------
-        >>> out, maps = nn.AttentionLayer(16, 4, 4)(x, return_probs=True)
-        >>> viz.attention(maps, "to be or".split())
+    Examples
+    --------
+    >>> out, maps = nn.AttentionLayer(16, 4, 4)(x, return_probs=True)
+    >>> viz.attention(maps, "to be or".split())
     """
     values = as_numpy("attention", "weights", weights)
     if values.ndim not in (2, 3, 4) or not values.size:

@@ -1,4 +1,4 @@
-"""Running a model for a picture, so that nothing of it is changed afterwards."""
+"""Running a model for a picture, without leaving a trace in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["as_numpy", "evaluated", "unchanged"]
 
 
 def as_numpy(function: str, name: str, values: Any, dtype: Any = float) -> np.ndarray:
-    """What a user gave as numbers, as a NumPy array; TypeError where it is none."""
+    """A user's numbers as a NumPy array; TypeError if they are not numbers."""
     values = (
         values.numpy() if isinstance(values, Tensor) else values
     )  # an error of its own is not ours to hide
@@ -29,7 +29,7 @@ def as_numpy(function: str, name: str, values: Any, dtype: Any = float) -> np.nd
 def unchanged(model: Any) -> Iterator[None]:
     """After this block a model's mode, parameters, gradients, buffers and randomness are as before.
 
-    For a callable that is no Module, only NumPy's global random state is looked after.
+    For a callable that is not a Module, this restores only NumPy's global random state.
     """
     parts = [part for _, part in model.named_modules()] if isinstance(model, Module) else []
     tensors = [*model.parameters(), *(b for _, b in model.named_buffers())] if parts else []
@@ -57,7 +57,7 @@ def unchanged(model: Any) -> Iterator[None]:
 
 
 def evaluated(function: str, model: Callable, points: np.ndarray) -> np.ndarray:
-    """What a model in use (`eval`) makes of points (n, d), shape (n, k), without a graph."""
+    """The outputs (n, k) of a model for points (n, d), in evaluation mode and without a graph."""
     kwargs: dict[str, Any] = {"dtype": "float32", "requires_grad": False}
     if isinstance(model, Module) and model.parameters():
         first = model.parameters()[0]
@@ -70,7 +70,7 @@ def evaluated(function: str, model: Callable, points: np.ndarray) -> np.ndarray:
         outputs = outputs[:, None]
     if outputs.ndim != 2 or len(outputs) != len(points) or not outputs.shape[1]:
         raise ValueError(
-            f"{function}: of {len(points)} points the model made shape {outputs.shape}; it needs to make "
+            f"{function}: for {len(points)} points the model gave shape {outputs.shape}; it has to give "
             f"({len(points)},), ({len(points)}, 1) or, with a logit for each class, ({len(points)}, classes)"
         )
     return outputs

@@ -1,7 +1,7 @@
-"""Diagrams of boxes, arrows and words, placed by hand in points, and drawn so that the words fit the boxes.
+"""Diagrams of boxes, arrows and words, placed by hand in points, so that the words fit the boxes.
 
-A diagram knows how large it is before there is a figure. A new figure gets exactly that size; on Axes of
-another size everything becomes smaller or larger together, the words too.
+A diagram knows its size before there is a figure, and a new figure gets exactly this size. On Axes of another
+size everything shrinks or grows together, the words too.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ TITLE = 11
 
 @lru_cache(maxsize=4096)
 def text_width(words: str, size: float = BODY, bold: bool = False) -> float:
-    """How many points wide a line of text is."""
+    """The width of a line of text in points."""
     if not words.strip():
         return 0.0
     font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
-    hinted = 1.05  # letters that are fitted to pixels are a little wider than their outlines
+    hinted = 1.05  # fitted to pixels, letters are a little wider than their outlines
     return hinted * TextPath((0, 0), words, size=size, prop=font).get_extents().x1
 
 
 class Sketch:
-    """What is to be drawn, in points from the upper left corner, x to the right and y down."""
+    """A diagram, in points from the upper left corner: x to the right, y down."""
 
     def __init__(self) -> None:
         self._drawn: list[tuple[float, Callable[[Axes, float], object]]] = []
@@ -46,12 +46,12 @@ class Sketch:
 
     @property
     def right(self) -> float:
-        """How far to the right anything reaches so far; 0 where there is nothing yet."""
+        """The right edge of all that is there so far; 0 if there is nothing."""
         return max(self._right, 0.0)
 
     @property
     def bottom(self) -> float:
-        """How far down anything reaches so far; 0 where there is nothing yet."""
+        """The lower edge of all that is there so far; 0 if there is nothing."""
         return max(self._bottom, 0.0)
 
     def _reach(self, left: float, top: float, right: float, bottom: float) -> None:
@@ -115,7 +115,7 @@ class Sketch:
         ground: str | None = None,
         layer: float = 5.0,
     ) -> float:
-        """A line of text whose middle is at height y, and which begins (or has its middle, or ends) at x.
+        """A line of text with its middle at height y, that begins at x (or has its middle or its end there).
 
         Returns
         -------
@@ -157,7 +157,7 @@ class Sketch:
         layer: float = 1.0,
         gid: str | None = None,
     ) -> None:
-        """A line, with `arrow` to its end; `bend` is how round it is."""
+        """A line, with an `arrow` at its end; `bend` makes it round."""
         (x0, y0), (x1, y1) = start, end
         self._reach(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
 

@@ -212,7 +212,7 @@ def test_attention_between_sequences_of_different_length(legible) -> None:
             ValueError,
             "one of these is -0.25; take the softmax of scores over the last",
         ),
-        (lambda: plots.attention(np.log(np.tri(3) / 2 + 0.5)), ValueError, "a softmax"),
+        (lambda: plots.attention(np.log(np.tri(3) / 2 + 0.5)), ValueError, "take the softmax of scores"),
         (lambda: plots.module_tree([]), TypeError, "needs a Module, got list"),
         (lambda: plots.module_tree(nn.ReLU(), depth=-1), ValueError, "at least 0, got -1"),
     ],
