@@ -7,7 +7,10 @@
 needle.Tensor([2. 4. 6.])
 """
 
-from . import autograd, backend_ndarray, backend_selection, data, init, nn, ops, optim
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import autograd, backend_ndarray, backend_selection, init, nn, ops, optim
 from .autograd import Tensor, TensorTuple, gradients, lazy, no_grad, scope
 from .backend_selection import (
     BACKEND,
@@ -19,12 +22,15 @@ from .backend_selection import (
     cuda,
     default_device,
 )
-from .diagnostics import diagnose
 from .gradcheck import gradcheck
 from .init import ones, ones_like, zeros, zeros_like
 from .ops import *
 from .ops import __all__ as _ops
-from .serialization import load, save
+
+if TYPE_CHECKING:
+    from . import data
+    from .diagnostics import diagnose
+    from .serialization import load, save
 
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
@@ -32,3 +38,26 @@ __all__ = [
     "gradients", "init", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
     "scope", "zeros", "zeros_like", *_ops,
 ]  # fmt: skip
+
+# What not every program needs is imported when it is first asked for: these modules, and their names.
+_LATER = {
+    "data": ".data",
+    "diagnose": ".diagnostics",
+    "diagnostics": ".diagnostics",
+    "load": ".serialization",
+    "save": ".serialization",
+    "serialization": ".serialization",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_LATER[name], __name__)
+    if name not in globals():  # by now a module is: importing it has seen to that
+        globals()[name] = getattr(module, name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

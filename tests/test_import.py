@@ -16,3 +16,21 @@ def test_import_brings_nothing_costly(module: str) -> None:
     assert {"needle", "numpy"} <= imported
     assert not imported & {"numba", "streamlit", "matplotlib", "graphviz", "IPython", "torch"}
     assert not imported & {"pooch", "requests", "safetensors", "scipy", "sklearn", "tqdm"}
+
+
+def test_what_not_every_program_needs_is_imported_when_it_is_first_asked_for() -> None:
+    program = """
+import sys, numpy
+before = {*sys.modules}
+import needle
+later = ["needle.data", "needle.diagnostics", "needle.serialization"]
+assert not {*later, "statistics", "dataclasses", "json", "gzip"} & ({*sys.modules} - before)
+assert {"data", "diagnose", "load", "save"} <= {*dir(needle)}
+assert needle.load is sys.modules["needle.serialization"].load
+assert needle.diagnose is needle.diagnostics.diagnose
+assert needle.data is sys.modules["needle.data"]
+from needle import *
+assert (data, diagnose, save) == (needle.data, needle.diagnose, needle.save)
+assert not hasattr(needle, "date")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
