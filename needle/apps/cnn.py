@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         "--data", choices=["digits", "mnist", "cifar10"], default="digits", help="what to learn"
     )
     parser.add_argument(
-        "--channels", type=at_least(1), default=16, help="of the first layer (not with cifar10)"
+        "--channels", type=at_least(1), default=16, help="channels of the first layer (not with cifar10)"
     )
     args, device = start(parser, argv)
 

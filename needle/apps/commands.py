@@ -68,8 +68,10 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
     parser.add_argument(
         "--device", choices=["cpu", "cpu_numpy", "cuda"], default="cpu", help="where to compute"
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of all random numbers")
-    parser.add_argument("--checkpoint", type=Path, metavar="PATH", help="the file to save the training in")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="the seed of all random numbers")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="PATH", help="the file in which to save the training"
+    )
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint, if it is there")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(**defaults)

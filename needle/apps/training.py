@@ -173,7 +173,7 @@ class Training:
         ------
         ValueError
             If `state` is not a training's or is damaged, or if the options do not fit it: other settings, or
-            more epochs than were planned.
+            more epochs than its schedule has.
         """
         if not isinstance(state, dict) or set(state) != set(self.state_dict()):
             raise ValueError("this is not the state of a training")
@@ -188,7 +188,7 @@ class Training:
                 raise ValueError(f"this training had other options: {'; '.join(changed)}")
             if epoch not in range(planned + 1):
                 raise ValueError(f"this state of a training is damaged: {epoch} epochs of {planned}")
-            if self.args.epochs > planned:
+            if self.schedule is not None and self.args.epochs > planned:
                 raise ValueError(
                     f"this training was begun for {planned} epochs, over which its learning rate falls; "
                     f"use --epochs {planned} or fewer, or begin a new one"
@@ -196,7 +196,7 @@ class Training:
             self.model.load_state_dict(state["model"])
             if self.optimizer is not None:
                 self.optimizer.load_state_dict(state["optimizer"])
-            self._plan(planned)
+            self._plan(max(planned, self.args.epochs))
             if self.schedule is not None:
                 self.schedule.load_state_dict(state["schedule"])
             np.random.set_state(state["random"])
@@ -229,7 +229,7 @@ class Training:
             If the checkpoint cannot be used, or after Ctrl-C.
         """
         args, metrics = self.args, {}
-        self._resume()
+        self._begin()
         try:
             for epoch in range(self.epoch + 1, args.epochs + 1):
                 began = time.perf_counter()
@@ -249,8 +249,8 @@ class Training:
         print(f"test accuracy {metrics['test_accuracy']:.2%}, test loss {metrics['test_loss']:.4f}")
         return metrics
 
-    def _resume(self) -> None:
-        """Load the checkpoint if ``--resume`` says so. Else save one: so a wrong path shows at once."""
+    def _begin(self) -> None:
+        """Load the checkpoint to go on from, or save a first one, so that a wrong path shows at once."""
         path = self.args.checkpoint
         if not (self.args.resume and path.exists()):
             if self.args.resume:
@@ -262,7 +262,8 @@ class Training:
         except (OSError, ValueError) as error:
             raise SystemExit(f"--resume: {path}: {error}") from None
         if not self.args.quiet:
-            plan = f"; the learning rate falls over {self.planned}" if self.args.epochs < self.planned else ""
+            ends_early = self.schedule is not None and self.args.epochs < self.planned
+            plan = f"; the learning rate falls over {self.planned} epochs" if ends_early else ""
             print(f"going on after epoch {self.epoch}{plan}")
 
     def _save(self) -> None:

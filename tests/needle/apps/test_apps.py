@@ -677,6 +677,14 @@ def test_the_schedule_is_that_of_the_epochs_planned(app, tmp_path):
         run(app, "--epochs", 4, "--checkpoint", parts, "--resume")
 
 
+def test_without_a_schedule_more_epochs_may_follow(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    metrics = run(simple_ml, "--epochs", 2, "--checkpoint", whole)
+    run(simple_ml, "--epochs", 1, "--checkpoint", parts)
+    assert run(simple_ml, "--epochs", 2, "--checkpoint", parts, "--resume") == metrics
+    assert whole.read_bytes() == parts.read_bytes()
+
+
 def nothing(value):
     return None
 
