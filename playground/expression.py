@@ -18,25 +18,28 @@ from typing import Any, NoReturn
 import numpy as np
 
 import needle as ndl
-from needle import Tensor, nn, ops
-from needle.autograd import TensorTuple, Value, adjoints
+from needle import Tensor, ops
+from needle.autograd import adjoints
 
-from .reading import DEEPEST, LARGEST_NUMBER, MOST_CHARACTERS, ExpressionError, read
+from .functions import FUNCTIONS, MAKE_CONSTANTS
+from .reading import DEEPEST, MOST_CHARACTERS, ExpressionError, read
+from .values import (
+    LARGEST_INTEGER,
+    LARGEST_TENSOR,
+    Budget,
+    Datum,
+    Number,
+    arithmetic,
+    tensor_of,
+    variable,
+    whole_number,
+)
 
 __all__ = ["FUNCTIONS", "MOST_CHARACTERS", "ExpressionError", "Result", "run"]
 
 MOST_STEPS = 10_000  # each turn of a loop counts
-LARGEST_INTEGER = 2**53  # larger whole numbers become floating-point numbers
-
-MOST_AXES = 6
-LARGEST_TENSOR = 10_000  # elements. A matrix product of such Tensors takes a million multiplications at most.
-MOST_ELEMENTS = 200_000  # of all Tensors together
-MOST_NODES = 400
 ADJOINTS = 5  # together with all adjoints, so many times as many nodes and elements
 MOST_REPEATS = 50
-
-Number = int | float
-Datum = Any  # what a piece of text can stand for: a Number, a Tensor, or a list of these
 
 LIKE = 0.7  # from 0 to 1, how alike two names must be for one to be suggested
 
@@ -63,9 +66,6 @@ _MEANT = {
     "var": "write mean((x - mean(x)) ** 2)",
     "std": "write sqrt(mean((x - mean(x)) ** 2))",
 }
-# Functions of one Tensor's elements, and the names of those that compare two Tensors.
-_OF_TWO = {"max": "maximum", "min": "minimum"}
-
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 #: What an operator raises for a user's mistake. Any other exception is a mistake of ours, and must be seen.
@@ -124,7 +124,7 @@ class Result:
             with ndl.lazy():
                 found = list(adjoints(self.value))
                 partials = [partial for adjoint in found for _, partial in adjoint.partials]
-                _Budget(ADJOINTS).admit([*partials, *(adjoint.total for adjoint in found)])
+                Budget(ADJOINTS).admit([*partials, *(adjoint.total for adjoint in found)])
         except TROUBLES as error:
             raise ExpressionError(f"the gradient cannot be computed: {error}", self.line, 1) from None
         for node, _, total in found:
@@ -184,58 +184,6 @@ def run(text: str, *, seed: int = 0) -> Result:
         raise error.with_traceback(None) from None
 
 
-class _Budget:
-    """Count nodes and elements, and compute only what stays within the limits."""
-
-    def __init__(self, times: int = 1) -> None:
-        self.most_nodes = times * MOST_NODES
-        self.most_elements = times * MOST_ELEMENTS
-        self.elements = 0
-        self.known: set[Value] = set()
-
-    def admit(self, values: Sequence[Value]) -> None:
-        """Compute lazy nodes and all that leads to them.
-
-        If they are too many or too large, raise ValueError before anything is computed.
-        """
-        new = []
-        waiting = list(values)
-        while waiting:
-            node = waiting.pop()
-            if node not in self.known:
-                self.known.add(node)
-                new.append(node)
-                waiting += node.inputs
-        if len(self.known) > self.most_nodes:
-            raise ValueError(
-                f"the graph would have more than {self.most_nodes:,} nodes, the most it may have; use fewer"
-            )
-        for node in new:
-            tensors: Sequence[Any] = node.specs if isinstance(node, TensorTuple) else [node]
-            for tensor in tensors:
-                _check_shape(tensor.shape)
-                self.elements += math.prod(tensor.shape)
-        if self.elements > self.most_elements:
-            raise ValueError(
-                f"all Tensors together would have more than {self.most_elements:,} elements, the most that "
-                "they may have; use smaller ones"
-            )
-        for value in values:
-            value.realize_cached_data()
-
-
-def _check_shape(shape: Sequence[int]) -> None:
-    if len(shape) > MOST_AXES:
-        raise ValueError(
-            f"a shape of {len(shape)} axes has more axes than {MOST_AXES}, the most it may have; use fewer"
-        )
-    if math.prod(shape) > LARGEST_TENSOR:
-        raise ValueError(
-            f"a shape {tuple(shape)} has {math.prod(shape):,} elements; it may have at most "
-            f"{LARGEST_TENSOR:,}, such as (100, 100)"
-        )
-
-
 @dataclass
 class _Program:
     """A text that is running: what its names stand for, and what it has used up."""
@@ -245,7 +193,7 @@ class _Program:
     names: dict[str, Tensor | int] = field(default_factory=dict)
     earlier: dict[tuple[str, int], Tensor] = field(default_factory=dict)
     constants: set[Tensor] = field(default_factory=set)  # they stay what they are under a name
-    budget: _Budget = field(default_factory=_Budget)
+    budget: Budget = field(default_factory=Budget)
     steps: int = 0
     depth: int = 0
 
@@ -260,7 +208,7 @@ class _Program:
         if value is None:
             _refuse(last, "the last line has no value; end with an expression, or with an assignment")
         if not isinstance(value, Tensor):
-            value = self.apply(last, self.tensor, value)
+            value = self.apply(last, tensor_of, value)
         name = next((name for name, x in names.items() if x is value), None)
         if name is None:
             name = next(name for name in ("result", "value", "output", "last line") if name not in names)
@@ -325,7 +273,7 @@ class _Program:
     def repeats(self, node: ast.expr) -> int:
         match node:
             case ast.Call(func=ast.Name(id="range"), args=[count], keywords=[]):
-                return self.apply(node, _whole, self.evaluate(count), "range", 0, MOST_REPEATS)
+                return self.apply(node, whole_number, self.evaluate(count), "range", 0, MOST_REPEATS)
         _refuse(node, f"a loop goes over range(n), with a number n of at most {MOST_REPEATS}")
 
     # Expressions
@@ -352,14 +300,14 @@ class _Program:
                 return [self.evaluate(part) for part in parts]
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 x = self.evaluate(operand)
-                return self.apply(node, self.negate, x) if isinstance(sign, ast.USub) else x
+                return self.apply(node, _negate, x) if isinstance(sign, ast.USub) else x
             case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
                 return self.apply(
-                    node, self.combine, _OPERATORS[type(sign)], self.evaluate(left), self.evaluate(right)
+                    node, _combine, _OPERATORS[type(sign)], self.evaluate(left), self.evaluate(right)
                 )
             case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _COMPARISONS:
                 return self.apply(
-                    node, self.compare, _COMPARISONS[type(sign)], self.evaluate(left), self.evaluate(right)
+                    node, _compare, _COMPARISONS[type(sign)], self.evaluate(left), self.evaluate(right)
                 )
             case ast.Compare(ops=[_, _, *_]):
                 _refuse(node, "compare two at a time: (0 < x) * (x < 1)")
@@ -369,7 +317,7 @@ class _Program:
                     _refuse(node, "only a Tensor has parts [ ]; give the list a name first")
                 return self.apply(node, ops.getitem, x, self.index(index))
             case ast.Attribute(value=of, attr="T"):
-                return self.apply(node, ops.transpose, self.apply(of, self.tensor, self.evaluate(of)))
+                return self.apply(node, ops.transpose, self.apply(of, tensor_of, self.evaluate(of)))
             case ast.Attribute(value=ast.Name(id=module)) if module in _MODULES and module not in self.names:
                 self.look_up(node, module)
             case ast.Attribute(attr=name):
@@ -399,7 +347,7 @@ class _Program:
             case ast.Name(id=name):
                 arguments = []
             case ast.Attribute(value=of, attr=name):
-                arguments = [self.apply(of, self.tensor, self.evaluate(of))]
+                arguments = [self.apply(of, tensor_of, self.evaluate(of))]
             case _:
                 _refuse(node, "only functions can be called, by their names, such as exp(x)")
         function = FUNCTIONS.get(name)
@@ -415,8 +363,8 @@ class _Program:
                     argument, "** before an argument is not part of this language; write each by its name"
                 )
             keywords[argument.arg] = self.evaluate(argument.value)
-        result = self.apply(node, function, self, arguments, keywords)
-        if name in _MAKE_CONSTANTS:
+        result = self.apply(node, function, arguments, keywords, self.rng)
+        if name in MAKE_CONSTANTS:
             self.constants.add(result)
         return result
 
@@ -426,7 +374,8 @@ class _Program:
                 return tuple(self.index(part) for part in parts)
             case ast.Slice(lower=lower, upper=upper, step=step):
                 return slice(*(part and self.index(part) for part in (lower, upper, step)))
-        return self.apply(node, _whole, self.evaluate(node), "an index", -LARGEST_TENSOR, LARGEST_TENSOR)
+        x = self.evaluate(node)
+        return self.apply(node, whole_number, x, "an index", -LARGEST_TENSOR, LARGEST_TENSOR)
 
     def apply(self, node: ast.AST, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a function, checked and computed. An error names the place in the text."""
@@ -442,82 +391,13 @@ class _Program:
         except TROUBLES as error:
             _refuse(node, str(error), error)
 
-    # Operators
-
-    def negate(self, x: Datum) -> Datum:
-        return -x if isinstance(x, (int, float)) else ops.negate(self.tensor(x))
-
-    def combine(self, function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Datum:
-        """``x + y`` and the like: of two numbers a number, else a Tensor."""
-        if isinstance(x, (int, float)) and isinstance(y, (int, float)):
-            return _arithmetic(function, x, y)
-        return function(self.operand(x), self.operand(y))
-
-    def compare(self, function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Tensor:
-        if isinstance(x, (int, float)) and isinstance(y, (int, float)):
-            raise TypeError("these are two numbers; compare a Tensor with a number or with another Tensor")
-        return function(self.operand(x), self.operand(y))
-
-    def operand(self, x: Datum) -> Number | Tensor:
-        return x if isinstance(x, (int, float)) else self.tensor(x)
-
-    # Tensors
-
-    def tensor(self, x: Datum) -> Tensor:
-        """A Tensor as it is; a number or a list as a constant."""
-        return x if isinstance(x, Tensor) else self.leaf(self.array(x))
+    # Values
 
     def named(self, x: Datum) -> Tensor:
         """What a name will stand for: a new variable, if `x` was computed from numbers alone."""
         if isinstance(x, Tensor) and (x.requires_grad or x in self.constants or x.dtype.kind != "f"):
             return x
-        return self.variable(x)
-
-    def variable(self, x: Datum) -> Tensor:
-        """A new variable, with a gradient."""
-        return Tensor.make_const(self.tensor(x), requires_grad=True)
-
-    def constant(self, x: Datum) -> Tensor:
-        """The same values without history or gradient."""
-        return self.tensor(x).detach()
-
-    def leaf(self, array: np.ndarray) -> Tensor:
-        # On NumPy's device: no kernel is compiled while somebody waits.
-        return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=False)
-
-    def array(self, x: Datum) -> np.ndarray:
-        """Numbers in nested lists of equal lengths."""
-        if isinstance(x, list) and any(isinstance(number, Tensor) for number in _flat(x)):
-            raise TypeError("a list of Tensors is not a Tensor; join them: stack([a, b])")
-        try:
-            return np.array(x, dtype="float32")
-        except ValueError:
-            raise ValueError(
-                "the rows have different lengths, so this list is not a Tensor; make them equally long"
-            ) from None
-
-    def filled(self, shape: tuple[int, ...], fill: Callable[[tuple[int, ...]], Any]) -> Tensor:
-        """A new Tensor of a shape that is checked before it is filled."""
-        if min(shape, default=1) < 1:
-            raise ValueError(f"a shape has lengths of at least 1, not {shape}")
-        _check_shape(shape)
-        return self.leaf(fill(shape))
-
-    def one_hot(self, labels: np.ndarray, classes: int) -> Tensor:
-        _check_shape((*labels.shape, classes))
-        return ndl.init.one_hot(classes, labels, device=ndl.cpu_numpy())
-
-    def softmax_loss(self, logits: Tensor, labels: np.ndarray) -> Tensor:
-        return nn.SoftmaxLoss()(logits, labels)
-
-    def gradient(self, y: Tensor, x: Tensor) -> Tensor:
-        for name, tensor in {"y": y, "x": x}.items():
-            if not tensor.requires_grad:
-                raise ValueError(
-                    f"grad(y, x): {name} does not require a gradient, because it is a constant; give its "
-                    "numbers a name, x = 2, and compute with that"
-                )
-        return ndl.gradients(y, [x])[0]
+        return variable(x)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
@@ -546,14 +426,6 @@ def _word(node: ast.AST) -> str:
     return f"{kinds.get(type(node).__name__, 'this')} is"
 
 
-def _flat(items: list) -> Iterator[Any]:
-    for item in items:
-        if isinstance(item, list):
-            yield from _flat(item)
-        else:
-            yield item
-
-
 def _tensors_in(thing: Any) -> Iterator[Tensor]:
     if isinstance(thing, Tensor):
         yield thing
@@ -562,24 +434,25 @@ def _tensors_in(thing: Any) -> Iterator[Tensor]:
             yield from _tensors_in(item)
 
 
-def _arithmetic(function: Callable[[Any, Any], Any], x: Number, y: Number) -> Number:
-    """Combine two numbers in floating point, so that nothing can grow without bound."""
-    if function is operator.matmul:
-        raise TypeError("@ multiplies matrices, and these are numbers; use *")
-    try:
-        result = function(float(x), float(y))
-    except OverflowError:
-        result = math.inf
-    except ZeroDivisionError:
-        raise ValueError(f"{x:g} and {y:g} cannot be divided: the result would be infinite") from None
-    if isinstance(result, complex):
-        raise ValueError(f"({x:g}) ** {y:g} is not a real number; take the power of a positive number")
-    if not abs(result) <= LARGEST_NUMBER:
-        raise ValueError(
-            f"the result is larger than {LARGEST_NUMBER:g}, the largest number; use smaller ones"
-        )
-    whole = isinstance(x, int) and isinstance(y, int) and function is not operator.truediv
-    return int(result) if whole and result.is_integer() and abs(result) <= LARGEST_INTEGER else result
+def _negate(x: Datum) -> Datum:
+    return -x if isinstance(x, (int, float)) else ops.negate(tensor_of(x))
+
+
+def _combine(function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Datum:
+    """``x + y`` and the like: of two numbers a number, else a Tensor."""
+    if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+        return arithmetic(function, x, y)
+    return function(_operand(x), _operand(y))
+
+
+def _compare(function: Callable[[Any, Any], Any], x: Datum, y: Datum) -> Tensor:
+    if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+        raise TypeError("these are two numbers; compare a Tensor with a number or with another Tensor")
+    return function(_operand(x), _operand(y))
+
+
+def _operand(x: Datum) -> Number | Tensor:
+    return x if isinstance(x, (int, float)) else tensor_of(x)
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -596,196 +469,3 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-
-
-# Functions and what they take.
-
-
-def _whole(x: Datum, what: str, low: int, high: int) -> int:
-    if not isinstance(x, int) or not low <= x <= high:
-        got = x if isinstance(x, (int, float)) else f"a {_kind(x)}"
-        raise ValueError(
-            f"{what} takes a whole number from {low:,} to {high:,}, not {got}; write it in digits"
-        )
-    return x
-
-
-def _kind(x: Datum) -> str:
-    return "Tensor" if isinstance(x, Tensor) else "list" if isinstance(x, list) else "number"
-
-
-def _sizes(program: _Program, x: Datum) -> tuple[int, ...]:
-    if len(x) == 1 and isinstance(x[0], list):
-        (x,) = x
-    return tuple(_whole(size, "a shape", -1, 10**9) for size in x)
-
-
-def _axis(program: _Program, x: Datum) -> int:
-    return _whole(x, "an axis", -MOST_AXES, MOST_AXES - 1)
-
-
-def _axes(program: _Program, x: Datum) -> int | tuple[int, ...]:
-    return tuple(_axis(program, axis) for axis in x) if isinstance(x, list) else _axis(program, x)
-
-
-def _order(program: _Program, x: Datum) -> tuple[int, ...] | None:
-    if len(x) == 1 and isinstance(x[0], list):
-        (x,) = x
-    return tuple(_axis(program, axis) for axis in x) or None
-
-
-def _number(program: _Program, x: Datum) -> Number:
-    if not isinstance(x, (int, float)):
-        raise TypeError(f"a number is needed here, not a {_kind(x)}; write it in digits")
-    return x
-
-
-def _several(program: _Program, x: Datum) -> list[Tensor]:
-    if not isinstance(x, list) or not x:
-        raise TypeError("a list of Tensors is needed here, such as [a, b]")
-    return [program.tensor(item) for item in x]
-
-
-def _labels(program: _Program, x: Datum) -> np.ndarray:
-    labels = x.numpy() if isinstance(x, Tensor) else program.array(x)
-    if not (labels == np.rint(labels)).all():
-        raise ValueError("labels are whole numbers, such as [0, 2]")
-    return np.where(np.abs(labels) < 1e6, labels, -1).astype(int)
-
-
-def _classes(program: _Program, x: Datum) -> int:
-    return _whole(x, "the number of classes", 1, LARGEST_TENSOR)
-
-
-def _tensor(program: _Program, x: Datum) -> Tensor:
-    return program.tensor(x)
-
-
-def _as_it_is(program: _Program, x: Datum) -> Datum:
-    return x
-
-
-#: How to read a parameter, by its name. All others are Tensors.
-_READERS: dict[str, Callable[[_Program, Any], Any]] = {
-    "shape": _sizes,
-    "axis": _axis,
-    "axes": _axes,
-    "order": _order,
-    "slope": _number,
-    "low": _number,
-    "high": _number,
-    "tensors": _several,
-    "labels": _labels,
-    "classes": _classes,
-    "values": _as_it_is,
-}
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the language.
-
-    Parameters
-    ----------
-    call : callable
-        Takes the program, then the arguments.
-    parameters : str
-        Their names. ``axes=`` may be left out; ``*shape`` takes all arguments that are left.
-    """
-
-    call: Callable[..., Datum]
-    parameters: str
-    name: str = ""
-
-    @property
-    def usage(self) -> str:
-        return f"{self.name}({', '.join(name.replace('=', '=…') for name in self.parameters.split())})"
-
-    @property
-    def is_method(self) -> bool:
-        """Whether Tensors have it as a method too."""
-        return self.parameters.split()[0] in ("a", "logits", "y")
-
-    def __call__(self, program: _Program, arguments: list[Datum], keywords: dict[str, Datum]) -> Datum:
-        if self.name in _OF_TWO and len(arguments) == 2 and _are_two(*arguments):
-            raise TypeError(f"{self.name} takes one Tensor; of two, write {_OF_TWO[self.name]}(a, b)")
-        given: dict[str, Datum] = {}
-        waiting = list(arguments)
-        for parameter in self.parameters.split():
-            name = parameter.strip("*=")
-            if parameter.startswith("*"):
-                given[name] = [keywords.pop(name)] if name in keywords else waiting
-                waiting = []
-            elif waiting:
-                given[name] = waiting.pop(0)
-            elif name in keywords:
-                given[name] = keywords.pop(name)
-            elif not parameter.endswith("="):
-                raise TypeError(f"{self.name}: {name} is missing; write {self.usage}")
-        if waiting or keywords:
-            most = len(arguments) - len(waiting)
-            odd = f"{most} argument{'s' * (most != 1)}, not {len(arguments)}"
-            odd = f"no argument {next(iter(keywords))}" if keywords else odd
-            raise TypeError(f"{self.name} takes {odd}; write {self.usage}")
-        return self.call(
-            program, **{name: _READERS.get(name, _tensor)(program, x) for name, x in given.items()}
-        )
-
-
-def _are_two(a: Datum, b: Datum) -> bool:
-    """Whether these are two values to compare, and not a value and its axes."""
-    return isinstance(a, (int, float)) or isinstance(b, (float, Tensor))
-
-
-def _of(function: Callable[..., Tensor], **renamed: str) -> Callable[..., Tensor]:
-    """A function of needle as one of this language. `renamed` parameters have another name in needle."""
-
-    def call(program: _Program, a: Datum, **others: Datum) -> Tensor:
-        return function(a, **{renamed.get(name, name): x for name, x in others.items()})
-
-    return call
-
-
-def _table() -> dict[str, Function]:
-    each = ["exp", "log", "sqrt", "abs", "sign", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "erf"]
-    along = ["summation", "mean", "max", "min", "logsumexp", "softmax"]
-    table = {name: Function(_of(getattr(ops, name)), "a") for name in [*each, "logsoftmax"]}
-    table |= {name: Function(_of(getattr(ops, name)), "a axes=") for name in along}
-    table |= {
-        "sum": table["summation"],
-        "argmax": Function(_of(ops.argmax, axis="axes"), "a axis="),
-        "leaky_relu": Function(_of(ops.leaky_relu), "a slope="),
-        "clip": Function(_of(ops.clip), "a low= high="),
-        "maximum": Function(_of(ops.maximum), "a b"),
-        "minimum": Function(_of(ops.minimum), "a b"),
-        "where": Function(lambda program, condition, a, b: ops.where(condition, a, b), "condition a b"),
-        "matmul": Function(_of(ops.matmul), "a b"),
-        "transpose": Function(_of(ops.transpose, order="axes"), "a *order"),
-        "permute": Function(lambda program, a, order: ops.permute(a, order or ()), "a *order"),
-        "reshape": Function(_of(ops.reshape), "a *shape"),
-        "broadcast_to": Function(_of(ops.broadcast_to), "a *shape"),
-        "stack": Function(lambda program, tensors, axis=0: ops.stack(tensors, axis), "tensors axis="),
-        "concatenate": Function(
-            lambda program, tensors, axis=0: ops.concatenate(tensors, axis), "tensors axis="
-        ),
-        "softmax_loss": Function(_Program.softmax_loss, "logits labels"),
-        "grad": Function(_Program.gradient, "y x"),
-        "tensor": Function(lambda program, values: program.variable(values), "values"),
-        "constant": Function(lambda program, values: program.constant(values), "values"),
-        "detach": Function(lambda program, a: a.detach(), "a"),
-        "ones": Function(lambda program, shape: program.filled(shape, np.ones), "*shape"),
-        "zeros": Function(lambda program, shape: program.filled(shape, np.zeros), "*shape"),
-        "rand": Function(lambda program, shape: program.filled(shape, program.rng.random), "*shape"),
-        "randn": Function(
-            lambda program, shape: program.filled(shape, program.rng.standard_normal), "*shape"
-        ),
-        "one_hot": Function(_Program.one_hot, "labels classes"),
-    }
-    table["Tensor"] = table["tensor"]
-    return {name: Function(function.call, function.parameters, name) for name, function in table.items()}
-
-
-_MAKE_CONSTANTS = ("constant", "detach", "one_hot")
-
-#: All functions, by name.
-FUNCTIONS = _table()
