@@ -263,6 +263,12 @@ class _Program:
             case _:
                 _refuse(target, "only a name can be assigned to, such as y = x + 1; Tensors never change")
 
+    def named(self, x: Datum) -> Tensor:
+        """What a name will stand for: a new variable, if `x` was computed from numbers alone."""
+        if isinstance(x, Tensor) and (x.requires_grad or x in self.constants or x.dtype.kind != "f"):
+            return x
+        return variable(x)
+
     def has_name(self, x: Tensor) -> bool:
         return any(x is other for named in (self.names, self.earlier) for other in named.values())
 
@@ -390,14 +396,6 @@ class _Program:
             raise
         except TROUBLES as error:
             _refuse(node, str(error), error)
-
-    # Values
-
-    def named(self, x: Datum) -> Tensor:
-        """What a name will stand for: a new variable, if `x` was computed from numbers alone."""
-        if isinstance(x, Tensor) and (x.requires_grad or x in self.constants or x.dtype.kind != "f"):
-            return x
-        return variable(x)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ def whole_number(x: Datum, what: str, low: int, high: int) -> int:
 
 def tensor_of(x: Datum) -> Tensor:
     """A Tensor as it is; a number or a list as a constant."""
-    return x if isinstance(x, Tensor) else leaf(array_of(x))
+    return x if isinstance(x, Tensor) else constant(array_of(x))
 
 
 def variable(x: Datum) -> Tensor:
@@ -50,8 +50,8 @@ def variable(x: Datum) -> Tensor:
     return Tensor.make_const(tensor_of(x), requires_grad=True)
 
 
-def leaf(array: np.ndarray) -> Tensor:
-    """A constant. It is on NumPy's device, so that no kernel is compiled while somebody waits."""
+def constant(array: np.ndarray) -> Tensor:
+    """A Tensor without a gradient, on NumPy's device, so that no kernel is compiled while somebody waits."""
     return Tensor(array, device=ndl.cpu_numpy(), dtype="float32", requires_grad=False)
 
 
@@ -80,7 +80,7 @@ def filled(shape: tuple[int, ...], fill: Callable[[tuple[int, ...]], Any]) -> Te
     if min(shape, default=1) < 1:
         raise ValueError(f"a shape has lengths of at least 1, not {shape}")
     check_shape(shape)
-    return leaf(fill(shape))
+    return constant(fill(shape))
 
 
 def check_shape(shape: Sequence[int]) -> None:
