@@ -66,7 +66,8 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
         raise ValueError(
             f"softmax_loss: Z has shape {Z.shape}, y_one_hot has shape {y_one_hot.shape}; they must be equal"
         )
-    return (ndl.logsumexp(Z, axes=(1,)).sum() - (Z * y_one_hot).sum()) / Z.shape[0]
+    at_label = ndl.mask(Z, y_one_hot) * y_one_hot  # not Z * y_one_hot: where a logit is -inf, 0 * -inf is NaN
+    return (ndl.logsumexp(Z, axes=(1,)).sum() - at_label.sum()) / Z.shape[0]
 
 
 def nn_epoch(

@@ -23,7 +23,13 @@ CHANNELS_FIRST = (0, 3, 1, 2)
 
 
 class Parameter(Tensor):
-    """A Tensor that is learned: a module finds it and an optimiser changes it."""
+    """A Tensor that is learned: a module finds it and an optimiser changes it.
+
+    It is always true: ``if self.bias:`` asks whether there is a bias, which may be None instead.
+    """
+
+    def __bool__(self) -> bool:
+        return True
 
 
 class Module:
@@ -216,7 +222,7 @@ def _described(module: Module) -> str:
     settings = ", ".join(
         f"{name}={value!r}"
         for name, value in vars(module).items()
-        if isinstance(value, (bool, int, float, str)) and not name.startswith("_") and name != "training"
+        if _is_setting(value) and not name.startswith("_") and name != "training"
     )
     own = [
         (name, part)
@@ -230,6 +236,13 @@ def _described(module: Module) -> str:
     details += ["not learned: " + ", ".join(buffers)] if buffers else []
     title = type(module).__name__ + (f"({settings})" if settings else "")
     return ": ".join([title, ", ".join(details)]) if details else title
+
+
+def _is_setting(value: Any) -> bool:
+    """A number or a str, or a tuple of them."""
+    if isinstance(value, tuple) and value:
+        return all(map(_is_setting, value))
+    return isinstance(value, (bool, int, float, str))
 
 
 def _joined(path: str, name: str) -> str:

@@ -7,12 +7,12 @@ and back, which copies nothing.
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import Any
 
 from .. import init, ops
 from ..autograd import Tensor
 from ..backend_ndarray.device import generator
+from ..ops.ops_convolution import Pair, Pairs, as_pair, margins, pool_margins
 from .module import CHANNELS_FIRST, CHANNELS_LAST, Module, Parameter, check_sizes
 
 
@@ -23,24 +23,25 @@ class Conv(Module):
     ----------
     in_channels, out_channels : int
         Inputs have shape (batch, in_channels, height, width), outputs (batch, out_channels, ...).
-    kernel_size : int
-        Height and width of a kernel (of this, stride and padding, pairs of equal numbers will do too).
-    stride : int
-        How far a kernel is moved from one output to the next.
+    kernel_size : int or pair of int
+        Height and width of a kernel; one number for both.
+    stride : int or pair of int
+        How far a kernel moves from one output to the next, downwards and to the right.
     bias : bool
         Whether a bias is added.
     device, dtype
         Of the parameters.
-    padding : int, optional
-        How many zeros are put around an image. Default: (kernel_size - 1) // 2, which keeps height and width
-        at stride 1 if the kernel size is odd.
+    padding : int, pair of int or pair of pairs, optional
+        Zeros around an image: one number, (above and below, left and right), or ((above, below), (left,
+        right)), which may put them on one side alone. Default: (size - 1) // 2 for the height and the width
+        of the kernel. If they are odd, the image keeps its size at stride 1.
     rng : numpy.random.Generator or int, optional
         Where the initial weights come from; an int is the seed of a generator. Default: NumPy's global state.
 
     Attributes
     ----------
-    weight : Parameter, shape (kernel_size, kernel_size, in_channels, out_channels)
-        Begins Kaiming uniform; the fan-in is the number of pixels that a kernel sees.
+    weight : Parameter, shape (kernel height, kernel width, in_channels, out_channels)
+        Begins Kaiming uniform; the fan-in is kernel height * kernel width * in_channels.
     bias : Parameter, shape (out_channels,), or None
         Begins uniform in ±1 / sqrt(fan-in).
     """
@@ -49,28 +50,30 @@ class Conv(Module):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
+        kernel_size: int | Pair,
+        stride: int | Pair = 1,
         bias: bool = True,
         device=None,
         dtype="float32",
-        padding: int | None = None,
+        padding: int | Pair | Pairs | None = None,
         rng=None,
     ):
         check_sizes(self, in_channels=in_channels, out_channels=out_channels)
-        kernel_size = _side(self, "kernel_size", kernel_size)
+        height, width = as_pair("Conv: kernel_size", kernel_size)
+        if padding is None:
+            padding = ((height - 1) // 2, (width - 1) // 2)
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = _side(self, "stride", stride)
-        self.padding = (kernel_size - 1) // 2 if padding is None else _side(self, "padding", padding, 0)
-        area = kernel_size * kernel_size
+        self.kernel_size = _short((height, width))
+        self.stride = _short(as_pair("Conv: stride", stride))
+        self.padding = _short(margins("Conv", padding))
+        area = height * width
         kwargs = {"device": device, "dtype": dtype, "rng": generator(rng)}
         self.weight = Parameter(
             init.kaiming_uniform(
                 in_channels * area,
                 out_channels * area,
-                shape=(kernel_size, kernel_size, in_channels, out_channels),
+                shape=(height, width, in_channels, out_channels),
                 **kwargs,
             )
         )
@@ -91,23 +94,26 @@ class Pool(Module):
 
     Parameters
     ----------
-    kernel_size : int
-        Height and width of a window.
-    stride : int, optional
-        How far apart windows begin. Default: kernel_size.
-    padding : int
-        How many rows and columns are put around an image; at most half a window.
+    kernel_size : int or pair of int
+        Height and width of a window; one number for both.
+    stride : int or pair of int, optional
+        How far a window moves from one to the next, downwards and to the right. Default: kernel_size, so that
+        windows do not overlap.
+    padding : int, pair of int or pair of pairs
+        Rows and columns around an image, given as for `Conv`; on each side at most half a window.
     """
 
-    def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0):
-        self.kernel_size = _side(self, "kernel_size", kernel_size)
-        self.stride = self.kernel_size if stride is None else _side(self, "stride", stride)
-        self.padding = _side(self, "padding", padding, 0)
-        if self.padding > self.kernel_size // 2:
-            raise ValueError(
-                f"{type(self).__name__}: padding is at most half a window; got {self.padding} for "
-                f"a kernel_size of {self.kernel_size}"
-            )
+    def __init__(
+        self,
+        kernel_size: int | Pair,
+        stride: int | Pair | None = None,
+        padding: int | Pair | Pairs = 0,
+    ):
+        name = type(self).__name__
+        size = as_pair(f"{name}: kernel_size", kernel_size)
+        self.kernel_size = _short(size)
+        self.stride = _short(size if stride is None else as_pair(f"{name}: stride", stride))
+        self.padding = _short(pool_margins(name, padding, size))
 
     def pool(self, images: Tensor) -> Tensor:
         """The result for images with the channels last."""
@@ -134,12 +140,7 @@ class AvgPool2d(Pool):
         return ops.avg_pool2d(images, self.kernel_size, self.stride, self.padding)
 
 
-def _side(module: Module, name: str, size: Any, least: int = 1) -> int:
-    """A length that is the same along both axes, given as one number or as a pair of equal ones."""
-    one = size[0] if isinstance(size, (tuple, list)) and len(size) == 2 and size[0] == size[1] else size
-    if isinstance(one, bool) or not isinstance(one, Integral) or one < least:
-        raise ValueError(
-            f"{type(module).__name__}: {name} must be a whole number of at least {least}, or a pair of equal "
-            f"ones, got {size!r}"
-        )
-    return int(one)
+def _short(pair: tuple[Any, ...]) -> Any:
+    """A pair of equal things as one of them: a module's text says kernel_size=3."""
+    first, second = [_short(x) if isinstance(x, tuple) else x for x in pair]
+    return first if first == second else (first, second)

@@ -22,7 +22,7 @@ ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
 State = tuple[Tensor, ...]
 
 
-class Cell(Module):
+class RecurrentCell(Module):
     """What the cells share: weights, uniform in ±1 / sqrt(hidden_size), and the two halves of a step.
 
     Attributes
@@ -83,7 +83,7 @@ class Cell(Module):
         return after[0] if self.states == 1 else after
 
 
-class RNNCell(Cell):
+class RNNCell(RecurrentCell):
     """One step of an Elman network: h' = tanh(x @ W_ih + bias_ih + h @ W_hh + bias_hh).
 
     ``cell(X, h=None)`` takes X of shape (batch, input_size) and h of shape (batch, hidden_size), by default
@@ -121,7 +121,7 @@ class RNNCell(Cell):
         return (ACTIVATIONS[self.nonlinearity](projected + h @ self.W_hh),)
 
 
-class LSTMCell(Cell):
+class LSTMCell(RecurrentCell):
     """One step of a network with long short-term memory; the gates stand in the order i, f, g, o.
 
     i, f, g, o = x @ W_ih + bias_ih + h @ W_hh + bias_hh,
@@ -156,7 +156,7 @@ class LSTMCell(Cell):
         return h, (h[-1], c[-1])
 
 
-class GRUCell(Cell):
+class GRUCell(RecurrentCell):
     """One step of a network of gated recurrent units; the gates stand in the order r, z, n.
 
     With a = x @ W_ih + bias_ih and b = h @ W_hh + bias_hh, each made of three parts:
@@ -346,7 +346,7 @@ def _gates(values: Tensor, count: int) -> State:
     return ops.split(values.reshape((batch, count, width // count)), 1).tuple()
 
 
-def _state(module: Cell | Recurrent, state: Any, shape: tuple[int, ...], like: Tensor) -> State:
+def _state(module: RecurrentCell | Recurrent, state: Any, shape: tuple[int, ...], like: Tensor) -> State:
     """The state to begin with as a tuple of Tensors, each of `shape`; zeros where there is none."""
     if state is None:
         zeros = init.zeros(*shape, device=like.device, dtype=like.dtype)

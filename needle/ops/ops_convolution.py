@@ -62,7 +62,11 @@ class Pad(TensorOp):
 
 
 def pad(a, pairs, value=0.0):
-    """`a` with a margin of `value`: ``pairs[i]`` is (how many before, how many after) along axis `i`."""
+    """`a` with a margin of `value`.
+
+    ``pairs[i]`` is (how many before, how many after) along axis `i`; one of them may be 0, for a margin on
+    one side alone.
+    """
     try:
         pairs = tuple([(operator.index(before), operator.index(after)) for before, after in pairs])
     except (TypeError, ValueError):
@@ -347,15 +351,16 @@ def conv(a, b, stride=1, padding=1, dilation=1):
     b : Tensor, shape (kernel height, kernel width, channels in, channels out)
     stride : int or pair of int
         Steps from a window to the next, downwards and to the right.
-    padding : int or pair of int
-        Zeros above and below each image, and on its left and right.
+    padding : int, pair of int or pair of pairs
+        Zeros around each image: one number, (above and below, left and right), or ((above, below), (left,
+        right)), which may put them on one side alone.
     dilation : int or pair of int
         Steps between the pixels that neighbouring weights meet.
 
     Returns
     -------
     Tensor, shape (batch, rows, columns, channels out)
-        With ``rows = (height + 2 * padding - dilation * (kernel height - 1) - 1) // stride + 1``.
+        With ``rows = (above + height + below - dilation * (kernel height - 1) - 1) // stride + 1``.
 
     Raises
     ------
@@ -375,8 +380,9 @@ def max_pool2d(a, kernel_size, stride=None, padding=0):
         Height and width of a window.
     stride : int or pair of int, optional
         Steps from a window to the next. Default: `kernel_size`, so that windows do not overlap.
-    padding : int or pair of int
-        Rows and columns around the image that are never the largest; at most half a window.
+    padding : int, pair of int or pair of pairs
+        Rows and columns around the image that are never the largest, given as for `conv`; on each side at
+        most half a window.
 
     Returns
     -------
@@ -394,9 +400,7 @@ def avg_pool2d(a, kernel_size, stride=None, padding=0):
 def pooled(name: str, a, kernel_size, stride, padding, outside: float):
     """The windows that a pooling looks at; beyond the image's edge it sees the number `outside`."""
     size = as_pair(name, kernel_size)
-    around = margins(name, padding)
-    if any(2 * before > n for (before, _), n in zip(around, size, strict=True)):
-        raise ValueError(f"{name}: padding is at most half a window; got {padding} for a window of {size}")
+    around = pool_margins(name, padding, size)
     if any(map(any, around)):
         if a.dtype.kind != "f":
             raise TypeError(f"{name}: padding is for images of floats, got {a.dtype}; use .astype('float32')")
@@ -420,8 +424,18 @@ def as_pair(name: str, lengths: Any, least: int = 1) -> Pair:
 
 
 def margins(name: str, padding: Any) -> Pairs:
-    """Padding as (before, after) downwards and to the right; given so, or with both sides equal."""
-    if isinstance(padding, tuple) and all(isinstance(pair, tuple) for pair in padding):
-        return padding
-    down, right = as_pair(name, padding, least=0)
-    return ((down, down), (right, right))
+    """Padding as ((above, below), (left, right)). A single number stands for both of a pair."""
+    if isinstance(padding, (tuple, list)) and any(isinstance(pair, (tuple, list)) for pair in padding):
+        if len(padding) != 2:
+            raise ValueError(f"{name}: needs padding ((above, below), (left, right)), got {padding!r}")
+        return tuple([as_pair(f"{name}: padding", pair, least=0) for pair in padding])
+    down, right = as_pair(f"{name}: padding", padding, least=0)
+    return (down, down), (right, right)
+
+
+def pool_margins(name: str, padding: Any, size: Pair) -> Pairs:
+    """`margins` of a pooling. With more than half a window of padding, a window might see nothing else."""
+    around = margins(name, padding)
+    if any(2 * max(pair) > n for pair, n in zip(around, size, strict=True)):
+        raise ValueError(f"{name}: padding is at most half a window; got {padding} for a window of {size}")
+    return around

@@ -57,21 +57,22 @@ def attention(arrays: dict[str, np.ndarray], prefix: str = "") -> dict[str, np.n
     }
 
 
-class Formulas(torch.nn.Module):
-    """A module of ours written out in torch: `formula` takes an iterator of parameters, then the inputs."""
-
-    def __init__(self, shapes, formula):
-        super().__init__()
-        self.formula = formula
-        self.numbers = torch.nn.ParameterList([torch.zeros(shape) for shape in shapes])
-
-    def forward(self, *inputs):
-        return self.formula(iter(self.numbers), *inputs)
-
-
 def written_out(make: Callable[..., nn.Module], formula: Callable) -> Callable:
-    """What builds `Formulas` with parameters of the shapes that ours have."""
-    return lambda t: Formulas([p.shape for p in make(CPUS[0]).parameters()], formula)
+    """What builds torch's module of a formula: it takes an iterator of ours's parameters, then the inputs."""
+
+    def build(tnn):
+        class Formula(tnn.Module):
+            def __init__(self):
+                super().__init__()
+                shapes = [p.shape for p in make(CPUS[0]).parameters()]
+                self.numbers = tnn.ParameterList([torch.zeros(shape) for shape in shapes])
+
+            def forward(self, *inputs):
+                return formula(iter(self.numbers), *inputs)
+
+        return Formula()
+
+    return build
 
 
 def normalized(p, x):
@@ -243,6 +244,20 @@ CASES = {
     ),
     "Conv without padding": Case(
         layer("Conv", 1, 2, 2, stride=3, padding=0), lambda t: t.Conv2d(1, 2, 2, stride=3), ((1, 1, 6, 7),)
+    ),
+    "Conv with an oblong kernel": Case(
+        layer("Conv", 2, 3, (3, 2), stride=(1, 2), padding=(1, 0)),
+        lambda t: t.Conv2d(2, 3, (3, 2), stride=(1, 2), padding=(1, 0)),
+        ((2, 2, 4, 5),),
+    ),
+    "MaxPool2d of oblong windows": Case(
+        plain("MaxPool2d", (2, 3), (2, 1), (1, 0)),
+        lambda t: t.MaxPool2d((2, 3), (2, 1), (1, 0)),
+        ((2, 2, 5, 6),),
+        twice=False,
+    ),
+    "AvgPool2d of oblong windows": Case(
+        plain("AvgPool2d", (2, 3)), lambda t: t.AvgPool2d((2, 3)), ((2, 2, 5, 6),), twice=False
     ),
     "MaxPool2d": Case(plain("MaxPool2d", 2), lambda t: t.MaxPool2d(2), ((2, 3, 4, 5),), twice=False),
     "MaxPool2d that overlaps": Case(

@@ -12,7 +12,7 @@ import pytest
 import needle as ndl
 from needle import nn
 from needle.autograd import Tensor
-from needle.graph import Cell
+from needle.graph import Pending
 
 DEVICES = [d for d in ndl.all_devices() if d.enabled()]
 
@@ -37,7 +37,9 @@ LAYERS = {
     "GroupNorm": (lambda **k: nn.GroupNorm(2, 4, **k), (2, 4, 3), (2, 4, 3)),
     "Conv": (lambda **k: nn.Conv(3, 2, 3, **k), (1, 3, 4, 5), (1, 2, 4, 5)),
     "Conv with steps": (lambda **k: nn.Conv(3, 2, 3, 2, **k), (1, 3, 4, 5), (1, 2, 2, 3)),
+    "Conv that is oblong": (lambda **k: nn.Conv(3, 2, (1, 3), (2, 1), **k), (1, 3, 4, 5), (1, 2, 2, 5)),
     "MaxPool2d": (lambda **k: nn.MaxPool2d(2), (1, 2, 4, 5), (1, 2, 2, 2)),
+    "MaxPool2d that is oblong": (lambda **k: nn.MaxPool2d((1, 2)), (1, 2, 4, 5), (1, 2, 4, 2)),
     "AvgPool2d": (lambda **k: nn.AvgPool2d((3, 3), 1, 1), (1, 2, 4, 5), (1, 2, 4, 5)),
 }
 
@@ -168,7 +170,7 @@ def test_running_statistics_keep_no_steps(mode):
     for seed in range(6):
         layer(random(5, 3, seed=seed))
         gc.collect()
-        cells = sum(type(thing) is Cell for thing in gc.get_objects())
+        cells = sum(type(thing) is Pending for thing in gc.get_objects())
         counts.append((cells, ndl.autograd.TENSOR_COUNTER))
     assert len(set(counts[1:])) == 1
 
@@ -215,14 +217,52 @@ def test_conv_draws_its_weight_and_then_its_bias():
     assert nn.Conv(2, 5, 3, bias=False).bias is None
 
 
-def test_windows_are_square():
-    layer = nn.Conv(1, 1, (3, 3), padding=(1, 1))
-    assert layer.weight.shape == (3, 3, 1, 1)
-    assert layer.padding == 1
-    with pytest.raises(ValueError, match=r"Conv: kernel_size .* a pair of equal ones, got \(3, 5\)"):
+def test_pairs_of_equal_numbers_are_one_number():
+    layer = nn.Conv(1, 1, (3, 3), padding=((1, 1), (1, 1)))
+    assert (layer.kernel_size, layer.stride, layer.padding) == (3, 1, 1)
+    pool = nn.MaxPool2d((2, 2))
+    assert (pool.kernel_size, pool.stride, pool.padding) == (2, 2, 0)
+    assert "Conv(in_channels=1, out_channels=1, kernel_size=(3, 5), stride=1, padding=(1, 2))" in repr(
         nn.Conv(1, 1, (3, 5))
-    with pytest.raises(ValueError, match=r"MaxPool2d: stride .* a pair of equal ones, got 1\.5"):
+    )
+    with pytest.raises(ValueError, match=r"MaxPool2d: stride: needs .*; got 1\.5"):
         nn.MaxPool2d(2, 1.5)
+
+
+def test_oblong_kernels():
+    np.random.seed(0)
+    layer = nn.Conv(2, 4, (3, 5))
+    weight, bias = layer.weight.numpy(), layer.bias.numpy()
+    np.random.seed(0)
+    bound = math.sqrt(6 / (2 * 3 * 5))
+    expected = np.random.rand(3, 5, 2, 4) * 2 * bound - bound
+    np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
+    bound = 1 / math.sqrt(2 * 3 * 5)
+    np.testing.assert_allclose(bias, np.random.rand(4) * 2 * bound - bound, rtol=1e-5, atol=1e-7)
+    assert layer(random(1, 2, 6, 7)).shape == (1, 4, 6, 7)  # the padding keeps the size
+    x = random(1, 2, 6, 7)
+    for module, op in [
+        (nn.Conv(2, 4, (3, 2), (2, 1), padding=((2, 0), (0, 1))), ndl.conv),
+        (nn.MaxPool2d((2, 3), (1, 2), ((1, 0), (0, 1))), ndl.max_pool2d),
+        (nn.AvgPool2d((3, 2), padding=(1, 0)), ndl.avg_pool2d),
+    ]:
+        images = x.permute((0, 2, 3, 1))
+        options = {"stride": module.stride, "padding": module.padding}
+        if op is ndl.conv:
+            out = ndl.conv(images, module.weight, **options) + module.bias
+        else:
+            out = op(images, module.kernel_size, **options)
+        np.testing.assert_array_equal(module(x).numpy(), out.numpy().transpose(0, 3, 1, 2))
+
+
+def test_padding_on_one_side_alone():
+    """A convolution that sees earlier columns only: nothing changes before what is changed."""
+    layer = nn.Conv(1, 1, (1, 3), padding=((0, 0), (2, 0)))
+    x = random(1, 1, 2, 6).numpy()
+    changed = x.copy()
+    changed[..., 4] += 1
+    same = layer(Tensor(x)).numpy() == layer(Tensor(changed)).numpy()
+    np.testing.assert_array_equal(same, [[[[True] * 4 + [False] * 2] * 2]])
 
 
 # Losses

@@ -498,12 +498,18 @@ def test_a_list_that_contains_itself():
         (lambda: nn.LayerNorm1d((2, 3)), r"LayerNorm1d: dim .* got \(2, 3\)"),
         (lambda: nn.LearnedEncoding(0, 2), "LearnedEncoding: max_length .* got 0"),
         (lambda: nn.Conv(0, 1, 3), "Conv: in_channels .* got 0"),
-        (lambda: nn.Conv(1, 1, 0), "Conv: kernel_size must be a whole number of at least 1, or a pair .* 0"),
-        (lambda: nn.Conv(1, 1, 3, stride=0), "Conv: stride .* got 0"),
-        (lambda: nn.Conv(1, 1, 3, padding="same"), "Conv: padding .* of at least 0, .* got 'same'"),
-        (lambda: nn.Conv(1, 1, 3, padding=(1, 2)), r"Conv: padding .* got \(1, 2\)"),
-        (lambda: nn.AvgPool2d(2, padding=-1), "AvgPool2d: padding .* got -1"),
-        (lambda: nn.MaxPool2d("2"), "MaxPool2d: kernel_size .* got '2'"),
+        (
+            lambda: nn.Conv(1, 1, 0),
+            "Conv: kernel_size: needs one whole number, or one .*, of at least 1; got 0",
+        ),
+        (lambda: nn.Conv(1, 1, 3, stride=0), "Conv: stride: .* got 0"),
+        (lambda: nn.Conv(1, 1, 3, padding="same"), "Conv: padding: .* of at least 0; got 'same'"),
+        (lambda: nn.Conv(1, 1, (3, 2, 1)), r"Conv: kernel_size: .* got \(3, 2, 1\)"),
+        (lambda: nn.Conv(1, 1, 3, padding=(1, -2)), r"Conv: padding: .* got \(1, -2\)"),
+        (lambda: nn.Conv(1, 1, 3, padding=((1, 2),)), r"Conv: needs padding .*, got \(\(1, 2\),\)"),
+        (lambda: nn.Conv(1, 1, 3, padding=((1, 2), (0, -1))), r"Conv: padding: .* got \(0, -1\)"),
+        (lambda: nn.AvgPool2d(2, padding=-1), "AvgPool2d: padding: .* got -1"),
+        (lambda: nn.MaxPool2d("2"), "MaxPool2d: kernel_size: .* got '2'"),
         (lambda: nn.MaxPool2d(3, padding=2), "MaxPool2d: padding is at most half a window; got 2"),
     ],
 )
@@ -547,6 +553,17 @@ def test_the_rng_of_dropout():
         np.testing.assert_array_equal(ours(x).numpy(), expected(x).numpy())
     with pytest.raises(TypeError, match="rng: needs"):
         nn.Dropout(rng=1.5)
+
+
+def test_a_parameter_is_true_whatever_its_numbers():
+    """So that ``if self.bias:`` asks whether there is one; the numbers of other Tensors are asked for."""
+    with_bias, without = nn.Linear(2, 3), nn.Linear(2, 3, bias=False)
+    assert with_bias.bias
+    assert not without.bias
+    assert nn.Parameter([0.0])
+    assert not Tensor([0.0])
+    with pytest.raises(ValueError, match="truth"):
+        bool(Tensor([0.0, 1.0]))
 
 
 def test_identity_is_its_input():
