@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import viz
 from playground.expression import MOST_CHARACTERS
 from playground.expression import run as run_text
 from playground.pages import explorer
@@ -254,8 +255,10 @@ def test_what_would_be_too_large_is_not_offered():
 
 
 def test_a_picture_that_cannot_be_had_is_told_and_not_tried_again(monkeypatch):
-    monkeypatch.setattr("viz.render.LONGEST", -0.999)
-    monkeypatch.setattr("viz.render._hung", set())
+    def give_up(*_):
+        raise viz.CannotRender("too many edges cross each other")
+
+    monkeypatch.setattr("viz.render._run", give_up)
     text = "x = 7\nx * x * x"
     (warning,) = start(text=text).warning
     assert "too many edges cross each other" in warning.value
