@@ -48,7 +48,6 @@ FLOORS = {
 # what not every program needs when it is first asked for, as what draws with matplotlib.
 HEAVY_OR_OPTIONAL = {
     "anywidget",
-    "concurrent",
     "IPython",
     "PIL",
     "matplotlib",

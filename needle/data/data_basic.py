@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -203,8 +204,6 @@ def _ahead(function: Callable, arguments: Sequence, count: int) -> Iterator:
     An error of `function` is raised when you ask for its result. The thread ends when the iterator does, even
     if you give it up halfway.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     waiting = iter(arguments)
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="DataLoader")
     try:
