@@ -33,6 +33,7 @@ places = pytest.mark.parametrize(
 
 # Arrays and operators; the rest of the library computes with these.
 FILES = [
+    "ops/test_operators.py::test_first_and_second_derivatives_are_those_on_numpy",
     "backend_ndarray/under_cuda.py",
     "backend_ndarray/test_ndarray.py",
     "backend_ndarray/test_device.py",
@@ -84,7 +85,7 @@ def passing(place, report, files, without):
 @places
 def test_arrays_and_operators(place, tmp_path):
     passed = passing(place, tmp_path / "report.xml", FILES, without=NEVER)
-    assert set(passed) == set(FILES)
+    assert set(passed) == {file.partition("::")[0] for file in FILES}
     assert len(passed) > 700
 
 

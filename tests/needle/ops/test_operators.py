@@ -1,12 +1,14 @@
 """Every operator: values and gradients against NumPy, central differences and torch, on every device.
 
 `CASES` has at least one case for each Op subclass of the library; `test_no_operator_is_forgotten` proves it.
+A test takes all cases of one operator: to start a test costs more than most cases do.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -426,6 +428,7 @@ CASES = [
         for n, size, kernel, keys in [
             (2, (5, 4), (3, 3), {"padding": 1}),
             (1, (3, 3), (3, 3), {"padding": 0}),
+            (1, (3, 3), (2, 2), {"padding": 1, "stride": 2}),
             (1, (5, 6), (3, 3), {"padding": 1, "stride": 2}),
             (1, (6, 5), (2, 2), {"padding": 0, "stride": 3}),  # pixels that no window sees
             (1, (4, 4), (1, 1), {"padding": 1}),  # windows that see zeros alone
@@ -686,7 +689,25 @@ def case_id(case: Case) -> str:
     return f"{case.op.__name__}-{'-'.join('x'.join(map(str, s)) or '()' for s in case.shapes)}"
 
 
-every_case = pytest.mark.parametrize("case", CASES, ids=case_id)
+def for_each_operator(cases: list[Case]) -> pytest.MarkDecorator:
+    """Runs a test for each operator, with the list of its cases."""
+    by_operator: dict[str, list[Case]] = {}
+    for case in cases:
+        by_operator.setdefault(case.op.__name__, []).append(case)
+    return pytest.mark.parametrize("cases", by_operator.values(), ids=by_operator)
+
+
+@contextmanager
+def naming(case: Case):
+    """Let a failure say which of the operator's cases it is about."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"The case is {case_id(case)}, number {CASES.index(case)} of CASES.")
+        raise
+
+
+every_operator = for_each_operator(CASES)
 every_device = pytest.mark.parametrize("device", DEVICES, ids=str)
 
 
@@ -726,67 +747,113 @@ def test_no_operator_is_forgotten():
 
 @every_device
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@every_case
-def test_value(case, dtype, device):
-    args = [x.astype(dtype) for x in numbers(case)]
-    with np.errstate(all="ignore"):
-        expected = case.numpy(*args)
-    for make in (lambda t: t, strided):
-        out = case.f(*[make(Tensor(x, device=device, dtype=dtype)) for x in args])
-        assert out.shape == expected.shape
-        assert out.device == device or case.op is ndl.ops.ToDevice
-        assert out.dtype == dtype or case.op is ndl.ops.Cast
-        # A few roundings of the dtype's precision, in the order of each library's own sums.
-        np.testing.assert_allclose(
-            out.numpy(),
-            expected,
-            rtol=2e-6 if dtype == "float32" else 1e-13,
-            atol=1e-6 if dtype == "float32" else 1e-13,
-        )
+@every_operator
+def test_value(cases, dtype, device):
+    for case in cases:
+        with naming(case):
+            args = [x.astype(dtype) for x in numbers(case)]
+            with np.errstate(all="ignore"):
+                expected = case.numpy(*args)
+            for make in (lambda t: t, strided):
+                out = case.f(*[make(Tensor(x, device=device, dtype=dtype)) for x in args])
+                assert out.shape == expected.shape
+                assert out.device == device or case.op is ndl.ops.ToDevice
+                assert out.dtype == dtype or case.op is ndl.ops.Cast
+                # A few roundings of the dtype's precision, in the order of each library's own sums.
+                np.testing.assert_allclose(
+                    out.numpy(),
+                    expected,
+                    rtol=2e-6 if dtype == "float32" else 1e-13,
+                    atol=1e-6 if dtype == "float32" else 1e-13,
+                )
 
 
 # To differences in float64, rounding to float32 is a step function.
 SMOOTH_CASES = [c for c in CASES if c.op is not ndl.ops.Cast]
+# Of second derivatives there are as many as the square of the number of elements.
+SMALL_CASES = [c for c in SMOOTH_CASES if sum(map(math.prod, c.shapes)) <= 60]
+LARGE_CASES = [c for c in SMOOTH_CASES if c not in SMALL_CASES]
+
+
+def test_small_cases_are_of_every_operator():
+    assert {case.op for case in SMALL_CASES} == {case.op for case in SMOOTH_CASES}
 
 
 @every_device
-@pytest.mark.parametrize("case", SMOOTH_CASES, ids=case_id)
-def test_gradients_are_those_of_central_differences(case, device):
-    ndl.gradcheck(case.f, *tensors(case, device))
+@for_each_operator(SMALL_CASES)
+def test_gradients_are_those_of_central_differences(cases, device):
+    for case in cases:
+        with naming(case):
+            ndl.gradcheck(case.f, *tensors(case, device))
+
+
+@pytest.mark.slow
+@every_device
+@for_each_operator(LARGE_CASES)
+def test_gradients_of_large_cases_are_those_of_central_differences(cases, device):
+    for case in cases:
+        with naming(case):
+            ndl.gradcheck(case.f, *tensors(case, device))
 
 
 @every_device
-@every_case
-def test_gradients_of_strided_operands(case, device):
-    def both(make):
+@for_each_operator([c for c in SMALL_CASES if all(map(math.prod, c.shapes))])
+def test_first_and_second_derivatives_are_those_on_numpy(cases, device):
+    """What is right on NumPy by central differences is right on a device that is too slow for them."""
+
+    def derivatives(case, device):
+        args = tensors(case, device)
+        out = case.f(*args)
+        if not out.requires_grad:
+            return [out]
+        weights = Tensor(np.linspace(1, 2, out.size).reshape(out.shape), device=out.device)
+        first = ndl.gradients((out * weights).sum(), args)
+        squares = sum((g * g).sum() for g in first)
+        return [out, *first, *(ndl.gradients(squares, args) if squares.requires_grad else [])]
+
+    for case in cases[:: max(1, len(cases) // 2)]:  # three at most
+        with naming(case):
+            expected = derivatives(case, ndl.cpu_numpy())
+            for found, right in zip(derivatives(case, device), expected, strict=True):
+                np.testing.assert_allclose(found.numpy(), right.numpy(), rtol=1e-11, atol=1e-11)
+
+
+@every_device
+@every_operator
+def test_gradients_of_strided_operands(cases, device):
+    def gradients(case, make):
         args = [make(t) for t in tensors(case, device)]
         out = case.f(*args)
         return [g.numpy() for g in (ndl.gradients(out, args) if out.requires_grad else args)]
 
-    for plain, view in zip(both(lambda t: t), both(strided), strict=True):
-        np.testing.assert_allclose(plain, view, rtol=1e-12, atol=1e-12)
+    for case in cases:
+        with naming(case):
+            for plain, view in zip(gradients(case, lambda t: t), gradients(case, strided), strict=True):
+                np.testing.assert_allclose(plain, view, rtol=1e-12, atol=1e-12)
 
 
 @every_device
-@every_case
-def test_lazy_is_eager_and_infer_says_what_compute_does(case, device, computed):
-    args = tensors(case, device)
-    eager = case.f(*args)
-    computed.clear()
-    with ndl.lazy():
-        out = case.f(*args)
-        if out.requires_grad:
-            grads = ndl.gradients(out, args)
-        spec = Spec(out.shape, out.dtype, out.device)
-        assert computed == []
-        assert out.cached_data is None or not args or isinstance(out._data, Pending) is False
-    assert (eager.shape, eager.dtype, eager.device) == spec
-    np.testing.assert_array_equal(out.numpy(), eager.numpy())
-    assert (out.realize_cached_data().shape, out.realize_cached_data().dtype) == spec[:2]
-    if eager.requires_grad:
-        for lazy, expected in zip(grads, ndl.gradients(eager, args), strict=True):
-            assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
-            np.testing.assert_array_equal(lazy.numpy(), expected.numpy())
+@every_operator
+def test_lazy_is_eager_and_infer_says_what_compute_does(cases, device, computed):
+    for case in cases:
+        with naming(case):
+            args = tensors(case, device)
+            eager = case.f(*args)
+            computed.clear()
+            with ndl.lazy():
+                out = case.f(*args)
+                if out.requires_grad:
+                    grads = ndl.gradients(out, args)
+                spec = Spec(out.shape, out.dtype, out.device)
+                assert computed == []
+                assert out.cached_data is None or not args or isinstance(out._data, Pending) is False
+            assert (eager.shape, eager.dtype, eager.device) == spec
+            np.testing.assert_array_equal(out.numpy(), eager.numpy())
+            assert (out.realize_cached_data().shape, out.realize_cached_data().dtype) == spec[:2]
+            if eager.requires_grad:
+                for lazy, expected in zip(grads, ndl.gradients(eager, args), strict=True):
+                    assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
+                    np.testing.assert_array_equal(lazy.numpy(), expected.numpy())
 
 
 # torch has no softmax over several axes, and refuses some reductions of nothing.
@@ -795,20 +862,22 @@ TORCH_CASES = [c for c in CASES if c.torch and all(np.prod(shape) for shape in c
 
 @every_device
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("case", TORCH_CASES, ids=case_id)
-def test_gradients_are_those_of_torch(case, dtype, device, torch):
-    args = [x.astype(dtype) for x in numbers(case)]
-    theirs = [torch.tensor(x, requires_grad=True) for x in args]
-    expected = case.torch(torch, *theirs)
-    ours = [Tensor(x, device=device, dtype=dtype) for x in args]
-    out = case.f(*ours)
-    weights = np.random.default_rng(1).normal(size=out.shape).astype(dtype)
-    tolerance = {"rtol": 1e-5, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-12, "atol": 1e-12}
-    np.testing.assert_allclose(out.numpy(), expected.detach().numpy(), **tolerance)
-    expected.backward(torch.tensor(weights))
-    if out.requires_grad:
-        out.backward(Tensor(weights, device=out.device, dtype=dtype))
-    for mine, other in zip(ours, theirs, strict=True):
-        got = np.zeros(mine.shape) if mine.grad is None else mine.grad.numpy()
-        want = np.zeros(mine.shape) if other.grad is None else other.grad.numpy()
-        np.testing.assert_allclose(got, want, **tolerance)
+@for_each_operator(TORCH_CASES)
+def test_gradients_are_those_of_torch(cases, dtype, device, torch):
+    for case in cases:
+        with naming(case):
+            args = [x.astype(dtype) for x in numbers(case)]
+            theirs = [torch.tensor(x, requires_grad=True) for x in args]
+            expected = case.torch(torch, *theirs)
+            ours = [Tensor(x, device=device, dtype=dtype) for x in args]
+            out = case.f(*ours)
+            weights = np.random.default_rng(1).normal(size=out.shape).astype(dtype)
+            tolerance = {"rtol": 1e-5, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-12, "atol": 1e-12}
+            np.testing.assert_allclose(out.numpy(), expected.detach().numpy(), **tolerance)
+            expected.backward(torch.tensor(weights))
+            if out.requires_grad:
+                out.backward(Tensor(weights, device=out.device, dtype=dtype))
+            for mine, other in zip(ours, theirs, strict=True):
+                got = np.zeros(mine.shape) if mine.grad is None else mine.grad.numpy()
+                want = np.zeros(mine.shape) if other.grad is None else other.grad.numpy()
+                np.testing.assert_allclose(got, want, **tolerance)
