@@ -19,8 +19,8 @@ EXTRAS_WITHOUT_CONDA = {"cuda", "dev"}
 
 
 def split(requirement: str) -> tuple[str, str]:
-    """Split ``"numpy>=2.0"`` into ``("numpy", ">=2.0")``."""
-    name, bound = re.fullmatch(r"([A-Za-z0-9._-]+)(.*)", requirement).groups()
+    """Split ``"numpy>=2.0"`` into ``("numpy", ">=2.0")``, without the platforms that need it."""
+    name, bound = re.match(r"([A-Za-z0-9._-]+)([^;]*)", requirement).groups()
     return name, bound
 
 

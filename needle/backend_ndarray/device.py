@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-# Threads that wait for work should sleep. OpenMP has them try again and again, and where the processors have
-# other things to do as well, a loop of microseconds then takes milliseconds. This is read when the first
-# threads are made, be it for a loop of the user's own, hence it is said here and not beside the kernels.
+# Threads that wait for work should sleep. Where Numba finds no TBB (see numba_kernels.py) it uses OpenMP. Its
+# threads try again and again: on busy processors a loop of microseconds then takes milliseconds. OpenMP reads
+# this setting when it is loaded, maybe for a loop of your own, so it is set here and not beside the kernels.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 

@@ -12,6 +12,7 @@ they are, and has Numba compile the loop for a data type when that type is first
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import threading
@@ -19,6 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from types import CellType, FunctionType
 from typing import Any
@@ -34,6 +36,22 @@ from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 #: From this many numbers on a loop is divided among threads. To wake them takes some ten microseconds, in
 #: which one thread alone adds fifty thousand numbers.
 PARALLEL_SIZE = 1 << 18
+
+
+def _load_tbb() -> None:
+    """Load the TBB library, which Numba prefers for its threads but does not find where `pip` installs it.
+
+    TBB's threads sleep when there is nothing to do. Those of OpenMP try again and again to find work, unless
+    the process sets OMP_WAIT_POLICY before anything loads OpenMP; `import torch` loads it. They then take the
+    processor from the threads of BLAS, and a step of training takes several times as long.
+    """
+    with suppress(PackageNotFoundError, OSError):
+        for file in files("tbb") or ():
+            if file.name in ("libtbb.so.12", "tbb12.dll"):
+                ctypes.CDLL(str(file.locate()))
+
+
+_load_tbb()
 
 #: How many threads there are.
 THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]

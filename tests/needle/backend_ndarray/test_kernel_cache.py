@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
@@ -234,7 +235,8 @@ LARGE = """
 
     work(1)
 """
-layers = pytest.mark.parametrize("layer", ["workqueue", "omp"])
+HAS_TBB = any(distribution.name == "tbb" for distribution in distributions())
+layers = pytest.mark.parametrize("layer", ["workqueue", "omp", *["tbb"] * HAS_TBB])
 
 
 def run_with_threads(code, layer):
@@ -242,6 +244,28 @@ def run_with_threads(code, layer):
         pytest.importorskip("numba.np.ufunc.omppool", exc_type=ImportError)
     code = textwrap.dedent(LARGE) + textwrap.dedent(code)
     return run(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS=2)[0]
+
+
+if HAS_TBB:
+
+    @pytest.mark.parametrize("order", ["torch, needle", "needle, torch"])
+    def test_threads_sleep_although_torch_has_loaded_openmp(order, torch):
+        """OpenMP's threads would keep the processors busy, so Numba must not use them, in either order."""
+        code = f"""
+            import sys, {order}
+            import numpy as np
+
+            x = needle.Tensor(np.ones((600, 600)))
+            x + x
+            from numba import threading_layer
+            print(threading_layer(), "numba.np.ufunc.omppool" in sys.modules)
+        """
+        environment = {
+            "NUMBA_NUM_THREADS": 2,
+            "NUMBA_THREADING_LAYER": "default",
+            "OMP_WAIT_POLICY": "active",
+        }
+        assert run(code, **environment)[0] == "tbb False\n"
 
 
 @layers
