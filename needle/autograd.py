@@ -31,8 +31,10 @@ from .backend_selection import (
     to_numpy,
 )
 from .failures import (
+    FROM_ELSEWHERE,
     compute_failed,
-    no_attribute,
+    index_failed,
+    missing_attribute,
     not_a_value,
     operator_failed,
     pending_failed,
@@ -249,7 +251,7 @@ class TensorTuple(Value):
         try:
             return ops.tuple_get_item(self, index)
         except Exception as error:
-            _index_failed(error, self, index)
+            index_failed(error, self, index)
             raise
 
     def __iter__(self):
@@ -282,13 +284,6 @@ class TensorTuple(Value):
 
     def __repr__(self) -> str:
         return f"needle.TensorTuple{self.tuple()!r}"
-
-
-def _index_failed(error: Exception, value: Value, index: Any) -> None:
-    """Let the error of ``value[index]`` remember that, unless an operator failed to compute the index."""
-    if not hasattr(error, "op"):
-        items = index if isinstance(index, tuple) else (index,)
-        with_graph(error, index_in_words(index), [value, *(x for x in items if isinstance(x, Tensor))])
 
 
 class Tensor(Value):
@@ -561,7 +556,7 @@ class Tensor(Value):
         try:
             return ops.getitem(self, index)
         except Exception as error:
-            _index_failed(error, self, index)
+            index_failed(error, self, index)
             raise
 
     def __iter__(self):
@@ -579,32 +574,7 @@ class Tensor(Value):
 
     def __getattr__(self, name: str):
         # Called only for what is not there.
-        raise no_attribute(self, name, FROM_ELSEWHERE.get(name, ""))
-
-
-#: What people of other libraries look for, and what it is called here.
-FROM_ELSEWHERE = {
-    "view": "reshape",
-    "squeeze": "reshape",
-    "unsqueeze": "reshape",
-    "flatten": "reshape",
-    "expand": "broadcast_to",
-    "dim": "ndim",
-    "t": "T",
-    "dot": "matmul",
-    "mm": "matmul",
-    "pow": "** (an operator)",
-    "clone": "detach",
-    "cpu": "to(ndl.cpu())",
-    "cuda": "to(ndl.cuda())",
-    "float": 'astype("float32")',
-    "double": 'astype("float64")',
-    "int": 'astype("int64")',
-    "type": "astype",
-    "requires_grad_": "requires_grad (an attribute)",
-    "zero_grad": "optimizer.reset_grad(); backward replaces gradients anyway",
-    "tolist": "numpy().tolist()",
-}
+        return missing_attribute(self, name, FROM_ELSEWHERE)
 
 
 def _compared(a: Tensor, relation: str, other):

@@ -6,11 +6,12 @@ that it was, with its message; `viz.draw_error` reads what was added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from .graph import Node, Op, TensorTupleOp, find_topo_sort
+from .backend_ndarray.indexing import index_in_words
+from .graph import Node, Op, TensorTupleOp, find_topo_sort, is_tensor
 from .modes import mode
 
 # A note that Python shows below the message.
@@ -95,9 +96,53 @@ def not_a_value(op: Op, inputs: Sequence[Any]) -> TypeError:
     )
 
 
-def no_attribute(owner: Any, name: str, instead: str = "") -> AttributeError:
-    """The error of a name that `owner` does not have: it gives `instead`, or the nearest name that it has."""
-    if not instead and not name.startswith("_"):
-        instead = next(iter(get_close_matches(name, [x for x in dir(owner) if x[0] != "_"], n=1)), "")
-    hint = f"; did you mean {instead!r}?" if instead else ""
-    return AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}")
+def index_failed(error: Exception, value: Any, index: Any) -> None:
+    """Let the error of ``value[index]`` remember that, unless an operator failed to compute the index."""
+    if not hasattr(error, "op"):
+        items = index if isinstance(index, tuple) else (index,)
+        with_graph(error, index_in_words(index), [value, *(x for x in items if is_tensor(x))])
+
+
+#: What people of other libraries look for, and what it is called here.
+FROM_ELSEWHERE = {
+    "view": "reshape",
+    "squeeze": "reshape",
+    "unsqueeze": "reshape",
+    "flatten": "reshape",
+    "expand": "broadcast_to",
+    "dim": "ndim",
+    "t": "T",
+    "dot": "matmul",
+    "mm": "matmul",
+    "pow": "** (an operator)",
+    "clone": "detach",
+    "cpu": "to(ndl.cpu())",
+    "cuda": "to(ndl.cuda())",
+    "float": 'astype("float32")',
+    "double": 'astype("float64")',
+    "int": 'astype("int64")',
+    "type": "astype",
+    "requires_grad_": "requires_grad (an attribute)",
+    "zero_grad": "optimizer.reset_grad(); backward replaces gradients anyway",
+    "tolist": "numpy().tolist()",
+}
+
+
+def missing_attribute(owner: Any, name: str, elsewhere: Mapping[str, str] | None = None) -> Any:
+    """What `__getattr__` does for a name that is not there: raise, and name what is probably meant.
+
+    Parameters
+    ----------
+    owner : object
+    name : str
+    elsewhere : mapping of str to str, optional
+        Names that other libraries use, and what to write here.
+    """
+    if hasattr(type(owner), name):  # there is such a property, and its own code failed: let it say why
+        return object.__getattribute__(owner, name)
+    hint = ""
+    if not name.startswith("__"):  # NumPy and IPython ask for many of those
+        known = [x for x in dir(owner) if x.startswith("_") == name.startswith("_")]
+        near = (elsewhere or {}).get(name) or next(iter(get_close_matches(name, known, n=1)), None)
+        hint = f"; did you mean {near!r}?" if near else ""
+    raise AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}")

@@ -1,4 +1,4 @@
-"""Gradients checked against central differences."""
+"""Check gradients against central differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of `f` with central differences, in float64.
 
-    The derivative of a random weighted sum of ``f(*tensors)`` by each element x is compared with
+    The derivative of a random weighted sum of ``f(*tensors)`` with respect to each element x is compared with
     (f(x + eps) - f(x - eps)) / (2 eps), whose error is of order eps², plus rounding of order 1e-16 / eps.
     For order 2 the same is then done for the gradients themselves.
 
@@ -72,11 +72,11 @@ def _check(f: Callable[..., Tensor], tensors: Sequence[Tensor], order: int, eps:
             try:
                 _check(gradient_of_argument, leaves(values), order - 1, eps, tol)
             except AssertionError as error:
-                raise AssertionError(f"in the gradient by argument {i}: {error}") from None
+                raise AssertionError(f"in the gradient with respect to argument {i}: {error}") from None
 
 
 def _gradients(output: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """The gradients of `output`: zeros where it is a constant, as the gradient of a linear function is."""
+    """The gradients of `output`; zeros if it is a constant, as the gradient of a linear function is."""
     return gradients(output, inputs) if output.requires_grad else [x.detach() * 0 for x in inputs]
 
 

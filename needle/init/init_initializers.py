@@ -31,7 +31,7 @@ def xavier_normal(fan_in, fan_out, gain=1.0, shape=None, **kwargs) -> Tensor:
 
 
 def kaiming_uniform(fan_in, fan_out, nonlinearity="relu", shape=None, **kwargs) -> Tensor:
-    """Uniform in ±gain * sqrt(3 / fan_in), where the gain makes up for what `nonlinearity` takes away."""
+    """Uniform in ±gain * sqrt(3 / fan_in). The gain makes up for the size that `nonlinearity` takes away."""
     bound = _gain(nonlinearity) * math.sqrt(3 / fan_in)
     return rand(*(shape or (fan_in, fan_out)), low=-bound, high=bound, **kwargs)
 

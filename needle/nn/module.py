@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
-from ..autograd import Tensor, Value, check_device, no_grad, scope, with_graph
+from ..autograd import Tensor, Value, check_device, no_grad, scope
+from ..failures import missing_attribute, with_graph
 
 # The axes of images: modules have (batch, channels, height, width), operators have the channels last.
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -180,13 +180,8 @@ class Module:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what is not there; a property whose own code failed is told apart by asking again.
-        if hasattr(type(self), name):
-            return object.__getattribute__(self, name)
-        known = [other for other in dir(self) if other.startswith("_") == name.startswith("_")]
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+        # Called only for what is not there.
+        return missing_attribute(self, name)
 
     def __repr__(self) -> str:
         """The tree of modules, one a line, with settings, numbers of parameters and shapes."""

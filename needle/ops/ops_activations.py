@@ -99,7 +99,7 @@ def erf(a):
 
 
 class GELU(Elementwise):
-    """y = a * s(a) with a step s that is smoothed: dy = (s(a) + a * s'(a)) * da.
+    """y = a * s(a), where s is a smooth step from 0 to 1: dy = (s(a) + a * s'(a)) * da.
 
     ``approximate="none"``: s is the normal distribution's cumulative function, (1 + erf(a / sqrt(2))) / 2.
     ``approximate="tanh"``: s is the sigmoid of sqrt(8 / pi) * (a + 0.044715 * a ** 3).
@@ -115,7 +115,7 @@ class GELU(Elementwise):
         return "erf" if self.approximate == "none" else "sigmoid"
 
     def argument(self, a):
-        """What the error function, or the sigmoid, is taken of: for a Tensor or an array `a`."""
+        """The argument of the error function, or of the sigmoid, for a Tensor or an array `a`."""
         if self.approximate == "none":
             return a * math.sqrt(1 / 2)
         return (a * a * 0.044715 + 1) * a * math.sqrt(8 / math.pi)
@@ -146,6 +146,6 @@ def gelu(a, approximate: str = "none"):
     ----------
     a : Tensor
     approximate : "none" or "tanh"
-        "tanh": the formula that the paper gives for a faster computation, right to three digits.
+        "tanh": the paper's faster formula, accurate to three digits.
     """
     return GELU(approximate)(a)

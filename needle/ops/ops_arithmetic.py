@@ -116,8 +116,8 @@ class EWisePow(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        # The slope of a**b in a is b * a**(b - 1): 0 where b is 0, even at a = 0, where 1 stands in for a.
-        # Its slope in b is a**b * log(a), with the limit 0 at a = 0: log(1) stands in for log(0).
+        # With respect to a the slope is b * a**(b - 1): 0 where b is 0, also at a = 0, where 1 replaces a.
+        # With respect to b it is a**b * log(a), whose limit at a = 0 is 0: log(1) replaces log(0).
         base = a + compare(a, "eq", 0) * compare(b, "eq", 0)
         slope_a = b * base ** (b - 1)
         slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
@@ -268,7 +268,7 @@ class MatMul(TensorOp):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        # A matrix product is dear: none is computed for an operand that needs no gradient, as input data.
+        # Matrix products are expensive: none is computed for an operand that needs no gradient, such as data.
         return (
             unbroadcast(out_grad @ b.transpose(), a) if a.requires_grad else None,
             unbroadcast(a.transpose() @ out_grad, b) if b.requires_grad else None,
@@ -283,7 +283,7 @@ def matmul(a, b):
     """
     matrices = a.ndim > 1 and b.ndim > 1
     if matrices or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
-        return MatMul()(a, b)  # what does not fit is an error of the operator, which knows its operands
+        return MatMul()(a, b)  # if the shapes do not fit, this raises the error
     rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     product = MatMul()(rows, columns)

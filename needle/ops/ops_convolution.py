@@ -1,7 +1,7 @@
-"""Windows over images, and what is made of them: convolution and pooling; padding, dilation and flips.
+"""Convolution and pooling, and their parts: windows over images, padding, dilation and flips.
 
-Images are NHWC: (batch, height, width, channels). A convolution here is what deep learning calls so: the
-kernel is not turned round (strictly, a cross-correlation).
+Images are NHWC: (batch, height, width, channels). Convolution means here what it means in deep learning: the
+kernel is not flipped. (Mathematicians call that a cross-correlation.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 Pair = tuple[int, int]
 Pairs = tuple[Pair, ...]
 
-COLUMNS = 1 << 21  # numbers that a convolution copies out of windows at a time, to bound its memory
+COLUMNS = 1 << 21  # how many numbers a convolution copies out of windows at a time, to bound its memory
 
 
 class Pad(TensorOp):
@@ -49,7 +49,7 @@ class Pad(TensorOp):
         return Spec(shape, a.dtype, a.device)
 
     def inside(self, shape) -> tuple[slice, ...]:
-        """Where an array of `shape` lies within the padded one."""
+        """The slices of the padded array where the original, of `shape`, lies."""
         return tuple([slice(before, before + n) for n, (before, _) in zip(shape, self.padding, strict=True)])
 
     def compute(self, a):
@@ -62,10 +62,16 @@ class Pad(TensorOp):
 
 
 def pad(a, pairs, value=0.0):
-    """`a` with a margin of `value`.
+    """`a` with a margin that holds `value`.
 
-    ``pairs[i]`` is (how many before, how many after) along axis `i`; one of them may be 0, for a margin on
-    one side alone.
+    Parameters
+    ----------
+    a : Tensor
+    pairs : sequence of (int, int), one per axis
+        How many elements to add before and after along that axis. The two may differ: (1, 0) pads one side
+        only.
+    value : float
+        What the margin holds.
     """
     try:
         pairs = tuple([(operator.index(before), operator.index(after)) for before, after in pairs])
@@ -77,7 +83,7 @@ def pad(a, pairs, value=0.0):
 
 
 def with_margins(a, pairs: Pairs):
-    """`pad`, where a margin below 0 takes elements away."""
+    """`pad`, with margins that may be negative: these take elements away."""
     if any(min(pair) < 0 for pair in pairs):
         kept = [
             slice(-min(before, 0), n + min(after, 0))
@@ -99,7 +105,7 @@ def along(axes, where: slice, ndim: int) -> tuple[slice, ...]:
 
 
 class Flip(Movement):
-    """Some axes backwards; the gradient too."""
+    """Some axes in reverse order; the gradient is reversed as well."""
 
     def __init__(self, axes=None):
         self.axes = hashable_axes(axes)
@@ -117,21 +123,21 @@ class Flip(Movement):
 
 
 def flip(a, axes=None):
-    """The given axes (None: all) backwards."""
+    """The elements along the given axes (None: all) in reverse order."""
     return Flip(axes)(a)
 
 
 def zeros_between(name: str, dilation: int) -> int:
-    """How many zeros follow each element, as an integer of at least 0."""
+    """The number of zeros after each element, checked."""
     if operator.index(dilation) < 0:
         raise ValueError(
-            f"{name}: dilation is how many zeros follow each element, at least 0; got {dilation}"
+            f"{name}: dilation is the number of zeros after each element, at least 0; got {dilation}"
         )
     return operator.index(dilation)
 
 
 class Dilate(TensorOp):
-    """`dilation` zeros after each element along `axes`; the gradient leaves out what stood there."""
+    """`dilation` zeros after each element along `axes`; the gradient leaves those places out."""
 
     def __init__(self, axes, dilation: int):
         self.axes = hashable_axes(axes)
@@ -157,7 +163,7 @@ def dilate(a, axes, dilation: int):
 
 
 class UnDilate(Movement):
-    """Every (dilation + 1)-th element along `axes`; the gradient has zeros in the place of the others."""
+    """Every (dilation + 1)-th element along `axes`; the gradient is 0 for the others."""
 
     def __init__(self, axes, dilation: int):
         self.axes = hashable_axes(axes)
@@ -177,12 +183,12 @@ class UnDilate(Movement):
 
 
 def undilate(a, axes, dilation: int):
-    """What `dilate` spread out, put together again."""
+    """Every (dilation + 1)-th element along `axes`: the inverse of `dilate`."""
     return UnDilate(axes, dilation)(a)
 
 
 class Windows(Movement):
-    """The windows of an image, seen without a copy: they overlap in memory. The gradient adds them up."""
+    """All windows of images, as a view: they overlap in memory. The gradient adds up the overlaps."""
 
     def __init__(self, size: Pair, stride: Pair = (1, 1), dilation: Pair = (1, 1)):
         self.size = size
@@ -225,7 +231,7 @@ def windows(a, size, stride=1, dilation=1):
 
 
 class Fold(TensorOp):
-    """The images that windows make when they are laid back to where they were taken and added up."""
+    """Images from windows: each window is put back where it was, and overlaps are added up."""
 
     def __init__(self, shape: tuple[int, ...], stride: Pair = (1, 1), dilation: Pair = (1, 1)):
         self.shape = shape
@@ -257,8 +263,13 @@ class Fold(TensorOp):
 
 
 class Conv(TensorOp):
-    """y[n, h, w, o] = sum over i, j, c of a[n, h * stride + i * dilation, w * stride + j * dilation, c] *
-    b[i, j, c, o]. It is linear in a and in b, and both adjoints are convolutions too."""
+    """A convolution of images a with a kernel b.
+
+    y[n, h, w, o] = sum over i, j, c of
+        a[n, h * stride + i * dilation, w * stride + j * dilation, c] * b[i, j, c, o]
+
+    It is linear in a and in b, and both adjoints are convolutions again.
+    """
 
     def __init__(self, stride: int | Pair = 1, padding: int | Pair | Pairs = 0, dilation: int | Pair = 1):
         self.stride = as_pair("conv", stride)
@@ -293,7 +304,7 @@ class Conv(TensorOp):
         width = math.prod(b.shape[:3])
         kernel = b.reshape((width, channels))
         out = full(shape, 0, dtype=dtype, device=device_of(a))
-        # A matrix product wants each window's numbers as a row: several images' at a time are copied there.
+        # One matrix product per some images: each window is copied into a row of the left matrix.
         step = max(1, COLUMNS // max(rows * columns * width, 1))
         for i in range(0, batch if math.prod(shape) else 0, step):
             some = seen[i : i + step]
@@ -309,10 +320,10 @@ class Conv(TensorOp):
         )
 
     def gradient_of_images(self, out_grad, a, b):
-        """Each pixel's adjoint: the adjoints of the windows that saw it, by the weight with which they did.
+        """The adjoint of a pixel: over the windows that cover it, each adjoint times the weight there.
 
-        That is a convolution with the kernel turned round: over the adjoints, spread as far apart as the
-        windows were.
+        This is a convolution of `out_grad` with the flipped kernel. A stride of the forward pass becomes
+        zeros between the elements of `out_grad`.
         """
         spread = out_grad
         around = []
@@ -331,14 +342,14 @@ class Conv(TensorOp):
         return Conv(1, 0, self.dilation)(spread, turned)
 
     def gradient_of_kernel(self, out_grad, a, b):
-        """Each weight's adjoint: the products of what it saw with the adjoints of the windows it did so for.
+        """The adjoint of a weight: over all windows, the pixel under the weight times the window's adjoint.
 
-        That is a convolution of the images with the adjoints as a kernel, in which batch and channels have
-        changed places, and so have stride and dilation.
+        This is a convolution of the images with `out_grad` as the kernel. Batch and channels swap places in
+        it, and so do stride and dilation.
         """
         conv = Conv(self.dilation, self.padding, self.stride)
         by_kernel = conv(a.permute((3, 1, 2, 0)), out_grad.permute((1, 2, 0, 3)))
-        # Pixels that no window reached would make it larger than the kernel.
+        # Pixels that no window covered would make it larger than the kernel.
         return cropped(by_kernel, (b.shape[2], *b.shape[:2], b.shape[3])).permute((1, 2, 0, 3))
 
 
@@ -351,11 +362,11 @@ def conv(a, b, stride=1, padding=1, dilation=1):
     b : Tensor, shape (kernel height, kernel width, channels in, channels out)
     stride : int or pair of int
         Steps from a window to the next, downwards and to the right.
-    padding : int, pair of int or pair of pairs
-        Zeros around each image: one number, (above and below, left and right), or ((above, below), (left,
-        right)), which may put them on one side alone.
+    padding : int, pair of int, or pair of pairs
+        Zeros around each image: one number for all sides; (above and below, left and right); or
+        ((above, below), (left, right)) where opposite sides differ.
     dilation : int or pair of int
-        Steps between the pixels that neighbouring weights meet.
+        Steps between the pixels under neighbouring weights.
 
     Returns
     -------
@@ -380,9 +391,9 @@ def max_pool2d(a, kernel_size, stride=None, padding=0):
         Height and width of a window.
     stride : int or pair of int, optional
         Steps from a window to the next. Default: `kernel_size`, so that windows do not overlap.
-    padding : int, pair of int or pair of pairs
-        Rows and columns around the image that are never the largest, given as for `conv`; on each side at
-        most half a window.
+    padding : int or pair of int
+        Rows and columns to add around the image, at most half a window; they are never the largest. Given
+        as for `conv`.
 
     Returns
     -------
@@ -398,7 +409,7 @@ def avg_pool2d(a, kernel_size, stride=None, padding=0):
 
 
 def pooled(name: str, a, kernel_size, stride, padding, outside: float):
-    """The windows that a pooling looks at; beyond the image's edge it sees the number `outside`."""
+    """The windows of a pooling. Beyond the image's edge they hold the number `outside`."""
     size = as_pair(name, kernel_size)
     around = pool_margins(name, padding, size)
     if any(map(any, around)):
@@ -409,7 +420,7 @@ def pooled(name: str, a, kernel_size, stride, padding, outside: float):
 
 
 def as_pair(name: str, lengths: Any, least: int = 1) -> Pair:
-    """Lengths downwards and to the right, given as both or as one number for both."""
+    """A pair (downwards, to the right), given as such or as one number for both."""
     try:
         pair = as_shape(lengths)
     except TypeError:
@@ -424,18 +435,8 @@ def as_pair(name: str, lengths: Any, least: int = 1) -> Pair:
 
 
 def margins(name: str, padding: Any) -> Pairs:
-    """Padding as ((above, below), (left, right)). A single number stands for both of a pair."""
-    if isinstance(padding, (tuple, list)) and any(isinstance(pair, (tuple, list)) for pair in padding):
-        if len(padding) != 2:
-            raise ValueError(f"{name}: needs padding ((above, below), (left, right)), got {padding!r}")
-        return tuple([as_pair(f"{name}: padding", pair, least=0) for pair in padding])
-    down, right = as_pair(f"{name}: padding", padding, least=0)
-    return (down, down), (right, right)
-
-
-def pool_margins(name: str, padding: Any, size: Pair) -> Pairs:
-    """`margins` of a pooling. With more than half a window of padding, a window might see nothing else."""
-    around = margins(name, padding)
-    if any(2 * max(pair) > n for pair, n in zip(around, size, strict=True)):
-        raise ValueError(f"{name}: padding is at most half a window; got {padding} for a window of {size}")
-    return around
+    """Padding as ((above, below), (left, right)), given as such or with opposite sides equal."""
+    if isinstance(padding, tuple) and all(isinstance(pair, tuple) for pair in padding):
+        return padding
+    down, right = as_pair(name, padding, least=0)
+    return ((down, down), (right, right))

@@ -1,7 +1,7 @@
 """Parts of Tensors, and Tensors put together: indexing, split, stack and concatenate.
 
-Each of these operators only moves numbers, so its gradient is another one that moves them back: a slice and
-zeros with something in a slice, taking elements and adding them where they were taken, split and stack.
+These operators only move numbers, so the gradient of each is another one that moves them back. They come in
+pairs: `Slice` and `ZerosButSlice`, `Take` and `ScatterAdd`, `Split` and `Stack`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ZerosButSlice(TensorOp):
 
 
 class ByIndex(TensorOp):
-    """An operator along one axis that goes by an index.
+    """An operator that picks or places elements along one axis, by an index.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ class ByIndex(TensorOp):
     axis : int
         Not below 0.
     length : int
-        Of the axis that the index is about.
+        Length of the axis that is indexed.
     """
 
     def __init__(self, index: np.ndarray, axis: int, length: int):
         if highest(index) >= length:
-            raise IndexError(f"index: {index} is about an axis of length {length}")
+            raise IndexError(f"index: {index} reaches beyond an axis of length {length}")
         self.index = index
         self.axis = axis
         self.length = length
@@ -96,7 +96,7 @@ class ByIndex(TensorOp):
         return Spec(self.out_shape(a.shape), self.out_dtype(a.dtype), a.device)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the result; ValueError for an axis of another length than the index is made for."""
+        """The shape of the result; ValueError if the axis has not the length that the index is for."""
         old, new = self.lengths()
         if len(shape) <= self.axis or shape[self.axis] != old:
             raise ValueError(f"{self}: needs length {old} along axis {self.axis}, got shape {shape}")
@@ -112,13 +112,13 @@ class ByIndex(TensorOp):
 
 
 class Take(ByIndex):
-    """Elements by their numbers along an axis; the gradient is added up where they were."""
+    """The elements at given positions along an axis; the gradient is added up at these positions."""
 
     def lengths(self):
         return self.length, self.index.size
 
     def compute(self, a):
-        self.out_shape(a.shape)  # what is beyond the axis must not be read
+        self.out_shape(a.shape)  # kernels do not check: nothing beyond the axis may be read
         return array_take(a, self.index, self.axis)
 
     def gradient(self, out_grad, node):
@@ -126,7 +126,7 @@ class Take(ByIndex):
 
 
 class ScatterAdd(ByIndex):
-    """Zeros, to which elements are added by their numbers along an axis; the gradient takes them there."""
+    """Zeros, with elements added at given positions along an axis; the gradient takes them from there."""
 
     def lengths(self):
         return self.index.size, self.length
@@ -135,7 +135,7 @@ class ScatterAdd(ByIndex):
         return dtype if dtype.kind == "f" else np.dtype("int64")
 
     def compute(self, a):
-        self.out_shape(a.shape)  # beyond the axis nothing must be written
+        self.out_shape(a.shape)  # kernels do not check: nothing beyond the axis may be written
         return array_scatter_add(a, self.index, self.axis, self.length)
 
     def gradient(self, out_grad, node):
@@ -159,11 +159,11 @@ def getitem(a, index):
     IndexError
         For a number beyond its axis, more indices than axes, and arrays of other numbers.
     """
-    slices: list[slice] = []  # of the axes of `a` that the index is about
-    shape: list[int] = []  # of the result, at first without the axes that arrays give it
-    arrays: dict[int, np.ndarray] = {}  # by their axes
+    slices: list[slice] = []  # one per axis of `a` that is indexed
+    shape: list[int] = []  # the result's, at first without the axes that arrays bring
+    arrays: dict[int, np.ndarray] = {}  # by the axis that they index
     picked: list[int] = []  # the axes that ints and arrays index
-    places: list[tuple[int, int]] = []  # where the items for these stand, and in `shape` their results would
+    places: list[tuple[int, int]] = []  # for each of these: its place in the index, and its place in `shape`
 
     for place, item in enumerate(numpy_index(index, a.shape)):
         axis = len(slices)
@@ -197,10 +197,11 @@ def getitem(a, index):
 
 
 def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: bool) -> tuple:
-    """`a` with the axes that ints and arrays index as one, which axis that is, and the index of it.
+    """Merge the axes that ints and arrays index into one: `a` reshaped, that axis, and the index along it.
 
-    Of two axes of lengths m and n, (i, j) is element i * n + j of the one. Ints have sliced theirs to length
-    1, so there they count as 0. Axes whose indices are no neighbours come first.
+    Element (i, j) of axes of lengths m and n is element i * n + j of the merged axis. Axes with an int are
+    sliced to length 1 by now, so they count as index 0. If the indices are not neighbours, the merged axis
+    comes first, as in NumPy.
     """
     if len(picked) == 1:
         return a, picked[0], arrays[picked[0]]

@@ -1,4 +1,4 @@
-"""Softmax and its kin: the maximum is subtracted before `exp`, so that nothing overflows."""
+"""Softmax and its relatives: the maximum is subtracted before `exp`, so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def logsumexp(a, axes=None, keepdims=False, **misnamed):
 
 
 class Normalization(TensorOp):
-    """An operator that keeps the shape and makes the elements along `axes` a distribution, or its
-    logarithm."""
+    """Turns the elements along `axes` into a probability distribution, or into its logarithm."""
 
     def __init__(self, axes: int | tuple[int, ...] | None = -1, **misnamed):
         if misnamed:

@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Identity(Movement):
-    """The same array. It stands where the earlier value of a Tensor that was written to is meant."""
+    """The same array. It links the earlier value of a Tensor that was written to with the Tensor itself."""
 
     def out_shape(self, shape):
         return shape
@@ -59,7 +59,7 @@ def reshape(a, shape, *more: int):
 
 
 class BroadcastTo(Movement):
-    """The same elements repeated along some axes; the gradient sums over the repetitions."""
+    """The same elements repeated along some axes; the gradient sums over the repeats."""
 
     def __init__(self, shape):
         self.shape = as_shape(shape)
@@ -76,7 +76,7 @@ class BroadcastTo(Movement):
 
 
 def broadcast_to(a, shape):
-    """Repeated along axes of size 1, and along new axes in front, to `shape`; no element is copied."""
+    """`a` repeated along axes of length 1, and along new axes in front, to `shape`; nothing is copied."""
     return BroadcastTo(shape)(a)
 
 

@@ -1,4 +1,4 @@
-"""Normalisation: numbers shifted and scaled to mean 0 and variance 1."""
+"""Normalisation: shift and scale numbers to mean 0 and variance 1."""
 
 from __future__ import annotations
 
@@ -59,10 +59,11 @@ class Standardize(TensorTupleOp):
 
 
 class StandardizeAdjoint(TensorOp):
-    """The adjoint that `Standardize` passes on: (v - mean(v) - y * mean(v * y)) / sqrt(variance + eps).
+    """The gradient of `Standardize`: (v - mean(v) - y * mean(v * y)) / sqrt(variance + eps).
 
-    As one operator, where primitive ones would be a dozen nodes of the graph. For itself y and the variance
-    are operands like v; in v it is linear, and its own adjoint.
+    v is the adjoint of y. It is one operator, because primitive ones would be a dozen nodes. It is linear in
+    v, and its own adjoint there; y and the variance are operands as well, so that it can be differentiated
+    again.
     """
 
     def __init__(self, axes: int | tuple[int, ...] | None, eps: float):

@@ -1,8 +1,8 @@
-"""Recurrent networks through all times of a sequence at once.
+"""An LSTM over a whole sequence as one operator.
 
-Step by step, out of primitive operators, a long sequence is a graph of thousands of nodes. Here the forward
-steps are one operator. Its gradient takes as little as possible step by step, and does the rest, such as the
-product for the weights, for all times together.
+Out of primitive operators, a long sequence becomes a graph of thousands of nodes. Here all steps of the
+forward pass are one node. Its gradient goes step by step only where it must; the rest, such as the product
+for the weights, is done for all times at once.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ class LSTMSteps(TensorTupleOp):
         by_h, by_c, *by_gates = partials_of_items(out_grad)
 
         def before(first, later):
-            """What there was before each step."""
+            """The value before each step."""
             return concatenate([first.reshape((1, batch, hidden)), later[:-1]])
 
-        # For all times at once: the slopes of c by h, and of i, f, g and o by what they are functions of.
+        # For all times at once: the derivative of h with respect to c, and of the gates with respect to s.
         tanh_c = tanh(c)
         c_by_h = split(o - o * tanh_c * tanh_c, 0).tuple()
         slopes = (i - i * i, f - f * f, 1 - g * g, o - o * o)
         s_by_c = split(stack([g * slopes[0], before(c0, c) * slopes[1], i * slopes[2], zeros], 2), 0).tuple()
         s_by_h = split(stack([zeros, zeros, zeros, tanh_c * slopes[3]], 2), 0).tuple()
 
-        # Backwards in time, what the adjoints of later steps decide.
+        # Backwards in time: what depends on the adjoints of later steps.
         from_h = split(zeros if by_h is None else by_h, 0).tuple()
         from_c = None if by_c is None else split(by_c, 0).tuple()
         from_gates = None
@@ -93,7 +93,7 @@ class LSTMSteps(TensorTupleOp):
         f_at = split(f, 0).tuple()
         WT = W.transpose()
         by_s: list = [None] * steps
-        h_adjoint = c_adjoint = None  # of what is handed from the step before to the one in question
+        h_adjoint = c_adjoint = None  # of the h and c that step t hands to step t + 1
         for t in reversed(range(steps)):
             h_adjoint = from_h[t] if h_adjoint is None else from_h[t] + h_adjoint
             total = h_adjoint * c_by_h[t]
@@ -118,9 +118,9 @@ def lstm_steps(x, W, h, c):
     Parameters
     ----------
     x : Tensor, shape (time, batch, 4 * hidden)
-        What the input adds to the gates at each time.
+        The input's contribution to the four gates at each time.
     W : Tensor, shape (hidden, 4 * hidden)
-        What the output of the step before is multiplied by.
+        The weights for the output of the step before.
     h, c : Tensor, shape (batch, hidden)
         The output and the memory before the first step.
 

@@ -17,7 +17,7 @@ __all__ = ["ArgMax", "Max", "Min", "Summation", "argmax", "max", "mean", "min", 
 
 
 class Summation(Reduction):
-    """A sum along axes; the gradient is copied along them."""
+    """A sum along axes; the gradient is repeated along them."""
 
     needs_elements = False
 
@@ -44,7 +44,7 @@ def mean(a, axes=None, keepdims=False, **misnamed):
 
 
 class Max(Reduction):
-    """A maximum along axes; the elements that are the maximum share the gradient equally."""
+    """A maximum along axes; elements that tie for it share the gradient equally."""
 
     def compute(self, a):
         return a.max(axis=self.axes)
@@ -52,7 +52,7 @@ class Max(Reduction):
     def gradient(self, out_grad, node):
         (a,) = node.inputs
         where = compare(a, "eq", self.spread(node, a.shape))
-        share = out_grad / where.sum(self.axes)  # elements that are the maximum together share its gradient
+        share = out_grad / where.sum(self.axes)  # each of several that tie
         return self.spread(share, a.shape) * where
 
 
@@ -63,7 +63,7 @@ def max(a, axes=None, keepdims=False, **misnamed):
 
 
 class Min(Max):
-    """A minimum along axes; the elements that are the minimum share the gradient equally."""
+    """A minimum along axes; elements that tie for it share the gradient equally."""
 
     def compute(self, a):
         return a.min(axis=self.axes)
@@ -76,7 +76,7 @@ def min(a, axes=None, keepdims=False, **misnamed):
 
 
 class ArgMax(Reduction):
-    """Where the maximum is; a step function, through which no gradient flows."""
+    """The index of the maximum; a step function, through which no gradient flows."""
 
     differentiable = False
 

@@ -52,7 +52,7 @@ def compare(a, relation: str, b):
 
 
 class Mask(Elementwise):
-    """y = a where b is not 0, else 0: dy = da there. What is not kept may be infinite or NaN."""
+    """y = a where b is not 0, else 0: dy = da there. The masked elements may be infinite or NaN."""
 
     function = "mask"
 
@@ -92,7 +92,7 @@ class Where(Elementwise):
 def where(condition, a, b):
     """`a` where the condition is not 0, else `b`, element by element; broadcast.
 
-    The branch that is not taken has no part in value or gradient, even where it is infinite or NaN.
+    The branch not taken never touches the value or the gradient, even where it is infinite or NaN.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Maximum(Elementwise):
     """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are."""
 
     function = "maximum"
-    wins = "gt"  # how the operand that comes out stands to the other one
+    wins = "gt"  # the relation of the operand that is chosen to the other
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
@@ -156,7 +156,7 @@ class Clip(Elementwise):
         self.high = high
 
     def bounds(self) -> list[tuple[str, str, float]]:
-        """For each bound the function that keeps to it, how what keeps to it compares, and the bound."""
+        """For each bound: the function that applies it, the relation that holds within it, and the bound."""
         both = [("maximum", "ge", self.low), ("minimum", "le", self.high)]
         return [bound for bound in both if bound[2] is not None]
 
@@ -179,14 +179,14 @@ class Clip(Elementwise):
 
 
 def clip(a, low=None, high=None):
-    """`a` where it lies between the numbers `low` and `high`, the nearer of them elsewhere; None: no bound.
+    """`a`, with elements below `low` raised to it, those above `high` lowered to it. None means no bound.
 
-    The slope is 1 from `low` to `high`, these included.
+    The derivative is 1 from `low` to `high`, both included, and 0 outside.
     """
     for bound in (low, high):
         if bound is not None and not isinstance(bound, Real):
             raise TypeError(
-                f"clip: a bound is a number or None, got a {type(bound).__name__}; where each element has "
-                "bounds of its own use maximum and minimum"
+                f"clip: a bound is a number or None, got a {type(bound).__name__}; for bounds that differ "
+                "from element to element, use maximum and minimum"
             )
     return Clip(low, high)(a)

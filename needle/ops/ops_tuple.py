@@ -16,12 +16,12 @@ __all__ = [
 
 
 def spec_of(x) -> Spec:
-    """What is known of an array, or of a value not computed yet."""
+    """Shape, dtype and device of an array, or of a value not computed yet."""
     return Spec(x.shape, x.dtype, x.device)
 
 
 def zeros_like_spec(x):
-    """An array of zeros like `x`, of which only shape, dtype and device are read."""
+    """An array of zeros with the shape, dtype and device of `x`."""
     return full(x.shape, 0, dtype=x.dtype, device=device_of(x))
 
 
@@ -73,10 +73,10 @@ def tuple_get_item(value, index: int):
 
 
 class ZerosButOne(TensorTupleOp):
-    """A tuple of zeros with the operand at one index: the adjoint of a tuple that one item was taken from.
+    """A tuple of zeros with the operand at one index: the adjoint of a tuple from which one item was taken.
 
-    It is never computed when all items of a long tuple are taken one by one: `sum_tuples` reads its
-    operand instead, and the whole gradient stays linear in the length.
+    When all items of a long tuple are taken one by one, these tuples are never computed: `sum_tuples` reads
+    their operands instead, so that the work grows with the length and not with its square.
     """
 
     deferred = True
@@ -96,7 +96,7 @@ class ZerosButOne(TensorTupleOp):
 
 
 def partials_of_items(out_grad) -> list:
-    """The adjoint of each item of a tuple; None for items that are known not to have been used."""
+    """The adjoint of each item of a tuple; None for an item that was not used."""
     if isinstance(out_grad.op, ZerosButOne):
         return [out_grad.inputs[0] if i == out_grad.op.index else None for i in range(len(out_grad))]
     return list(out_grad.tuple())

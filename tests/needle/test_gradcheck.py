@@ -86,10 +86,11 @@ def test_a_wrong_second_derivative_is_found():
     f = Square(wrong_in_second_order)
     assert ndl.gradcheck(f, x, order=1)
     with pytest.raises(
-        AssertionError, match=r"in the gradient by argument 0: argument 0, index \(0,\): expected .* got"
+        AssertionError,
+        match=r"in the gradient with respect to argument 0: argument 0, index \(0,\): expected .* got",
     ):
         ndl.gradcheck(f, x, order=2)
-    with pytest.raises(AssertionError, match="in the gradient by argument 0"):
+    with pytest.raises(AssertionError, match="in the gradient with respect to argument 0"):
         ndl.gradcheck(f, x)  # the default is two orders
 
 
@@ -104,7 +105,7 @@ def test_a_wrong_mixed_derivative_is_found():
 
     x, y = tensors((2,), (2,))
     assert ndl.gradcheck(Product(), x, y, order=1)
-    with pytest.raises(AssertionError, match="in the gradient by argument 0: argument 1"):
+    with pytest.raises(AssertionError, match="in the gradient with respect to argument 0: argument 1"):
         ndl.gradcheck(Product(), x, y)
 
 
@@ -124,7 +125,10 @@ def test_a_third_derivative_can_be_checked_too():
 
     (x,) = tensors((2,))
     assert ndl.gradcheck(Cube(), x, order=2)
-    with pytest.raises(AssertionError, match="in the gradient by argument 0: in the gradient by argument 0"):
+    with pytest.raises(
+        AssertionError,
+        match="in the gradient with respect to argument 0: in the gradient with respect to argument 0",
+    ):
         ndl.gradcheck(Cube(), x, order=3)
 
 

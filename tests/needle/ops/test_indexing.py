@@ -335,7 +335,7 @@ def test_joined_tensors_of_different_dtypes(mode):
         (lambda a, b: ndl.stack([a, b]), r"stack: .*one shape; .*\(2, 3\), \(2, 4\)"),
         (lambda a, b: ndl.stack([a, a], 3), r"stack: .*3.*-3\.\.2"),
         (lambda a, b: ndl.concatenate([]), "concatenate: needs at least one"),
-        (lambda a, b: ndl.concatenate([a, b]), r"concatenate: .*\(2, 3\), \(2, 4\) .*axis than 0"),
+        (lambda a, b: ndl.concatenate([a, b]), r"concatenate: .*\(2, 3\), \(2, 4\) .*axis but 0"),
         (lambda a, b: ndl.concatenate([a, b.reshape((8,))], 1), r"concatenate: .*\(8,\)"),
         (lambda a, b: ndl.concatenate([a], 2), r"concatenate: .*2.*-2\.\.1"),
         (lambda a, b: ndl.split(a, 2), r"split: .*2.*-2\.\.1"),
