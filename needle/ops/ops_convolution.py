@@ -391,7 +391,7 @@ def max_pool2d(a, kernel_size, stride=None, padding=0):
         Height and width of a window.
     stride : int or pair of int, optional
         Steps from a window to the next. Default: `kernel_size`, so that windows do not overlap.
-    padding : int or pair of int
+    padding : int, pair of int, or pair of pairs
         Rows and columns to add around the image, at most half a window; they are never the largest. Given
         as for `conv`.
 
@@ -435,8 +435,18 @@ def as_pair(name: str, lengths: Any, least: int = 1) -> Pair:
 
 
 def margins(name: str, padding: Any) -> Pairs:
-    """Padding as ((above, below), (left, right)), given as such or with opposite sides equal."""
-    if isinstance(padding, tuple) and all(isinstance(pair, tuple) for pair in padding):
-        return padding
-    down, right = as_pair(name, padding, least=0)
-    return ((down, down), (right, right))
+    """Padding as ((above, below), (left, right)). A single number stands for both of a pair."""
+    if isinstance(padding, (tuple, list)) and any(isinstance(pair, (tuple, list)) for pair in padding):
+        if len(padding) != 2:
+            raise ValueError(f"{name}: needs padding ((above, below), (left, right)), got {padding!r}")
+        return tuple([as_pair(f"{name}: padding", pair, least=0) for pair in padding])
+    down, right = as_pair(f"{name}: padding", padding, least=0)
+    return (down, down), (right, right)
+
+
+def pool_margins(name: str, padding: Any, size: Pair) -> Pairs:
+    """`margins` of a pooling. With more than half a window of padding, a window might hold nothing else."""
+    around = margins(name, padding)
+    if any(2 * max(pair) > n for pair, n in zip(around, size, strict=True)):
+        raise ValueError(f"{name}: padding is at most half a window; got {padding} for a window of {size}")
+    return around
