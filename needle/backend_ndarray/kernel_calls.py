@@ -126,14 +126,21 @@ def elementwise(name: str, *operands: Any) -> Any:
     if a.shape == b.shape and (
         (a._compact and b._compact) or (a.strides == b.strides and a.is_dense() and b.is_dense())
     ):
+        shape, strides, compact = a.shape, a.strides, a._compact
         out = mod.Array(a._handle.size, a.dtype)
         mod.ZIPS[name](a._handle, b._handle, out)
-        return assemble(new(type(a)), out, a.device, a.shape, a.strides, 0, a._compact)
-    shape, strides, size, a_strides, b_strides = _zip_plan(name, a.shape, a.strides, b.shape, b.strides)
-    out = mod.Array(size, a.dtype)
-    if size:
-        mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a.offset, b_strides, b.offset))
-    return assemble(new(type(a)), out, a.device, shape, strides)
+    else:
+        shape, strides, size, a_strides, b_strides = _zip_plan(name, a.shape, a.strides, b.shape, b.strides)
+        compact = True
+        out = mod.Array(size, a.dtype)
+        if size:
+            mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a.offset, b_strides, b.offset))
+    # This is `assemble`, written out: most results come from here.
+    result = new(type(a))
+    result._handle, result.dtype, result.device = out, out.dtype, a.device
+    result.shape, result.strides = shape, strides
+    result.offset, result._compact = 0, compact
+    return result
 
 
 @lru_cache(maxsize=4096)

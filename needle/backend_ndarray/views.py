@@ -178,13 +178,9 @@ def assemble(
     compact: bool = True,
 ) -> Any:
     """Set what an array is made of, and return it; `compact` is what its `is_compact` will say."""
-    array._handle = handle
-    array.dtype = handle.dtype
-    array.device = device
-    array.shape = shape
-    array.strides = strides
-    array.offset = offset
-    array._compact = compact
+    array._handle, array.dtype, array.device = handle, handle.dtype, device
+    array.shape, array.strides = shape, strides
+    array.offset, array._compact = offset, compact
     return array
 
 
