@@ -45,3 +45,13 @@ def test_commands_that_are_named_exist(name: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert named
     assert named <= targets
+
+
+def test_the_reading_order_names_every_file_of_the_library_and_no_other() -> None:
+    text = (ROOT / "needle/README.md").read_text()
+    named = set(re.findall(r"`(?:\w+/)*(\w+\.py)`", text))
+    folders = tuple(re.findall(r"`(\w+/)`", text))  # told of as a whole
+    files = {path.relative_to(ROOT / "needle").as_posix() for path in (ROOT / "needle").rglob("*.py")}
+    names = {path.rpartition("/")[2] for path in files if not path.startswith(folders)} - {"__init__.py"}
+    assert names - named == set(), "not in the reading order"
+    assert named - {path.rpartition("/")[2] for path in files} == set(), "there is no such file"
