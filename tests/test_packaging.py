@@ -41,17 +41,20 @@ def run(python: Path, program: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["needle", "viz", "playground"])
 def test_packages_come_from_the_wheel(installed: Path, package: str, tmp_path: Path) -> None:
     path = run(installed, f"import {package}; print({package}.__file__)", tmp_path)
     assert Path(path).is_relative_to(installed.parent.parent)
 
 
+@pytest.mark.slow
 def test_needle_computes(installed: Path, tmp_path: Path) -> None:
     program = "import needle as ndl; print(ndl.Tensor([1, 2, 3]) + 1)"
     assert run(installed, program, tmp_path) == "needle.Tensor([2. 3. 4.])"
 
 
+@pytest.mark.slow
 def test_viz_draws(installed: Path, tmp_path: Path) -> None:
     program = "import needle as ndl, viz; x = ndl.Tensor([1.0]); print(viz.draw(x * x).source)"
     assert "digraph" in run(installed, program, tmp_path)

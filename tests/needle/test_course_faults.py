@@ -81,6 +81,7 @@ def test_implicit_broadcasting_gives_gradients_of_the_inputs_shapes(f, by_a, by_
     assert b.grad.numpy().tolist() == by_b
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_nodes_meets_no_recursion_limit(mode):
     x = y = leaf(1.0)
     for _ in range(100_000):

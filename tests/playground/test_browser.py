@@ -162,7 +162,9 @@ def test_words_for_a_number_of_layers_get_a_message(page, address):
     until(page, lambda: page.url.endswith("?hidden=5"), "the address names the layer")
 
 
-@pytest.mark.parametrize("typed", ["fast", "-1", "1e999"])
+@pytest.mark.parametrize(
+    "typed", ["fast", *[pytest.param(typed, marks=pytest.mark.slow) for typed in ("-1", "1e999")]]
+)
 def test_a_learning_rate_that_cannot_be_used_gets_a_message(page, address, typed):
     visit(page, address)
     rate = page.get_by_role("combobox", name="Learning rate")
@@ -189,7 +191,9 @@ def test_the_gradient_graph_is_drawn_and_can_be_used(page, address):
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("width", [360, 700, 1280, 1800])
+@pytest.mark.parametrize(
+    "width", [360, *[pytest.param(width, marks=pytest.mark.slow) for width in (700, 1280, 1800)]]
+)
 def test_nothing_is_cut_off_or_overlaps(page, address, width):
     page.set_viewport_size({"width": width, "height": 900})
     visit(page, address, "?hidden=8-8-8-8-8-8")

@@ -333,7 +333,21 @@ def test_an_example_a_view_and_a_link(page, address, browser):
 @pytest.mark.browser
 @pytest.mark.parametrize(
     "words",
-    ["[a](//b.cd)", "![](//b.cd/a.png)", "https://b.cd", "WWW.b.cd", "a@b.cd", "<b>", "&lt;b&gt;", "$a$"],
+    [
+        "[a](//b.cd)",
+        *[
+            pytest.param(words, marks=pytest.mark.slow)
+            for words in (
+                "![](//b.cd/a.png)",
+                "https://b.cd",
+                "WWW.b.cd",
+                "a@b.cd",
+                "<b>",
+                "&lt;b&gt;",
+                "$a$",
+            )
+        ],
+    ],
 )
 def test_an_address_writes_words_and_no_more(page, address, words):
     visit(page, address, view=words)
@@ -370,7 +384,7 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("length", [3_000, 100_000])
+@pytest.mark.parametrize("length", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_text_that_is_too_long_is_refused_with_its_length(page, address, length):
     visit(page, address)
     type_in(page, "x = 4\nx ** 3")
@@ -409,7 +423,9 @@ def test_a_picture_is_downloaded(page, address):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [360, 700, 1280])
+@pytest.mark.parametrize(
+    "width", [360, *[pytest.param(width, marks=pytest.mark.slow) for width in (700, 1280)]]
+)
 def test_nothing_is_cut_off(page, address, width):
     page.set_viewport_size({"width": width, "height": 900})
     visit(page, address, text=EXAMPLES["Two layers and L2"], view="gradient")

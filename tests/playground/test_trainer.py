@@ -22,12 +22,12 @@ def learn(settings, epochs, enough=-1.0):
     return trainer
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2)]])
 def test_circle_with_the_default_network(seed):
     assert learn(Settings(seed=seed), epochs=100, enough=0.02).figures.test_error < 0.02
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_spiral_with_a_suitable_network(seed):
     settings = Settings(dataset="spiral", hidden=(16, 16), activation="relu", learning_rate=0.1, seed=seed)
     assert learn(settings, epochs=200, enough=0.05).figures.test_error < 0.05

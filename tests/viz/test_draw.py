@@ -219,6 +219,7 @@ def test_the_nearest_nodes_are_kept(parse) -> None:
     assert any(label.startswith("far") for label in shown)
 
 
+@pytest.mark.slow
 def test_a_very_deep_graph() -> None:
     y = ndl.Tensor([1.0])
     for _ in range(100_000):

@@ -164,6 +164,7 @@ def test_the_graph_of_a_model_that_is_gone_is_drawn_as_before() -> None:
     assert viz.draw_gradient(y, names={"x": x, "y": y}).source == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [viz.draw, viz.draw_gradient])
 def test_blocks_as_deep_as_one_likes(draw) -> None:
     y = ndl.Tensor([1.0])
@@ -456,6 +457,7 @@ def test_networks_beside_each_other_are_closed_if_their_parts_are_too_many() -> 
     assert len(shown(drawing).variables) == 16
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_in_short() -> None:
     y = ndl.Tensor([1.0])
     for _ in range(10_000):

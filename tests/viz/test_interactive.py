@@ -241,7 +241,9 @@ def assert_no_overlap(page) -> int:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize(
+    "width", [360, *[pytest.param(width, marks=pytest.mark.slow) for width in (800, 1600)]]
+)
 def test_the_drawing_fits_the_page(show, network, tmp_path, width) -> None:
     page = show(network.save(tmp_path / "graph.html").read_text("utf-8"), width=width)
     assert not page.locator("img").is_visible()
@@ -282,8 +284,8 @@ def test_groups_open_and_close(show, gradient) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("rankdir", ["LR", "TB"])
-@pytest.mark.parametrize("style", ["needle", "dark"])
+@pytest.mark.parametrize("rankdir", ["LR", pytest.param("TB", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("style", ["needle", pytest.param("dark", marks=pytest.mark.slow)])
 def test_nothing_overlaps_with_all_groups_open(show, loss, rankdir, style) -> None:
     drawing = viz.draw_gradient(loss, rankdir=rankdir, style=style, depth=0)
     page = show(drawing.html())
@@ -329,7 +331,7 @@ def test_a_result_is_drawn_where_it_is_made_and_beside_its_outermost_group(show)
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_the_legend_fits_the_page(show, gradient, width) -> None:
     page = show(gradient.html(), width=width)
     entries = [entry.bounding_box() for entry in page.locator(".legend svg").all()]
@@ -339,7 +341,7 @@ def test_the_legend_fits_the_page(show, gradient, width) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("rankdir", ["LR", "TB"])
+@pytest.mark.parametrize("rankdir", ["LR", pytest.param("TB", marks=pytest.mark.slow)])
 def test_links_lead_to_what_is_shown(show, loss, rankdir) -> None:
     drawing = viz.draw_gradient(loss, rankdir=rankdir, depth=0)
     page = show(drawing.html())
@@ -364,6 +366,7 @@ def test_too_many_links_lead_to_frames(show, loss, monkeypatch) -> None:
     assert 1 <= assert_links_touch_boxes(page) <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_level_of_modules_is_opened_as_a_whole(show, loss) -> None:
     """And the wider the page, the more of them."""

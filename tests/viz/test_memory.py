@@ -136,6 +136,7 @@ def test_names_cannot_write_html() -> None:
     assert "<script>" not in viz.memory(x, names={"<script>": x})._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes() -> None:
     x = ndl.Tensor([1.0])
     for _ in range(50_000):

@@ -148,6 +148,7 @@ def test_files(example, tmp_path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.PNG", "graph.pdf", "graph.svg"]
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes(boxes) -> None:
     x = ndl.Tensor([0.5])
     for _ in range(999):

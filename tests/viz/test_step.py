@@ -244,6 +244,7 @@ def test_a_wide_graph_is_shown_around_the_current_node():
     assert ">n1<" not in svg
 
 
+@pytest.mark.slow
 def test_an_animated_picture_keeps_the_colours_of_what_its_last_frame_does_not_show(tmp_path):
     x = ndl.Tensor([1.0])
     for _ in range(40):

@@ -157,7 +157,9 @@ def test_d2l_keeps_adjoints_below_their_variables_in_frames_of_their_own(mlp, bo
 
 
 @STYLED
-@pytest.mark.parametrize("rankdir", ["LR", "RL", "TB", "BT"])
+@pytest.mark.parametrize(
+    "rankdir", ["LR", *[pytest.param(way, marks=pytest.mark.slow) for way in ("RL", "TB", "BT")]]
+)
 def test_every_way_to_go_on(style: str, rankdir: str, mlp, boxes) -> None:
     for drawing in (
         viz.draw(mlp["J"], names=mlp, style=style, rankdir=rankdir),

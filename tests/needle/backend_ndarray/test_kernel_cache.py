@@ -107,6 +107,7 @@ def test_a_second_process_compiles_nothing(filled):
     assert stamps(filled) == before
 
 
+@pytest.mark.slow
 def test_processes_that_fill_the_same_cache_at_once(tmp_path):
     dtypes = ["float32", "float64", "int64", "int32"]
     processes = [start(COMPUTE, dtype, NUMBA_CACHE_DIR=tmp_path) for dtype in dtypes]
@@ -115,6 +116,7 @@ def test_processes_that_fill_the_same_cache_at_once(tmp_path):
     assert compute(*dtypes, NUMBA_CACHE_DIR=tmp_path) == 0
 
 
+@pytest.mark.slow
 def test_processes_that_compile_the_same_kernels_at_once(tmp_path):
     for out, _ in map(finish, [start(COMPUTE, "float32", NUMBA_CACHE_DIR=tmp_path) for _ in range(2)]):
         assert out == expected()
@@ -168,6 +170,7 @@ def test_kernels_work_without_any_folder(read_only):
 # Other sources
 
 
+@pytest.mark.slow
 def test_a_change_of_the_table_is_seen(tmp_path):
     environment = copy_of_the_package(tmp_path) | {"NUMBA_CACHE_DIR": tmp_path / "cache"}
     table = tmp_path / "needle" / "backend_ndarray" / "scalar_functions.py"
@@ -184,6 +187,7 @@ def test_a_change_of_the_table_is_seen(tmp_path):
     assert run(code, **environment)[0] == "[4.]\n"
 
 
+@pytest.mark.slow
 def test_kernels_that_different_processes_compiled_are_not_mixed_up(tmp_path):
     """Each process compiles one kernel, as its first: Numba gives what it calls the same number."""
     code = """
@@ -268,6 +272,7 @@ if HAS_TBB:
         assert run(code, **environment)[0] == "tbb False\n"
 
 
+@pytest.mark.slow
 @layers
 def test_many_threads_with_large_arrays(layer):
     code = """
@@ -282,6 +287,7 @@ def test_many_threads_with_large_arrays(layer):
     assert run_with_threads(code, layer) == f"{layer}\n"
 
 
+@pytest.mark.slow
 @fork
 @layers
 def test_forks_after_threads(layer):
@@ -301,6 +307,7 @@ def test_forks_after_threads(layer):
     assert run_with_threads(code, layer) == "7\n[None, None, None]\n"
 
 
+@pytest.mark.slow
 @fork
 def test_a_fork_while_a_kernel_is_compiled(tmp_path):
     """The child must not wait for a lock that a thread of its parent held."""

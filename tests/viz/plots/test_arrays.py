@@ -190,6 +190,7 @@ def test_a_refusal_names_the_axis(texts, drawn, legible) -> None:
     legible(ax)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4), min_size=2, max_size=3))
 def test_the_picture_says_what_numpy_says(shapes) -> None:

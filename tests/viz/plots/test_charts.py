@@ -64,7 +64,9 @@ class Named(nn.Module):
         self.parts = {name: nn.Parameter(np.ones(2))}
 
 
-@pytest.mark.parametrize("name", ["$a$", "$$", "$5 and $6"])
+@pytest.mark.parametrize(
+    "name", ["$a$", *[pytest.param(name, marks=pytest.mark.slow) for name in ("$$", "$5 and $6")]]
+)
 @pytest.mark.parametrize(
     "draw",
     [
