@@ -11,13 +11,14 @@ import numpy as np
 
 import needle as ndl
 
-from . import THREADS, arrays, cuda, drawings, imports, layers, training
+from . import THREADS, arrays, cuda, drawings, imports, layers, orders, training
 from .timing import ROUNDS, torch
 
 GROUPS = {
     "imports": imports,
     "arrays": arrays,
     "training": training,
+    "orders": orders,
     "layers": layers,
     "drawings": drawings,
     "cuda": cuda,
