@@ -41,7 +41,7 @@ def test_devices_and_arrays_survive_pickle_and_deepcopy(device):
 
 
 def test_operands_have_one_device_in_common():
-    here, there = nd.array([1.0]), nd.array([1.0], device=nd.cpu_numpy())
+    here, there = nd.cpu().ones(1), nd.cpu_numpy().ones(1)
     assert common_device("add", [here, here, here]) is nd.cpu()
     assert common_device("add", [there]) is nd.cpu_numpy()
     with pytest.raises(ValueError, match=r"add: .* cpu\(\) and cpu_numpy\(\); .*\.to\(cpu\(\)\)"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 import operator
+import sys
 import threading
 
 import numpy as np
@@ -265,11 +265,12 @@ def test_an_array_is_always_a_copy(device):
 def test_the_course_finds_its_names_in_the_module_of_ndarray():
     from needle.backend_ndarray import ndarray
 
-    functions = "array empty full broadcast_to reshape maximum log exp tanh sum flip prod"
-    devices = "BackendDevice cpu cuda cpu_numpy default_device all_devices"
-    for name in f"NDArray {functions} {devices}".split():
+    functions = ["array", "empty", "full", "broadcast_to", "reshape", "maximum", "log", "exp", "tanh", "sum"]
+    for name in [*functions, "flip", "NDArray", "BackendDevice", "cpu", "cuda", "cpu_numpy"]:
         assert name in ndarray.__all__
-        assert getattr(ndarray, name) is getattr(nd, name, math.prod)
+        assert getattr(ndarray, name) is getattr(nd, name)
+    assert {"prod", "default_device", "all_devices"} <= {*ndarray.__all__}
+    assert ndarray.prod((2, 3, 4)) == 24
 
 
 def test_keywords_are_the_courses():
@@ -337,6 +338,35 @@ def test_storage_that_is_given():
             NDArray.make(shape, strides, array.device, array._handle, offset)
     with pytest.raises(ValueError, match="differ in length"):
         array.as_strided((2, 2), (1,))
+
+
+@pytest.mark.parametrize(
+    ("most", "use"),
+    [
+        (5, lambda a, row: a * a),
+        (5, lambda a, row: a + row),
+        (6, lambda a, row: a.sum()),
+        (7, lambda a, row: a.device.full(a.shape, 1)),
+        (4, lambda a, row: a.reshape((6,))),
+        (5, lambda a, row: a[0, 1:]),
+    ],
+    ids=["multiply", "add a row", "sum", "full", "reshape", "slice"],
+)
+def test_an_operation_takes_few_calls_of_python_functions(most, use):
+    calls = []
+
+    def watch(frame, event, _):
+        if event == "call":
+            calls.append(frame.f_code.co_qualname)
+
+    a, row = nd.cpu().ones(2, 3), nd.cpu().ones(3)
+    use(a, row)  # kernels are compiled, and plans are made
+    sys.setprofile(watch)
+    try:
+        use(a, row)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) - 1 <= most, calls  # `use` itself is one
 
 
 # Faults that are not repeated: each of these was wrong in the framework whose interface this is
