@@ -2,16 +2,20 @@
 
 What is counted is the time that processors worked for a file's tests, in this process and in the processes
 that it started and that have ended, not the time that passed: a busy machine changes only the latter. A
-share of the whole suite, rather than seconds, means the same on a slow machine and on a fast one.
+share of the whole suite, rather than seconds, means the same on a slow machine and on a fast one. The time in
+which Numba compiles kernels is left out: the first file that needs a kernel would pay for all others.
 """
 
 from __future__ import annotations
 
 import resource
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import pytest
+from numba.core import event
 
 # There are some eighty files. One that takes as much as six average ones makes everybody wait for it.
 SHARE = 0.08
@@ -21,6 +25,22 @@ def processor_time() -> float:
     """Seconds that processors have worked for this process and for its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+class Compiling(event.Listener):
+    """Adds up the processor time in which Numba compiles, in every thread."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.thread = threading.local()
+
+    def on_start(self, event) -> None:
+        self.thread.starts = [*getattr(self.thread, "starts", ()), time.thread_time()]
+
+    def on_end(self, event) -> None:
+        start = self.thread.starts.pop()
+        if not self.thread.starts:  # not a function that another one calls
+            self.seconds += time.thread_time() - start
 
 
 def over_budget(seconds: Mapping[str, float], share: float = SHARE) -> dict[str, str]:
@@ -43,6 +63,8 @@ class Budget:
 
     def __init__(self, config: pytest.Config):
         self.seconds: Counter[str] = Counter()
+        self.compiling = Compiling()
+        event.register("numba:compile", self.compiling)
         # Shares mean something only when all fast tests run: no file, test or marker was picked.
         picked = (
             config.option.keyword or config.option.markexpr != "not slow" or config.getoption("lf", False)
@@ -51,10 +73,13 @@ class Budget:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        before = processor_time()
+        before = processor_time() - self.compiling.seconds
         result = yield
-        self.seconds[item.nodeid.partition("::")[0]] += processor_time() - before
+        self.seconds[item.nodeid.partition("::")[0]] += processor_time() - self.compiling.seconds - before
         return result
+
+    def pytest_unconfigure(self) -> None:
+        event.unregister("numba:compile", self.compiling)
 
     @pytest.hookimpl(optionalhook=True)  # pytest-xdist: a worker has ended
     def pytest_testnodedown(self, node, error) -> None:

@@ -8,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core import event
 
-from .budget import SHARE, over_budget, processor_time
+from .budget import SHARE, Compiling, over_budget, processor_time
 
 ROOT = Path(__file__).parent.parent
 CONFTEST = """
@@ -45,6 +47,24 @@ def test_what_counts_is_work_of_children_too_and_not_waiting() -> None:
     work = "import time\nwhile time.process_time() < 0.4: pass"
     subprocess.run([sys.executable, "-c", work], check=True)
     assert processor_time() - before >= 0.4
+
+
+def test_what_numba_compiles_is_left_out() -> None:
+    @numba.njit
+    def inner(x):
+        return x * 2
+
+    @numba.njit
+    def outer(x):
+        return inner(x) + 1
+
+    compiling = Compiling()
+    before = processor_time()
+    with event.install_listener("numba:compile", compiling):
+        assert outer(3) == 7
+        compiled = compiling.seconds
+        assert outer(4) == 9
+    assert 0 < compiled == compiling.seconds <= processor_time() - before
 
 
 @pytest.fixture

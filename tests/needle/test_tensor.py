@@ -343,7 +343,13 @@ def test_a_difference_is_a_sum_with_the_negative():
 NARROW = ["bool", "uint8"] if ndl.BACKEND == "nd" else []
 
 
-@pytest.mark.parametrize("dtype", [*NARROW, "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *["int64", "float32"],
+        *[pytest.param(dtype, marks=pytest.mark.slow) for dtype in (*NARROW, "int32", "float64")],
+    ],
+)
 @pytest.mark.parametrize(
     "f",
     [
