@@ -55,6 +55,11 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
             device=device,
         )
         train_batches, test_batches = [ndl.data.batchify(x.tolist(), args.batch_size) for x in (train, test)]
+        if min(len(train_batches), len(test_batches)) < 2:
+            raise ValueError(
+                f"--batch-size {args.batch_size}: each column needs two words or more, but there are "
+                f"{len(train)} to learn from and {len(test)} to test with; use fewer columns or a longer text"
+            )
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
     steps = max(math.ceil((len(train_batches) - 1) / args.seq_len), 1)  # of an epoch
     training = Training(

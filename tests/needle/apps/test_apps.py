@@ -518,7 +518,7 @@ def test_a_language_model_of_words(monkeypatch, tmp_path):
     (tmp_path / "test.txt").write_text("the cat sat on the mat\n" * 10)
     monkeypatch.setattr(ndl.data, "ptb", lambda: ndl.data.Corpus(tmp_path))
     options = ["--data", "ptb", "--batch-size", 4, "--seq-len", 8, "--lr", 0.02, "--model", "transformer"]
-    metrics = run(language_model, *options, "--epochs", 15)
+    metrics = run(language_model, *options, "--epochs", 6)
     assert metrics["train_loss"] < np.log(6) / 2
     assert metrics["test_loss"] < np.log(6) / 2
 
@@ -773,10 +773,19 @@ def test_data_that_is_not_there_is_a_sentence(app, function, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("app", "words"), [(gpt, "no part of 16 and one more"), (language_model, "20 columns")]
+    ("app", "content", "words"),
+    [
+        (gpt, "too short for words", "no part of 16 and one more"),
+        (language_model, "too short for words", "20 columns"),
+        (
+            language_model,
+            "ab" * 150,
+            "each column needs two words or more, but there are 270 to learn from and 30",
+        ),
+    ],
 )
-def test_a_text_that_is_too_short_is_a_sentence(app, words, tmp_path, capsys):
-    (tmp_path / "my.txt").write_text("too short for words", encoding="utf-8")
+def test_a_text_that_is_too_short_is_a_sentence(app, content, words, tmp_path, capsys):
+    (tmp_path / "my.txt").write_text(content, encoding="utf-8")
     with pytest.raises(SystemExit):
         run(app, "--data", tmp_path / "my.txt")
     assert words in capsys.readouterr().err
