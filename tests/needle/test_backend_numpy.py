@@ -36,6 +36,7 @@ FILES = [
     "test_gradcheck.py",
     "apps/test_simple_ml.py",
     "test_course_faults.py",
+    "test_course_names.py",
     "data/test_loading.py",
     "data/test_files.py",
     "test_serialization.py",
