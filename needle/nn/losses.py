@@ -1,4 +1,4 @@
-"""Losses: how far the outputs of a network are from what they should be, as one number of shape ()."""
+"""Losses: one number of shape () for how far the outputs of a network are from their targets."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class SoftmaxLoss(Module):
             )
         batch, classes = logits.shape
         targets = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
-        # Not a product: where the logit of another class is -inf, 0 * -inf would be NaN.
+        # A mask and not a product: if the logit of another class is -inf, 0 * -inf would be NaN.
         return ops.mask(ops.logsoftmax(logits), targets).sum() / -batch
 
 
 class CrossEntropyLoss(Module):
     """The cross entropy of softmax(logits), with weights of classes, smoothed labels, and labels to ignore.
 
-    Each example should have probability 1 - s + s / classes for its label and s / classes for every other
-    class, where s is `label_smoothing`; the result is the mean over the examples, weighted by the weights of
+    With s = label_smoothing, the target of each example is probability 1 - s + s / classes for its label and
+    s / classes for every other class. The result is the mean over the examples, weighted by the weights of
     their labels. Szegedy et al. (2016), "Rethinking the Inception architecture for computer vision",
     section 7.
 
@@ -57,7 +57,7 @@ class CrossEntropyLoss(Module):
     label_smoothing : float
         0 to 1.
     ignore_index : int
-        A label that marks examples to be left out, as padding.
+        The label of examples that do not count, such as padding.
     weight : Tensor or array, shape (classes,), optional
         How much each class counts. Default: all the same.
     """
@@ -74,7 +74,7 @@ class CrossEntropyLoss(Module):
         Parameters
         ----------
         logits : Tensor, shape (..., classes)
-            The classes are the last axis, whatever is in front of it.
+            The last axis holds the classes; any axes may come before it.
         y : Tensor or array of integers, shape (...)
             The labels, 0 to classes - 1 or `ignore_index`.
 
@@ -85,7 +85,7 @@ class CrossEntropyLoss(Module):
         Raises
         ------
         ValueError
-            If the shapes do not fit, or no example is left.
+            If the shapes do not fit, or no example counts.
         IndexError
             If a label is not one of 0 to classes - 1.
         """
@@ -102,7 +102,7 @@ class CrossEntropyLoss(Module):
         counts = (targets @ weight) * counted  # how much each example counts
         if not counts.any():
             raise ValueError(
-                f"CrossEntropyLoss: no example is left: all {labels.size} labels are ignored or have weight 0"
+                f"CrossEntropyLoss: no example counts: all {labels.size} labels are ignored or have weight 0"
             )
         smooth = targets * (1 - self.label_smoothing) + self.label_smoothing / classes
         shares = smooth * weight * counted[..., None] / counts.sum()
@@ -115,7 +115,8 @@ class CrossEntropyLoss(Module):
             return np.ones(classes)
         if self.weight.shape != (classes,):
             raise ValueError(
-                f"CrossEntropyLoss: weight has shape {self.weight.shape}, the logits {classes} classes"
+                f"CrossEntropyLoss: weight needs shape ({classes},), one number per class, got "
+                f"{self.weight.shape}"
             )
         return self.weight.numpy()
 
@@ -137,7 +138,7 @@ class MSELoss(Module):
         Raises
         ------
         ValueError
-            If the shapes differ: broadcasting would make a wrong loss of them.
+            If the shapes differ; broadcasting them would give a wrong loss.
         """
         difference = prediction - _target("MSELoss", target, prediction)
         return (difference * difference).mean()
@@ -146,8 +147,8 @@ class MSELoss(Module):
 class BCEWithLogitsLoss(Module):
     """The mean binary cross entropy of sigmoid(logits).
 
-    -y * log(sigmoid(z)) - (1 - y) * log(1 - sigmoid(z)) = log(1 + exp(z)) - y * z, where log(1 + exp(z)) is
-    the logsumexp of 0 and z: it is exact for logits of any size.
+    -y * log(sigmoid(z)) - (1 - y) * log(1 - sigmoid(z)) = log(1 + exp(z)) - y * z. Here log(1 + exp(z)) is
+    the logsumexp of 0 and z, which is exact for logits of any size.
     """
 
     def forward(self, logits: Tensor, y: Any) -> Tensor:
@@ -165,7 +166,7 @@ class BCEWithLogitsLoss(Module):
         Raises
         ------
         ValueError
-            If the shapes differ: broadcasting would make a wrong loss of them.
+            If the shapes differ; broadcasting them would give a wrong loss.
         """
         y = _target("BCEWithLogitsLoss", y, logits)
         zero_and_logits = ops.stack([init.zeros_like(logits), logits], 0)
@@ -177,7 +178,7 @@ def _as_array(y: Any) -> np.ndarray:
 
 
 def _target(name: str, target: Any, prediction: Tensor) -> Tensor:
-    """The target as a Tensor of the dtype of the prediction, so that the loss has it too."""
+    """The target as a Tensor with the dtype of the prediction, so that the loss has that dtype too."""
     if np.shape(target) != prediction.shape:
         raise ValueError(f"{name}: needs two equal shapes, got {prediction.shape} and {np.shape(target)}")
     if isinstance(target, Tensor):

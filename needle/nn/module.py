@@ -1,8 +1,8 @@
-"""The tree of modules: what a network is made of, its parameters, its state, and its text.
+"""The tree of modules: a network's parts, its parameters, its state, and its text.
 
-A module holds Tensors and other modules as attributes, or in lists, tuples and dictionaries that are its
-attributes. That tree is walked in the order in which the attributes were set, so that parameters always come
-in the same order; what is found twice counts once, where it is found first.
+A module keeps Tensors and other modules as attributes, or in lists, tuples and dictionaries that are
+attributes. We walk that tree in the order in which the attributes were set, so parameters always come in the
+same order. If something is in the tree twice, it counts once, at its first place.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Parameter(Tensor):
 
 
 class Module:
-    """A part of a network: `forward` says what it computes, attributes hold its parameters and parts.
+    """A part of a network. `forward` computes its output; attributes hold its parameters and parts.
 
     Attributes
     ----------
     training : bool
-        True while the network learns, False when it is used; some modules behave differently (see
-        `train`, `eval`).
+        True while the network learns, False while it is used. Some modules, such as `Dropout`, then behave
+        differently; `train` and `eval` switch.
     """
 
     training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method")
+        """Compute the module's output. A subclass writes this method."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write one")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -59,12 +59,12 @@ class Module:
             raise
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """This module and all inside it, at any depth, each once, with the path that leads to it; its own is
-        ""."""
+        """This module and all modules inside it, at any depth, each once, with the path to it. Its own path
+        is ""."""
         return ((name, part) for name, part in _walk(self) if isinstance(part, Module))
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters of this module and its parts, each once, with the path that leads to it:
+        """All parameters of this module and its parts, each once, with the path to it:
         "modules.0.weight"."""
         return ((name, part) for name, part in _walk(self) if isinstance(part, Parameter))
 
@@ -73,8 +73,8 @@ class Module:
         return [parameter for _, parameter in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """All Tensors of this module and its parts that are no parameters, as running means are, each with
-        its path. A Tensor that was computed from others with a graph is a result and not counted."""
+        """All Tensors of this module and its parts that are not parameters, such as running means, each with
+        its path. A Tensor with a graph behind it is a result and does not count."""
         return ((name, part) for name, part in self._named_tensors() if not isinstance(part, Parameter))
 
     def _named_tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -86,8 +86,8 @@ class Module:
         for name, tensor in self._named_tensors():
             if name in tensors:
                 raise ValueError(
-                    f"{type(self).__name__}: two Tensors have the path {name!r}; give one another name (in a "
-                    "dict a key 'a.b' leads to the same path as 'b' in 'a', and 1 as '1')"
+                    f"{type(self).__name__}: two Tensors have the path {name!r}; rename one of them (in a "
+                    "dict, the key 'a.b' has the same path as 'b' in 'a', and 1 the same as '1')"
                 )
             tensors[name] = tensor
         return tensors
@@ -97,11 +97,11 @@ class Module:
         return [module for _, module in self.named_modules() if module is not self]
 
     def train(self) -> Self:
-        """Switch this module and all inside it to training; returns the module."""
+        """Switch this module and all modules inside it to training; returns this module."""
         return self._set_training(True)
 
     def eval(self) -> Self:
-        """Switch this module and all inside it to use; returns the module."""
+        """Switch this module and all modules inside it to use, not training; returns this module."""
         return self._set_training(False)
 
     def _set_training(self, training: bool) -> Self:
@@ -111,9 +111,9 @@ class Module:
         return self
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All parameters and buffers by their paths, as they are now.
+        """All parameters and buffers by their paths, with their values of now.
 
-        Later training changes the module and not what was returned; nothing is copied.
+        Later training changes the module, but not this dictionary; still, nothing is copied.
 
         Raises
         ------
@@ -128,14 +128,14 @@ class Module:
         Parameters
         ----------
         state : mapping from str to Tensor or array
-            What `state_dict` of a module of the same build returned.
+            What `state_dict` of a module with the same parts returned.
         strict : bool
-            False: names of only one side are passed over; shapes must fit all the same.
+            False: skip names that only one side has. Shapes must fit in any case.
 
         Raises
         ------
         ValueError
-            If names are missing or unexpected, or shapes differ; the message lists all of them, and the
+            If names are missing or unexpected, or shapes differ. The message lists all of them, and the
             module stays as it was.
         """
         if not isinstance(state, Mapping):
@@ -154,7 +154,7 @@ class Module:
             listed = "\n  ".join(sorted(wrong))
             raise ValueError(
                 f"load_state_dict: the state does not fit this {type(self).__name__}, which stays as it was "
-                f"(strict=False passes over missing and unexpected names):\n  {listed}"
+                f"(strict=False skips missing and unexpected names):\n  {listed}"
             )
         values = {
             name: Tensor(value, device=own[name].device, dtype=own[name].dtype)
@@ -166,8 +166,8 @@ class Module:
     def to(self, device: Any) -> Self:
         """Move all parameters, their gradients and all buffers to `device`; returns the module.
 
-        They stay the same Tensors, so that an optimiser still knows them; what it remembers of them follows
-        at its next step.
+        They stay the same Tensors, so an optimiser still knows them. It moves what it remembers of them at
+        its next step.
         """
         check_device(device)
         tensors = [tensor for _, tensor in self._named_tensors()]
@@ -184,7 +184,7 @@ class Module:
         return missing_attribute(self, name)
 
     def __repr__(self) -> str:
-        """The tree of modules, one a line, with settings, numbers of parameters and shapes."""
+        """The tree of modules, one on each line, with settings, counts of parameters, and shapes."""
         lines = []
         first_path: dict[int, str] = {}
         stack: list[tuple[str, str, str, Module]] = [("", "", "", self)]
@@ -204,7 +204,7 @@ class Module:
 
 
 def check_sizes(module: Module, **sizes: Any) -> None:
-    """Raise ValueError unless these arguments of a module's constructor are whole numbers of at least 1."""
+    """Raise a ValueError unless these arguments of a constructor are whole numbers of at least 1."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(
@@ -247,9 +247,9 @@ def _joined(path: str, name: str) -> str:
 def _parts(
     items: Iterable[tuple[Any, Any]], around: tuple[int, ...] = ()
 ) -> Iterator[tuple[str, Module | Tensor]]:
-    """The modules and Tensors among named things, also inside lists, tuples and dictionaries.
+    """The modules and Tensors among named items, also those inside lists, tuples and dictionaries.
 
-    `around` holds the ids of the collections that `items` are in: what contains itself is not entered again.
+    `around` holds the ids of the collections around `items`, so that one that contains itself ends.
     """
     for name, value in items:
         if isinstance(value, (Module, Tensor)):

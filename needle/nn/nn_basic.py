@@ -1,4 +1,4 @@
-"""The modules of feed-forward networks: linear maps, activations, containers, normalization, dropout."""
+"""The modules of feed-forward networks: linear maps, activations, containers, dropout, normalization."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Linear(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[-1:] != (self.in_features,):
             raise ValueError(f"Linear: needs shape (..., {self.in_features}), got {x.shape}")
-        if x.ndim != 2:  # one product of all rows is faster than one for each batch
+        if x.ndim != 2:  # a single product of all rows is faster than one per example
             rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
             return self.forward(rows).reshape((*x.shape[:-1], self.out_features))
         out = x @ self.weight
@@ -132,8 +132,8 @@ class Softmax(Module):
 class Sequential(Module):
     """One module after the other.
 
-    ``network[0]`` is the first of them, ``network[:2]`` a Sequential of the first two; it has a length, and
-    ``for`` goes through its modules.
+    ``network[0]`` is the first of them and ``network[:2]`` a Sequential of the first two. ``len(network)``
+    and ``for module in network`` work too.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Sequential(Module):
 
 
 class Residual(Module):
-    """fn(x) + x, so that `fn` learns only what is to change.
+    """fn(x) + x, so that `fn` only has to learn the change.
 
     He et al. (2016), "Deep residual learning for image recognition".
 
@@ -179,16 +179,16 @@ class Residual(Module):
         out = self.fn(x)
         if out.shape != x.shape:
             raise ValueError(
-                f"Residual: {type(self.fn).__name__} makes {out.shape} of an input of shape {x.shape}; "
-                "only equal shapes can be added"
+                f"Residual: {type(self.fn).__name__} turns shape {x.shape} into {out.shape}; give it as many "
+                "outputs as inputs, so that they can be added"
             )
         return out + x
 
 
 class Dropout(Module):
-    """Zeros in random places while the network learns; the identity when it is used.
+    """Sets random numbers to zero while the network learns, and changes nothing when it is used.
 
-    Each number is kept with probability 1 - p and then divided by 1 - p, so that its expectation stays.
+    Each number survives with probability 1 - p and is then divided by 1 - p, so its mean stays the same.
     Srivastava et al. (2014), "Dropout: a simple way to prevent neural networks from overfitting".
 
     Parameters
@@ -213,20 +213,20 @@ class Dropout(Module):
 
 
 class BatchNorm1d(Module):
-    """Each feature normalized over the batch, then scaled and shifted by what is learned.
+    """Normalizes each feature over the batch, then scales and shifts it by learned numbers.
 
     (x - mean) / sqrt(variance + eps) * weight + bias. In training, mean and (biased) variance are those of
-    the batch, and the running ones follow them: running = (1 - momentum) * running + momentum * batch. In
-    use, the running ones take their place. Ioffe and Szegedy (2015), "Batch normalization".
+    the batch, and the running ones follow them: running = (1 - momentum) * running + momentum * batch. After
+    `eval`, the running ones take their place. Ioffe and Szegedy (2015), "Batch normalization".
 
     Parameters
     ----------
     dim : int
         Inputs have shape (batch, dim).
     eps : float
-        Keeps the root away from 0.
+        Added to the variance, so that we never divide by 0.
     momentum : float
-        The weight of the newest batch.
+        The weight of the newest batch in the running ones.
     device, dtype
         Of the parameters.
 
@@ -259,7 +259,7 @@ class BatchNorm1d(Module):
         return self._normalized(x)
 
     def _normalized(self, x: Tensor) -> Tensor:
-        """`x`, whose features are the last axis, normalized over all others."""
+        """`x` normalized over all axes but the last, which holds the features."""
         if self.training:
             batch = ops.standardize(x, tuple(range(x.ndim - 1)), self.eps)
             normal = batch[0]
@@ -269,7 +269,7 @@ class BatchNorm1d(Module):
         return normal * self.weight + self.bias
 
     def _follow(self, batch: TensorTuple) -> None:
-        """Let the running mean and variance follow those of a batch, which are its items 1 and 2."""
+        """Move the running mean and variance towards those of a batch: items 1 and 2 of `batch`."""
         arrays = batch.cached_data  # None where it waits to be computed
         with no_grad():
             for i, running in enumerate((self.running_mean, self.running_var), start=1):
@@ -282,20 +282,20 @@ class BatchNorm1d(Module):
 
 
 class BatchNorm2d(BatchNorm1d):
-    """`BatchNorm1d` of images: each channel is normalized over the batch and all places.
+    """`BatchNorm1d` for images: normalizes each channel over the batch and all pixels.
 
-    Inputs have shape (batch, dim, height, width): `dim` is the number of channels.
+    Inputs have shape (batch, dim, height, width); `dim` is the number of channels.
     """
 
     _shape = ("batch", "dim", "height", "width")
 
     def _normalized(self, x: Tensor) -> Tensor:
-        # A convolution leaves the channels side by side in memory: with them as the last axis this is faster.
+        # A convolution leaves the channels side by side in memory, so this is faster with them as last axis.
         return super()._normalized(x.permute(CHANNELS_LAST)).permute(CHANNELS_FIRST)
 
 
 class LayerNorm1d(Module):
-    """Each example normalized over its last axis, then scaled and shifted by what is learned.
+    """Normalizes each example over its last axis, then scales and shifts it by learned numbers.
 
     (x - mean) / sqrt(variance + eps) * weight + bias. Ba, Kiros and Hinton (2016), "Layer normalization".
 
@@ -304,7 +304,7 @@ class LayerNorm1d(Module):
     dim : int
         Inputs have shape (..., dim).
     eps : float
-        Keeps the root away from 0.
+        Added to the variance, so that we never divide by 0.
     device, dtype
         Of the parameters.
 
@@ -328,17 +328,17 @@ class LayerNorm1d(Module):
 
 
 class GroupNorm(Module):
-    """Groups of channels of each example normalized together, then scaled and shifted by what is learned.
+    """Normalizes groups of channels of each example, then scales and shifts them by learned numbers.
 
-    With one group it is layer normalization over all channels and places, with as many groups as channels
-    instance normalization. Wu and He (2018), "Group normalization".
+    With a single group it is layer normalization over all channels and pixels; with as many groups as
+    channels it is instance normalization. Wu and He (2018), "Group normalization".
 
     Parameters
     ----------
     num_groups, num_channels : int
-        Inputs have shape (batch, num_channels, ...); the groups are equally large.
+        Inputs have shape (batch, num_channels, ...); all groups have the same size.
     eps : float
-        Keeps the root away from 0.
+        Added to the variance, so that we never divide by 0.
     device, dtype
         Of the parameters.
 
@@ -352,7 +352,8 @@ class GroupNorm(Module):
         check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_channels % num_groups:
             raise ValueError(
-                f"GroupNorm: {num_channels} channels do not make {num_groups} groups of equal size"
+                f"GroupNorm: {num_channels} channels cannot form {num_groups} groups of equal size; "
+                "num_channels must be a multiple of num_groups"
             )
         self.num_groups = num_groups
         self.num_channels = num_channels

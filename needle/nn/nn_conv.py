@@ -1,7 +1,7 @@
 """Modules for images of shape (batch, channels, height, width).
 
-The operators underneath take the channels last, as matrix products want them; the modules move them there
-and back, which copies nothing.
+The operators underneath want the channels last, because that suits matrix products. The modules move them
+there and back, which copies nothing.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Pool(Module):
         self.padding = _short(pool_margins(name, padding, size))
 
     def pool(self, images: Tensor) -> Tensor:
-        """The result for images with the channels last."""
+        """Pool images that have the channels last."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class Pool(Module):
 
 
 class MaxPool2d(Pool):
-    """The largest number in each window; padding is never the largest. Parameters as of `Pool`."""
+    """The largest number of each window; padding is never the largest. Parameters as of `Pool`."""
 
     def pool(self, images: Tensor) -> Tensor:
         return ops.max_pool2d(images, self.kernel_size, self.stride, self.padding)
@@ -141,6 +141,6 @@ class AvgPool2d(Pool):
 
 
 def _short(pair: tuple[Any, ...]) -> Any:
-    """A pair of equal things as one of them: a module's text says kernel_size=3."""
+    """One of a pair of equal lengths, so that a module's text says kernel_size=3."""
     first, second = [_short(x) if isinstance(x, tuple) else x for x in pair]
     return first if first == second else (first, second)

@@ -19,26 +19,26 @@ from .nn_transformer import AttentionLayer
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear maps at each place; each adds to what is there.
+    """Self-attention, then two linear maps at each place. Both parts add to their input.
 
-    With `pre_norm`, x = x + f(norm(x)) for each of the two, which trains without a warm-up (Xiong et al.
-    (2020), "On layer normalization in the transformer architecture"); without, x = norm(x + f(x)), as in the
-    original. With ``causal=True`` it is the layer of a language model.
+    With `pre_norm`, each part is x = x + f(norm(x)), which trains without a warm-up (Xiong et al. (2020), "On
+    layer normalization in the transformer architecture"). Without it, each is x = norm(x + f(x)), as in the
+    original paper. With ``causal=True`` it is the layer of a language model.
 
     Parameters
     ----------
     dim : int
         Features at each place.
     num_heads : int
-        Of the attention; `dim` is a multiple of it.
+        Heads of attention, which share the features equally: `dim` must be a multiple of it.
     hidden_dim : int, optional
         Features between the two linear maps. Default: 4 * dim.
     dropout : float
-        The probability of a zero in the weights of attention, between the two maps, and in what is added.
+        The probability of a zero in the weights of attention, between the two maps, and in what a part adds.
     activation : Module, optional
         Between the two linear maps. Default: GELU().
     pre_norm : bool
-        Where the normalization stands.
+        Whether each part normalizes its input, and not its result.
     device, dtype
         Of the parameters.
     rng : numpy.random.Generator or int, optional
@@ -86,7 +86,7 @@ class TransformerEncoderLayer(Module):
 class TransformerDecoderLayer(Module):
     """Self-attention, then attention to another sequence (the memory), then two linear maps at each place.
 
-    Parameters are those of `TransformerEncoderLayer`.
+    It has the same parameters as `TransformerEncoderLayer`.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class TransformerDecoderLayer(Module):
         ----------
         x : Tensor, shape (batch, time, dim)
         memory : Tensor, shape (batch, memory_time, dim)
-            Most often what an encoder made.
+            Usually the output of an encoder.
         mask, causal
             Of the self-attention, as of `MultiHeadAttention.forward`.
         memory_mask
@@ -159,14 +159,14 @@ def _feed_forward(dim, hidden_dim, dropout, activation, device, dtype, rng) -> S
 
 
 def _added(layer: Any, x: Tensor, norm: Module, f: Any) -> Tensor:
-    """x and what `f` makes of it, normalized before or after."""
+    """x plus f(x), normalized before or after."""
     if layer.pre_norm:
         return x + layer.dropout(f(norm(x)))
     return norm(x + layer.dropout(f(x)))
 
 
 class SinusoidalEncoding(Module):
-    """Adds to each place a vector of sines and cosines that tells where it is.
+    """Adds a vector of sines and cosines to each place, so that the network knows where it is.
 
     At place t, feature 2i is sin(t / 10000 ** (2i / dim)), and feature 2i + 1 the cosine of the same angle.
 
@@ -197,7 +197,7 @@ class SinusoidalEncoding(Module):
 
 
 class LearnedEncoding(Module):
-    """Adds to each place a vector of its own, which is learned.
+    """Adds a learned vector to each place, so that the network knows where it is.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class LearnedEncoding(Module):
 
 
 def _with_places(module: SinusoidalEncoding | LearnedEncoding, x: Tensor) -> Tensor:
-    """x plus the first rows of the table, one for each place."""
+    """x plus the first rows of the table, one per place."""
     if x.ndim < 2 or x.shape[-1] != module.dim or x.shape[-2] > module.max_length:
         raise ValueError(
             f"{type(module).__name__}: needs shape (batch, time, {module.dim}) with at most "

@@ -1,8 +1,8 @@
 """Recurrent networks and embeddings, for sequences of shape (time, batch, features).
 
-A cell makes one step in time: it maps the input and the state from before to the state after. `RNN`, `LSTM`
-and `GRU` take the steps of whole sequences, in one layer or several on top of each other. The part of a step
-that does not wait for the state, the product with the input, is one large product for all times.
+A cell takes one step in time: it maps an input and a state to the next state. `RNN`, `LSTM` and `GRU` take
+the steps of whole sequences, in one layer or in several on top of each other. One part of a step does not
+need the state: the product with the input. It is a single large product for all times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ State = tuple[Tensor, ...]
 
 
 class RecurrentCell(Module):
-    """What the cells share: weights, uniform in ±1 / sqrt(hidden_size), and the two halves of a step.
+    """What all cells share: weights, uniform in ±1 / sqrt(hidden_size), and the two halves of a step.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class RecurrentCell(Module):
     bias_ih, bias_hh : Parameter, shape (gates * hidden_size,), or None
     """
 
-    gates = 1  # how many vectors of hidden_size numbers a step is made of
-    states = 1  # how many Tensors are handed on to the next step
+    gates = 1  # how many vectors of hidden_size numbers a step computes
+    states = 1  # how many Tensors go on to the next step
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype="float32", rng=None
@@ -53,18 +53,18 @@ class RecurrentCell(Module):
         self.bias_hh = drawn(width) if bias else None
 
     def project(self, X: Tensor) -> Tensor:
-        """The half of a step that needs only the input: shape (rows, input_size) to (rows, gates *
-        hidden_size), where the rows may be those of many steps."""
+        """The half of a step that needs only the input: from shape (rows, input_size) to (rows, gates *
+        hidden_size). The rows may belong to many steps."""
         projected = X @ self.W_ih
         return projected if self.bias_ih is None else projected + (self.bias_ih + self.bias_hh)
 
     def step(self, projected: Tensor, state: State) -> State:
-        """The half of a step that needs the state: the state after it, its output first."""
+        """The half of a step that needs the state. Returns the next state; its first Tensor is the output."""
         raise NotImplementedError
 
     def steps(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """Steps for all times of `projected`, shape (time, batch, gates * hidden_size): the outputs at all
-        times, and the state after the last."""
+        """The steps for all times of `projected`, shape (time, batch, gates * hidden_size). Returns the
+        outputs at all times, and the state after the last."""
         outputs = []
         at_time = ops.split(projected, 0)
         for t in range(len(at_time)):
@@ -152,19 +152,19 @@ class LSTMCell(RecurrentCell):
         return ops.sigmoid(o) * ops.tanh(c), c
 
     def steps(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        h, c, *_ = ops.lstm_steps(projected, self.W_hh, *state)  # the same, as one operator
+        h, c, *_ = ops.lstm_steps(projected, self.W_hh, *state)  # the same steps in one operator
         return h, (h[-1], c[-1])
 
 
 class GRUCell(RecurrentCell):
     """One step of a network of gated recurrent units; the gates stand in the order r, z, n.
 
-    With a = x @ W_ih + bias_ih and b = h @ W_hh + bias_hh, each made of three parts:
+    With a = x @ W_ih + bias_ih and b = h @ W_hh + bias_hh, both in three parts:
     r = sigmoid(a_r + b_r), z = sigmoid(a_z + b_z), n = tanh(a_n + r * b_n) and h' = (1 - z) * n + z * h.
 
     ``cell(X, h=None)`` takes X of shape (batch, input_size) and h of shape (batch, hidden_size), by default
     zeros, and returns h'. Cho et al. (2014), "Learning phrase representations using RNN encoder-decoder", in
-    the form that cuDNN computes.
+    the variant of cuDNN.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class GRUCell(RecurrentCell):
 
 
 class Recurrent(Module):
-    """What the networks of cells share: steps through time, layer by layer."""
+    """What all networks of cells share: steps through time, layer by layer."""
 
     states = 1
 
@@ -341,13 +341,13 @@ class GRU(Recurrent):
 
 
 def _gates(values: Tensor, count: int) -> State:
-    """(batch, count * hidden) taken apart into `count` Tensors of shape (batch, hidden)."""
+    """Split (batch, count * hidden) into `count` Tensors of shape (batch, hidden)."""
     batch, width = values.shape
     return ops.split(values.reshape((batch, count, width // count)), 1).tuple()
 
 
 def _state(module: RecurrentCell | Recurrent, state: Any, shape: tuple[int, ...], like: Tensor) -> State:
-    """The state to begin with as a tuple of Tensors, each of `shape`; zeros where there is none."""
+    """The first state as a tuple of Tensors, each of `shape`; zeros if `state` is None."""
     if state is None:
         zeros = init.zeros(*shape, device=like.device, dtype=like.dtype)
         return (zeros,) * module.states
@@ -360,14 +360,14 @@ def _state(module: RecurrentCell | Recurrent, state: Any, shape: tuple[int, ...]
 
 
 class Embedding(Module):
-    """A vector for each of n things (words, letters): a table of which rows are looked up.
+    """A learned vector for each of n things, such as words or letters: a table whose rows we look up.
 
     Parameters
     ----------
     num_embeddings : int
         How many things there are.
     embedding_dim : int
-        How many numbers stand for each.
+        The length of each vector.
     device, dtype
         Of the parameters.
     rng : numpy.random.Generator or int, optional
@@ -392,7 +392,7 @@ class Embedding(Module):
         Parameters
         ----------
         x : Tensor or array of whole numbers, shape (...), most often (time, batch)
-            0 to num_embeddings - 1, of any dtype. They are read at once.
+            0 to num_embeddings - 1, of any dtype. They are read at once, also in lazy mode.
 
         Returns
         -------
@@ -401,7 +401,7 @@ class Embedding(Module):
         Raises
         ------
         IndexError
-            If a number is not whole or not one of these.
+            If a number is not whole, or not from 0 to num_embeddings - 1.
         """
         given = x.numpy() if isinstance(x, Tensor) else np.asarray(x)
         rows = given.astype(np.int64)

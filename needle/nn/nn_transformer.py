@@ -24,7 +24,7 @@ LATER = -float(np.finfo(np.float32).max)
 
 
 def causal_mask(length: int, device=None, keys: int | None = None) -> Tensor:
-    """True where a place would look at a later one: a model that predicts must not see what it is to predict.
+    """True where a place would look at a later one. A model that predicts must not see what comes next.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def causal_mask(length: int, device=None, keys: int | None = None) -> Tensor:
         How many places look.
     device : BackendDevice, optional
     keys : int, optional
-        How many places they look at; the last of both stand at the same time. Default: `length`.
+        How many places they look at; the last place that looks is the last that is looked at. Default:
+        `length`.
 
     Returns
     -------
@@ -59,7 +60,7 @@ class MultiHeadAttention(Module):
         Whether later places are hidden: -float32 max is added to their scores. If there are more keys than
         queries, the queries are the last places.
     device, dtype
-        Accepted as of all modules; there are no parameters.
+        As all modules take them; this one has no parameters.
     rng : numpy.random.Generator or int, optional
         Where dropout comes from; an int is the seed of a generator. Default: NumPy's global state.
     """
@@ -286,7 +287,7 @@ class AttentionLayer(Module):
 
 
 class TransformerLayer(Module):
-    """Attention, then a network of two linear maps at each place; each adds to what is there.
+    """Attention, then two linear maps at each place. Both parts add to their input.
 
     x + Dropout(AttentionLayer(x)), then x + Dropout(Linear(Dropout(ReLU(Linear(LayerNorm1d(x)))))).
 
@@ -299,7 +300,7 @@ class TransformerLayer(Module):
     hidden_size : int
         Features between the two linear maps.
     dropout : float
-        The probability of a zero: in the weights of attention, between the two maps, and in what is added.
+        The probability of a zero: in the weights of attention, between the two maps, and in what a part adds.
     causal : bool
         Whether later places are hidden.
     device, dtype
@@ -343,9 +344,9 @@ class TransformerLayer(Module):
 
 
 class Transformer(Module):
-    """A stack of `TransformerLayer` over places that know where they are.
+    """A stack of `TransformerLayer`, after a learned vector for each place was added to the input.
 
-    It takes and returns what `RNN` does, so that one can stand for the other; it carries no state.
+    It takes and returns the same as `RNN`, so you can swap one for the other. It has no state.
 
     Parameters
     ----------
@@ -369,7 +370,7 @@ class Transformer(Module):
     Attributes
     ----------
     embedding : Embedding
-        A learned vector for each place, from 0 to sequence_len - 1, which is added to what stands there.
+        The learned vectors, for the places 0 to sequence_len - 1.
     layers : list of TransformerLayer
     """
 
@@ -413,7 +414,7 @@ class Transformer(Module):
         Returns
         -------
         x : Tensor
-            At each place what the layers made of it, in the shape of the input.
+            The output of the last layer, in the shape of the input.
         h : Tensor
             Zeros, in the same shape.
 

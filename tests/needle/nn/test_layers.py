@@ -86,7 +86,7 @@ def test_inputs_of_the_wrong_shape(layer, shape, needed, mode):
 
 
 def test_a_residual_keeps_the_shape(mode):
-    message = re.escape("Residual: Linear makes (2, 1) of an input of shape (2, 3)")
+    message = re.escape("Residual: Linear turns shape (2, 3) into (2, 1)")
     with pytest.raises(ValueError, match=message):  # broadcasting would accept it
         nn.Residual(nn.Linear(3, 1))(random(2, 3))
 
@@ -191,7 +191,7 @@ def test_float32_statistics_of_float64_batches():
 
 
 def test_groups_have_equal_sizes():
-    with pytest.raises(ValueError, match="4 channels do not make 3 groups of equal size"):
+    with pytest.raises(ValueError, match="4 channels cannot form 3 groups of equal size"):
         nn.GroupNorm(3, 4)
     with pytest.raises(ValueError, match="num_groups must be a whole number of at least 1, got 0"):
         nn.GroupNorm(0, 4)
@@ -334,9 +334,9 @@ def test_cross_entropy_refuses_wrong_labels(mode):
         nn.CrossEntropyLoss()(x, [0, 3])
     with pytest.raises(IndexError, match=r"classes must lie in 0\.\.2"):
         nn.CrossEntropyLoss(ignore_index=-1)(x, [0, -100])
-    with pytest.raises(ValueError, match="no example is left: all 2 labels are ignored or have weight 0"):
+    with pytest.raises(ValueError, match="no example counts: all 2 labels are ignored or have weight 0"):
         nn.CrossEntropyLoss(ignore_index=1)(x, [1, 1])
-    with pytest.raises(ValueError, match=r"weight has shape \(2,\), the logits 3 classes"):
+    with pytest.raises(ValueError, match=r"weight needs shape \(3,\), one number per class, got \(2,\)"):
         nn.CrossEntropyLoss(weight=[1, 2])(x, [0, 1])
     with pytest.raises(ValueError, match="label_smoothing is 0 to 1, got 2"):
         nn.CrossEntropyLoss(label_smoothing=2)
