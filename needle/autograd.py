@@ -98,7 +98,9 @@ class Value(Node):
     def make_const(cls, data, *, requires_grad: bool = False):
         """A leaf that holds `data`: an array (for a TensorTuple: a tuple of arrays), not copied, or the data
         of another Value."""
-        value = cls.__new__(cls)
+        global TENSOR_COUNTER  # as in __new__, without a call of it
+        TENSOR_COUNTER += 1
+        value = object.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
         if (scope := mode.get()[2]) is not None:
@@ -650,7 +652,12 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     """
     if not output.requires_grad:
         raise RuntimeError(f"backward: {_why_no_gradient(output)}")
-    return walk_back(output, _seed(output, out_grad))
+    if out_grad is None:
+        dtype = output.dtype if output.dtype.kind == "f" else gradient_dtype(output)
+        seed = Tensor.make_const(output.device.full(output.shape, 1, dtype))
+    else:
+        seed = _given_seed(output, out_grad)
+    return walk_back(output, seed)
 
 
 def _why_no_gradient(output: Tensor) -> str:
@@ -665,13 +672,9 @@ def _why_no_gradient(output: Tensor) -> str:
     )
 
 
-def _seed(output: Tensor, out_grad: Tensor | None) -> Tensor:
-    """The adjoint of the output itself: ones, or `out_grad` where it fits. Of floats, whatever the output's
-    dtype: a derivative of integers is a fraction."""
-    dtype = output.dtype if output.dtype.kind == "f" else gradient_dtype(output)
-    if out_grad is None:
-        return Tensor.make_const(output.device.full(output.shape, 1, dtype))
-    given, out_grad = out_grad, _operand(out_grad, output)
+def _given_seed(output: Tensor, given: Any) -> Tensor:
+    """`given` as the adjoint of the output, if it fits."""
+    out_grad = _operand(given, output)
     if out_grad is None:
         raise TypeError(f"backward: out_grad is a {type(given).__name__}, not a Tensor")
     try:
@@ -683,7 +686,7 @@ def _seed(output: Tensor, out_grad: Tensor | None) -> Tensor:
     except ValueError as error:
         with_graph(error, "backward", [output, out_grad])
         raise
-    out_grad = out_grad.astype(dtype)
+    out_grad = out_grad.astype(gradient_dtype(output))
     return out_grad if mode.get()[1] else out_grad.detach()
 
 
