@@ -1,14 +1,14 @@
 """The CPU backend: loops in Python that Numba compiles to machine code and divides among threads.
 
-First come the loops, as templates: map and zip over numbers that lie side by side, the same with strides,
-reductions, copies, matrix products. Then the builders, which turn a row of the table of scalar functions into
-a kernel, and last the plans: what follows from shapes and strides alone and is worked out once.
-``ndarray_backend_numpy.py`` says what a backend has to offer.
+The loops come first, as templates: map and zip over numbers that lie side by side, the same with strides,
+then reductions, copies and matrix products. The builders follow: they turn a row of the table of scalar
+functions into a kernel. Last come the plans, which depend on shapes and strides only and are made once.
+``ndarray_backend_numpy.py`` lists what every backend offers.
 
-A template is compiled by a `Kernel`, which says what `f`, `dtype` and `wide` are. `prange` is `range` in the
-version for one thread. In the other version threads share its iterations: so no two of them may write to the
-same place, and a variable that is set within the loop is private to its iteration. The index is unsigned
-there. Numba makes a float of an unsigned and a signed integer, so an index that meets strides is made signed.
+A `Kernel` compiles a template and fills in `f`, `dtype` and `wide`. In the version for one thread, `prange`
+is `range`. In the other version threads share its iterations: no two of them may write to the same place, and
+a variable that is set inside the loop is private to its iteration. The index is unsigned there. Numba turns
+the sum of an unsigned and a signed integer into a float, so an index is made signed before it meets strides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __tile_size__ = 8
 
 Shape = tuple[int, ...]
 
-# What a template is given by the `Kernel` that compiles it:
+# The `Kernel` that compiles a template fills these in:
 f: Any = None  # the scalar function of a row of the table
 dtype: Any = None  # the data type of the numbers
 wide: Any = None  # the data type of their totals
@@ -68,13 +68,14 @@ def zip_number_first(number, b, out):
         out[i] = f(a, b[i])
 
 
-# The same with strides. `axes` has a line per axis: its length, then the step of each operand. Where a row
-# begins is worked out once; along the row a step is added. A step of 0 repeats a number: broadcasting.
+# The same with strides. `axes` has a line per axis: its length, then the step of each operand. The start of a
+# row is worked out once; along the row, a step is added each time. A step of 0 repeats a number:
+# broadcasting.
 
 
 def position(index, axes, stop, operand):
-    """Where element number `index` of the first `stop` axes lies: its index along each, times the step."""
-    place = 0  # of no axes, element number 0 is the only one
+    """The place of element number `index` of the first `stop` axes: its index along each, times the step."""
+    place = 0  # without axes, element number 0 is the only one
     for axis in range(stop - 1, 0, -1):
         length = axes[axis, 0]
         place += index % length * axes[axis, operand]
@@ -141,8 +142,8 @@ def zip_strided(a, b, out, axes, a_start, b_start):
         zip_row(a, i, a_step, b, k, b_step, out[row * n : row * n + n])
 
 
-# Reductions. A float32 total that has grown large loses the digits of what is added to it. So numbers are
-# folded in blocks, and only the blocks' results, in double precision, into the total.
+# Reductions. When a float32 total has grown large, the numbers that you add to it lose digits. So numbers are
+# folded in blocks, and the results of the blocks are folded into a total in double precision.
 
 RUN = 2048  # numbers in a block along a row
 ROWS = 64  # rows in a block of columns
@@ -150,7 +151,7 @@ BAND = 4096  # columns that are folded side by side, at most
 
 
 def fold_run(a, start, step, n):
-    """Fold `n` numbers; where they lie side by side, into several totals at once, the lanes of a vector."""
+    """Fold `n` numbers. Where they lie side by side, the lanes of a vector are several totals at once."""
     if step == 1:
         x = a[start : start + n]
         total = x[0]
@@ -186,8 +187,8 @@ def fold_rows(a, out, kept, folded, a_start):
 def fold_band(a, start, folded, z):
     """Fold columns that lie side by side, row after row."""
     totals = np.zeros(z.size, wide)
-    # Back and forth between two places: where the larger of two numbers goes to the place of one of them, the
-    # compiler finds that it need not always be stored, and that is a branch: no vector instructions.
+    # Two places take turns. If max(x, y) went back to the place of x, the compiler would see that it need not
+    # always be stored. It would make a branch of that, and a loop with a branch gets no vector instructions.
     block, place = np.empty(z.size, dtype), np.empty(z.size, dtype)
     rows = count(folded, len(folded))
     for row in range(rows):
@@ -208,7 +209,7 @@ def fold_band(a, start, folded, z):
 
 
 def fold_columns(a, out, kept, folded, a_start, width):
-    """One band of `out` after another: for axes whose kept numbers lie next to each other."""
+    """One band of `out` after another, for axes whose kept numbers lie side by side."""
     last = len(kept) - 1
     n = kept[last, 0]
     bands = (n + width - 1) // width
@@ -234,8 +235,8 @@ def fold_long(a, out, parts, a_start, n):
         out[row] = fold_run(parts, row * per_row, 1, per_row)
 
 
-# Copies. Where one side is read along rows and the other written along columns, going tile by tile keeps the
-# memory lines in use few enough to stay in the cache.
+# Copies. If one side is read along rows and the other written along columns, going tile by tile uses so few
+# memory lines at a time that they stay in the cache.
 
 TILE = 64
 
@@ -280,7 +281,7 @@ def copy_band(a, a_start, a_right, out, out_start, out_down, height, width):
 
 
 def copy_tiles(a, out, axes, a_start, out_start):
-    """Copy what has step 1 along the last axis but one in `a`, and along the last one in `out`."""
+    """Copy numbers that have step 1 along the last axis but one in `a`, and along the last one in `out`."""
     outer = len(axes) - 2
     height, width = axes[outer, 0], axes[outer + 1, 0]
     a_right, out_down = axes[outer + 1, 1], axes[outer, 2]
@@ -292,8 +293,8 @@ def copy_tiles(a, out, axes, a_start, out_start):
         copy_band(a, i, a_right, out, k, out_down, min(TILE, height - top), width)
 
 
-# Parts that an index names. Several of its numbers may be the same, so threads that add share the places to
-# add to, not the index.
+# Parts that an index names. Several of its numbers may be the same. So where threads add, they divide the
+# places to add to among themselves, not the index.
 
 
 def gather_rows(a, out, index, n, inner):
@@ -317,11 +318,11 @@ def add_rows(a, out, index, n, inner):
                 z[i] += x[i]
 
 
-# Matrix products: a small one is done before BLAS has looked at its operands.
+# Matrix products. A small one is done before BLAS has even looked at its operands.
 
 
 def multiply(a, b, out, m, n, p, a_start, a_down, a_right, b_start, b_down, b_right):
-    """Each row of `out` is a sum of rows of `b`: in this order of loops the inner one adds neighbours."""
+    """Each row of `out` is a sum of rows of `b`. In this order of loops the innermost one adds neighbours."""
     for i in range(m):
         z = out[i * p : i * p + p]
         for j in range(p):
@@ -357,7 +358,7 @@ def multiply_tiled(a, b, out, m, n, p, size):
                             z[row * size + column] += number * y[inner * size + column]
 
 
-# Builders: from a row of the table to a kernel, as the backend's users call it.
+# Builders: each turns a row of the table into a kernel that the array calls.
 
 
 def map(row: ScalarFunction) -> Callable:
@@ -428,7 +429,7 @@ def zip(row: ScalarFunction) -> Callable:
     return kernel
 
 
-LONG = 1 << 15  # numbers in a row that is worth folding in parts
+LONG = 1 << 15  # a row of this many numbers is worth folding in parts
 
 
 def reduce(row: ScalarFunction) -> Callable:
@@ -441,8 +442,8 @@ def reduce(row: ScalarFunction) -> Callable:
     by_columns = Kernel(fold_columns, "aappii", row, reorder=True)
     by_parts = Kernel(fold_long, "aawii", row, reorder=True)
     # A vector instruction works on several numbers at once, each in its lane. The compiler folds a row in
-    # lanes for a sum, but not for a maximum. So a long row is taken as a table there, with a column per
-    # lane: its columns are folded side by side, and then what they became.
+    # lanes for a sum, but not for a maximum. So for a maximum a long row is seen as a table with a column per
+    # lane: first its columns are folded side by side, then their results.
     in_lanes = row.name in ("add", "multiply")
 
     def kernel(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
@@ -535,7 +536,7 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
     _multiply_tiled.run(m * n * p, out.dtype, a.buffer, b.buffer, out.buffer, *sizes)
 
 
-# How to walk through arrays: worked out from shapes and strides once, and remembered.
+# Plans: how to walk through arrays, worked out from shapes and strides once, and remembered.
 
 
 def _number(value: float, dtype: np.dtype) -> float:
@@ -544,7 +545,7 @@ def _number(value: float, dtype: np.dtype) -> float:
 
 
 def _shared(size: int, axes: np.ndarray) -> int:
-    """How many numbers threads can share: none where there is but one row."""
+    """How many numbers threads can share: none if there is only one row."""
     return size if len(axes) > 1 else 0
 
 
@@ -557,18 +558,18 @@ def _lines(shape: Shape, *strides: Shape) -> np.ndarray:
 
 @lru_cache(maxsize=4096)
 def _walk(shape: Shape, *strides: Shape) -> tuple[np.ndarray, bool]:
-    """The axes, and whether it pays to repack an operand because its rows are far from lying side by side."""
+    """The axes, and whether it pays to repack an operand because the numbers of its rows lie far apart."""
     axes = _lines(shape, *strides)
     return axes, math.prod(shape) >= TILE * TILE and any(_is_far(steps) for steps in strides)
 
 
 @lru_cache(maxsize=4096)
 def _tiling(shape: Shape, a_strides: Shape, b_strides: Shape) -> tuple | None:
-    """How to go through a large table of short rows that meet the same row, such as pixels that meet a bias.
+    """How to go through a large table of short rows that all meet the same row, as pixels meet a bias.
 
     A loop over few numbers is mostly overhead. So the row that is repeated is written out several times, and
-    as many rows of the table are taken as one: for each operand (length of its row, times) or None, and the
-    axes then. None where the operands are not such a table and row.
+    as many rows of the table count as one. The plan has (length of its row, times) or None for each operand,
+    then the new axes. It is None if the operands are not such a table and row.
     """
     axes = _lines(shape, a_strides, b_strides)
     if len(axes) != 2 or tuple(axes[1, 1:]) != (1, 1) or math.prod(shape) < 4 * TILE * TILE:
@@ -600,7 +601,7 @@ def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: 
     """The axes to keep and to fold; how many columns to fold side by side, 0 for going by rows; whether each
     row's numbers are neighbours, and rows follow each other."""
     kept_lines = _lines(kept, kept_strides)
-    # In whichever order numbers are folded: the one in which they lie in memory.
+    # The order of folding is free, so take the order in which the numbers lie in memory.
     folded_axes = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
     folded_lines = _lines(*_zip(*folded_axes, strict=True)) if folded else _lines((), ())
     (width, step), (n, folded_step) = kept_lines[-1], folded_lines[-1]
@@ -629,7 +630,7 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
 def _for_blas(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
     """Matrices whose rows or columns lie side by side, as BLAS needs them: a copy where they do not.
 
-    An axis that repeats what it holds still does; NumPy writes it out for BLAS.
+    An axis that repeats its numbers still does; NumPy writes it out for BLAS.
     """
     if 1 in strides[-2:] and min(strides[-2:]) > 0:
         return a, strides, offset
@@ -637,7 +638,7 @@ def _for_blas(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
 
 
 def _repacked(a: Array, shape: Shape, strides: Shape, offset: int) -> tuple:
-    """A view copied into new storage, but for the axes that repeat what they hold: they still do."""
+    """A view copied into new storage. Axes that repeat their numbers (step 0) still do."""
     own = tuple([1 if step == 0 else n for n, step in _zip(shape, strides, strict=True)])
     out = Array(math.prod(own), a.dtype)
     compact(a, out, own, strides, offset)

@@ -1,22 +1,22 @@
 """The CUDA backend: kernels in Python that Numba compiles for NVIDIA's graphics cards.
 
-A kernel is a function that thousands of threads run at once, each for numbers of its own. Threads are
-started in blocks, and the blocks form a grid: thread ``threadIdx`` of block ``blockIdx`` finds out from these
-two what its share is. There may be more threads than numbers, for all blocks have one size: so each kernel
-has guards, by which a thread without a share does nothing. The threads of a block have a small, fast memory
-in common (`cuda.shared`), and wait for each other at `cuda.syncthreads()`. They run in warps of 32, whose
-threads take each step together and can look at each other's variables.
+A kernel is a function that thousands of threads run at once, each for numbers of its own. Threads start in
+blocks, and the blocks form a grid: from ``threadIdx`` and ``blockIdx`` a thread finds out which numbers are
+its own. All blocks have the same size, so there may be more threads than numbers. Therefore each kernel has a
+guard: a thread without numbers does nothing. The threads of a block share a small, fast memory
+(`cuda.shared`), and wait for each other at `cuda.syncthreads()`. They run in warps of 32, whose threads take
+each step together and can look at each other's variables.
 
-First come memory and launches, then map and zip, copies, reductions and matrix products, each with its
-kernels and the function that launches them, and last the plans: what follows from shapes and strides alone
-and is worked out on the host. ``ndarray_backend_numpy.py`` says what a backend has to offer.
+Memory and launches come first, then map and zip, copies, reductions and matrix products, each with its
+kernels and the function that launches them. Last come the plans: the host makes them from shapes and strides
+alone. ``ndarray_backend_numpy.py`` lists what every backend offers.
 
-All work goes to the card's default stream, where it is done in the order in which it is asked for, from
-whatever thread. So a kernel is launched without waiting for the one before it, and an array that is no longer
-used can be given to the next kernel at once. Only `to_numpy` waits.
+All work goes to the card's default stream. The card does it in the order in which it is asked for, from any
+thread. So a kernel is launched without waiting for the one before it, and the memory of an array that is no
+longer used can go to the next kernel at once. Only `to_numpy` waits.
 
-With ``NUMBA_ENABLE_CUDASIM=1`` in the environment Numba's simulator runs the kernels, in Python and without
-a card. It starts a Python thread for each thread of the kernel, therefore blocks are tiny there.
+With ``NUMBA_ENABLE_CUDASIM=1`` in the environment, Numba's simulator runs the kernels in Python, without a
+card. It starts a Python thread for each thread of the kernel, so blocks are tiny there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WARP = 1 if SIMULATED else 32  # threads of a block that run in step; the simula
 ALL_LANES = 0xFFFFFFFF  # every thread of a warp
 __tile_size__ = TILE = 2 if SIMULATED else 16  # threads along a side of a square block
 
-# Numba warns of small grids. Small arrays need no larger ones, and who adds two of them cannot change that.
+# Numba warns about small grids. Small arrays need no larger ones, and a user who adds two cannot change that.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
 
 
@@ -67,7 +67,7 @@ class Array:
         self.buffer = unused.take(size, self.dtype)
 
     def __del__(self):
-        if hasattr(self, "buffer"):  # there is none where memory was short
+        if hasattr(self, "buffer"):  # there is none if memory ran out
             unused.put(self.buffer)
 
     def __reduce__(self):
@@ -85,10 +85,11 @@ def _from_host(values: np.ndarray) -> Array:
 
 
 class Unused:
-    """Memory that no array uses any more, kept for the next array of its size and type.
+    """Memory that no array uses any more, kept for the next array of the same size and type.
 
-    To get memory from the card, and to give it back, takes longer than most kernels, and a training loop
-    needs the same arrays in every step. At most a quarter of the card is kept; beyond that all is given back.
+    It takes longer to get memory from the card and to give it back than to run most kernels, and a training
+    loop needs the same arrays in every step. When more than a quarter of the card's memory is kept, all of it
+    is given back.
     """
 
     def __init__(self):
@@ -138,8 +139,8 @@ def _allocate(size: int, dtype: np.dtype) -> Any:
         free, total = current_context().get_memory_info()
         raise MemoryError(
             f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
-            f"of the card's {_readable(total)} there are {_readable(free)} free. Let go of arrays that you "
-            "no longer need, take smaller batches, or use needle.cpu()."
+            f"{_readable(free)} of the card's {_readable(total)} are free. Delete arrays that you no longer "
+            "need, take smaller batches, or use needle.cpu()."
         ) from error
 
 
@@ -151,13 +152,13 @@ def _readable(size: float) -> str:
 
 
 def kernel(function: Callable) -> Any:
-    """`function` as a kernel: Numba compiles it for types of arguments when it first meets them."""
+    """`function` as a kernel. Numba compiles it the first time that it meets some types of arguments."""
     if not SIMULATED:
         return jit(function)
 
     @wraps(function)
     def quiet(*arguments):
-        with np.errstate(all="ignore"):  # a card does not warn of 1 / 0 either
+        with np.errstate(all="ignore"):  # a card does not warn about 1 / 0 either
             function(*arguments)
 
     return jit(quiet)
@@ -169,7 +170,7 @@ def device_function(function: Callable) -> Callable:
 
 
 def launch(kernel: Any, blocks: int, threads: int | tuple[int, ...], *arguments: Any) -> None:
-    """Have a grid of `blocks` blocks of `threads` threads run a kernel, and do not wait for it."""
+    """Start a kernel on a grid of `blocks` blocks of `threads` threads, and do not wait for it."""
     if blocks:  # a driver refuses an empty grid
         with one_at_a_time:
             kernel[blocks, threads](*arguments)
@@ -187,8 +188,8 @@ def spread(kernel: Any, size: int, *arguments: Any) -> None:
 def scalar_function(row: ScalarFunction, dtype: np.dtype) -> Callable:
     """The function of a row, to be called by a kernel for numbers of type `dtype`.
 
-    A kernel of the simulator is Python, which raises an exception where IEEE arithmetic answers with an
-    infinity or NaN: there NumPy's form is used, on one number at a time.
+    The simulator runs a kernel in Python, which raises an exception where IEEE arithmetic gives an infinity
+    or NaN. So it uses NumPy's form there, on one number at a time.
     """
     if SIMULATED:
         return row.numpy
@@ -204,14 +205,14 @@ def _sign(x):
     return x if x != x else np.float32((x > 0) - (x < 0))
 
 
-#: Numba computes ``1 + x`` of a whole and a float32 number in float64, which most cards do slowly. The rows
-#: in which that happens are said again here for float32.
+#: Numba computes the sum of a whole number and a float32 in float64, which is slow on most cards. Rows of the
+#: table in which that happens have another version here.
 WITHOUT_DOUBLES = {"sigmoid": _sigmoid, "sign": _sign}
 
 
 @device_function
 def position(index, shape, strides):
-    """How far element number `index`, in row-major order, is from the first one of a view."""
+    """How far element number `index`, in row-major order, lies from the first element of a view."""
     place = 0
     for axis in range(len(shape) - 1, 0, -1):
         before = index // shape[axis]
@@ -220,9 +221,9 @@ def position(index, shape, strides):
     return place + index * strides[0]
 
 
-# Map and zip: where the grid has n threads, each takes every n-th number. So neighbouring threads always read
-# and write neighbouring places, which the card does in one go. With strides, a number's place is worked out
-# first.
+# Map and zip. If the grid has n threads, each takes every n-th number. So neighbouring threads always read
+# and write neighbouring places, and the card does that in one go. With strides, the place of a number has to
+# be worked out first.
 
 
 def map(row: ScalarFunction) -> Callable:
@@ -345,9 +346,9 @@ COPY_PITCH = COPY_TILE + 1
 def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides, a_offset, out_offset):
     """out = a, for matrices that are dense along columns in `a` and along rows in `out`.
 
-    To copy number by number would either read or write places far apart. So a block reads a tile column by
-    column into shared memory, and writes it row by row. A row of the tile has one place more than is used:
-    neighbours in a column are then in different banks of the memory, which can be read at once.
+    A copy number by number would either read or write places that lie far apart. So a block reads a tile
+    column by column into shared memory, and writes it row by row. A row of the tile has one place more than
+    it needs: then neighbours in a column lie in different banks of the memory, and can be read at once.
     """
     tile = cuda.shared.array((COPY_TILE, COPY_PITCH), a.dtype)
     height, width = shape
@@ -370,7 +371,7 @@ def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides,
 def corner(block, height, width, side):
     """The matrix that a block works on, and the first row and column of its tile.
 
-    The tiles of all matrices are numbered: a grid's second and third length could not exceed 65535.
+    The tiles of all matrices are numbered, because a grid's second and third length cannot exceed 65535.
     """
     across, down = (width + side - 1) // side, (height + side - 1) // side
     row_of_tiles = block // across
@@ -378,7 +379,7 @@ def corner(block, height, width, side):
 
 
 def copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, strides: Shape, offset: int):
-    """Copy a view of `a` into a view of `out`, on the card and whatever their data types."""
+    """Copy a view of `a` into a view of `out`, on the card. Their data types may differ."""
     outer, inner, size = _copy_plan(shape, a_strides, strides)
     if inner is not None:
         (height, width), *_ = inner
@@ -400,7 +401,7 @@ def from_numpy(a: np.ndarray, out: Array) -> None:
 
 
 def to_numpy(a: Array, shape: Shape, strides: Shape, offset: int) -> np.ndarray:
-    """A NumPy array with a copy of a view's numbers, when all that was asked for before is done."""
+    """A NumPy array with a copy of a view's numbers; it waits until all earlier work is done."""
     size = math.prod(shape)
     if size != a.size or offset or strides != compact_strides(shape):
         gathered = Array(size, a.dtype)
@@ -418,7 +419,7 @@ def fill(out: Array, value: float) -> None:
 def compact(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write a view's numbers in row-major order into `out`, which may have another data type."""
     if SIMULATED and a.dtype.kind == "f" and out.dtype.kind != "f":
-        from_numpy(to_numpy(a, shape, strides, offset), out)  # Python refuses to make an integer of NaN
+        from_numpy(to_numpy(a, shape, strides, offset), out)  # Python cannot turn NaN into an integer
         return
     copy(a, out, shape, strides, offset, compact_strides(shape), 0)
 
@@ -434,9 +435,9 @@ def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: S
     spread(fill_strided, size, out.buffer, _number(value, out.dtype), size, *plan, offset)
 
 
-# Parts that an index names. Where several of its numbers are the same, several threads add to one place: an
-# atomic addition is not interrupted by another one. In which order they come is left to chance, and with it
-# the last digit of a sum of floats.
+# Parts that an index names. If several of its numbers are the same, several threads add to one place. They
+# add atomically: no addition interrupts another. Their order is left to chance, and so is the last digit of a
+# sum of floats.
 
 
 @kernel
@@ -470,10 +471,10 @@ def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> 
 
 
 # Reductions. The threads of a block form a table of `width` columns: a column of threads folds the numbers
-# that become one number of `out`. Each thread folds a few of them for itself; then the lower half of the
-# table is folded into the upper half, and so on, until a single row is left. What is too long for a block is
-# divided into parts, whose results are rows of an array that is folded in turn. So no total is made of many
-# numbers one after the other, and float32 totals stay accurate.
+# that become one number of `out`. Each thread folds a few of them for itself. Then the lower half of the
+# table is folded into the upper half, and so on, until a single row is left. If there are too many numbers
+# for a block, they are divided into parts. The results of the parts are rows of an array, which is folded in
+# turn. So no total is a sum of many numbers one after the other, and float32 totals stay accurate.
 
 SHARE = 4 if SIMULATED else 64  # numbers that a thread folds, at most
 
@@ -506,7 +507,7 @@ def reduce(row: ScalarFunction) -> Callable:
                 start = offset + position(i, kept, kept_strides)
                 total = number(a[start + position(first + row, folded, folded_strides)])
                 j = first + row + rows
-                while j + 3 * rows < end:  # four at a time: they are waited for together
+                while j + 3 * rows < end:  # four at a time, to wait for memory only once
                     x0 = number(a[start + position(j, folded, folded_strides)])
                     x1 = number(a[start + position(j + rows, folded, folded_strides)])
                     x2 = number(a[start + position(j + 2 * rows, folded, folded_strides)])
@@ -527,7 +528,7 @@ def reduce(row: ScalarFunction) -> Callable:
                 half //= 2
             if thread < max(width, WARP):
                 total = totals[thread]
-                # The threads of a warp need no shared memory: they look at each other's variables.
+                # The threads of a warp need no shared memory: they can look at each other's variables.
                 while half > 0:
                     other = cuda.shfl_down_sync(ALL_LANES, total, half * width)
                     if row + half < filled:
@@ -553,9 +554,9 @@ def reduce(row: ScalarFunction) -> Callable:
     return run
 
 
-# Matrix products. A number of `out` needs a row of `a` and a column of `b`, and its neighbours need them too.
-# So a block computes a tile of `out`: step by step it brings a piece of these rows and columns to shared
-# memory, and all its threads use it.
+# Matrix products. A number of `out` needs a row of `a` and a column of `b`, and so do its neighbours. So a
+# block computes a tile of `out`: step by step it loads a piece of these rows and columns into shared memory,
+# and all its threads use it.
 
 
 @cache
@@ -578,7 +579,7 @@ def _product_of_tiles(dtype: np.dtype) -> Any:
             cuda.syncthreads()  # now both tiles are complete
             for k in range(TILE):
                 total += a_tile[y, k] * b_tile[k, x]
-            cuda.syncthreads()  # nobody needs the tiles any more
+            cuda.syncthreads()  # no thread needs the tiles any more
         out[(row * across + column) * TILE * TILE + within] = total
 
     return product
@@ -597,16 +598,16 @@ DEPTH = 3 if SIMULATED else 16  # columns of `a` and rows of `b` that are in sha
 def _product(dtype: np.dtype, each: int) -> Any:
     """The kernel in which a thread computes `each` times `each` numbers.
 
-    It keeps their totals in registers. Of what it reads from shared memory it uses every number `each` times:
-    reading, not multiplying, would else take most of the time.
+    It keeps their totals in registers, and uses each number that it reads from shared memory `each` times.
+    Otherwise most of the time would go into reading, not multiplying.
     """
     number = _total_type(dtype)
     side = TILE * each
-    pitch = side + 1  # a place more than is used, as in `copy_tiles`
+    pitch = side + 1  # a place more than it needs, as in `copy_tiles`
 
     @device_function
     def load(tile, matrix, start, across, along, width, depth):
-        """Bring `width` rows of `depth` numbers to a tile, whose columns they become; zeros beyond them."""
+        """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
         for i in range(cuda.threadIdx.y * TILE + cuda.threadIdx.x, DEPTH * side, TILE * TILE):
             if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
                 k, line = i % DEPTH, i // DEPTH
@@ -663,7 +664,7 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     batch axes, then of rows and columns. Without one there is a single product.
     """
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
-    for each in EACH:  # large tiles need the memory least, as long as there are enough of them
+    for each in EACH:  # large tiles read memory least often, as long as there are enough of them
         side = TILE * each
         blocks = math.prod(batch) * -(-m // side) * -(-p // side)
         if blocks >= ENOUGH:
@@ -674,7 +675,7 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
 
 
 def try_out() -> None:
-    """Run a first kernel and wait for it; an exception says what stands in its way."""
+    """Run a first kernel and wait for it; an exception says what prevents it."""
     array = Array(1)
     fill(array, 1)
     if to_numpy(array, (1,), (1,), 0) != 1:
@@ -692,7 +693,7 @@ def _number(value: float, dtype: np.dtype) -> Any:
 
 
 def _total_type(dtype: np.dtype) -> type:
-    """The type of totals: int64 for whole numbers; that of floats, for most cards are slow at float64."""
+    """The type of totals: int64 for whole numbers, the same type for floats, as float64 is slow."""
     return dtype.type if dtype.kind == "f" else np.int64
 
 
@@ -718,7 +719,7 @@ def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: 
     folded, folded_strides = merged_axes(*_zip(*by_stride, strict=True)) if folded else ((1,), (1,))
     rows = min(THREADS, _power_of_two(-(-k // 8)))
     if abs(kept_strides[-1]) < abs(folded_strides[-1]):
-        # Neighbours become different numbers of `out`: a warp's threads, side by side, read neighbours.
+        # Neighbours in memory go to different numbers of `out`: so the threads of a warp read neighbours.
         rows = min(rows, THREADS // min(32, THREADS, _power_of_two(kept[-1])))
     return (kept, kept_strides, folded, folded_strides), THREADS // rows
 

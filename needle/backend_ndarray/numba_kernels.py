@@ -1,4 +1,4 @@
-"""How a kernel, written as a loop in Python, becomes machine code, is kept on disk and uses threads.
+"""How a loop written in Python becomes machine code, how it is kept on disk, and how it uses threads.
 
 A template is a function such as ::
 
@@ -6,8 +6,8 @@ A template is a function such as ::
         for i in prange(out.size):
             out[i] = f(a[i])
 
-in which the names `f`, `dtype` and `wide` stand for a scalar function and data types. A `Kernel` says what
-they are, and has Numba compile the loop for a data type when that type is first met.
+The names `f`, `dtype` and `wide` in it stand for a scalar function and data types. A `Kernel` fills them in,
+and lets Numba compile the loop for a data type the first time it meets that type.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from .scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 
-#: From this many numbers on a loop is divided among threads. To wake them takes some ten microseconds, in
-#: which one thread alone adds fifty thousand numbers.
+#: A loop over at least this many numbers is divided among threads. It takes some ten microseconds to wake
+#: them; one thread adds fifty thousand numbers in that time.
 PARALLEL_SIZE = 1 << 18
 
 
@@ -114,7 +114,7 @@ class Kernel(dict):
             return self[dtype]
 
     def compiled_afresh(self, dtype: np.dtype) -> Any:
-        """Another version for `dtype`, and all that it calls: Numba says what it does only as it compiles."""
+        """Compile the version for `dtype` once more, and all that it calls, so that Numba reports on it."""
         with _compiling:
             _helper.cache_clear()
             return self._compiled(dtype, on_disk=False)
@@ -139,15 +139,15 @@ class Kernel(dict):
         return dispatcher
 
     def _is_in_the_sources(self) -> bool:
-        """Whether `_sources` covers the kernel; one that a user made may mean something else next time."""
+        """Whether `_sources` covers the kernel. One of your own may mean something else next time."""
         own_row = self.row and SCALAR_FUNCTIONS.get(self.row.name) is not self.row
         return not own_row and self.template.__module__.startswith(f"{__package__}.")
 
     def run(self, size: int, dtype: np.dtype, *arguments: Any) -> None:
-        """Call the version for `dtype`, in threads if there are at least PARALLEL_SIZE numbers to compute.
+        """Call the version for `dtype`, with threads if there are at least PARALLEL_SIZE numbers to compute.
 
-        Only one caller has the threads at a time, for Numba's simplest thread layer stops the process where
-        two ask at once; another caller meanwhile does its work alone.
+        Only one caller uses the threads at a time, because Numba's simplest thread layer ends the process
+        when two ask at once. A second caller works on one thread meanwhile.
         """
         if size >= PARALLEL_SIZE and _threads_work and _threads.acquire(blocking=False):
             try:
@@ -159,16 +159,16 @@ class Kernel(dict):
 
     @staticmethod
     def threads() -> threading.Lock:
-        """What whoever has Numba divide a loop among threads must hold meanwhile; see `run`."""
+        """The lock to hold while Numba divides a loop among threads; see `run`."""
         return _threads
 
     @staticmethod
     @contextmanager
     def watch() -> Iterator[dict[tuple[int, np.dtype], Kernel]]:
-        """Within, a kernel of which this thread calls a compiled version is put into the dict that is given.
+        """Collect the kernels that this thread calls inside the `with` block, in the dict that it yields.
 
-        The versions are wrapped at the start and put back at the end, so at other times a call costs nothing
-        more. Other threads go on computing.
+        The compiled versions are wrapped at the start and put back at the end, so calls cost nothing extra at
+        other times. Other threads go on computing.
         """
         called: dict[tuple[int, np.dtype], Kernel] = {}
         watcher = threading.get_ident()
@@ -202,19 +202,19 @@ _threads_work = THREADS > 1
 
 
 def _alone() -> None:
-    """After a fork: the parent's threads are not there, and some thread layers end a process that asks."""
+    """After a fork the parent's threads are gone, and some thread layers end a process that asks for them."""
     global _threads_work
     _threads_work = False
     _compiling.release()
 
 
 if hasattr(os, "register_at_fork"):
-    # Forked while another thread compiles, a child would for ever find that Numba's own lock is taken.
+    # A child that is forked while another thread compiles would wait for Numba's lock forever.
     os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_alone)
 
 
 def _options(reorder: bool) -> dict[str, Any]:
-    """What Numba may do: release the interpreter's lock, divide by 0, join a * b + c to one instruction."""
+    """What Numba may do: release the interpreter's lock, divide by 0, turn a * b + c into one instruction."""
     return {
         "nogil": True,
         "error_model": "numpy",
@@ -223,7 +223,7 @@ def _options(reorder: bool) -> dict[str, Any]:
 
 
 def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> FunctionType:
-    """`function` with `names` among its globals; what else it calls, global or enclosed, is compiled."""
+    """`function` with `names` among its globals. What it calls, global or enclosed, is compiled."""
 
     def compiled(value: Any) -> Any:
         if not isinstance(value, FunctionType):
@@ -239,13 +239,15 @@ def _bound(function: Callable, names: dict[str, Any], reorder: bool) -> Function
 
 @cache
 def _helper(function: Callable, names: tuple, reorder: bool, inline: bool) -> Callable:
-    """A function that kernels call, compiled; those for which it is the same share it.
+    """A compiled function that kernels call. Kernels that call the same one share it.
 
-    A loop becomes vector instructions only if what it calls, however long, is made part of it: `inline`.
+    A loop becomes vector instructions only if the function that it calls, however long, is made part of the
+    loop: `inline`.
     """
     compiled = _bound(function, dict(names), reorder)
-    # Numba numbers functions anew in each process. Where kernels from the cache call functions of one name
-    # and number, the linker takes the first of them for all. Ours differ by what `f` is: so do their names.
+    # Numba numbers functions from 1 in each process. When kernels from the cache call functions of the same
+    # name and number, the linker takes the first one for all. Ours differ in `f`, so they get different
+    # names.
     compiled.__qualname__ = f"{function.__qualname__}_{uuid4().hex}"
     return njit(**_options(reorder), forceinline=inline)(compiled)
 
@@ -260,14 +262,14 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: FunctionType, processor: tuple):
         super().__init__(function)
-        # The sources are part of the names, too: Numba writes an index before the code that it leads to.
+        # The sources are part of the names too, because Numba writes an index before the code it points to.
         base = f"{self._impl.filename_base}-{_digest(f'{processor} {_sources()}'.encode())}"
         self._cache_file = IndexDataCacheFile(self._cache_path, base, _sources())
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
-        # A damaged file or a full disk must not end a lecture: what cannot be loaded is compiled again. It is
-        # written again too, once a damaged index has been replaced: Numba reads the old one before it writes.
+        # A damaged file or a full disk must not end a lecture: a kernel that cannot be loaded is compiled
+        # again. Numba reads the old index before it writes, so a damaged one is replaced first.
         try:
             yield
         except Exception:
@@ -277,7 +279,7 @@ class _Cache(FunctionCache):
 
 @cache
 def _sources() -> str:
-    """A digest of all that kernels are made of: Numba looks at the file of the kernel alone."""
+    """A digest of all sources that kernels are made of; Numba itself looks at the kernel's own file only."""
     folder = Path(__file__).parent
     files = ("numba_kernels.py", "ndarray_backend_numba_cpu.py", "scalar_functions.py", "vector_functions.py")
     return _digest(b"".join((folder / file).read_bytes() for file in files))

@@ -2,20 +2,20 @@
 
 A vector instruction computes with 4 or 8 numbers at once, so a loop can use it only if every number takes the
 same path: arithmetic, comparisons that select one of two values, and operations on bits. ``math.exp`` is a
-call, one per number. Here are exp, log, tanh, sigmoid and erf made of what vectors can do, and powers of
-which the usual ones need no call.
+call, one per number. The functions here, exp, log, tanh, sigmoid and erf, use only operations that work on
+vectors. `power` makes no call for the usual exponents.
 
-Everything rests on how a number is stored: sign, exponent n plus a bias, mantissa. So shifting n + bias into
-its place makes 2**n, and shifting it back finds n. And where the numbers are so large that their last bit
-stands for 1, adding one of them to x rounds x to an integer, and leaves it in the lowest bits.
+Everything rests on how a number is stored: sign, exponent n plus a bias, mantissa. If you shift n + bias into
+its place you get 2**n, and if you shift it back you get n. A number may be so large that its last bit stands
+for 1: add it to x, and x is rounded to an integer, which you find in the lowest bits.
 
 Results, denormal ones included, are within 2 units in the last place of the exact value, those of erf within
 5; infinities, NaN and the sign of zero are as IEEE 754 has them. A compiler may fuse ``a * b + c`` but must
-not reorder sums. The functions run as plain Python, too, on NumPy's scalars:
+not reorder sums. The functions also run as plain Python, on NumPy's scalars:
 ``VECTOR_FORMS["exp"]["float32"](np.float32(1))``.
 
-sin and cos are missing because it takes hundreds of digits of pi to reduce a large argument, 1e300 say: too
-much to do for every number. sqrt, abs, comparisons and the like are vector instructions already.
+sin and cos are missing: to reduce a large argument such as 1e300 you need hundreds of digits of pi, too much
+work to do for every number. sqrt, abs and comparisons are vector instructions already.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def polynomial(x, coefficients):
     return result
 
 
-# erf(x) near 0 is x times a quotient of polynomials in x**2, farther off 1 - e**(-x**2) times a quotient of
-# polynomials in |x|. The coefficients, numerator's and denominator's, are those of W. J. Cody, "Rational
+# Near 0, erf(x) is x times a quotient of polynomials in x**2. Farther off it is 1 - e**(-x**2) times a
+# quotient of polynomials in |x|. The coefficients of numerator and denominator are from W. J. Cody, "Rational
 # Chebyshev approximations for the error function", Mathematics of Computation 23 (1969).
 ERF_BOUND = 0.46875
 ERF_ONE = 6.0  # from here on the nearest number to erf is 1
@@ -86,8 +86,8 @@ def vector_functions(
 ) -> dict[str, Callable]:
     """The functions for one floating-point type.
 
-    The coefficients, the highest power's first, are those of minimax polynomials: of all polynomials of that
-    degree they have the smallest largest relative error in the end result. They were found with the algorithm
+    The coefficients, the highest power's first, belong to minimax polynomials: among all polynomials of that
+    degree, their largest relative error in the end result is the smallest. They were found with the algorithm
     of Remez (1934) in 90 digits.
 
     Parameters
@@ -149,8 +149,8 @@ def vector_functions(
         r_high, r_low = x - n * ln2_high, n * ln2_low
         r = r_high - r_low
         e_to_the_r = one + (r_high + (r * r * polynomial(r, exp_coefficients) - r_low))
-        # In two steps, for 2**n may be too large or too small for a number where e**x is not: the bits hold
-        # n + 2 * bias, and each of two nearly equal parts of that is an exponent plus a bias.
+        # Multiply by 2**n in two steps, because 2**n may be too large or too small to store where e**x is
+        # not. The bits hold n + 2 * bias; each of two nearly equal parts of that is an exponent plus a bias.
         bits = shifted.view(integer)
         some = bits >> one_bit
         return e_to_the_r * two_to_the(some) * two_to_the(bits - some)
@@ -167,14 +167,14 @@ def vector_functions(
         """1 / (1 + e**-x), and for negative x e**x / (1 + e**x), so that nothing overflows."""
         e = exp(-abs(x))
         divisor = one + e
-        lost = e - (divisor - one)  # in rounding the sum (Dekker, 1971)
+        lost = e - (divisor - one)  # what rounding took from the sum (Dekker, 1971)
         y = (e if x < zero else one) / divisor
         return y - y * (lost / divisor)
 
     def log(x):
         """n ln 2 + ln m, where x = 2**n * m with m between sqrt(1/2) and sqrt(2).
 
-        ln m = 2 artanh(s) with s = f / (2 + f), f = m - 1. Because of 2 s = f - s f that is f - s (f - R)
+        ln m = 2 artanh(s) with s = f / (2 + f), f = m - 1. Since 2 s = f - s f, that equals f - s (f - R),
         where R = 2 artanh(s) / s - 2 is a polynomial in s**2 (as in FreeBSD's libm).
         """
         is_denormal = x < smallest_normal
@@ -197,14 +197,14 @@ def vector_functions(
         return np.copysign(near if a < erf_bound else far, x)
 
     def power(x, y):
-        """x**y. If y is the same throughout a loop, the compiler decides before the loop."""
+        """x**y. If y is the same in the whole loop, the compiler picks the branch before the loop begins."""
         if y == two:
             return x * x
         if y == three:
             return x * x * x
         if y == minus_one:
             return one / x
-        if y == half:  # the square root but for -0.0 and -infinity
+        if y == half:  # the square root, except for -0.0 and -infinity
             return np.sqrt(x + zero) if x != -infinity else infinity
         return x**y
 
