@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from needle.autograd import Adjoint, Tensor, TensorTuple, Value, adjoints, lazy
+from needle.autograd import Tensor, TensorTuple, Value, adjoints
 from needle.backend_selection import full, to_numpy
 from needle.graph import find_topo_sort
-from needle.modes import Scope
+from needle.modes import Scope, lazy
 from needle.nn import Parameter
+from needle.reverse import Adjoint
 
 from . import operators
 from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable

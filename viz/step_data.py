@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from needle.autograd import Adjoint, Tensor, Value
+from needle.autograd import Tensor, Value
 from needle.graph import find_topo_sort
+from needle.reverse import Adjoint
 
 from .graph_data import Graph, Variable
 from .graph_reader import read_gradient

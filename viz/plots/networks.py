@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from needle import nn
-from needle.autograd import Tensor, no_grad
+from needle.autograd import Tensor
 from needle.autograd import gradients as gradients_of
+from needle.modes import no_grad
 from needle.nn import Module
 
 from ..text import elide

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from needle.autograd import Tensor, no_grad
+from needle.autograd import Tensor
+from needle.modes import no_grad
 from needle.nn import Module
 
 __all__ = ["as_numpy", "evaluated", "unchanged"]

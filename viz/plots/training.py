@@ -16,7 +16,8 @@ from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, ListedColor
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from needle.autograd import Tensor, no_grad
+from needle.autograd import Tensor
+from needle.modes import no_grad
 
 from ..drawing import check_size
 from ..text import counted, number

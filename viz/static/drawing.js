@@ -1,4 +1,4 @@
-// A drawing that can be panned, zoomed and searched, and whose groups open and close.
+// A drawing that you can pan, zoom and search, and whose groups open and close.
 
 import { attribute, create, extent, extentOfText, middle, mix, readPicture, round } from "./picture.js";
 import { Links } from "./links.js";
@@ -62,7 +62,7 @@ class Drawing {
     this.resize();
   }
 
-  // Graphviz drew a table of signs, each with its words after it. Here it has as many columns as there is room.
+  // Graphviz drew a table of signs, each followed by its words. Here it has as many columns as fit.
   addLegend() {
     const legend = this.root.querySelector(".legend");
     const { pictures } = this.data;
@@ -130,7 +130,7 @@ class Drawing {
     this.refresh();
   }
 
-  // At first, as many levels of groups are open, from the outermost on, as can be read in the page's width.
+  // At first, open as many levels of groups, from the outermost on, as can be read in the page's width.
   openWhatFits() {
     const show = (keys) => {
       this.openness = new Map(keys.map((key) => [key, 1]));
@@ -163,7 +163,7 @@ class Drawing {
     return this.world.querySelector(`[data-toggle="${CSS.escape(key)}"][aria-expanded="${isOpen}"]`);
   }
 
-  // The path of groups from the outermost one to a group, itself included.
+  // The groups from the outermost one down to this one.
   wayTo(key) {
     return key ? [...this.wayTo(this.data.groups[key].parent), key] : [];
   }
@@ -172,7 +172,7 @@ class Drawing {
     return key === undefined ? undefined : this.sheet.find(key, this.data.groups[key].parent);
   }
 
-  // Where to look once groups are open: at all of it as long as that can be read, else at the same group.
+  // Where to look once groups are open: at everything, as long as it can be read, else at the same group.
   lookAfter(about, before) {
     const all = this.lookAtAll();
     const after = this.anchor(about);
@@ -190,8 +190,8 @@ class Drawing {
     return this.lookThatShows(after, look);
   }
 
-  // The look nearest to `look` that shows a box, or as much of its beginning as there is room for, and beside
-  // it nothing but the picture.
+  // The look nearest to `look` that shows a box, or as much of its beginning as fits, and stays within the
+  // picture.
   lookThatShows(box, look = this.look) {
     const { scale } = look;
     const { bounds } = this.sheet;
@@ -216,7 +216,7 @@ class Drawing {
     return this.lookThatShows(sheet.bounds, { scale, x: 0, y: 0 });
   }
 
-  // At all of it, unless nothing could be made out; then at its beginning.
+  // Look at everything, unless it would be too small to read; then at the beginning.
   firstLook() {
     const all = this.lookAtAll();
     this.whole = all.scale >= VISIBLE;
@@ -228,7 +228,7 @@ class Drawing {
 
   // -- Size --
 
-  // A frame grows with what is in it, so its own height says nothing: there the screen is the measure.
+  // An iframe grows with its content, so its own height says nothing: there the screen is the measure.
   get tallest() {
     const page = window.parent === window ? innerHeight : Math.min(screen.availHeight, 900);
     return Math.max(SHORTEST, 0.7 * page);
@@ -238,7 +238,7 @@ class Drawing {
     return { width: this.view.clientWidth, height: this.view.clientHeight };
   }
 
-  // How high the view is when the picture is drawn at a scale.
+  // The height of the view when the picture is drawn at a scale.
   heightAt(scale) {
     const needed = this.sheet.height * Math.min(scale, NATURAL) + 2 * MARGIN;
     return Math.ceil(Math.min(this.tallest, Math.max(SHORTEST, needed)));
@@ -297,8 +297,8 @@ class Drawing {
     return this.animate((share) => this.moveTo(blend(start, end, share)));
   }
 
-  // Calls `step` with shares from 0 to 1; at once with 1 where motion is not wanted. A second one ends the
-  // first.
+  // Calls `step` with shares from 0 to 1, or only with 1 if the reader wants no motion. A second call ends
+  // the first.
   animate(step) {
     this.finish?.();
     if (matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden) {
@@ -341,7 +341,7 @@ class Drawing {
 
   // -- Searching --
 
-  // Everything that can be found, the outermost first, and once. A port is found where it comes from.
+  // Everything that can be found, once each, the outermost first. A port is found at its source.
   get findable() {
     if (this.index) return this.index;
     const seen = new Set();
@@ -383,7 +383,7 @@ class Drawing {
     return this.lookThatShows(box, look);
   }
 
-  // A ring around what was found, and a dashed one around the closed group that hides it.
+  // A ring around each find, and a dashed one around the closed group that hides it.
   drawRings() {
     const found = this.found ?? [];
     const at = this.current < 0 ? `${found.length} found` : `${this.current + 1} of ${found.length}`;
@@ -541,7 +541,7 @@ async function unpack(text) {
   return new Response(stream).json();
 }
 
-// Brings to life every drawing on the page that waits for this version. If that fails, its picture stays.
+// Brings every drawing on the page to life that waits for this version. If it fails, the picture stays.
 export function start(version, css) {
   const waiting = `[data-needle-drawing="${version}"]:not([data-needle-taken])`;
   for (const host of document.querySelectorAll(waiting)) {

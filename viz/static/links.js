@@ -1,5 +1,5 @@
-// The edges from row to row while groups are open: from the box that stands for a value to the one that stands
-// for the operator that uses it. That is the box itself, or that of the closed group that it is in.
+// The edges from row to row while groups are open: from a value to the operator that uses it. If one of them
+// is in a closed group, the edge ends at the box of that group.
 
 import { create, middle, mix, round } from "./picture.js";
 import { outward } from "./sheet.js";
@@ -12,8 +12,8 @@ export class Links {
     this.element = create("g", { class: "links" });
   }
 
-  // One link for each pair of boxes. Those between groups that are closed are in the picture of the whole.
-  // Where too many would show, they lead to the frames around.
+  // One link for each pair of boxes. Links between closed groups are in the picture of the whole. If there
+  // would be too many, they lead to the frames around their ends.
   choose() {
     const { data, openness } = this.drawing;
     const opened = [...openness.keys()].sort().join();
@@ -38,7 +38,7 @@ export class Links {
     this.element.replaceChildren(...this.links.flatMap(({ line, arrow }) => [line, arrow]));
   }
 
-  // What is shown of something in a group when only groups down to a depth count as open.
+  // What stands for a part of a group when only groups down to a depth count as open.
   end(key, home, depth) {
     let { sheet } = this.drawing;
     const around = [];
@@ -61,7 +61,7 @@ export class Links {
     return { node, around, path, inOpen: around.length > 0 || node.openness > 0 };
   }
 
-  // Where an end is in the picture of the whole. While a group opens, it comes out of the group's box.
+  // The place of an end in the picture of the whole. While a group opens, it moves out of the group's box.
   boxOf({ node, around }) {
     return around.reduceRight((box, group) => {
       const inside = outward(group, box);

@@ -57,8 +57,7 @@ export function readEdge(group) {
   return { element: group, tail, head, paths, heads, texts, between };
 }
 
-// A picture: its nodes, edges and grounds (the frames of its rows), their bounds, and what stands loose: the
-// legend.
+// A picture: its nodes, edges and grounds (the frames of its rows), their bounds, and the legend beside them.
 export function readPicture(text) {
   const graph = new DOMParser().parseFromString(text, "image/svg+xml").querySelector("g.graph");
   const of = (kind) => [...graph.querySelectorAll(`g.${kind}`)];
@@ -80,7 +79,7 @@ export function readPicture(text) {
 
 // ---- Stretching ----------------------------------------------------------------------------------------
 
-// The function f of the first lines, for intervals [from, to, length that it must have].
+// The function f that sheet.js begins with, for intervals [from, to, the length it needs].
 export function stretch(intervals) {
   const needed = intervals
     .filter(([from, to, length]) => length > to - from)

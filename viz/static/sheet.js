@@ -3,8 +3,8 @@
 // Graphviz laid out several pictures: the whole with all groups closed, and the inside of each group. An open
 // group shows its inside in a frame at its place, and the picture around it is stretched to make room, across
 // and down: f(x) = x + the integral of s, where s(x) is the largest stretch that any open group needs at x.
-// f never falls and its slope is at least 1, so boxes that are moved by f(centre) - centre, and kept rigid,
-// cannot meet if they did not meet before.
+// The slope of f is at least 1. So boxes that move by f(centre) - centre, and keep their size, stay apart if
+// they were apart before.
 
 import { create, middle, mix, pointsOf, readEdge, readPicture, round, stretch, widthOf } from "./picture.js";
 
@@ -34,7 +34,7 @@ export class Sheet {
     for (const node of this.groups) this.prepare(node);
   }
 
-  // An edge stands for all that goes from one box to another: one strand for each port that it will lead to.
+  // An edge stands for everything that leads from one box to another: a strand for each port at its end.
   strands(edge) {
     const { groups } = this.drawing.data;
     const [backwards] = edge.heads.map(({ atHead }) => !atHead);
@@ -56,7 +56,7 @@ export class Sheet {
     });
   }
 
-  // A group's box becomes a button, with a sign that it can be opened.
+  // Turns a group's box into a button with a sign that it opens.
   prepare(node) {
     node.group = this.drawing.data.groups[node.key];
     node.element.classList.add("group");
@@ -76,7 +76,7 @@ export class Sheet {
     this.drawing.makeButton(node.element, node.key, false);
   }
 
-  // The frame, title and inside of a group, made when it is first opened.
+  // The frame, title and inside of a group, made when it first opens.
   inside(node) {
     if (node.inside) return node.inside;
     const sheet = new Sheet(this.drawing, node.key);
@@ -100,7 +100,7 @@ export class Sheet {
     return node.inside;
   }
 
-  // How large all of it is with the groups as open as they are now, from the innermost outwards.
+  // The size of everything with its groups as open as they are now, from the innermost outwards.
   measure() {
     const { openness } = this.drawing;
     const across = [];
@@ -130,7 +130,7 @@ export class Sheet {
     for (const node of this.nodes.values()) this.shift(node);
   }
 
-  // Where a node stands now: `place`, the box that it takes up, in the coordinates of this picture.
+  // The box that a node takes up now, in the coordinates of this picture.
   shift(node) {
     const { left, right, top, bottom } = node.box;
     if (!node.openness) {
@@ -156,7 +156,7 @@ export class Sheet {
     ];
   }
 
-  // Puts everything where `measure` found that it belongs.
+  // Puts everything at the place that `measure` found for it.
   draw() {
     for (const { box, shape, title, points } of this.grounds) {
       const [left, right] = [box.left, box.right].map((x) => this.toX(x) - x);
@@ -207,8 +207,8 @@ export class Sheet {
     }
   }
 
-  // A curve with new ends. Where it goes around something it does so still: how far each control point is off
-  // the straight line is stretched. So a straight edge stays straight.
+  // A curve with new ends. It still goes around what it went around: the distances of its control points from
+  // the straight line are stretched. So a straight edge stays straight.
   bend(points, first, last) {
     const [toX, toY] = [this.toX, this.toY];
     const moved = points.map(([x, y]) => [toX(x), toY(y)]);
@@ -243,7 +243,7 @@ export class Sheet {
     moved.splice(end, 1, [to[0] - away(tip) * Math.cos(angle), to[1] - away(tip) * Math.sin(angle)]);
   }
 
-  // The nodes of a key in this picture and in the open groups of it, as boxes in its own coordinates.
+  // The nodes with a key in this picture and in its open groups, as boxes in its own coordinates.
   find(key, inPicture) {
     if (this.key === inPicture) return this.nodes.get(key)?.place;
     for (const node of this.groups) {
@@ -261,8 +261,8 @@ export function outward({ origin: [x, y], scale }, { left, right, top, bottom })
   };
 }
 
-// Where a point on the border of a node is now: it moves with the node. At an open group an edge is led on to
-// the border of the port inside that faces the other node.
+// The place of a point on the border of a node, which moves with the node. At an open group an edge goes on
+// to the port inside, to the border that faces the other node.
 function follow(node, [x, y], portKey, other) {
   const { box, place, openness } = node;
   const along = (at, low, high, newLow, newHigh) => {
@@ -285,7 +285,7 @@ function follow(node, [x, y], portKey, other) {
   return [mix(border[0], end[0], openness), mix(border[1], end[1], openness)];
 }
 
-// Where an edge out of an open group begins: at a port, or at the result itself.
+// The beginning of an edge out of an open group: a port, or the result itself.
 function portOf({ inside }, key) {
   const { nodes } = inside.sheet;
   return nodes.get(key) ?? nodes.get(key.replace(/^out_/, ""));

@@ -1,7 +1,7 @@
 // A player for the steps of a forward and a backward pass.
 //
-// Python gives one picture, and for each frame what it is about; here parts of the picture become faint,
-// normal or strong. See viz/steps.py for the data.
+// Python gives one picture, and says what each frame is about. Here the parts of the picture become faint,
+// normal or strong. See viz/step_data.py for the data.
 
 const SECONDS = 1.8;
 const READABLE = 1; // pixels of the screen for a point of the picture; what has no room for that is scrolled
@@ -90,7 +90,7 @@ function play(root, data, moved, keyboard = root) {
     moved(now);
   }
 
-  // Scroll a large picture until the current node is well within what is seen.
+  // Scroll a large picture until the current node is well in sight.
   function follow(behavior, around = AROUND) {
     const node = find(`svg [data-key="${data.frames[now].key}"]`);
     if (!node) return;
@@ -106,7 +106,7 @@ function play(root, data, moved, keyboard = root) {
     view.scrollBy({ left, top, behavior }); // also by nothing: that ends a scroll to another node
   }
 
-  // Show at least so many pixels for a point of the picture; 0: as many as there is room for.
+  // Show at least this many pixels for a point of the picture; 0 means as many as fit.
   function zoom(to) {
     scale = Math.min(to, LARGEST);
     svg.style.minWidth = `${scale * svg.viewBox.baseVal.width}px`;
@@ -204,7 +204,7 @@ function since(key, known) {
   return Math.max(...key.split("->").map(own));
 }
 
-// Bring all players of a page to life that are not yet. They get the keys that are pressed within `keyboard`.
+// Bring all new players of a page to life. They get the keys that are pressed within `keyboard`.
 function playAll(page, keyboard) {
   for (const root of page.querySelectorAll("[data-needle-steps]")) {
     const data = JSON.parse(root.dataset.needleSteps);
