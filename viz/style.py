@@ -8,7 +8,7 @@ a dashed outline.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["FONT", "LEGENDS", "STYLES", "Box", "Row", "Style", "style_called"]
 
@@ -144,15 +144,12 @@ _NEEDLE = Style(
 )
 
 # Square variables and circles for operators, after the figure of Dive into Deep Learning.
-_D2L = Style(
-    background="#FFFFFF",
-    text="#101828",
+_D2L = replace(
+    _NEEDLE,
     quiet="#4A5568",
     gradient="#9A4A06",
     bracket="#7D8899",
     edge="#344054",
-    reuse="#1D5FD1",
-    cut="#C4221B",
     forward=Row(fill="#FFFFFF", line="#D5DAE3", title="#475467", operator="#344054"),
     backward=Row(fill="#FFFFFF", line="#F2CE9B", title="#9A4A06", operator="#9A4A06"),
     boxes={
@@ -179,6 +176,7 @@ def _outlined(corners: str, line_width: float, **outline: bool) -> Box:
 
 
 # Black and white only, for a photocopier.
+_BLACK_ON_WHITE = Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000", line_width=0.5)
 _PRINT = Style(
     background="#FFFFFF",
     text="#000000",
@@ -188,8 +186,8 @@ _PRINT = Style(
     edge="#000000",
     reuse="#000000",
     cut="#000000",
-    forward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000", line_width=0.5),
-    backward=Row(fill="#FFFFFF", line="#000000", title="#000000", operator="#000000", line_width=0.5),
+    forward=_BLACK_ON_WHITE,
+    backward=_BLACK_ON_WHITE,
     boxes={
         "leaf": _outlined("rounded", 2),
         "parameter": _outlined("rounded", 3),

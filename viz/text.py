@@ -10,17 +10,9 @@ import unicodedata
 import numpy as np
 
 __all__ = [
-    "byte_count",
-    "counted",
-    "elide",
-    "escape",
-    "has_known_width",
-    "number",
-    "ordinal",
-    "rows_of",
-    "text_width",
-    "wrap",
-]
+    "byte_count", "counted", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of",
+    "text_width", "wrap",
+]  # fmt: skip
 
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out

@@ -85,10 +85,8 @@ def test_python_moves_the_picture(player, jupyterlab):
     jupyterlab.execute(player, "player.frame = 7")
     wait_for_frame(player, 7)
     assert current(player) == ["adjoint of v2"]
-    assert player.locator(f"{PLAYER} svg .node.marked text[font-weight=bold]").all_text_contents() == [
-        "of v2 via v4",
-        "adjoint of v3",
-    ]
+    marked = player.locator(f"{PLAYER} svg .node.marked text[font-weight=bold]").all_text_contents()
+    assert sorted(marked) == ["adjoint of v3", "of v2 via v4"]  # in the order of Graphviz's version
     assert player.locator(f"{PLAYER} .order .current").inner_text() == "v2"
 
 

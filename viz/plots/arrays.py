@@ -235,7 +235,7 @@ def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tupl
             for c, column in enumerate(column_numbers):
                 x, y = inner + c * CELL, above + r * CELL
                 if row is None or column is None:
-                    sketch.text(x + CELL / 2, y + CELL / 2, "…", colour=QUIET, anchor="center")
+                    _draw_gap(sketch, x, y, CELL)
                     continue
                 index = (*leading[panel], row, column)[-ndim:] if ndim else ()
                 position = layout.position(index)
@@ -262,6 +262,11 @@ def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, 
     value, at = _short(layout.storage[position]), f"@{position}"
     sketch.text(x + CELL / 2, y + CELL / 2 - 4, value, anchor="center", size=_fitting(value, BODY))
     sketch.text(x + CELL / 2, y + CELL - 6, at, anchor="center", size=_fitting(at, 5.5), colour=QUIET)
+
+
+def _draw_gap(sketch: Sketch, x: float, y: float, cell: float, size: float = BODY) -> None:
+    """Draw three dots in place of a cell."""
+    sketch.text(x + cell / 2, y + cell / 2, "…", size=size, colour=QUIET, anchor="center")
 
 
 def _fitting(words: str, size: float) -> float:
@@ -307,7 +312,7 @@ def _draw_memory(
         x = column * CELL
         column += 1
         if position is None:
-            sketch.text(x + CELL / 2, y + CELL / 2, "…", colour=QUIET, anchor="center")
+            _draw_gap(sketch, x, y, CELL)
             continue
         here = bool(keep) and chosen is not None and position == keep[0]
         count = int(uses[position]) if position < len(uses) else 0
@@ -511,9 +516,7 @@ def _draw_block(
         for c, column in enumerate(column_numbers):
             x, y = x0 + c * SMALL_CELL, y0 + r * SMALL_CELL
             if row is None or column is None:
-                sketch.text(
-                    x + SMALL_CELL / 2, y + SMALL_CELL / 2, "…", size=SMALL, colour=QUIET, anchor="center"
-                )
+                _draw_gap(sketch, x, y, SMALL_CELL, SMALL)
                 continue
             real = row < own_rows and column < own_columns
             sketch.box(

@@ -27,18 +27,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 __all__ = [
-    "COLOURS",
-    "DIVERGING",
-    "MARKERS",
-    "SEQUENTIAL",
-    "colour_bar",
-    "colour_limit",
-    "drawing",
-    "figure_of",
-    "framed_image",
-    "plain",
-    "write_plain_powers",
-]
+    "COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "colour_limit", "drawing", "figure_of",
+    "framed_image", "plain", "write_plain_powers",
+]  # fmt: skip
 
 INK = "#101828"
 QUIET = "#5D6B82"
