@@ -517,7 +517,7 @@ def test_searching_opens_what_hides_and_goes_there(show, network) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("text", "found"), [("loss", 2), ("(4, 2) constant", 2), ("keep", 1)])
+@pytest.mark.parametrize(("text", "found"), [("loss", 2), ("(4, 2) constant", 2), ("mask", 1)])
 def test_names_shapes_and_operators_are_found(show, network, text, found) -> None:
     page = show(network.html())
     page.get_by_role("searchbox").fill(text)
