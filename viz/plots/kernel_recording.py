@@ -15,13 +15,12 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import islice, product
-from operator import mul
 from traceback import extract_tb
-from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -300,20 +299,12 @@ class _Cuda:
         self.atomic = _Atomic(self._simulator.atomic)
 
     def __getattr__(self, name: str) -> Any:
-        """What needs no threads is the simulator's: blockDim, warpsize, fma, popc, …"""
+        """Everything else is the simulator's: blockDim, grid, fma, … Its functions ask this object."""
         if name.startswith(("_", "cg", "syncthreads_")) or not hasattr(self._simulator, name):
             known = "threadIdx, blockIdx, grid, gridsize, shared, local, atomic, syncthreads, …"
             raise AttributeError(f"cuda.{name} cannot be traced; there are {known}")
-        return getattr(self._simulator, name)
-
-    def grid(self, ndim: int) -> Any:
-        """The number of the thread among all, along one, two or three axes."""
-        places = zip(*self._place, self._trace.block, strict=True)
-        return _first(ndim, (block * size + thread for block, thread, size in places))
-
-    def gridsize(self, ndim: int) -> Any:
-        """How many threads there are, along one, two or three axes."""
-        return _first(ndim, map(mul, self._trace.grid, self._trace.block))
+        value = getattr(self._simulator, name)
+        return MethodType(value.__func__, self) if isinstance(value, MethodType) else value
 
     @property
     def laneid(self) -> int:
@@ -415,11 +406,6 @@ class _Cuda:
             name = next((name for name in called if name not in taken), f"shared {len(taken)}")
             self._arrays.append(self._new_array(name, _zeros(shape, dtype)))
         return self._arrays[self._asked - 1]
-
-
-def _first(ndim: int, numbers: Iterable[int]) -> Any:
-    first = tuple(numbers)[:ndim]
-    return first[0] if ndim == 1 else first
 
 
 def _zeros(shape: Any, dtype: Any, **_: Any) -> np.ndarray:

@@ -50,9 +50,9 @@ def kernel_trace(
 
     Time runs down: each row of threads reads from the memory above it (blue) and writes to the memory below
     it (orange; atomic changes magenta). A barrier, ``cuda.syncthreads()``, begins a new row. Threads that
-    touch no memory are grey. What lies outside an array is refused and drawn in red, and so is an element at
-    which threads race. Of a large launch the first blocks are drawn, or the lines of one thread; the counts
-    below are those of all threads. No graphics card and no simulator is needed; see `trace_kernel`.
+    touch no memory are grey. An access outside an array is refused and drawn in red, and so is an element at
+    which threads race. Of a large launch you see the first blocks, or the lines of one thread; the counts
+    below are those of all threads. You need no graphics card; see `trace_kernel`.
 
     Parameters
     ----------
@@ -259,14 +259,10 @@ class _Picture:
         widths = []
         for block in self.blocks:
             own = [[m for m in level if m.key[1] == block] for level in levels]
-            needed = [sum(m.width + 10 for m in memories) - 10 for memories in own if memories]
-            needed += [2 * m[0].width - len(m[0].columns) * CELL for m in own if len(m) == 1]
-            widths.append(max([self.columns * CELL, 48.0, *needed]) + 20)
+            widths.append(max(self.columns * CELL, 48.0, *(_room(memories, 10) for memories in own)) + 20)
         blocks = sum(widths) + 16 * (len(widths) - 1)
         shared_by_all = [[m for m in level if m.key[1] is None] for level in levels]
-        rows = [sum(m.width + 26 for m in memories) - 26 for memories in shared_by_all if memories]
-        rows += [2 * m[0].width - len(m[0].columns) * CELL for m in shared_by_all if len(m) == 1]
-        canvas = max([blocks, *rows])
+        canvas = max(blocks, *(_room(memories, 26) for memories in shared_by_all))
         x = MARGIN + (canvas - blocks) / 2
         self.left: dict[Shape, tuple[float, float]] = {}
         for block, width in zip(self.blocks, widths, strict=True):
@@ -432,10 +428,16 @@ class _Picture:
                 y += 13
 
 
+def _room(memories: list[_Memory], gap: float) -> float:
+    """How wide arrays side by side are. One alone has its cells, not its name, in the middle."""
+    if len(memories) == 1:
+        return 2 * memories[0].width - len(memories[0].columns) * CELL
+    return sum(m.width + gap for m in memories) - gap
+
+
 def _spread(memories: list[_Memory], left: float, width: float, gap: float) -> None:
     """Arrays side by side, in the middle of the room that there is."""
-    needed = sum(m.width for m in memories) + gap * (len(memories) - 1)
-    x = left + (width - needed) / 2
+    x = left + (width - sum(m.width + gap for m in memories) + gap) / 2
     if len(memories) == 1:  # its cells in the middle, its name to the left of that
         x -= (memories[0].start - memories[0].x) / 2
     for memory in memories:
