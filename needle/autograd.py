@@ -54,7 +54,7 @@ __all__ = [
 
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
-LAZY_MODE = False  # what holds outside `with lazy():`
+LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
 
 
@@ -71,14 +71,14 @@ class Value(Node):
         The data; None while it is still to be computed.
     """
 
-    num_outputs = 1
+    num_outputs = 1  # a name of the course
     grad: Any = None
     # Whether `detach` cut it off from what needs a gradient; drawings show it. It does not hold what was cut.
     detached = False
     # The step function, such as a comparison, that stopped all gradients on the way here.
     step_function: Op | None = None
 
-    # What this node stands for: an array (of a TensorTuple: a tuple of arrays), or the Pending value of it.
+    # What this node stands for: an array (for a TensorTuple: a tuple of arrays), or a Pending one.
     _data: Any = None
     # What the inputs stood for when this node was made. A later write to an input does not change it.
     _operands: Sequence = ()
@@ -103,7 +103,8 @@ class Value(Node):
         value = object.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
-        if (scope := mode.get()[2]) is not None:
+        _, _, scope = mode.get()
+        if scope is not None:
             value.scope = scope
         return value
 
@@ -111,10 +112,12 @@ class Value(Node):
     def make_from_op(cls, op: Op, inputs: Sequence[Value]):
         """The node ``op(*inputs)``, computed at once or, in lazy mode, when it is asked for.
 
-        A node that needs no gradient remembers neither `op` nor `inputs`, so that these can be freed.
+        A node that needs no gradient remembers neither `op` nor `inputs`, so that these can be freed. There
+        are two exceptions: a step function of something that needs a gradient, which drawings show, and a
+        deferred operator, which must still be computed.
         """
         lazy, grad, scope = mode.get()
-        operands = []
+        operands = []  # what the inputs stand for now: arrays, or Pending ones
         requires_grad = pending = False
         try:
             for x in inputs:
@@ -191,7 +194,7 @@ class Value(Node):
     def as_built(self) -> Value:
         """This node as it was computed: itself, or a stand-in if it or an input was written to since."""
         for x, operand in zip(self.inputs, self._operands):  # noqa: B905 - strict=True takes twice as long
-            if x._data is not operand and _written(x, operand):
+            if x._data is not operand and _written(x, operand):  # the first test saves a call
                 break
         else:
             if self._overwritten is None:
@@ -211,12 +214,12 @@ class Value(Node):
         return earlier
 
     def stand_in_for(self, node: Value) -> None:
-        """Become an image of `node` in the graph: derivatives with respect to it pass on to `node`."""
+        """Turn this copy into ``Identity(node)``, so that gradients that reach it continue to `node`."""
         self.op, self.inputs, self._operands = ops.Identity(), [node], [node._data]
 
 
 def _written(value: Value, operand) -> bool:
-    """Whether `value` stands for something else now than for `operand`."""
+    """Whether the data of `value` was replaced since `operand` was recorded."""
     data = value._data
     return data is not operand and not (type(operand) is Pending and operand.data is data)
 
@@ -304,12 +307,13 @@ class Tensor(Value):
         Whether gradients flow to it. Default: True.
     """
 
-    # NumPy's operators step back, so that ``ndarray + tensor`` is a Tensor and not an array of Tensors.
+    # Tell NumPy to leave ``ndarray + tensor`` to Tensor; it would make an array of Tensors.
     __array_ufunc__ = None
 
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.requires_grad = requires_grad
-        if (scope := mode.get()[2]) is not None:
+        _, _, scope = mode.get()
+        if scope is not None:
             self.scope = scope
         check_device(device)
         if isinstance(array, Tensor):
@@ -361,7 +365,7 @@ class Tensor(Value):
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         if copy is False:
-            raise ValueError("Tensor: NumPy cannot look at its storage; only a copy can be had")
+            raise ValueError("Tensor: NumPy cannot share its storage, so copy=False is not possible")
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __float__(self) -> float:
@@ -436,7 +440,8 @@ class Tensor(Value):
         """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor with
         respect to that node.
 
-        Gradients of an earlier call are replaced, not added to.
+        Gradients of an earlier call are replaced, not added to. Two nodes may share one gradient: after
+        ``c = a + b``, `a.grad` is `b.grad`.
 
         Parameters
         ----------
@@ -487,7 +492,7 @@ class Tensor(Value):
 
     def __sub__(self, other):
         if isinstance(other, NUMBERS) and self.dtype.kind != "u":  # an unsigned integer cannot be -other
-            # As a Python number: the negative of one of NumPy's unsigned ones is another number.
+            # As a Python number: -np.uint8(1) is 255.
             return ops.AddScalar(-(other.item() if isinstance(other, np.generic) else other))(self)
         return NotImplemented if (other := _operand(other, self)) is None else self + ops.negate(other)
 
@@ -523,8 +528,8 @@ class Tensor(Value):
     __neg__ = ops.negate
     __abs__ = ops.abs
 
-    # Comparisons are Tensors of booleans. Not so == and !=: they ask whether it is the same Tensor, so that
-    # Tensors can be found in lists and dictionaries. For equal elements: ``ndl.compare(a, "eq", b)``.
+    # Comparisons are Tensors of booleans. == and != are different: they ask whether it is the same Tensor, so
+    # that Tensors can be found in lists and dictionaries. For equal elements: ``ndl.compare(a, "eq", b)``.
 
     def __lt__(self, other) -> Tensor:
         return _compared(self, "lt", other)
@@ -575,7 +580,7 @@ class Tensor(Value):
         )
 
     def __getattr__(self, name: str):
-        # Called only for what is not there.
+        # Called only when normal lookup fails; raises AttributeError.
         return missing_attribute(self, name, FROM_ELSEWHERE)
 
 
@@ -591,7 +596,7 @@ def check_device(device) -> None:
 
 
 def _as_numpy(array) -> np.ndarray:
-    """What a user gave as numbers, as a NumPy array of numbers."""
+    """Convert a user's input to a NumPy array of numbers."""
     if _holds_tensor(array):  # their values would make a constant, and the gradient would end there
         raise TypeError("Tensor: a list of Tensors is joined by needle.stack, which keeps their gradients")
     try:
@@ -641,7 +646,7 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     Returns
     -------
     iterator of Adjoint
-        In reverse topological order, each when the walk comes to it.
+        In reverse topological order, computed one at a time as you iterate, in the mode that holds then.
 
     Raises
     ------
@@ -653,8 +658,7 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     if not output.requires_grad:
         raise RuntimeError(f"backward: {_why_no_gradient(output)}")
     if out_grad is None:
-        dtype = output.dtype if output.dtype.kind == "f" else gradient_dtype(output)
-        seed = Tensor.make_const(output.device.full(output.shape, 1, dtype))
+        seed = Tensor.make_const(output.device.full(output.shape, 1, gradient_dtype(output)))
     else:
         seed = _given_seed(output, out_grad)
     return walk_back(output, seed)
@@ -687,7 +691,8 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
         with_graph(error, "backward", [output, out_grad])
         raise
     out_grad = out_grad.astype(gradient_dtype(output))
-    return out_grad if mode.get()[1] else out_grad.detach()
+    _, grad, _ = mode.get()
+    return out_grad if grad else out_grad.detach()  # under no_grad all gradients are constants, this one too
 
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:
@@ -717,9 +722,14 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
     ------
     RuntimeError
         If `output` or an input does not require a gradient.
+    TypeError
+        If `inputs` is a single Tensor, or `out_grad` is not a Tensor.
+    ValueError
+        If `out_grad` has another shape than `output`, or is on another device.
     """
     if isinstance(inputs, Value):
         raise TypeError("gradients: inputs is a single Tensor; give a list: gradients(output, [x])")
+    inputs = list(inputs)
     for i, x in enumerate(inputs):
         if not x.requires_grad:
             raise RuntimeError(

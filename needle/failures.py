@@ -63,23 +63,25 @@ def gradient_failed(error: Exception, node: Any, adjoint: Any) -> None:
         _of_gradient(error, node, [adjoint, node])
 
 
-def wrong_partials(node: Any, adjoint: Any, partials: Sequence[Any]) -> Exception:
-    """What is wrong with the partial adjoints that a node's `gradient` returned."""
-    name = f"{node.op}.gradient"
-    if len(partials) != len(node.inputs):
-        message = f"{name}: gave {len(partials)} results for {len(node.inputs)} operands"
-        return _of_gradient(ValueError(message), node, [adjoint, node])
-    for i, (x, partial) in enumerate(zip(node.inputs, partials, strict=True)):
+def check_partials(node: Any, adjoint: Any, partials: Any) -> None:
+    """Raise ValueError or TypeError unless there is a fitting partial adjoint, or None, for each input."""
+    inputs = node.inputs
+    if len(partials) != len(inputs):
+        message = f"{node.op}.gradient: gave {len(partials)} results for {len(inputs)} operands"
+        raise _of_gradient(ValueError(message), node, [adjoint, node])
+    for i, partial in enumerate(partials):
         if partial is None:
             continue
         if not isinstance(partial, Node):
-            message = f"{name}: result {i} is a {type(partial).__name__}, not a Tensor"
-            return _of_gradient(TypeError(message), node, [adjoint, node])
-        shape, wanted = getattr(partial, "shape", None), getattr(x, "shape", None)
+            message = f"{node.op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor"
+            raise _of_gradient(TypeError(message), node, [adjoint, node])
+        shape, wanted = getattr(partial, "shape", None), getattr(inputs[i], "shape", None)
         if shape != wanted:
-            message = f"{name}: result {i} has shape {shape}, but operand {i} has shape {wanted}"
-            return _of_gradient(ValueError(message), node, [partial, x])
-    raise AssertionError(f"{name}: nothing is wrong with {partials}")
+            message = f"{node.op}.gradient: result {i} has shape {shape}, but operand {i} has shape {wanted}"
+            raise _of_gradient(ValueError(message), node, [partial, inputs[i]])
+        if isinstance(partial, TensorTupleOp.out) and len(partial) != len(inputs[i]):
+            message = f"{node.op}.gradient: result {i} and operand {i} are tuples of different lengths"
+            raise _of_gradient(ValueError(message), node, [partial, inputs[i]])
 
 
 def _of_gradient(error: Exception, node: Any, inputs: Sequence[Any]) -> Exception:
@@ -89,7 +91,7 @@ def _of_gradient(error: Exception, node: Any, inputs: Sequence[Any]) -> Exceptio
 
 def not_a_value(op: Op, inputs: Sequence[Any]) -> TypeError:
     """The error of an operand that is no Value at all."""
-    index, odd = next((i, x) for i, x in enumerate(inputs) if not isinstance(x, Node))
+    index, odd = next(((i, x) for i, x in enumerate(inputs) if not isinstance(x, Node)), (0, inputs[0]))
     return TypeError(
         f"{type(op).__name__}: operand {index} is a {type(odd).__name__}, not a Tensor; "
         "wrap it: needle.Tensor(...)"

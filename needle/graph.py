@@ -1,7 +1,7 @@
 """The computational graph: operators, the nodes that they make, and the order in which to visit the nodes.
 
-``y = a * b`` leaves a node whose `op` is a multiplication and whose `inputs` are the nodes a and b. All that
-is said of y later, its value, its gradient, its drawing, is read off these two attributes.
+``y = a * b`` leaves a node whose `op` is a multiplication and whose `inputs` are the nodes a and b. Reverse
+mode and drawings need only these two attributes.
 
 Nothing here knows a concrete operator or the Tensor class; both are built on top.
 """
@@ -38,7 +38,7 @@ class Op:
         return f"{type(self).__name__}({attributes})"
 
     def infer(self, *inputs):
-        """Shape, dtype and device of the result, from the inputs' alone.
+        """Shape, dtype and device of the result, worked out from those of the inputs without computing.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Op:
         Raises
         ------
         ValueError
-            If the inputs do not fit. The message names the operation, the shapes and the way out.
+            If the inputs do not fit. The message names the operation, the shapes and how to fix it.
         """
         return None
 
@@ -93,7 +93,7 @@ class Op:
 class TensorOp(Op):
     """An operator whose result is one Tensor."""
 
-    out: Any = None  # the class Tensor: autograd.py sets it, since operators come first
+    out: Any = None  # the class Tensor; autograd.py sets it, because Tensor is defined after the operators
 
     def __call__(self, *args):
         return TensorOp.out.make_from_op(self, args)
@@ -109,7 +109,7 @@ class TensorTupleOp(Op):
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a Tensor, for those who come before that class."""
+    """Whether `x` is a Tensor; for modules that are imported before that class exists."""
     return isinstance(x, TensorOp.out)
 
 
@@ -125,21 +125,21 @@ class Node:
     requires_grad : bool
         Whether gradients flow to it.
     scope : Scope or None
-        The call of a module, or the named block, in which it was made. A node of a gradient graph has the
-        scope of the node that it belongs to in the forward graph.
+        The call of a module, or the named block, in which it was made. What the `gradient` of a node's
+        operator makes has the scope of that node.
     """
 
     op: Op | None = None
-    inputs: Sequence[Any] = []  # one list for all leaves: nothing is ever put into it
+    inputs: Sequence[Any] = []  # shared by all leaves and never changed; the course compares it with []
     requires_grad = False
     scope: Any = None
 
 
 class Pending:
-    """A value that is computed when it is first asked for; all nodes that stand for it share it.
+    """A value that is not computed yet. A node and its detached copies share one.
 
-    Until then it holds the operator and its operands (arrays, or other pending values). Once computed it
-    holds the data alone, so that what it was computed from can be freed.
+    Until somebody asks for it, it holds the operator and its operands (arrays, or other pending values). Then
+    it holds the data and lets go of these, so that they can be freed.
     """
 
     __slots__ = ("data", "device", "dtype", "op", "operands", "shape", "spec")
@@ -147,14 +147,15 @@ class Pending:
     def __init__(self, op: Op, operands: Sequence, spec: Any):
         self.op: Op | None = op
         self.operands: Sequence | None = operands
-        self.spec = spec
+        self.spec = spec  # of a tuple: one Spec for each item
+        # As an array has them, so that `Tensor.shape` need not ask which of the two it stands for.
         self.shape: Any = getattr(spec, "shape", None)
         self.dtype: Any = getattr(spec, "dtype", None)
         self.device: Any = getattr(spec, "device", None)
         self.data: Any = None
 
     def realize(self):
-        """Compute the value and all that it needs. Without recursion, so that a graph may be deep."""
+        """Compute the value and all that it needs. A loop: recursion would limit the depth of a graph."""
         stack = [self]
         while stack:
             value = stack[-1]
@@ -170,7 +171,7 @@ class Pending:
             try:
                 value.data = op.compute(*[x.data if type(x) is Pending else x for x in operands])
             except Exception as error:
-                error.op = op  # type: ignore[attr-defined]
+                error.op = op  # type: ignore[attr-defined]  # by which failures.py finds the node
                 raise
             value.operands = None
             value.op = None
@@ -181,7 +182,8 @@ class Pending:
 def find_topo_sort(node_list: Iterable) -> list:
     """All nodes that lead to the given ones, each after its inputs.
 
-    Depth-first post-order, inputs from left to right. Without recursion, so that a graph may be deep.
+    Depth-first post-order, inputs from left to right. A loop: recursion would hit Python's
+    limit on deep graphs.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ def find_topo_sort(node_list: Iterable) -> list:
     -------
     list of Value
     """
-    order: dict = {}
+    order: dict = {}  # an ordered set: a node with several users is popped several times, the first counts
     seen = set()
     stack = list(reversed(list(node_list)))
     while stack:

@@ -1,7 +1,8 @@
 """Modes of a block of code: `lazy`, `no_grad` and `scope`.
 
 They hold within their ``with`` block and only in the thread that entered it, because they live in a context
-variable: threads that train side by side do not disturb one another.
+variable: threads that train side by side do not disturb one another. `scope` is the block; a `Scope` is what
+nodes remember of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import count
 from typing import Any
 from weakref import ref
 
-#: What holds now: (lazy, grad, scope). `lazy` is None where `needle.autograd.LAZY_MODE` decides.
+#: The current mode, a tuple (lazy, grad, scope). `lazy` is None if `needle.autograd.LAZY_MODE` decides.
 mode: ContextVar[tuple[bool | None, bool, Scope | None]] = ContextVar(
     "needle_mode", default=(None, True, None)
 )
@@ -63,22 +64,20 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
     ...         h = ndl.tanh(x @ W + h @ U)
     """
 
-    __slots__ = ("owner", "token")
+    __slots__ = ("owner", "tokens")
 
     def __init__(self, owner: Any):
         if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
             raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
         self.owner = owner
-        self.token: tuple | None = None
+        self.tokens: list = []  # more than one if recursion enters the same block again
 
     def __enter__(self) -> None:
         lazy, grad, outer = mode.get()
-        # The token of the block around it is kept too: recursion enters the same block twice.
-        self.token = mode.set((lazy, grad, Scope(self.owner, outer))), self.token
+        self.tokens.append(mode.set((lazy, grad, Scope(self.owner, outer))))
 
     def __exit__(self, *error: object) -> None:
-        token, self.token = self.token  # type: ignore[misc]
-        mode.reset(token)
+        mode.reset(self.tokens.pop())
 
 
 class Scope:
@@ -95,7 +94,7 @@ class Scope:
     outer : Scope or None
         The call or block around it.
     number : int
-        Counts up from call to call.
+        A serial number.
     """
 
     __slots__ = ("name", "number", "outer", "who")

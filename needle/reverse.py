@@ -1,6 +1,7 @@
 """Reverse mode: one walk back over the graph finds the derivative of its output with respect to every node.
 
-The **adjoint** of a node is the derivative of the output with respect to that node. Take y = x * x + x:
+The **adjoint** of a node is the derivative of the output with respect to that node, and has its shape. (If
+the output is not one number: the derivative of its sum.) Take y = x * x + x:
 
     nodes, each after its inputs        x,  s = x * x,  y = s + x
     the same, reversed                  y,  s,  x
@@ -8,40 +9,35 @@ The **adjoint** of a node is the derivative of the output with respect to that n
     at s: the adjoint is 1              it passes 1 * x to x, twice: x is both operands
     at x: the adjoint is 1 + x + x      the sum of the partial adjoints that came back
 
-When it is a node's turn, all nodes that use it have had theirs, so its partial adjoints are complete and can
-be summed. That is why the order matters, and why one walk is enough.
+When the walk reaches a node, it has already visited every node that uses it. So all its partial adjoints have
+arrived and can be summed. That is why the order matters, and why one walk is enough.
 
-The walk knows neither Tensors nor a single operator. A node has `op`, `inputs` and `requires_grad` (see
-`graph.py`), and ``op.gradient(adjoint, node)`` is the chain rule for one operator. What it returns is built
+The walk knows neither Tensors nor a single operator. It reads a node's `op`, `inputs` and `requires_grad`
+(see `graph.py`), and ``op.gradient(adjoint, node)`` is the chain rule for one operator. The result is built
 with operators again, so the adjoints are themselves a graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
-from .failures import gradient_failed, wrong_partials
-from .graph import Node, find_topo_sort
+from .failures import check_partials, gradient_failed
+from .graph import find_topo_sort
 from .modes import mode
 
 
-class Adjoint(NamedTuple):
-    """What reverse mode finds at one node.
+class Adjoint(tuple):
+    """What reverse mode finds at one node: the tuple (node, partials, total)."""
 
-    Attributes
-    ----------
-    node : Value
-    partials : list of (Value or None, Value)
-        A partial adjoint for each use of the node, after the node that used it (None for the seed, which
-        comes from outside).
-    total : Value
-        Their sum: the derivative of the output with respect to `node`.
-    """
-
-    node: Any
-    partials: list[tuple[Any, Any]]
-    total: Any
+    node = property(itemgetter(0), doc="The Value whose adjoint it is.")
+    partials = property(
+        itemgetter(1),
+        doc="""Pairs (user, partial adjoint), one for each use of the node. The user is the node that used it;
+        None for the seed, which comes from outside.""",
+    )
+    total = property(itemgetter(2), doc="Their sum: the derivative of the output with respect to `node`.")
 
 
 def walk_back(output: Any, seed: Any) -> Iterator[Adjoint]:
@@ -59,7 +55,7 @@ def walk_back(output: Any, seed: Any) -> Iterator[Adjoint]:
         if partials is None:  # it needs no gradient, or none came back to it
             continue
         total = partials[0][1] if len(partials) == 1 else sum_node_list([p for _, p in partials])
-        yield Adjoint(node, partials, total)
+        yield Adjoint((node, partials, total))
         if node.op is not None:
             for x, partial in zip(node.inputs, pull_back(node, total)):  # noqa: B905 - already counted
                 if x.requires_grad and partial is not None:
@@ -69,33 +65,27 @@ def walk_back(output: Any, seed: Any) -> Iterator[Adjoint]:
 def pull_back(node: Any, adjoint: Any) -> Sequence[Any]:
     """The chain rule at one node: its adjoint becomes a partial adjoint for each of its inputs.
 
-    That is ``node.op.gradient(adjoint, node)``. The rest is care: the values are those with which the node
-    was computed, even if an input was written to since; the new nodes get the scope of this one; and a
-    gradient of the wrong shape is an error here, not a wrong number later.
+    That is ``node.op.gradient(adjoint, node)``. The rest is bookkeeping: the new nodes get the scope of this
+    one (see `modes.py`), the values are those with which the node was computed, even if somebody has written
+    to an input since, and a gradient that does not fit its input is an error at once.
     """
-    then = node.as_built()
     lazy, grad, _ = mode.get()
     token = mode.set((lazy, grad, node.scope))
     try:
-        partials = node.op.gradient_as_tuple(adjoint, then)
+        built = node.as_built()
+        partials = node.op.gradient_as_tuple(adjoint, built)
+        if built is not node:
+            built.stand_in_for(node)  # derivatives of this gradient reach the node itself
+        check_partials(node, adjoint, partials)
     except Exception as error:
         gradient_failed(error, node, adjoint)
         raise
     finally:
         mode.reset(token)
-    if then is not node:
-        then.stand_in_for(node)
-
-    if len(partials) != len(node.inputs):
-        raise wrong_partials(node, adjoint, partials)
-    for x, partial in zip(node.inputs, partials):  # noqa: B905 - counted above
-        if partial is not None and not (
-            isinstance(partial, Node) and getattr(partial, "shape", None) == getattr(x, "shape", None)
-        ):
-            raise wrong_partials(node, adjoint, partials)
     return partials
 
 
 def sum_node_list(node_list: Sequence[Any]) -> Any:
-    """The sum of Values, as a graph; of a single one, that one itself."""
+    """The sum of Values, as a graph: of Tensors by ``+``, of TensorTuples item by item. One Value is its own
+    sum."""
     return node_list[0] if len(node_list) == 1 else node_list[0].sum_of(node_list)

@@ -1,9 +1,9 @@
-"""The four families of operators. A family gives `infer` and `compute` once; an operator adds its gradient.
+"""The families of operators. A family gives `infer` once, and `compute` where it can.
 
 - elementwise: one scalar function at every position (add, exp, relu …);
 - movement: the same numbers in another shape or order (reshape, permute, broadcast_to …);
 - reduction: one number out of many, along axes (summation, max …);
-- contraction: sums of products (matmul).
+- contraction: sums of products; `MatMul` and `Conv` stand alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sum_to(a, shape: tuple[int, ...]):
 def unbroadcast(partial, x):
     """A partial adjoint in the shape and dtype of its operand `x`: broadcasting and type promotion undone.
 
-    None stays None. The partial adjoint of an operand of integers stays one of floats.
+    None stays None. An operand of integers gets a partial adjoint of floats.
     """
     if partial is None:
         return None
@@ -39,12 +39,12 @@ def unbroadcast(partial, x):
 
 
 def gradient_dtype(x):
-    """The dtype of the gradient of `x`: its own for floats, that of a fraction for integers and booleans."""
+    """The dtype of the gradient of `x`: its own for floats, a floating-point one for anything else."""
     return x.dtype if x.dtype.kind == "f" else result_dtype("exp", x)
 
 
 def only_axes(op, misnamed: dict) -> TypeError:
-    """The error of keywords such as `axis` and `dim`, which are called `axes` here."""
+    """The TypeError for keywords such as `axis=` or `dim=`, which are called `axes=` here."""
     name = type(op).__name__.lower()
     return TypeError(f"{name}: there is no {', '.join(misnamed)}=; write axes=…: None, an int or a tuple")
 
@@ -74,7 +74,7 @@ class Elementwise(TensorOp):
     def gradient_as_tuple(self, out_grad, node) -> tuple:
         partials = self.gradient(out_grad, node)
         if not isinstance(partials, tuple | list):
-            return (partials,)  # a single operand is neither broadcast nor promoted
+            return (partials,)  # a single operand is not broadcast
         fitting = []
         for partial, x in zip(partials, node.inputs, strict=True):
             if partial is not None and (partial.shape != x.shape or partial.dtype != x.dtype):
@@ -111,7 +111,7 @@ class Movement(TensorOp):
 class Reduction(TensorOp):
     """One number out of many, along `axes`: None (all), an int or a tuple; they vanish from the shape."""
 
-    needs_elements = True  # False: there is a result of no elements too, as the sum 0
+    needs_elements = True  # False if an empty input has a result, as an empty sum is 0
 
     def __init__(self, axes: int | tuple[int, ...] | None = None, **misnamed):
         if misnamed:
@@ -142,5 +142,5 @@ class Reduction(TensorOp):
         return reduced.broadcast_to(shape)
 
     def keeping(self, a):
-        """The reduction of `a`, whose reduced axes stay with length 1."""
+        """Reduce `a` and keep the reduced axes with length 1."""
         return self(a).reshape(self.out_shape(a.shape, keepdims=True))

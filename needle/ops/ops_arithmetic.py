@@ -116,8 +116,8 @@ class EWisePow(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        # With respect to a the slope is b * a**(b - 1): 0 where b is 0, also at a = 0, where 1 replaces a.
-        # With respect to b it is a**b * log(a), whose limit at a = 0 is 0: log(1) replaces log(0).
+        # With respect to a the slope is b * a**(b - 1); where a = b = 0 we use a = 1, to avoid 0 ** -1.
+        # With respect to b it is a**b * log(a), whose limit at a = 0 is 0; there we use log(1) for log(0).
         base = a + compare(a, "eq", 0) * compare(b, "eq", 0)
         slope_a = b * base ** (b - 1)
         slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None

@@ -94,7 +94,7 @@ class Permute(Movement):
 
     def gradient(self, out_grad, node):
         order = permuted_order("permute", self.axes, out_grad.shape)
-        return out_grad.permute(tuple(sorted(range(len(order)), key=order.__getitem__)))
+        return out_grad.permute(tuple(sorted(range(len(order)), key=order.__getitem__)))  # the inverse
 
 
 def permute(a, axes, *more: int):
@@ -141,7 +141,7 @@ class Cast(TensorOp):
         self.dtype = np.dtype(dtype)
 
     def infer(self, a):
-        device_of(a).empty((), self.dtype)  # an error if there are no such arrays
+        device_of(a).empty((), self.dtype)  # raises if the device has no such dtype
         return Spec(a.shape, self.dtype, a.device)
 
     def compute(self, a):
@@ -163,7 +163,7 @@ class ToDevice(TensorOp):
         self.device = device
 
     def infer(self, a):
-        self.device.empty(())  # an error if the device is not enabled
+        self.device.empty(())  # raises if the device is not enabled
         return Spec(a.shape, a.dtype, self.device)
 
     def compute(self, a):

@@ -210,3 +210,21 @@ def test_softmax_of_nothing():
         with ndl.lazy(mode):
             assert ndl.softmax(x).numpy().shape == ndl.logsoftmax(x).numpy().shape == (2, 0)
             assert (ndl.logsumexp(x, 1).numpy() == -np.inf).all()
+
+
+def test_a_tuple_of_the_wrong_length_is_no_gradient():
+    class First(TensorOp):
+        def compute(self, items):
+            return items[0]
+
+        def gradient(self, out_grad, node):
+            return ndl.make_tuple(out_grad, out_grad)
+
+    items = ndl.make_tuple(constant(1.0), constant(2.0), constant(3.0))
+    with pytest.raises(ValueError, match=r"First\(\)\.gradient: .* tuples of different lengths"):
+        First()(items).backward()
+
+
+def test_gradients_take_any_iterable_of_inputs():
+    x = constant(3.0)
+    assert [g.numpy().item() for g in ndl.gradients(x * x, (x for _ in range(2)))] == [6.0, 6.0]
