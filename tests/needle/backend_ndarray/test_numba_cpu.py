@@ -127,11 +127,12 @@ def partners(x: np.ndarray) -> list[np.ndarray]:
     return [*found, x[:1], x[..., -1:]] if x.ndim else found
 
 
-EVERY_ROW = [(name, "float32") for name in SCALAR_FUNCTIONS]
-SOME_ROWS = [("power", "float64"), ("add", "int64"), ("subtract", "uint8")]
+SOME_ROWS = [("add", "float32"), ("relu", "float32"), ("exp", "float32"), ("power", "float64")]
+EVERY_ROW = [(name, "float32") for name in SCALAR_FUNCTIONS] + [("add", "int64"), ("subtract", "uint8")]
+MORE_ROWS = [pytest.param(*row, marks=pytest.mark.slow) for row in EVERY_ROW if row not in SOME_ROWS]
 
 
-@pytest.mark.parametrize(("name", "dtype"), EVERY_ROW + SOME_ROWS)
+@pytest.mark.parametrize(("name", "dtype"), SOME_ROWS + MORE_ROWS)
 def test_a_row_of_the_table_with_every_layout(name, dtype):
     row = SCALAR_FUNCTIONS[name]
     values, tolerance = numbers(dtype), TOLERANCE.get(dtype, 0)
@@ -216,6 +217,7 @@ def results() -> list[np.ndarray]:
     return [outcome.numpy() for outcome in outcomes]
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit(long_rows, request):
     alone = results()
     threads = request.getfixturevalue("threads")
