@@ -1,4 +1,4 @@
-"""Pictures of live objects: the computational graph and the gradient graph of any Tensor, and what else a
+"""Pictures of live objects: the computational graph and the gradient graph of any Tensor, and all else that a
 lecture draws."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
-# What needs matplotlib or a widget's library is imported when it is first asked for.
+# Pictures that need matplotlib, and the widget, are imported on their first use.
 _WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {"step": ".step_widget"}
 
 

@@ -18,7 +18,7 @@ from .text import elide
 __all__ = ["caller_names", "names_of", "tensor_of", "values_of"]
 
 LONGEST_NAME = 60  # characters of a name that is given
-MOST_ITEMS = 1000  # of a list are looked at: nobody reads xs[1000], and a list of data can be long
+MOST_ITEMS = 1000  # are named of a list: nobody reads xs[1000], and a list of data can be long
 
 
 def values_of(function: str, given: Value | Sequence[Value]) -> list[Value]:
@@ -61,7 +61,7 @@ def tensor_of(function: str, given: object, *, differentiated: bool = False) -> 
 
 
 def _not_a_tensor(function: str, needed: str, given: object, where: str = "") -> TypeError:
-    """The error for what is no Tensor: what came, what is needed, and the way out."""
+    """The error for anything but a Tensor: what came, what is needed, and the way out."""
     call = f"viz.{function.partition(':')[0]}"
     what, way = type(given).__name__, ""
     if isinstance(given, Module):

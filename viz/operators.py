@@ -36,7 +36,7 @@ RELATIONS = {"eq": "==", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
-LONGEST_TUPLE = 1000  # nobody looks through a longer one
+LONGEST_TUPLE = 1000  # a longer one is not shown
 MOST_ITEMS = 8  # of a longer tuple, only the first and the last are written
 
 

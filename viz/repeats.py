@@ -19,7 +19,7 @@ FEWEST = 3  # two parts that are alike are drawn one by one
 LARGE = 40  # variables: a summary of a larger graph leaves out the middle of a loop …
 LONG = 8  # … with this many rounds or more
 MANY = 150  # variables: a summary of a larger graph leaves out the middle of every repeat
-LONGEST_PERIOD = 48  # parts: nobody looks for a longer pattern
+LONGEST_PERIOD = 48  # parts: longer patterns are not found
 CERTAIN = 48  # rounds: so many are no coincidence, and no longer pattern is tried
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the steps: one layout, in which what is still to come is faint and the current node strong.
+"""The pictures of the steps: one layout, in which parts still to come are faint and the current node strong.
 
 The drawing is laid out once, as DOT text with the position of everything. From frame to frame only colours
 and line widths in that text change, so nothing moves.

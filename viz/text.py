@@ -17,7 +17,7 @@ __all__ = [
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
 LONGEST_LINE = 44  # characters
-LARGEST_SEARCHED = 100_000  # elements: in a larger array nobody looks for the range
+LARGEST_SEARCHED = 100_000  # elements: of a larger array the range is not given
 
 Rows = tuple[tuple[str, ...], ...]
 

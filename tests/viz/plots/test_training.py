@@ -181,7 +181,7 @@ def test_outputs_that_are_no_numbers_are_grey_and_told(points, texts) -> None:
             "a logit for each class",
         ),
         (lambda p: plots.decision_boundary(lambda x: x, p, np.arange(60) % 3), "labels must be 0 to 1"),
-        (lambda p: plots.decision_boundary(lambda x: x.sum(), p), "made shape ()"),
+        (lambda p: plots.decision_boundary(lambda x: x.sum(), p), "gave shape ()"),
         (lambda p: plots.decision_boundary(lambda x: x, p, resolution=1), "at least 2, got 1"),
     ],
 )
