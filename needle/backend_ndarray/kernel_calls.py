@@ -2,8 +2,8 @@
 
 Each function here checks its operands, brings them to one data type, makes storage for the result and calls a
 kernel of the device's backend module. Numbers that lie side by side need nothing more. For other views the
-kernel is given a layout: a shape, and the strides and offset of each operand. What the layout follows from is
-shapes and strides alone, so these plans are remembered.
+kernel is given a layout: a shape, and the strides and offset of each operand. A layout depends only on
+shapes and strides, so it is cached.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .shapes import (
     supported_dtype,
 )
 from .strides import broadcast_strides, compact_strides
-from .views import View, assemble, new
+from .views import View, assemble, new_array
 
 # Copies
 
@@ -46,15 +46,15 @@ def copied(a: View, dtype: np.dtype) -> Any:
     out = mod.Array(a.size, dtype)
     if out.size:
         mod.compact(a._handle, out, a.shape, a.strides, a.offset)
-    return assemble(new(type(a)), out, a.device, a.shape, compact_strides(a.shape))
+    return assemble(new_array(type(a)), out, a.device, a.shape, compact_strides(a.shape))
 
 
 def cast(a: View, dtype: np.dtype) -> Any:
-    """This array if it has data type `dtype`, else a copy that has."""
+    """Convert to `dtype`; no copy if the array already has it."""
     return a if a.dtype == dtype else copied(a, supported_dtype(dtype))
 
 
-def beside(a: View, values: np.ndarray) -> Any:
+def as_operand_for(a: View, values: np.ndarray) -> Any:
     """A NumPy array as an operand for `a`: on its device, and with its data type if that is a float."""
     return a.device.array(values, a.dtype if a.dtype.kind == "f" else values.dtype)
 
@@ -136,7 +136,7 @@ def elementwise(name: str, *operands: Any) -> Any:
         if size:
             mod.ZIPS[name](a._handle, b._handle, out, (shape, a_strides, a.offset, b_strides, b.offset))
     # This is `assemble`, written out: most results come from here.
-    result = new(type(a))
+    result = new_array(type(a))
     result._handle, result.dtype, result.device = out, out.dtype, a.device
     result.shape, result.strides = shape, strides
     result.offset, result._compact = 0, compact
@@ -162,11 +162,11 @@ def _map(name: str, a: Any) -> Any:
     if a._compact or a.is_dense():
         out = mod.Array(a._handle.size, a.dtype)
         mod.MAPS[name](a._handle, out)
-        return assemble(new(type(a)), out, a.device, a.shape, a.strides, 0, a._compact)
+        return assemble(new_array(type(a)), out, a.device, a.shape, a.strides, 0, a._compact)
     out = mod.Array(a.size, a.dtype)
     if out.size:
         mod.MAPS[name](a._handle, out, (a.shape, a.strides, a.offset))
-    return assemble(new(type(a)), out, a.device, a.shape, compact_strides(a.shape))
+    return assemble(new_array(type(a)), out, a.device, a.shape, compact_strides(a.shape))
 
 
 def _zip_with_number(name: str, a: Any, b: Any) -> Any:
@@ -176,7 +176,7 @@ def _zip_with_number(name: str, a: Any, b: Any) -> Any:
         raise _not_an_operand(name, a, b)
     if type(other) is not float and type(other) is not int:
         if isinstance(other, np.ndarray):
-            other = beside(array, other)
+            other = as_operand_for(array, other)
             return elementwise(name, array, other) if array is a else elementwise(name, other, array)
         if isinstance(other, np.generic):
             other = other.item()
@@ -184,7 +184,10 @@ def _zip_with_number(name: str, a: Any, b: Any) -> Any:
             raise _not_an_operand(name, a, b)
     if array.dtype.kind != "f":
         array = cast(array, result_dtype(name, *((array, other) if array is a else (other, array))))
-        if array.dtype.kind != "f" and (answer := _beyond(name, array, other, array is a)) is not None:
+        if (
+            array.dtype.kind != "f"
+            and (answer := _number_out_of_range(name, array, other, array is a)) is not None
+        ):
             return answer
     if not (array._compact or array.is_dense()):
         array = array.compact()
@@ -194,7 +197,7 @@ def _zip_with_number(name: str, a: Any, b: Any) -> Any:
         mod.ZIPS[name](array._handle, other, out)
     else:
         mod.ZIPS[name](other, array._handle, out)
-    return assemble(new(type(array)), out, array.device, array.shape, array.strides, 0, array._compact)
+    return assemble(new_array(type(array)), out, array.device, array.shape, array.strides, 0, array._compact)
 
 
 def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
@@ -202,8 +205,8 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
     return NotAnOperand(f"{name}: needs NDArrays (at least one) and numbers, got {kinds}")
 
 
-def _beyond(name: str, array: Any, number: float, number_last: bool) -> Any:
-    """The result for whole numbers beside one that their type cannot hold; None if it can hold it."""
+def _number_out_of_range(name: str, array: Any, number: float, number_last: bool) -> Any:
+    """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
     if name == "power":
         _check_exponents(number if number_last else array.numpy())
     lowest, highest = number_range(array.dtype)
@@ -246,7 +249,7 @@ def reduction(name: str, row: str, a: View, axis: Axes, keepdims: bool) -> Any:
         mod.fill(out, 0)
     elif size:
         raise ValueError(f"{name}: shape {a.shape} has no element along axis {axis} to take the {name} of")
-    return assemble(new(type(a)), out, a.device, shape, strides)
+    return assemble(new_array(type(a)), out, a.device, shape, strides)
 
 
 @lru_cache(maxsize=4096)
@@ -284,7 +287,7 @@ def matrix_product(a: View, b: View) -> Any:
         mod.matmul(a._handle, b._handle, out, *mnp)
     elif size:
         mod.matmul(a._handle, b._handle, out, *mnp, (batch, a_strides, a.offset, b_strides, b.offset))
-    return assemble(new(type(a)), out, a.device, shape, strides)
+    return assemble(new_array(type(a)), out, a.device, shape, strides)
 
 
 @lru_cache(maxsize=4096)
@@ -298,7 +301,7 @@ def _product_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: S
     return shape, compact_strides(shape), math.prod(shape), (m, n, p), batch, a_steps, b_steps
 
 
-# Arrays put together, and parts that an index names
+# Joining arrays; gather and scatter
 
 
 def stack(arrays: Sequence[View], axis: int = 0) -> Any:
@@ -318,7 +321,7 @@ def concatenate(arrays: Sequence[View], axis: int = 0) -> Any:
 
 
 def _joined(name: str, arrays: Sequence[View], shape: Shape, strides: Shape, steps: list[int]) -> Any:
-    """An array of `shape` into which others are written with `strides`, each a step behind the one before."""
+    """An array of `shape` into which others are written with `strides`, `step` elements after each other."""
     device = arrays[0].device
     dtype = common_dtype(*{a.dtype for a in arrays})
     out = device.mod.Array(math.prod(shape), dtype)
@@ -329,7 +332,7 @@ def _joined(name: str, arrays: Sequence[View], shape: Shape, strides: Shape, ste
         if a.size:
             device.mod.ewise_setitem(cast(a, dtype).compact()._handle, out, a.shape, strides, offset)
         offset += step
-    return assemble(new(type(arrays[0])), out, device, shape, compact_strides(shape))
+    return assemble(new_array(type(arrays[0])), out, device, shape, compact_strides(shape))
 
 
 def take(a: View, index: np.ndarray, axis: int) -> Any:
@@ -347,7 +350,7 @@ def take(a: View, index: np.ndarray, axis: int) -> Any:
     if out.size:
         inner = math.prod(shape[axis + 1 :])
         a.device.mod.gather(a.compact()._handle, out, index, a.shape[axis], inner)
-    return assemble(new(type(a)), out, a.device, shape, compact_strides(shape))
+    return assemble(new_array(type(a)), out, a.device, shape, compact_strides(shape))
 
 
 def scatter_add(a: View, index: np.ndarray, axis: int, length: int) -> Any:

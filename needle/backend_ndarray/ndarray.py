@@ -15,7 +15,7 @@ import numpy as np
 from .device import BackendDevice, all_devices, common_device, cpu, cpu_numpy, cuda, default_device
 from .kernel_calls import (
     NotAnOperand,
-    beside,
+    as_operand_for,
     cast,
     concatenate,
     copied,
@@ -29,7 +29,7 @@ from .kernel_calls import (
 )
 from .shapes import DTYPES, Axes, Shape, as_shape, supported_dtype
 from .strides import check_reach, compact_strides
-from .views import View, assemble, new, unstack
+from .views import View, assemble, new_array, unstack
 
 __all__ = [
     "DTYPES", "Axes", "BackendDevice", "NDArray", "Shape", "View", "all_devices", "array", "broadcast_to",
@@ -87,7 +87,7 @@ class NDArray(View):
 
     __slots__ = ()
 
-    __array_ufunc__ = None  # numpy.ndarray + NDArray is ours to answer
+    __array_ufunc__ = None  # lets NDArray handle numpy.ndarray + NDArray
     __hash__ = object.__hash__
 
     def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None):
@@ -131,7 +131,7 @@ class NDArray(View):
         if handle is None:
             handle = device.mod.Array(size, supported_dtype(dtype))
         compact = offset == 0 and strides == in_order and handle.size == size
-        return assemble(new(NDArray), handle, device, shape, strides, offset, compact)
+        return assemble(new_array(NDArray), handle, device, shape, strides, offset, compact)
 
     @staticmethod
     def compact_strides(shape: Shape) -> Shape:
@@ -241,11 +241,15 @@ class NDArray(View):
     # Products of matrices, and reductions
 
     def __matmul__(self, other: Any) -> NDArray:
-        other = beside(self, other) if isinstance(other, np.ndarray) else other
+        other = as_operand_for(self, other) if isinstance(other, np.ndarray) else other
         return matrix_product(self, other) if isinstance(other, NDArray) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> NDArray:
-        return matrix_product(beside(self, other), self) if isinstance(other, np.ndarray) else NotImplemented
+        return (
+            matrix_product(as_operand_for(self, other), self)
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
         """Sum over one axis, several, or (None) all; of booleans and integers in int64."""
@@ -253,11 +257,11 @@ class NDArray(View):
         return reduction("sum", "add", array, axis, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """Maximum over one axis, several, or (None) all; NaN where there is one."""
+        """Maximum over one axis, several, or (None) all; NaN if any element is NaN."""
         return reduction("max", "maximum", self, axis, keepdims)
 
     def min(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """Minimum over one axis, several, or (None) all; NaN where there is one."""
+        """Minimum over one axis, several, or (None) all; NaN if any element is NaN."""
         return reduction("min", "minimum", self, axis, keepdims)
 
     def ewise_or_scalar(self, other: Any, ewise_func: Any, scalar_func: Any) -> NDArray:

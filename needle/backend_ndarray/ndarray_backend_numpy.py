@@ -10,8 +10,8 @@ A backend is one module with
 Kernels work on flat buffers and write into `out`, which is always compact. Without a `layout` the operands
 are compact too, and a kernel is a loop over buffers. For other operands a `layout` says how to walk through
 them: their strides and offset, counted in elements. A stride of 0 repeats an axis (broadcasting).
-Operands have the data type of `out`, and no length is 0: `kernel_calls.py` sees to that
-and checks what users give.
+Operands have the data type of `out`, and no length is 0: `kernel_calls.py` ensures this, and checks the
+user's input.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def reduce(row: ScalarFunction) -> Callable:
             kept, kept_strides, folded, folded_strides, offset = layout
             x = _view(a, kept + folded, kept_strides + folded_strides, offset)
             axes = -1 if len(folded) == 1 else tuple(range(len(kept), x.ndim))
-            # Written into `out` at once, NumPy 2.0's maximum of what is walked backwards is wrong.
+            # NumPy 2.0's maximum.reduce(out=…) is wrong for negative strides.
             out.buffer[...] = quiet.run(function, x, axes).reshape(-1)
 
     return kernel
@@ -214,7 +214,7 @@ def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
 def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``, where `out` has `n` elements along its second axis.
 
-    The rest is as for `gather`. If `index` names a place several times, it is added to as often.
+    The rest is as for `gather`. Repeated indices accumulate.
     """
     add_at(out.buffer, a.buffer, index, n, inner)
 

@@ -48,7 +48,7 @@ def check_reach(shape: Shape, strides: Shape, offset: int, size: int) -> None:
 
 @lru_cache(maxsize=4096)
 def broadcast_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape:
-    """The strides with which an array reads as one of `new_shape`: 0 along an axis that repeats it."""
+    """Strides that view the array as `new_shape`: 0 along an axis that repeats it."""
     check_broadcast(shape, new_shape)
     new = len(new_shape) - len(shape)
     own = zip(shape, strides, new_shape[new:], strict=True)
@@ -64,7 +64,7 @@ def permuted(shape: Shape, strides: Shape, axes: Shape) -> tuple[Shape, Shape]:
 
 @lru_cache(maxsize=4096)
 def reshaped_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
-    """The strides with which an array reads, row by row, as one of `new_shape`; None if no strides do."""
+    """Strides that view the array as `new_shape`, or None if it takes a copy."""
     if 0 in shape:
         return compact_strides(new_shape)
     runs: list[tuple[int, int]] = []  # (length, stride) of axes that can be walked as one, last first
@@ -106,7 +106,7 @@ def window_layout(
 
 @lru_cache(maxsize=4096)
 def fills_storage(shape: Shape, strides: Shape, size: int) -> bool:
-    """Whether the elements fill the whole storage, in the row-major order of some order of the axes."""
+    """Whether some permutation of the axes makes the elements fill the whole storage in row-major order."""
     step = 1
     for stride, n in sorted(zip(strides, shape, strict=True)):
         if n != 1:
@@ -118,7 +118,7 @@ def fills_storage(shape: Shape, strides: Shape, size: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def merged_axes(shape: Shape, *strides: Shape) -> tuple[Shape, ...]:
-    """The same walks through memory with as few axes as possible, at least one: shape, then each's strides.
+    """Merge axes where possible. Returns the shape, then the strides of each operand, with at least one axis.
 
     With fewer axes there is less arithmetic for each number. Axes of length 1 are left out. Two axes become
     one where, in every walk, a step along the first is as far as all steps along the second.

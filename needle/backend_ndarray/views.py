@@ -81,10 +81,10 @@ class View:
         return self._compact
 
     def is_dense(self) -> bool:
-        """Whether the elements fill the whole storage, in the row-major order of some order of the axes.
+        """Whether some permutation of the axes makes the array compact.
 
-        What is computed element by element may then lie in memory in that same order. So a chain of such
-        operations on permuted axes, as those of images whose channels come first, costs no more than usual.
+        The result of an elementwise operation then gets the same order in memory. So a chain of them on
+        permuted axes, as of images with their channels first, costs no more than usual.
         """
         return self.offset == 0 and fills_storage(self.shape, self.strides, self._handle.size)
 
@@ -97,7 +97,7 @@ class View:
     def _view(self, shape: Shape, strides: Shape, offset: int) -> Self:
         handle = self._handle
         compact = offset == 0 and strides == compact_strides(shape) and handle.size == math.prod(shape)
-        return assemble(new(type(self)), handle, self.device, shape, strides, offset, compact)
+        return assemble(new_array(type(self)), handle, self.device, shape, strides, offset, compact)
 
     def as_strided(self, shape: Shape, strides: Shape) -> Self:
         """A view with any shape and strides, from the same first element on.
@@ -117,7 +117,7 @@ class View:
         Parameters
         ----------
         new_shape : tuple of int, or int
-            One length may be -1: what is left for it.
+            One length may be -1: it is inferred from the others.
         *more : int
             Lengths can also be given one by one: ``a.reshape(2, 3)``.
         """
@@ -140,7 +140,7 @@ class View:
         return self._view(new_shape, broadcast_strides(self.shape, self.strides, new_shape), self.offset)
 
     def flip(self, axes: Axes = None) -> Self:
-        """The given axes (None: all) backwards."""
+        """The elements along the given axes (None: all) in reverse order."""
         backwards = normal_axes("flip", hashable_axes(axes), len(self.shape))
         return self[tuple([slice(None, None, -1) if i in backwards else WHOLE for i in range(self.ndim)])]
 
@@ -165,7 +165,7 @@ class View:
         return self._view(tuple(shape), tuple(strides), offset)
 
 
-new = object.__new__  # an array before it has a shape: to be given to `assemble`
+new_array = object.__new__  # a bare array, which `assemble` fills in
 
 
 def assemble(
@@ -185,7 +185,7 @@ def assemble(
 
 
 def unstack(a: View, axis: int) -> tuple:
-    """Views of the parts of `a` along `axis`, which they do not have."""
+    """One view per index along `axis`, with that axis removed."""
     (axis,) = normal_axes("unstack", (axis,), len(a.shape))
     shape, strides = a.shape[:axis] + a.shape[axis + 1 :], a.strides[:axis] + a.strides[axis + 1 :]
     step = a.strides[axis]
