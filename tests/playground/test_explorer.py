@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from urllib.parse import parse_qs, quote, urlsplit
@@ -82,9 +83,15 @@ def test_at_first_there_is_an_example_with_its_graph(app):
     assert not messages(app)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_example_in_every_view(name, view):
+# Each example and each view, but few of both together.
+OFTEN = list(zip(itertools.cycle(VIEWS), EXAMPLES, strict=False))
+SELDOM = [(view, name) for view in VIEWS for name in EXAMPLES if (view, name) not in OFTEN]
+
+
+@pytest.mark.parametrize(
+    ("view", "name"), [*OFTEN, *[pytest.param(*both, marks=pytest.mark.slow) for both in SELDOM]]
+)
+def test_every_example_in_every_view(view, name):
     app = start(view=view)
     app.pills(key="example").select(name)
     run(app)

@@ -520,7 +520,9 @@ def test_threads_share_what_an_index_names(dtype, inner, threads):
 @pytest.mark.parametrize(
     "rows", [7 * 16 * 150, 17011, 1 << 14]
 )  # divided by many numbers, by none, by powers of 2
-@pytest.mark.parametrize("n", [1, 3, 16, 100, 1024, 1025])
+@pytest.mark.parametrize(
+    "n", [3, 1025, *[pytest.param(n, marks=pytest.mark.slow) for n in (1, 16, 100, 1024)]]
+)
 def test_short_rows_that_meet_one_row(rows, n):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(rows, n)).astype("float32"), rng.normal(size=(3, n)).astype("float32")
