@@ -92,7 +92,11 @@ def run(suite: Path, *options: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("options", [[], ["-n2", "--dist=loadfile"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param([], marks=pytest.mark.slow), ["-n2", "--dist=loadfile"]],
+    ids=["one process", "two workers"],
+)
 def test_a_whole_run_fails_for_a_file_over_budget(suite: Path, options: list[str]) -> None:
     result = run(suite, *options)
     assert result.returncode == 1, result.stdout
@@ -101,6 +105,7 @@ def test_a_whole_run_fails_for_a_file_over_budget(suite: Path, options: list[str
     assert "1 failed, 17 passed" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["tests/test_heavy.py"], ["-k", "heavy"], ["-m", "slow or not slow"]])
 def test_a_run_of_some_tests_is_not_judged(suite: Path, options: list[str]) -> None:
     result = run(suite, *options)

@@ -46,6 +46,11 @@ def test_with_an_oracle_through_another_fixture(answer): pass
 """
 
 
+workers = pytest.mark.parametrize(
+    "options", [["-n2"], pytest.param([], marks=pytest.mark.slow)], ids=["two workers", "one process"]
+)
+
+
 def run(folder: Path, tests: str, *options: str, **variables: str) -> subprocess.CompletedProcess:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(tests)
@@ -58,7 +63,7 @@ def run(folder: Path, tests: str, *options: str, **variables: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["one process", "two workers"])
+@workers
 def test_what_is_left_out_is_counted_and_the_rest_passes(tmp_path: Path, options: list[str]) -> None:
     result = run(tmp_path, TESTS + MORE_TESTS, *options)
     assert result.returncode == 0, result.stdout
@@ -68,7 +73,7 @@ def test_what_is_left_out_is_counted_and_the_rest_passes(tmp_path: Path, options
     assert expected in result.stdout
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["one process", "two workers"])
+@workers
 def test_ci_must_have_what_it_can_install(tmp_path: Path, options: list[str]) -> None:
     result = run(tmp_path, TESTS + MORE_TESTS, *options, CI="true")
     assert result.returncode == 1, result.stdout

@@ -92,6 +92,7 @@ def test_play_pause_and_reset(page, address):
         assert canvas(page, name).evaluate(PICTURE) == first[name]
 
 
+@pytest.mark.slow
 def test_the_canvases_stay_whatever_is_clicked(page, address):
     visit(page, address)
     canvas(page, "plane").evaluate("canvas => { canvas.mark = 'the first one' }")
@@ -115,6 +116,7 @@ def test_the_output_is_the_colour_of_its_class(page, address):
     assert right[0] > right[2] + 50  # orange on the right
 
 
+@pytest.mark.slow
 def test_options_of_the_browser_change_the_picture_at_once(page, address):
     visit(page, address, "?points=60")
     for option, name in (("test", "plane"), ("discrete", "plane"), ("log", "loss")):
@@ -150,6 +152,7 @@ def test_a_control_changes_the_picture_and_the_address(page, address):
     until(page, lambda: page.url.endswith("?dataset=spiral"), "the address names the dataset")
 
 
+@pytest.mark.slow
 def test_words_for_a_number_of_layers_get_a_message(page, address):
     visit(page, address)
     layers = page.get_by_role("textbox", name="Neurons in the hidden layers")
@@ -209,6 +212,7 @@ def test_nothing_is_cut_off_or_overlaps(page, address, width):
             assert beside or above
 
 
+@pytest.mark.slow
 def test_two_people_do_not_disturb_each_other(browser, page, address):
     visit(page, address)
     other = browser.new_page()

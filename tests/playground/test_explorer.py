@@ -390,6 +390,7 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
     page.get_by_text("125", exact=True).wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("length", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_text_that_is_too_long_is_refused_with_its_length(page, address, length):
@@ -406,6 +407,7 @@ def test_text_that_is_too_long_is_refused_with_its_length(page, address, length)
     page.get_by_text("125", exact=True).wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_to_the_playground_and_back(page, address):
     visit(page, address)
@@ -419,6 +421,7 @@ def test_to_the_playground_and_back(page, address):
     page.wait_for_url(lambda url: text_in(url) == "x = 4\nx ** 3")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_picture_is_downloaded(page, address):
     visit(page, address)

@@ -170,6 +170,7 @@ def test_a_long_name_loses_its_middle(boxes) -> None:
     assert "the first of a hund…, number 1" in [box.name for box in boxes(svg)]
 
 
+@pytest.mark.slow
 def test_the_same_graph_gives_the_same_text_in_any_process() -> None:
     program = (
         "import needle as ndl, viz\n"

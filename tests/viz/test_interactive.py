@@ -256,6 +256,7 @@ def test_the_drawing_fits_the_page(show, network, tmp_path, width) -> None:
     assert look(page)[2] <= 4 / 3 + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_without_scripts_the_image_shows(show, network) -> None:
     page = show(network.html(), java_script_enabled=False, ready=False)
@@ -330,6 +331,7 @@ def test_a_result_is_drawn_where_it_is_made_and_beside_its_outermost_group(show)
     assert page.locator("[data-key]:visible", has_text="output").count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_the_legend_fits_the_page(show, gradient, width) -> None:
@@ -358,6 +360,7 @@ def test_links_lead_to_what_is_shown(show, loss, rankdir) -> None:
     assert page.evaluate(LINKS) == []
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_too_many_links_lead_to_frames(show, loss, monkeypatch) -> None:
     monkeypatch.setattr(interactive, "MOST_LINKS", 5)
@@ -443,6 +446,7 @@ def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
     assert "scroll to zoom" in page.locator(".hint.shown").inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_two_fingers_zoom_and_one_moves(show, network) -> None:
     page = show(network.html(), has_touch=True)
@@ -516,6 +520,7 @@ def test_searching_opens_what_hides_and_goes_there(show, network) -> None:
     assert page.locator(".rings rect").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize(("text", "found"), [("loss", 2), ("(4, 2) constant", 2), ("mask", 1)])
 def test_names_shapes_and_operators_are_found(show, network, text, found) -> None:
@@ -538,6 +543,7 @@ def test_drawings_on_one_page_do_not_disturb_each_other(show, network, example) 
     assert page.locator("[data-do=all]:visible").count() == 3  # there is nothing to open in the plain one
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_and_the_drawing_keep_their_styles(show, network) -> None:
     style = (
@@ -551,6 +557,7 @@ def test_the_page_and_the_drawing_keep_their_styles(show, network) -> None:
     ).locator("p").evaluate("p => getComputedStyle(p).fontFamily")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_drawing_follows_the_width_of_the_page(show, gradient) -> None:
     page = show(gradient.html(), width=1280)
@@ -561,6 +568,7 @@ def test_the_drawing_follows_the_width_of_the_page(show, gradient) -> None:
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_on_paper_the_whole_picture_shows(show, network) -> None:
     page = show(network.html())

@@ -130,6 +130,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_cache_is_mended(filled, tmp_path, damage):
     shutil.copytree(filled, tmp_path, dirs_exist_ok=True)

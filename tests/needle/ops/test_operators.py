@@ -709,6 +709,8 @@ def naming(case: Case):
 
 every_operator = for_each_operator(CASES)
 every_device = pytest.mark.parametrize("device", DEVICES, ids=str)
+# To compile a kernel takes longer than all tests of it.
+dtypes = pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 
 
 def numbers(case: Case, seed: int = 0) -> list[np.ndarray]:
@@ -746,7 +748,7 @@ def test_no_operator_is_forgotten():
 
 
 @every_device
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@dtypes
 @every_operator
 def test_value(cases, dtype, device):
     for case in cases:
@@ -861,7 +863,7 @@ TORCH_CASES = [c for c in CASES if c.torch and all(np.prod(shape) for shape in c
 
 
 @every_device
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@dtypes
 @for_each_operator(TORCH_CASES)
 def test_gradients_are_those_of_torch(cases, dtype, device, torch):
     for case in cases:
