@@ -197,7 +197,7 @@ def test_a_foreign_file_is_a_flat_dict_of_tensors(path):
     )  # fmt: skip
     loaded = ndl.load(path)
     assert {name: (x.shape, str(x.dtype)) for name, x in loaded.items()} == {
-        "w": ((2, 3), "float32"), "half": ((2,), "float32"), "n": ((), "int32"),
+        "w": ((2, 3), "float32"), "half": ((2,), "float32"), "n": ((), "int64"),
         "u": ((1,), "int64"), "b": ((1,), "bool"),
     }  # fmt: skip
     assert not any(x.requires_grad for x in loaded.values())
@@ -211,19 +211,11 @@ def file(header, content=b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + content
 
 
-def test_bfloat16_becomes_float32(path):
-    values = np.array([1.0, -2.5, 0.0078125, np.inf, 3.3895e38], "float32")
-    upper = (values.view("uint32") >> 16).astype("<u2")
-    path.write_bytes(file({"x": {"dtype": "BF16", "shape": [5], "data_offsets": [0, 10]}}, upper.tobytes()))
-    x = ndl.load(path)["x"]
-    assert x.dtype == "float32"
-    np.testing.assert_array_equal(x.numpy(), (upper.astype("uint32") << 16).view("float32"))
-    np.testing.assert_allclose(x.numpy(), values, rtol=1e-2)
-
-
 def test_whole_numbers_too_large_for_a_tensor(path):
     save_file({"x": np.array([2**63], "uint64")}, path)
-    with pytest.raises(ValueError, match=r"state\.safetensors: a uint64 number is too large for int64"):
+    with pytest.raises(
+        ValueError, match=r"state\.safetensors: 'x' holds a uint64 number too large for int64"
+    ):
         ndl.load(path)
     save_file({"x": np.array([2**63 - 1], "uint64")}, path)
     assert ndl.load(path)["x"].numpy() == 2**63 - 1
@@ -237,9 +229,10 @@ def test_a_foreign_file_without_metadata(metadata, path):
     np.testing.assert_array_equal(ndl.load(path)["x"].numpy(), [7, 9])
 
 
-def test_a_type_of_numbers_that_needle_does_not_know(path):
-    path.write_bytes(file({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"\0"))
-    with pytest.raises(ValueError, match=r"'x' holds F8_E4M3 numbers, which needle cannot read"):
+@pytest.mark.parametrize(("dtype", "size"), [("BF16", 2), ("F8_E4M3", 1), ("C64", 8)])
+def test_a_type_of_numbers_that_needle_does_not_know(dtype, size, path):
+    path.write_bytes(file({"x": {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}}, bytes(size)))
+    with pytest.raises(ValueError, match=rf"state\.safetensors: 'x' holds {dtype}, which needle lacks"):
         ndl.load(path)
 
 
@@ -265,9 +258,9 @@ class Sneaky:
         ({"a": object()}, r"state\['a'\] is a object"),
         (1j, "state is a complex"),
         (b"bytes", "state is a bytes"),
-        ({"m": Sneaky()}, r"state\['m'\] is a Sneaky.*: save its state_dict\(\)"),
-        ([np.random.default_rng()], r"state\[0\] is a Generator.*: save its bit_generator\.state"),
-        ({"a": {1: 2}}, r"state\['a'\] has the key 1; keys must be strings: '1'"),
+        ({"m": Sneaky()}, r"state\['m'\] is a Sneaky.*save its state_dict\(\)"),
+        ([np.random.default_rng()], r"state\[0\] is a Generator.*its bit_generator\.state"),
+        ({"a": {1: 2}}, r"state\['a'\] has the key 1; keys must be strings"),
         ({None: 2}, "state has the key None"),
         ({"a": np.array(["x"])}, r"state\['a'\] holds <U1"),
         ({"a": np.array([{}])}, r"state\['a'\] holds object"),
@@ -304,7 +297,7 @@ def test_a_file_cut_off_anywhere(path):
     whole = path.read_bytes()
     for n in range(len(whole)):
         path.write_bytes(whole[:n])
-        with pytest.raises(ValueError, match=r"load: .*state\.safetensors is (empty|not a safetensors file)"):
+        with pytest.raises(ValueError, match=r"load: .*state\.safetensors is not a safetensors file"):
             ndl.load(path)
     path.write_bytes(whole + b"x")
     with pytest.raises(ValueError, match="not a safetensors file, or is cut off or damaged"):
