@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,12 @@ ARCHIVE = Remote(
     "md5:c58f30108f718f92721af3b95e74349a",  # as published by the authors
     ["https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"],
 )
+MAX_BYTES = 64 << 20  # of one batch; a real one has 31 million
+ARRAYS = {  # what a pickled array names: NumPy 1 calls its inner module "core", NumPy 2 "_core"
+    "numpy.ndarray", "numpy.dtype",
+    "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct",
+    "numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer",
+}  # fmt: skip
 
 
 class CIFAR10Dataset(ImageDataset):
@@ -51,7 +55,7 @@ class CIFAR10Dataset(ImageDataset):
     Raises
     ------
     ValueError
-        If a file is damaged or asks for more than numbers, text and an array (see `read_batch`).
+        If a file is not a batch of CIFAR-10 (see `read_batch`).
     """
 
     def __init__(
@@ -81,8 +85,7 @@ class CIFAR10Dataset(ImageDataset):
 def cifar10(train: bool = True, transforms: Sequence[Callable] | None = None) -> CIFAR10Dataset:
     """CIFAR-10's 50,000 images to learn from, or its 10,000 to test with (170 MB, downloaded once).
 
-    The files are looked for, and kept, in the folder ``cifar10`` of ``NEEDLE_DATA_DIR`` or of your cache: the
-    archive as its authors publish it, and the folder ``cifar-10-batches-py`` that is in it.
+    The files are looked for, and kept, in the folder ``cifar10`` of ``NEEDLE_DATA_DIR`` or of your cache.
 
     Parameters
     ----------
@@ -110,10 +113,7 @@ def cifar10(train: bool = True, transforms: Sequence[Callable] | None = None) ->
 
 
 def read_batch(filename: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
-    """Read one of CIFAR-10's files.
-
-    They are pickles, and a pickle can name functions to be called. Here nothing is called: a note is made of
-    what the file names and of the arguments, and the image array is built from such a note.
+    """Read one of CIFAR-10's files: a pickle, which may call what builds NumPy's arrays, and nothing else.
 
     Returns
     -------
@@ -123,17 +123,21 @@ def read_batch(filename: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        If the file is not such a batch.
+        If the file is damaged, too large, or holds anything but such a batch.
     """
-    content = Path(filename).read_bytes()
+    with open(filename, "rb") as file:
+        content = file.read(MAX_BYTES + 1)
     try:
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
         batch = _Unpickler(BytesIO(content), encoding="bytes").load()
         batch = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}
-        pixels, labels = _array(batch["data"]), batch["labels"]
+        pixels, labels = batch["data"], batch["labels"]
         if not (isinstance(labels, list) and all(type(label) is int and 0 <= label < 10 for label in labels)):
             raise ValueError("its labels are not whole numbers from 0 to 9")
-        if pixels.shape != (len(labels), 3 * 32 * 32):
-            raise ValueError(f"its {len(labels)} labels come with an array of shape {pixels.shape}")
+        rows = (np.uint8, (len(labels), 3 * 32 * 32))
+        if not isinstance(pixels, np.ndarray) or (pixels.dtype, pixels.shape) != rows:
+            raise ValueError(f"its data are not {len(labels)} rows of 3072 unsigned bytes")
     except Exception as error:  # a damaged pickle can raise anything
         raise ValueError(
             f"CIFAR10Dataset: {filename} is not a batch of CIFAR-10, or is damaged "
@@ -142,57 +146,11 @@ def read_batch(filename: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
 
 
-@dataclass
-class _Note:
-    """What a pickle wants to be called, the arguments for it, and the state that the result should get."""
-
-    name: str
-    arguments: tuple
-    state: Any = None
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-def _array(note: Any) -> np.ndarray:
-    """The array of unsigned bytes that a note describes, as NumPy 1 and NumPy 2 write it."""
-    match note:
-        case _Note("_reconstruct", _, (_, shape, _Note("dtype", (b"u1" | "u1", *_)), fortran, content)):
-            pass
-        case _Note("_frombuffer", (content, _Note("dtype", (b"u1" | "u1", *_)), shape, order)):
-            fortran = order == "F"
-        case _:
-            raise ValueError("its data are no array of unsigned bytes")
-    return np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran else "C")
-
-
 # The unpickler that is written in Python: the one in C reserves as much memory as a file claims to need.
-_PythonUnpickler: Any = pickle._Unpickler
+class _Unpickler(pickle._Unpickler):
+    """Looks up what pickled arrays need, and nothing else."""
 
-
-class _Unpickler(_PythonUnpickler):
-    """Reads numbers, text, lists, tuples and dicts, and makes notes of arrays."""
-
-    def find_class(self, module: str, name: str) -> Callable[..., _Note]:
-        if not module.startswith("numpy") or name not in ("ndarray", "dtype", "_reconstruct", "_frombuffer"):
+    def find_class(self, module: str, name: str) -> Any:
+        if f"{module}.{name}" not in ARRAYS:
             raise ValueError(f"it asks for {module}.{name}, which no batch needs")
-        return lambda *arguments: _Note(name, arguments)
-
-    def load_bytearray(self) -> None:
-        """Read what is there, and reserve nothing beforehand."""
-        (size,) = struct.unpack("<Q", self.read(8))
-        self.append(self.read(size))
-
-    def load_setitems(self) -> None:
-        """Fill a dict. Only text can be a key: a tuple of tuples of tuples can take for ever to hash."""
-        items = self.pop_mark()
-        if not all(isinstance(key, (str, bytes)) for key in items[::2]):
-            raise ValueError("it has a dict with a key that is no text")
-        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
-
-    # No sets, and no other way to fill a dict.
-    dispatch = {
-        code: read
-        for code, read in _PythonUnpickler.dispatch.items()
-        if code not in b"".join([pickle.EMPTY_SET, pickle.FROZENSET, pickle.DICT, pickle.SETITEM])
-    } | {pickle.BYTEARRAY8[0]: load_bytearray, pickle.SETITEMS[0]: load_setitems}
+        return super().find_class(module.replace(".core.", "._core."), name)
