@@ -47,7 +47,7 @@ def test_with_an_oracle_through_another_fixture(answer): pass
 
 
 workers = pytest.mark.parametrize(
-    "options", [["-n2"], pytest.param([], marks=pytest.mark.slow)], ids=["two workers", "one process"]
+    "options", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["one process", "two workers"]
 )
 
 

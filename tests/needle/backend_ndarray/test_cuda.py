@@ -31,20 +31,21 @@ places = pytest.mark.parametrize(
     ],
 )
 
-# Arrays and operators; the rest of the library computes with these.
+# Each operator once, and what the device does of its own.
 FILES = [
     "ops/test_operators.py::test_first_and_second_derivatives_are_those_on_numpy",
     "backend_ndarray/under_cuda.py",
-    "backend_ndarray/test_ndarray.py",
     "backend_ndarray/test_device.py",
+]
+# All that arrays and operators do.
+MORE_FILES = [
+    "backend_ndarray/test_ndarray.py",
     "ops/test_indexing.py",
     "ops/test_special_values.py",
     "test_course_faults.py",
     "init/test_init.py",
     "nn/test_modules.py",
     "test_writes.py",
-]
-MORE_FILES = [
     "backend_ndarray/test_views_and_handles.py",
     "ops/test_operators.py",
     "test_tensor.py",
@@ -86,7 +87,7 @@ def passing(place, report, files, without):
 def test_arrays_and_operators(place, tmp_path):
     passed = passing(place, tmp_path / "report.xml", FILES, without=NEVER)
     assert set(passed) == {file.partition("::")[0] for file in FILES}
-    assert len(passed) > 700
+    assert len(passed) > 100
 
 
 @pytest.mark.slow
@@ -94,6 +95,7 @@ def test_arrays_and_operators(place, tmp_path):
 def test_gradients_and_what_builds_on_them(place, tmp_path):
     passed = passing(place, tmp_path / "report.xml", MORE_FILES, without=NEVER)
     assert set(passed) == set(MORE_FILES)
+    assert len(passed) > 1000
 
 
 @pytest.mark.slow
