@@ -248,7 +248,7 @@ HOSTILE = {
     "no data": (pickle.dumps({b"labels": [], b"more": []}), "KeyError: 'data'"),
     "no array": (pickle.dumps({b"data": b"abc", b"labels": []}), "not 0 rows of 3072 unsigned bytes"),
     "an array without its numbers": (b"\x80\x02}(U\x04datacnumpy\nndarray\nU\x06labels]u.", "not 0 rows"),
-    "another type": (authors_batch(*cifar_numbers(2), dtype=b"i1"), "not 2 rows of 3072 unsigned bytes"),
+    "another type": (authors_batch(*cifar_numbers(2), dtype=b"i1"), "b'i1', not unsigned bytes"),
     "objects": (authors_batch(*cifar_numbers(2), dtype=b"O8"), "b'O8', not unsigned bytes"),
     "too few labels": (authors_batch(cifar_numbers(3)[0], [1, 2]), "not 2 rows of 3072"),
     "a label beyond": (authors_batch(cifar_numbers(2)[0], [1, 10]), "0 to 9"),
