@@ -359,7 +359,10 @@ OUT_OF_ITS_BOX = """() => [...document.querySelectorAll("g.node")].flatMap(node 
 
 
 @pytest.mark.browser
-@STYLED
+@pytest.mark.parametrize(
+    "style",
+    ["needle", *[pytest.param(style, marks=pytest.mark.slow) for style in STYLES if style != "needle"]],
+)
 def test_a_browser_keeps_text_in_its_box_and_prints_it_as_text(style: str, mlp, browser) -> None:
     drawing = viz.draw_gradient(mlp["J"], names=mlp, style=style)
     page = browser.new_page()

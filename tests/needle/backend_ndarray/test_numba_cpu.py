@@ -254,6 +254,7 @@ def layouts(draw) -> np.ndarray:
     return np.broadcast_to(x, draw(st.sampled_from([[], [3]])) + repeated)
 
 
+@pytest.mark.slow
 @given(layouts(), st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_layout_with_threads(threads, long_rows, x, data):
@@ -517,6 +518,7 @@ def test_threads_share_what_an_index_names(dtype, inner, threads):
     assert threads.count == 2  # one table is for one thread: others might add to the same place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows", [7 * 16 * 150, 17011, 1 << 14]
 )  # divided by many numbers, by none, by powers of 2

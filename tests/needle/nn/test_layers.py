@@ -163,6 +163,7 @@ def test_running_statistics_follow_the_batches(shape, mode):
     np.testing.assert_allclose(layer.running_mean.numpy(), mean, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_running_statistics_keep_no_steps(mode):
     """Steps whose results nobody asks for leave nothing behind, in lazy mode too."""
     layer = nn.BatchNorm1d(3)

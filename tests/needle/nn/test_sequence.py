@@ -209,6 +209,7 @@ def test_nonlinearities():
         nn.RNN(3, 4, nonlinearity="sigmoid")
 
 
+@pytest.mark.slow
 def test_long_sequences_have_no_limit_of_recursion():
     rnn = nn.RNN(1, 1)
     out, _ = rnn(random(1500, 1, 1))
