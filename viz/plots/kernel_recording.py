@@ -17,6 +17,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from itertools import islice, product
 from traceback import extract_tb
@@ -153,9 +154,8 @@ class KernelTrace:
         """Memory traffic and mistakes, in a few lines."""
         blocks, threads = math.prod(self.grid), math.prod(self.block)
         first = f"{self.name}: {blocks} block{'s' * (blocks != 1)} of {threads} threads"
-        return "\n".join(
-            [first, *self.traffic(), *self.refusals(), *(f"race: {race}" for race in self.races)]
-        )
+        races = [f"race: {race}" for race in self.races]
+        return "\n".join([first, *self.traffic(), *self.refusals(), *races])
 
 
 def trace_kernel(kernel: Callable, grid: Any, block: Any, *args: Any) -> KernelTrace:
@@ -239,16 +239,22 @@ def _with_cuda(kernel: Any, cuda: _Cuda) -> tuple[Callable, list[str]]:
         needed = "needs a kernel's Python function or what cuda.jit makes of it"
         raise TypeError(f"kernel_trace: {needed}, got {type(kernel).__name__}")
     cuda._trace.name = cuda._trace.name or function.__name__
-    copy, names = _copied(function, cuda), list(signature(function).parameters)
+    copy, names = _stand_in(function, cuda), list(signature(function).parameters)
     if names == ["cuda"]:
         return _with_cuda(copy(cuda), cuda)
-    if names[:1] == ["cuda"]:
-        return lambda *args: copy(cuda, *args), names[1:]
-    return copy, names
+    return (partial(copy, cuda), names[1:]) if names[:1] == ["cuda"] else (copy, names)
 
 
-def _copied(function: FunctionType, cuda: _Cuda) -> FunctionType:
-    """The same code, with stand-ins among its globals and enclosed variables. The original stays as it is."""
+def _stand_in(value: Any, cuda: _Cuda) -> Any:
+    """What a kernel sees in place of a global or enclosed value. The original stays as it is."""
+    if isinstance(value, ModuleType) and value.__name__.startswith("numba"):
+        return SimpleNamespace(**{**vars(value), "cuda": cuda}) if value.__name__ == "numba" else cuda
+    name = getattr(value, "__name__", "")
+    if name and str(getattr(value, "__module__", "")).startswith("numba.cuda"):
+        return getattr(cuda, name)  # from numba.cuda import threadIdx
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
+        return value
     cells = tuple(CellType(_stand_in(cell.cell_contents, cuda)) for cell in function.__closure__ or ())
     scope = _Scope(function.__globals__, cuda)
     return FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
@@ -264,17 +270,6 @@ class _Scope(dict):
     def __missing__(self, name: str) -> Any:
         self[name] = _stand_in(self.names[name], self.cuda)  # a KeyError leads on to what Python has built in
         return self[name]
-
-
-def _stand_in(value: Any, cuda: _Cuda) -> Any:
-    """What a kernel sees in place of a global or enclosed value."""
-    if isinstance(value, ModuleType) and value.__name__.startswith("numba"):
-        return SimpleNamespace(**{**vars(value), "cuda": cuda}) if value.__name__ == "numba" else cuda
-    name = getattr(value, "__name__", "")
-    if name and str(getattr(value, "__module__", "")).startswith("numba.cuda"):
-        return getattr(cuda, name)  # from numba.cuda import threadIdx
-    function = getattr(value, "py_func", value)
-    return _copied(function, cuda) if isinstance(function, FunctionType) else value
 
 
 class _Barrier(BaseException):
@@ -333,7 +328,7 @@ class _Cuda:
 
     def _new_array(self, name: str, values: np.ndarray) -> _Array:
         self._trace.shapes[name] = values.shape
-        return _Array(self, name, values.reshape(-1), np.arange(values.size).reshape(values.shape))
+        return _Array(self, name, values, np.arange(values.size).reshape(values.shape))
 
     def _run_block(self, block: Shape, call: Callable) -> None:
         """All threads of one block, from barrier to barrier."""
@@ -342,22 +337,20 @@ class _Cuda:
         for self._phase in range(MOST_BARRIERS + 1):  # how many barriers a thread may pass
             lines = {thread: self._run_thread(block, thread, done[thread], call) for thread in done}
             self._trace.phases = max(self._trace.phases, self._phase + 1)
+            where = f"kernel_trace: {self._trace.name}: in block {_short(block)}"
             ended = [thread for thread, line in lines.items() if line == 0]
             if len(ended) == len(lines):
                 return
-            where = f"kernel_trace: {self._trace.name}: in block {_short(block)}"
             reached = sorted({*lines.values()} - {0})
             problem = f"threads wait at different barriers (lines {_joined(reached)})"
             if ended and len(reached) == 1:
-                problem = (
-                    f"{len(lines) - len(ended)} of {len(lines)} threads wait at syncthreads() in line "
-                    f"{reached[0]}, but thread {_short(ended[0])} ended without coming there"
-                )
+                waiting = f"{len(lines) - len(ended)} of {len(lines)} threads wait at syncthreads()"
+                early = f"thread {_short(ended[0])} ended without coming there"
+                problem = f"{waiting} in line {reached[0]}, but {early}"
             if ended or len(reached) > 1:
-                raise RuntimeError(
-                    f"{where} {problem}; on a graphics card this may hang. All threads of a block must come "
-                    "to the same syncthreads(): put it outside of any `if`, let no thread return before it"
-                )
+                advice = "put it outside of any `if`, let no thread return before it"
+                hang = "on a graphics card this may hang. All threads of a block must come to the same"
+                raise RuntimeError(f"{where} {problem}; {hang} syncthreads(): {advice}")
         raise ValueError(f"{where}: more than {MOST_BARRIERS} barriers; does its loop end?")
 
     def _run_thread(self, block: Shape, thread: Shape, done: list[Any], call: Callable) -> int:
@@ -471,8 +464,8 @@ class _Array:
             return self._cuda._access(kind, self._name, tuple(map(int, numbers)), lambda: zero, refused=True)
         if isinstance(cell, np.ndarray):
             return self._view(cell)
-        place = tuple(map(int, np.unravel_index(cell, self._cuda._trace.shapes[self._name])))
-        element = self._values[cell : cell + 1]
+        place = tuple(map(int, np.unravel_index(cell, self._values.shape)))
+        element = self._values.reshape(-1)[cell : cell + 1]
         return self._cuda._access(kind, self._name, place, lambda: act(element), refused=False)
 
     def _view(self, cells: np.ndarray) -> _Array:
