@@ -94,7 +94,7 @@ def run(suite: Path, *options: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize(
     "options",
-    [pytest.param([], marks=pytest.mark.slow), ["-n2", "--dist=loadfile"]],
+    [[], pytest.param(["-n2", "--dist=loadfile"], marks=pytest.mark.slow)],
     ids=["one process", "two workers"],
 )
 def test_a_whole_run_fails_for_a_file_over_budget(suite: Path, options: list[str]) -> None:

@@ -392,6 +392,7 @@ def alive() -> int:
     return autograd.TENSOR_COUNTER
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_nodes(mode):
     gc.collect()
     before = alive()

@@ -153,8 +153,13 @@ def by_threads(x):
     ("function", "shapes", "expected"),
     [
         (race, [(100,), (2,)], shared("for i in prange(x.size)")),
-        (fused, [(100,), (100,)], shared("z = x * y + 1", "return np.sum(np.exp(z))")),
-        (nested, [(9, 5), (9,)], shared("for i in prange(x.shape[0])")),
+        pytest.param(
+            *(fused, [(100,), (100,)], shared("z = x * y + 1", "return np.sum(np.exp(z))")),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(nested, [(9, 5), (9,)], shared("for i in prange(x.shape[0])")), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_parallel_report(function, shapes, expected):

@@ -227,6 +227,7 @@ def test_threads_change_no_bit(long_rows, request):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_sizes_around_the_one_from_which_threads_are_used(extra):
     size = numba_kernels.PARALLEL_SIZE + extra

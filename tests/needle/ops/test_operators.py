@@ -813,7 +813,7 @@ def test_first_and_second_derivatives_are_those_on_numpy(cases, device):
         squares = sum((g * g).sum() for g in first)
         return [out, *first, *(ndl.gradients(squares, args) if squares.requires_grad else [])]
 
-    for case in cases[:: max(1, len(cases) // 2)]:  # three at most
+    for case in cases[:: max(1, len(cases) - 1)]:  # the first and the last
         with naming(case):
             expected = derivatives(case, ndl.cpu_numpy())
             for found, right in zip(derivatives(case, device), expected, strict=True):
