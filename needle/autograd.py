@@ -581,7 +581,8 @@ class Tensor(Value):
 
     def __getattr__(self, name: str):
         # Called only when normal lookup fails; raises AttributeError.
-        return missing_attribute(self, name, FROM_ELSEWHERE)
+        function = f"ndl.{name}(x)" if name in ops.__all__ else None
+        return missing_attribute(self, name, FROM_ELSEWHERE.get(name, function))
 
 
 def _compared(a: Tensor, relation: str, other):

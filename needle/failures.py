@@ -6,7 +6,7 @@ that it was, with its message; `viz.draw_error` reads what was added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -116,35 +116,42 @@ FROM_ELSEWHERE = {
     "t": "T",
     "dot": "matmul",
     "mm": "matmul",
-    "pow": "** (an operator)",
-    "clone": "detach",
-    "cpu": "to(ndl.cpu())",
-    "cuda": "to(ndl.cuda())",
-    "float": 'astype("float32")',
-    "double": 'astype("float64")',
-    "int": 'astype("int64")',
+    "mul": "x * y",
+    "sub": "x - y",
+    "div": "x / y",
+    "pow": "x ** y",
+    "numel": "size",
+    "grad_fn": "op",
+    "clone": "ndl.Tensor(x)",
+    "cpu": "x.to(ndl.cpu())",
+    "cuda": "x.to(ndl.cuda())",
+    "float": 'x.astype("float32")',
+    "double": 'x.astype("float64")',
+    "int": 'x.astype("int64")',
     "type": "astype",
-    "requires_grad_": "requires_grad (an attribute)",
-    "zero_grad": "optimizer.reset_grad(); backward replaces gradients anyway",
-    "tolist": "numpy().tolist()",
+    "requires_grad_": "x.requires_grad = True",
+    "zero_grad": "optimizer.reset_grad()",
+    "tolist": "x.numpy().tolist()",
 }
 
 
-def missing_attribute(owner: Any, name: str, elsewhere: Mapping[str, str] | None = None) -> Any:
+def missing_attribute(owner: Any, name: str, instead: str | None = None) -> Any:
     """What `__getattr__` does for a name that is not there: raise, and name what is probably meant.
 
     Parameters
     ----------
     owner : object
     name : str
-    elsewhere : mapping of str to str, optional
-        Names that other libraries use, and what to write here.
+    instead : str, optional
+        An attribute, or an expression, that does what the name promises. Default: the attribute that is
+        spelt most like it.
     """
     if hasattr(type(owner), name):  # there is such a property, and its own code failed: let it say why
         return object.__getattribute__(owner, name)
-    hint = ""
-    if not name.startswith("__"):  # NumPy and IPython ask for many of those
+    if instead is None and not name.startswith("__"):  # NumPy and IPython ask for many of those
         known = [x for x in dir(owner) if x.startswith("_") == name.startswith("_")]
-        near = (elsewhere or {}).get(name) or next(iter(get_close_matches(name, known, n=1)), None)
-        hint = f"; did you mean {near!r}?" if near else ""
+        instead = next(iter(get_close_matches(name, known, n=1, cutoff=0.7)), None)
+    hint = ""
+    if instead:
+        hint = f"; did you mean {instead!r}?" if instead.isidentifier() else f"; write {instead}"
     raise AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}")

@@ -298,11 +298,41 @@ def full(
     return (device or default_device()).full(shape, fill_value, dtype)
 
 
-broadcast_to = NDArray.broadcast_to
-reshape = NDArray.reshape
-flip = NDArray.flip
-maximum = NDArray.maximum
-log = NDArray.log
-exp = NDArray.exp
-tanh = NDArray.tanh
-sum = NDArray.sum
+def broadcast_to(array: NDArray, new_shape: Shape) -> NDArray:
+    """See `NDArray.broadcast_to`."""
+    return array.broadcast_to(new_shape)
+
+
+def reshape(array: NDArray, new_shape: Shape) -> NDArray:
+    """See `NDArray.reshape`."""
+    return array.reshape(new_shape)
+
+
+def maximum(a: NDArray, b: Any) -> NDArray:
+    """See `NDArray.maximum`."""
+    return a.maximum(b)
+
+
+def log(a: NDArray) -> NDArray:
+    """See `NDArray.log`."""
+    return a.log()
+
+
+def exp(a: NDArray) -> NDArray:
+    """See `NDArray.exp`."""
+    return a.exp()
+
+
+def tanh(a: NDArray) -> NDArray:
+    """See `NDArray.tanh`."""
+    return a.tanh()
+
+
+def sum(a: NDArray, axis: Axes = None, keepdims: bool = False) -> NDArray:
+    """See `NDArray.sum`."""
+    return a.sum(axis=axis, keepdims=keepdims)
+
+
+def flip(a: NDArray, axes: Axes = None) -> NDArray:
+    """See `NDArray.flip`."""
+    return a.flip(axes)

@@ -1,4 +1,4 @@
-"""Transformer layers that take masks and attend to another sequence, and vectors that tell places apart.
+"""Transformer layers that take masks and attend to another sequence, and vectors that tell positions apart.
 
 Sequences have shape (batch, time, dim). Attention itself and the plain stack of layers are in
 `nn_transformer`.
@@ -19,7 +19,7 @@ from .nn_transformer import AttentionLayer
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear maps at each place. Both parts add to their input.
+    """Self-attention, then two linear maps at each position. Both parts add to their input.
 
     With `pre_norm`, each part is x = x + f(norm(x)), which trains without a warm-up (Xiong et al. (2020), "On
     layer normalization in the transformer architecture"). Without it, each is x = norm(x + f(x)), as in the
@@ -28,7 +28,7 @@ class TransformerEncoderLayer(Module):
     Parameters
     ----------
     dim : int
-        Features at each place.
+        Features at each position.
     num_heads : int
         Heads of attention, which share the features equally: `dim` must be a multiple of it.
     hidden_dim : int, optional
@@ -84,7 +84,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, then attention to another sequence (the memory), then two linear maps at each place.
+    """Self-attention, then attention to another sequence (the memory), then two linear maps at each position.
 
     It has the same parameters as `TransformerEncoderLayer`.
     """
@@ -136,7 +136,7 @@ class TransformerDecoderLayer(Module):
 
 
 def _attention(layer: Module, dim, num_heads, dropout, device, dtype, rng) -> AttentionLayer:
-    """Attention with biases; `layer` normalizes, and says at each call whether later places are hidden."""
+    """Attention with biases; `layer` normalizes, and says at each call whether later positions are hidden."""
     check_sizes(layer, dim=dim, num_heads=num_heads)
     if dim % num_heads:
         raise ValueError(
@@ -166,9 +166,9 @@ def _added(layer: Any, x: Tensor, norm: Module, f: Any) -> Tensor:
 
 
 class SinusoidalEncoding(Module):
-    """Adds a vector of sines and cosines to each place, so that the network knows where it is.
+    """Adds a vector of sines and cosines to each position, so that the network knows where it is.
 
-    At place t, feature 2i is sin(t / 10000 ** (2i / dim)), and feature 2i + 1 the cosine of the same angle.
+    At position t, feature 2i is sin(t / 10000 ** (2i / dim)), and feature 2i + 1 is the cosine of that angle.
 
     Parameters
     ----------
@@ -193,11 +193,11 @@ class SinusoidalEncoding(Module):
         self.table = Tensor(table, device=device, dtype=dtype, requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _with_places(self, x)
+        return _with_positions(self, x)
 
 
 class LearnedEncoding(Module):
-    """Adds a learned vector to each place, so that the network knows where it is.
+    """Adds a learned vector to each position, so that the network knows where it is.
 
     Parameters
     ----------
@@ -222,14 +222,14 @@ class LearnedEncoding(Module):
         self.table = Parameter(init.randn(max_length, dim, std=0.02, device=device, dtype=dtype, rng=rng))
 
     def forward(self, x: Tensor) -> Tensor:
-        return _with_places(self, x)
+        return _with_positions(self, x)
 
 
-def _with_places(module: SinusoidalEncoding | LearnedEncoding, x: Tensor) -> Tensor:
-    """x plus the first rows of the table, one per place."""
+def _with_positions(module: SinusoidalEncoding | LearnedEncoding, x: Tensor) -> Tensor:
+    """x plus the first rows of the table, one per position."""
     if x.ndim < 2 or x.shape[-1] != module.dim or x.shape[-2] > module.max_length:
         raise ValueError(
             f"{type(module).__name__}: needs shape (batch, time, {module.dim}) with at most "
-            f"{module.max_length} times, got {x.shape}"
+            f"{module.max_length} time steps, got {x.shape}"
         )
     return x + module.table[: x.shape[-2]]

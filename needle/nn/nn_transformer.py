@@ -19,20 +19,20 @@ from .module import Module, check_sizes
 from .nn_basic import Dropout, Identity, LayerNorm1d, Linear, ReLU, Sequential
 from .nn_sequence import Embedding
 
-#: What is added to the score of a later place. It is finite: a place that sees nothing takes a plain mean.
+#: What is added to the score of a later position. It is finite: a query that sees nothing takes a plain mean.
 LATER = -float(np.finfo(np.float32).max)
 
 
 def causal_mask(length: int, device=None, keys: int | None = None) -> Tensor:
-    """True where a place would look at a later one. A model that predicts must not see what comes next.
+    """True where a query would attend to a later position. A model that predicts must not see what follows.
 
     Parameters
     ----------
     length : int
-        How many places look.
+        Number of queries.
     device : BackendDevice, optional
     keys : int, optional
-        How many places they look at; the last place that looks is the last that is looked at. Default:
+        Number of keys; the last query stands at the position of the last key. Default:
         `length`.
 
     Returns
@@ -46,7 +46,7 @@ def causal_mask(length: int, device=None, keys: int | None = None) -> Tensor:
 
 
 class MultiHeadAttention(Module):
-    """Each place takes a mean of all places' values, with the more weight the better a key fits its query.
+    """Each query takes a mean of all values, weighted by how well their keys match it.
 
     In every head, softmax(q @ k.T / sqrt(dim) + mask) @ v: the products of a query with all keys are scores,
     and the softmax turns them into weights that sum to 1. There is nothing to learn here: `AttentionLayer`
@@ -57,8 +57,8 @@ class MultiHeadAttention(Module):
     dropout : float
         The probability with which a weight becomes 0 in training.
     causal : bool
-        Whether later places are hidden: -float32 max is added to their scores. If there are more keys than
-        queries, the queries are the last places.
+        Whether later positions are hidden: -float32 max is added to their scores. If there are more keys than
+        queries, the queries are the last positions.
     device, dtype
         As all modules take them; this one has no parameters.
     rng : numpy.random.Generator or int, optional
@@ -78,10 +78,10 @@ class MultiHeadAttention(Module):
         q : Tensor, shape (batch, heads, time, dim)
         k, v : Tensor, shape (batch, heads, key_time, dim)
         mask : Tensor or array, optional
-            Booleans are True where a place must not be looked at. Floats are added to the scores. The shape
+            Booleans are True where a key is hidden. Floats are added to the scores. The shape
             is (time, key_time), (batch, time, key_time) or (batch, heads, time, key_time); all sizes but the
             last may be 1, so that (batch, 1, key_time) hides padding. Where a mask hides everything from a
-            place, it gets NaN.
+            key, it gets NaN.
         causal : bool, optional
             Default: what the module was made with.
 
@@ -145,15 +145,15 @@ def additive(mask: Any, scores: Tensor, hidden: float) -> Tensor:
 
 
 class AttentionLayer(Module):
-    """Attention with linear maps before and after it, which learn what each place asks, answers and tells.
+    """Attention with linear maps before and after it, for queries, keys and values.
 
-    The features of each place are normalized and mapped to queries, keys and values of all heads. The results
-    of the heads, side by side, go through another linear map.
+    The features of each position are normalized and mapped to queries, keys and values of all heads. The
+    results of the heads, side by side, go through another linear map.
 
     Parameters
     ----------
     q_features : int
-        Features of the places that look.
+        Features of the queries.
     num_head, dim_head : int
         How many heads there are, and the size of their queries, keys and values.
     k_features, v_features : int, optional
@@ -236,9 +236,9 @@ class AttentionLayer(Module):
         Parameters
         ----------
         q : Tensor, shape (batch, time, q_features)
-            The places that look.
+            The queries' positions.
         k : Tensor, shape (batch, key_time, k_features), optional
-            The places that are looked at. Default: q.
+            The positions that they attend to. Default: q.
         v : Tensor, shape (batch, key_time, v_features), optional
             What they hand over. Default: k.
         mask, causal
@@ -265,7 +265,7 @@ class AttentionLayer(Module):
                 )
         if k.shape[:2] != v.shape[:2] or k.shape[0] != q.shape[0]:
             raise ValueError(
-                "AttentionLayer: q, k and v need one batch size, k and v as many times; got "
+                "AttentionLayer: q, k and v need one batch size, k and v the same number of time steps; got "
                 f"{q.shape}, {k.shape} and {v.shape}"
             )
         result, probs = self.attn(
@@ -287,14 +287,14 @@ class AttentionLayer(Module):
 
 
 class TransformerLayer(Module):
-    """Attention, then two linear maps at each place. Both parts add to their input.
+    """Attention, then two linear maps at each position. Both parts add to their input.
 
     x + Dropout(AttentionLayer(x)), then x + Dropout(Linear(Dropout(ReLU(Linear(LayerNorm1d(x)))))).
 
     Parameters
     ----------
     q_features : int
-        Features at each place, of the input and the output.
+        Features at each position, of the input and the output.
     num_head, dim_head : int
         As of `AttentionLayer`.
     hidden_size : int
@@ -302,7 +302,7 @@ class TransformerLayer(Module):
     dropout : float
         The probability of a zero: in the weights of attention, between the two maps, and in what a part adds.
     causal : bool
-        Whether later places are hidden.
+        Whether later positions are hidden.
     device, dtype
         Of the parameters.
     rng : numpy.random.Generator or int, optional
@@ -344,14 +344,14 @@ class TransformerLayer(Module):
 
 
 class Transformer(Module):
-    """A stack of `TransformerLayer`, after a learned vector for each place was added to the input.
+    """A stack of `TransformerLayer`, after a learned vector for each position is added to the input.
 
     It takes and returns the same as `RNN`, so you can swap one for the other. It has no state.
 
     Parameters
     ----------
     embedding_size : int
-        Features at each place, of the input and the output.
+        Features at each position, of the input and the output.
     hidden_size : int
         Features between the two linear maps of a layer.
     num_layers : int
@@ -370,7 +370,7 @@ class Transformer(Module):
     Attributes
     ----------
     embedding : Embedding
-        The learned vectors, for the places 0 to sequence_len - 1.
+        The learned vectors, for the positions 0 to sequence_len - 1.
     layers : list of TransformerLayer
     """
 
@@ -428,8 +428,8 @@ class Transformer(Module):
         if x.ndim != 3 or x.shape[2] != features or x.shape[time_axis] > self.sequence_len:
             needed = "batch, time" if self.batch_first else "time, batch"
             raise ValueError(
-                f"Transformer: needs shape ({needed}, {features}) with at most {self.sequence_len} times, "
-                f"got {x.shape}"
+                f"Transformer: needs shape ({needed}, {features}) with at most {self.sequence_len} time "
+                f"steps, got {x.shape}"
             )
         if not self.batch_first:
             x = x.permute((1, 0, 2))

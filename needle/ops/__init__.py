@@ -1,6 +1,7 @@
 """Operators: a class says what comes out, how to compute it and its derivative; a function applies it."""
 
 from ..graph import TensorOp
+from . import ops_mathematic as ops_mathematic
 from .families import Elementwise, ElementwiseScalar, Movement, Reduction
 from .ops_activations import *
 from .ops_arithmetic import *

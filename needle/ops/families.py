@@ -43,10 +43,12 @@ def gradient_dtype(x):
     return x.dtype if x.dtype.kind == "f" else result_dtype("exp", x)
 
 
-def only_axes(op, misnamed: dict) -> TypeError:
-    """The TypeError for keywords such as `axis=` or `dim=`, which are called `axes=` here."""
-    name = type(op).__name__.lower()
-    return TypeError(f"{name}: there is no {', '.join(misnamed)}=; write axes=…: None, an int or a tuple")
+def check_keywords(name: str, misnamed: dict) -> None:
+    """Raise TypeError for keywords that have another name here: `axis` and `dim` are `axes`."""
+    for keyword in misnamed:
+        ours = "axes" if keyword in ("axis", "dim", "dims") else "keepdims" if keyword == "keepdim" else None
+        hint = f"; write {ours}=" if ours else ""
+        raise TypeError(f"{name}: there is no keyword {keyword}={hint}")
 
 
 class Elementwise(TensorOp):
@@ -113,9 +115,7 @@ class Reduction(TensorOp):
 
     needs_elements = True  # False if an empty input has a result, as an empty sum is 0
 
-    def __init__(self, axes: int | tuple[int, ...] | None = None, **misnamed):
-        if misnamed:
-            raise only_axes(self, misnamed)
+    def __init__(self, axes: int | tuple[int, ...] | None = None):
         self.axes = axes if axes is None else hashable_axes(axes)
 
     def infer(self, a):

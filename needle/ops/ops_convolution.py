@@ -17,7 +17,7 @@ from ..backend_ndarray.shapes import as_shape, hashable_axes, normal_axes, windo
 from ..backend_selection import device_of, full
 from ..backend_selection import windows as array_windows
 from ..graph import Spec, TensorOp
-from .families import Movement, unbroadcast
+from .families import Movement, check_keywords, unbroadcast
 from .ops_indexing import ZerosButSlice
 from .ops_tuple import spec_of
 
@@ -122,8 +122,9 @@ class Flip(Movement):
         return flip(out_grad, self.axes)
 
 
-def flip(a, axes=None):
+def flip(a, axes=None, **misnamed):
     """The elements along the given axes (None: all) in reverse order."""
+    check_keywords("flip", misnamed)
     return Flip(axes)(a)
 
 

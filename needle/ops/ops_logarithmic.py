@@ -7,7 +7,7 @@ import numpy as np
 from ..backend_ndarray.shapes import hashable_axes, normal_axes, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
-from .families import Reduction, only_axes
+from .families import Reduction, check_keywords
 from .ops_arithmetic import exp
 
 __all__ = ["LogSoftmax", "LogSumExp", "Softmax", "logsoftmax", "logsumexp", "softmax"]
@@ -44,18 +44,17 @@ class LogSumExp(Reduction):
         return self.spread(out_grad, a.shape) * softmax(a, self.axes)
 
 
-def logsumexp(a, axes=None, keepdims=False, **misnamed):
+def logsumexp(a, axes=None, *, keepdims=False, **misnamed):
     """log(sum(exp(a))) over `axes`: None (all), an int or a tuple. `keepdims`: they stay, with length 1."""
-    op = LogSumExp(axes, **misnamed)
+    check_keywords("logsumexp", misnamed)
+    op = LogSumExp(axes)
     return op.keeping(a) if keepdims else op(a)
 
 
 class Normalization(TensorOp):
     """Turns the elements along `axes` into a probability distribution, or into its logarithm."""
 
-    def __init__(self, axes: int | tuple[int, ...] | None = -1, **misnamed):
-        if misnamed:
-            raise only_axes(self, misnamed)
+    def __init__(self, axes: int | tuple[int, ...] | None = -1):
         self.axes = hashable_axes(axes)
 
     def infer(self, a):
@@ -77,7 +76,8 @@ class Softmax(Normalization):
 
 def softmax(a, axes=-1, **misnamed):
     """exp(a) / sum(exp(a)) over `axes` (an int, a tuple or None: all); by default the last."""
-    return Softmax(axes, **misnamed)(a)
+    check_keywords("softmax", misnamed)
+    return Softmax(axes)(a)
 
 
 class LogSoftmax(Normalization):
@@ -94,4 +94,5 @@ class LogSoftmax(Normalization):
 
 def logsoftmax(a, axes=-1, **misnamed):
     """log(softmax(a)) over `axes` (an int, a tuple or None: all); by default the last."""
-    return LogSoftmax(axes, **misnamed)(a)
+    check_keywords("logsoftmax", misnamed)
+    return LogSoftmax(axes)(a)

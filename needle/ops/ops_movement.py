@@ -9,7 +9,7 @@ from ..backend_selection import array_from_numpy, device_of, to_numpy
 from ..backend_selection import broadcast_to as array_broadcast_to
 from ..backend_selection import permute as array_permute
 from ..graph import Spec, TensorOp
-from .families import Movement, gradient_dtype, sum_to
+from .families import Movement, check_keywords, gradient_dtype, sum_to
 
 __all__ = [
     "BroadcastTo", "Cast", "Identity", "Permute", "Reshape", "ToDevice", "Transpose", "broadcast_to", "cast",
@@ -97,8 +97,9 @@ class Permute(Movement):
         return out_grad.permute(tuple(sorted(range(len(order)), key=order.__getitem__)))  # the inverse
 
 
-def permute(a, axes, *more: int):
+def permute(a, axes=(), *more: int, **misnamed):
     """The axes in another order, as a tuple or one by one: axis i of the result is axis ``axes[i]``."""
+    check_keywords("permute", misnamed)
     return Permute((axes, *more) if more else axes)(a)
 
 
@@ -129,8 +130,9 @@ class Transpose(Movement):
         return out_grad.transpose(self.axes)
 
 
-def transpose(a, axes=None, *more: int):
+def transpose(a, axes=None, *more: int, **misnamed):
     """Two axes swapped, given as a tuple or one by one; by default the last two."""
+    check_keywords("transpose", misnamed)
     return Transpose((axes, *more) if more else axes)(a)
 
 

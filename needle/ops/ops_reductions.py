@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..backend_selection import array_from_numpy, device_of, to_numpy
-from .families import Reduction
+from .families import Reduction, check_keywords
 from .ops_selection import compare
 
 __all__ = ["ArgMax", "Max", "Min", "Summation", "argmax", "max", "mean", "min", "summation"]
@@ -31,15 +31,17 @@ class Summation(Reduction):
         return self.spread(out_grad, node.inputs[0].shape)
 
 
-def summation(a, axes=None, keepdims=False, **misnamed):
+def summation(a, axes=None, *, keepdims=False, **misnamed):
     """The sum over `axes`: None (all), an int or a tuple. With `keepdims` they stay, with length 1."""
-    op = Summation(axes, **misnamed)
+    check_keywords("sum", misnamed)
+    op = Summation(axes)
     return op.keeping(a) if keepdims else op(a)
 
 
-def mean(a, axes=None, keepdims=False, **misnamed):
+def mean(a, axes=None, *, keepdims=False, **misnamed):
     """The mean over `axes`; see `summation`."""
-    total = summation(a, axes, keepdims, **misnamed)
+    check_keywords("mean", misnamed)
+    total = summation(a, axes, keepdims=keepdims)
     return total / (a.size // total.size if total.size else math.nan)
 
 
@@ -56,9 +58,10 @@ class Max(Reduction):
         return self.spread(share, a.shape) * where
 
 
-def max(a, axes=None, keepdims=False, **misnamed):
+def max(a, axes=None, *, keepdims=False, **misnamed):
     """The largest element along `axes`; see `summation`."""
-    op = Max(axes, **misnamed)
+    check_keywords("max", misnamed)
+    op = Max(axes)
     return op.keeping(a) if keepdims else op(a)
 
 
@@ -69,9 +72,10 @@ class Min(Max):
         return a.min(axis=self.axes)
 
 
-def min(a, axes=None, keepdims=False, **misnamed):
+def min(a, axes=None, *, keepdims=False, **misnamed):
     """The smallest element along `axes`; see `summation`."""
-    op = Min(axes, **misnamed)
+    check_keywords("min", misnamed)
+    op = Min(axes)
     return op.keeping(a) if keepdims else op(a)
 
 
@@ -88,7 +92,7 @@ class ArgMax(Reduction):
         return array_from_numpy(to_numpy(a).argmax(axis), dtype="int64", device=device_of(a))
 
 
-def argmax(a, axes=None, keepdims=False, **misnamed):
+def argmax(a, axes=None, *, keepdims=False, **misnamed):
     """The index (int64) of the largest element along an axis, the first of several; no gradient flows.
 
     Parameters
@@ -99,7 +103,8 @@ def argmax(a, axes=None, keepdims=False, **misnamed):
     keepdims : bool
         Whether the axis stays, with length 1.
     """
+    check_keywords("argmax", misnamed)
     if axes is not None and not isinstance(axes, Integral):
         raise TypeError(f"argmax: needs one axis, or None for all elements; got {axes!r}")
-    op = ArgMax(axes if axes is None else operator.index(axes), **misnamed)
+    op = ArgMax(axes if axes is None else operator.index(axes))
     return op.keeping(a) if keepdims else op(a)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from numbers import Real
 
 from ..backend_ndarray.device import common_device
+from ..backend_ndarray.scalar_functions import COMPARISONS
 from ..backend_ndarray.shapes import broadcast_shape, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp, is_tensor
@@ -48,6 +49,10 @@ def compare(a, relation: str, b):
     relation : "eq", "ne", "lt", "le", "gt" or "ge"
         =, ≠, <, ≤, > or ≥.
     """
+    if relation not in COMPARISONS:
+        raise ValueError(
+            f"compare: the relation is one of {', '.join(sorted(COMPARISONS))}, not {relation!r}"
+        )
     return Compare(relation)(a, b) if is_tensor(b) else CompareScalar(relation, b)(a)
 
 

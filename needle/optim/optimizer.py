@@ -67,6 +67,8 @@ class Optimizer:
             raise TypeError(
                 f"params: needs a list of Tensors, got a single {type(params).__name__}; put it into a list"
             )
+        if not isinstance(params, Iterable):
+            raise TypeError(f"params: needs Tensors, got a {type(params).__name__}; use model.parameters()")
         given: list[Any] = list(params)
         if not given or not isinstance(given[0], dict):
             given = [{"params": given}]
@@ -256,13 +258,17 @@ class Optimizer:
         """
         try:
             theirs, shapes = _outline(state)
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise ValueError(
                 f"load_state_dict: needs what an optimiser's state_dict returned, got {state!r:.100}"
             ) from None
         for part, needed in _outline(self.state_dict())[0].items():
             if theirs[part] != needed:
                 raise ValueError(f"load_state_dict: {part}: got {theirs[part]}, needed {needed}")
+        if not all(type(updates) is int and updates >= 0 for updates in state["updates"]):
+            raise ValueError(
+                f"load_state_dict: updates must be whole numbers from 0 on, got {state['updates']}"
+            )
         for i, (p, updates, got) in enumerate(zip(self.params, state["updates"], shapes, strict=True)):
             names = got if self.remembers is None else self.remembers
             needed = {name: p.shape for name in names if updates and (name in got or names[name])}
@@ -277,14 +283,15 @@ class Optimizer:
         for options in (state["options"], *groups):
             self._check_options({name: value for name, value in options.items() if name != "params"})
 
+        remembered = {
+            p: {name: _beside(p, value) for name, value in memory.items()}
+            for p, memory in zip(self.params, state["state"], strict=True)
+        }
         for name, value in state["options"].items():
             setattr(self, name, value)
         self.groups = groups
         self._updates = dict(zip(self.params, state["updates"], strict=True))
-        self.state = {
-            p: {name: _beside(p, value) for name, value in memory.items()}
-            for p, memory in zip(self.params, state["state"], strict=True)
-        }
+        self.state = remembered
 
 
 def _outline(state: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, tuple[int, ...]]]]:

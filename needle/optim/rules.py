@@ -105,7 +105,7 @@ class Adam(Optimizer):
     Kingma and Ba (2015), "Adam: a method for stochastic optimization", algorithm 1.
     """
 
-    remembers: ClassVar = {"m": True, "v": True}
+    remembers: ClassVar = {"mean": True, "mean_square": True}
     lr: float
     beta1: float
     beta2: float
@@ -126,8 +126,8 @@ class Adam(Optimizer):
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps, weight_decay):
         if weight_decay:
             grad = grad + weight_decay * p
-        state["m"] = m = beta1 * state.get("m", 0) + (1 - beta1) * grad
-        state["v"] = v = beta2 * state.get("v", 0) + (1 - beta2) * (grad * grad)
+        state["mean"] = m = beta1 * state.get("mean", 0) + (1 - beta1) * grad
+        state["mean_square"] = v = beta2 * state.get("mean_square", 0) + (1 - beta2) * (grad * grad)
         m_hat = m / (1 - beta1**t)
         v_hat = v / (1 - beta2**t)
         return p - lr * m_hat / (v_hat**0.5 + eps)

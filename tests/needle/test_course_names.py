@@ -91,9 +91,9 @@ SIGNATURES = {
     ndarray: """
         BackendDevice(name, mod) NDArray(other, device=None) cpu() cuda() cpu_numpy() default_device()
         all_devices() array(a, dtype="float32", device=None) empty(shape, dtype="float32", device=None)
-        full(shape, fill_value, dtype="float32", device=None) broadcast_to(self, new_shape)
-        reshape(self, new_shape) maximum(self, other) log(self) exp(self) tanh(self)
-        sum(self, axis=None, keepdims=False) flip(self, axes)
+        full(shape, fill_value, dtype="float32", device=None) broadcast_to(array, new_shape)
+        reshape(array, new_shape) maximum(a, b) log(a) exp(a) tanh(a)
+        sum(a, axis=None, keepdims=False) flip(a, axes)
     """,
     NDArray: """
         make(shape, strides=None, device=None, handle=None, offset=0) compact_strides(shape)

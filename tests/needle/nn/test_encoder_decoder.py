@@ -114,7 +114,7 @@ def test_a_place_that_may_look_at_nothing_is_not_a_number():
         (ValueError, r"q needs shape \(batch, time, 4\), got \(2, 4\)", {"q": (2, 4)}),
         (ValueError, r"k needs shape \(batch, time, 4\), got \(2, 3, 5\)", {"k": (2, 3, 5)}),
         (ValueError, r"one batch.*got \(2, 3, 4\), \(1, 3, 4\) and \(1, 3, 4\)", {"k": (1, 3, 4)}),
-        (ValueError, r"as many times; got", {"v": (2, 2, 4)}),
+        (ValueError, r"the same number of time steps; got", {"v": (2, 2, 4)}),
         (ValueError, r"a mask of shape \(2, 2\) does not fit .* \(2, 2, 3, 3\)", {"mask": HIDDEN[:2, :2]}),
         (ValueError, r"a mask has shape .*, got \(3,\)", {"mask": HIDDEN[0]}),
         (TypeError, "booleans .* or floats .*, got int64", {"mask": np.ones((3, 3), dtype="int64")}),
@@ -228,7 +228,7 @@ def test_learned_places_learn_where_they_were_used(mode):
 
 @pytest.mark.parametrize("make", [nn.SinusoidalEncoding, nn.LearnedEncoding])
 def test_places_beyond_the_longest_sequence(make):
-    needed = re.escape(f"{make.__name__}: needs shape (batch, time, 3) with at most 5 times")
+    needed = re.escape(f"{make.__name__}: needs shape (batch, time, 3) with at most 5 time steps")
     for shape in [(1, 6, 3), (1, 5, 1), (3,)]:
         with pytest.raises(ValueError, match=f"{needed}, got {re.escape(str(shape))}"):
             make(5, 3)(random(*shape))

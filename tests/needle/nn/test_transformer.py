@@ -202,7 +202,10 @@ def test_the_parameters_of_an_attention_layer():
         ([(2, 3, 5)], r"q needs shape (batch, time, 6), got (2, 3, 5)"),
         ([(2, 3, 6), (2, 3, 5)], r"k needs shape (batch, time, 6), got (2, 3, 5)"),
         ([(2, 3, 6), (1, 3, 6)], r"got (2, 3, 6), (1, 3, 6) and (1, 3, 6)"),
-        ([(2, 3, 6), (2, 3, 6), (2, 4, 6)], r"k and v as many times; got (2, 3, 6), (2, 3, 6) and (2, 4, 6)"),
+        (
+            [(2, 3, 6), (2, 3, 6), (2, 4, 6)],
+            r"k and v the same number of time steps; got (2, 3, 6), (2, 3, 6) and (2, 4, 6)",
+        ),
     ],
 )
 def test_the_attention_layer_names_the_shape_that_does_not_fit(shapes, words):
@@ -326,7 +329,7 @@ def test_gradients_of_the_parameters_against_central_differences():
 def test_a_sequence_that_is_too_long_or_has_other_features(batch_first, needed):
     model = nn.Transformer(4, 5, 1, batch_first=batch_first, sequence_len=3)
     for shape in [(4, 4, 4), (3, 3, 5), (3, 4)]:
-        words = f"Transformer: needs shape ({needed}, 4) with at most 3 times, got {shape}"
+        words = f"Transformer: needs shape ({needed}, 4) with at most 3 time steps, got {shape}"
         with pytest.raises(ValueError, match=re.escape(words)):
             model(random(*shape))
 

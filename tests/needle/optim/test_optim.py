@@ -99,8 +99,8 @@ def test_adam_follows_its_formula(weight_decay, mode):
             expected[i] = expected[i] - 0.1 * m_hat / (np.sqrt(v_hat) + 0.01)
     for i, (p, array) in enumerate(zip(params, expected, strict=True)):
         np.testing.assert_allclose(p.numpy(), array, rtol=1e-12)
-        np.testing.assert_allclose(optimizer.state[p]["m"].numpy(), m[i], rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(optimizer.state[p]["v"].numpy(), v[i], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(optimizer.state[p]["mean"].numpy(), m[i], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(optimizer.state[p]["mean_square"].numpy(), v[i], rtol=1e-12, atol=1e-15)
 
 
 def test_betas_changed_between_steps_against_torch(mode, torch):
@@ -573,9 +573,9 @@ def test_a_state_does_not_follow_later_steps():
     optimizer = optim.Adam(params)
     train(params, optimizer, 1)
     state = optimizer.state_dict()
-    before = state["state"][0]["m"].numpy()
+    before = state["state"][0]["mean"].numpy()
     train(params, optimizer, 1)
-    np.testing.assert_array_equal(state["state"][0]["m"].numpy(), before)
+    np.testing.assert_array_equal(state["state"][0]["mean"].numpy(), before)
     assert state["updates"] == [1, 1, 1]
 
 
@@ -585,7 +585,7 @@ def test_a_restored_state_has_the_parameters_dtype():
     other = optim.Adam(twins := parameters("float64"))
     train(twins, other, 1)
     optimizer.load_state_dict(other.state_dict())
-    assert optimizer.state[params[0]]["m"].dtype == "float32"
+    assert optimizer.state[params[0]]["mean"].dtype == "float32"
 
 
 def test_a_restored_state_may_be_of_numpys_arrays():
@@ -594,7 +594,7 @@ def test_a_restored_state_may_be_of_numpys_arrays():
     state = optimizer.state_dict()
     state["state"] = [{k: x.numpy() for k, x in memory.items()} for memory in state["state"]]
     optimizer.load_state_dict(state)
-    assert type(optimizer.state[params[0]]["m"]) is Tensor
+    assert type(optimizer.state[params[0]]["mean"]) is Tensor
     train(params, optimizer, 1)
 
 
@@ -643,18 +643,31 @@ UNFIT = {
     "a group's unknown option": (first_group(gamma=1), "no option 'gamma'"),
     "a group's odd option": (first_group(lr=-1.0), "lr must be 0 or more, got -1.0"),
     "too few": (lambda state: state | {"state": state["state"][:2]}, "have a state: got 2, needed 3"),
+    "negative updates": (lambda state: state | {"updates": [-1, 1, 1]}, "whole numbers from 0 on"),
+    "half an update": (lambda state: state | {"updates": [1, 0.5, 1]}, "whole numbers from 0 on"),
+    "an array as groups": (
+        lambda state: state | {"groups": np.ones((9, 9))},
+        "what an optimiser's state_dict",
+    ),
+    "sums of an earlier Adam": (
+        lambda state: state | {"state": [{"m": x["mean"], "v": x["mean_square"]} for x in state["state"]]},
+        r"got {'m': \(3, 2\), 'v': \(3, 2\)}, needed {'mean': \(3, 2\), 'mean_square': \(3, 2\)}",
+    ),
     "too few updates": (lambda state: state | {"updates": [1]}, "were updated: got 1, needed 3"),
     "never updated": (
         lambda state: state | {"updates": [0, 1, 1]},
-        r"parameter 0, shape \(3, 2\), after 0 updates: got {'m': \(3, 2\), 'v': \(3, 2\)}, needed {}",
+        r"\(3, 2\), after 0 updates: got {'mean': \(3, 2\), 'mean_square': \(3, 2\)}, needed {}",
     ),
     "forgotten": (
         lambda state: state | {"state": [{}] * 3},
-        r"after 1 updates: got {}, needed {'m': \(3, 2\), 'v': \(3, 2\)}",
+        r"after 1 updates: got {}, needed {'mean': \(3, 2\), 'mean_square': \(3, 2\)}",
     ),
-    "an odd name": (memory(w=ndl.ones(3, 2)), r"'w': \(3, 2\)}, needed {'m': \(3, 2\), 'v': \(3, 2\)}"),
-    "a number": (memory(v=1.0), r"got {'m': \(3, 2\), 'v': \(\)}, needed"),
-    "other shapes": (memory(m=ndl.ones(2)), r"got {'m': \(2,\), .* needed {'m': \(3, 2\), "),
+    "an odd name": (
+        memory(w=ndl.ones(3, 2)),
+        r"'w': \(3, 2\)}, needed {'mean': \(3, 2\), 'mean_square': \(3, 2\)}",
+    ),
+    "a number": (memory(mean_square=1.0), r"got {'mean': \(3, 2\), 'mean_square': \(\)}, needed"),
+    "other shapes": (memory(mean=ndl.ones(2)), r"got {'mean': \(2,\), .* needed {'mean': \(3, 2\), "),
 }
 
 
@@ -668,7 +681,7 @@ def test_a_state_that_does_not_fit_changes_nothing(change, words):
     after = optimizer.state_dict()
     for part in ("options", "groups", "updates"):
         assert after[part] == before[part]
-    np.testing.assert_array_equal(after["state"][0]["m"].numpy(), before["state"][0]["m"].numpy())
+    np.testing.assert_array_equal(after["state"][0]["mean"].numpy(), before["state"][0]["mean"].numpy())
 
 
 def test_a_schedules_state_that_does_not_fit():
