@@ -35,7 +35,9 @@ class Need:
 NEEDS = {
     "torch": Need("torch", lambda: find_spec("torch") is not None, "pip install torch"),
     "browser": Need("Chromium", lambda: find_chromium() is not None, "install Chromium or Chrome"),
-    "mnist": Need("MNIST", MNIST.is_dir, f"put its four files into {MNIST}", ci_can_install=False),
+    "mnist": Need(
+        "MNIST", MNIST.is_dir, "set NEEDLE_DATA_DIR to a folder with mnist/ in it", ci_can_install=False
+    ),
 }
 
 
