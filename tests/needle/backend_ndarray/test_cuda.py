@@ -69,11 +69,11 @@ def python(*command, **environment):
     )
 
 
-def passing(place, report, files, without):
+def passing(place, report, files, without, markers="not slow"):
     """Run test files with `cuda()` as the default device; the file of each test that passed."""
     result = python(
         *["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "cuda_by_default", f"--junitxml={report}"],
-        *["-k", " and ".join(f"not {name}" for name in without)],
+        *["-m", markers, "-k", " and ".join(f"not {name}" for name in without)],
         *[str(ROOT / "tests" / "needle" / name) for name in files],
         **place,
         PYTHONPATH=os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
@@ -88,6 +88,13 @@ def test_arrays_and_operators(place, tmp_path):
     passed = passing(place, tmp_path / "report.xml", FILES, without=NEVER)
     assert set(passed) == {file.partition("::")[0] for file in FILES}
     assert len(passed) > 100
+
+
+@pytest.mark.slow
+@places
+def test_what_the_device_does_of_its_own(place, tmp_path):
+    files = ["backend_ndarray/under_cuda.py"]
+    assert set(passing(place, tmp_path / "report.xml", files, without=NEVER, markers="slow")) == set(files)
 
 
 @pytest.mark.slow

@@ -73,6 +73,7 @@ def test_a_long_fold_keeps_several_blocks_busy(monkeypatch):
     assert grids == [6, 1] if not backend.SIMULATED else grids[0] == 6 and grids[-1] == 1
 
 
+@pytest.mark.slow
 def test_a_long_float32_sum_is_accurate():
     n = 4_000 if backend.SIMULATED else 10_000_000
     x = np.random.default_rng(0).random(n).astype("float32")
@@ -80,6 +81,7 @@ def test_a_long_float32_sum_is_accurate():
     same(on_card(x).reshape((n // 4, 4)).sum(0), x.reshape(-1, 4).sum(0, dtype="float64"), rtol=2e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (3,), (0, 2), (1, 3), (0, 2, 3), (0, 1, 2, 3)])
 def test_folds_of_views(axes):
     x = np.random.default_rng(0).integers(-9, 9, (3, 4, 5, 6)).astype("float32")
@@ -252,6 +254,7 @@ def allocated(monkeypatch):
     return requests
 
 
+@pytest.mark.slow
 def test_training_takes_no_new_memory(allocated, no_gc):
     rng = np.random.default_rng(0)
     model = ndl.nn.Sequential(
