@@ -798,6 +798,7 @@ def test_gradients_of_large_cases_are_those_of_central_differences(cases, device
             ndl.gradcheck(case.f, *tensors(case, device))
 
 
+@pytest.mark.skipif(ndl.BACKEND != "nd", reason="NumPy has one device")
 @every_device
 @for_each_operator([c for c in SMALL_CASES if all(map(math.prod, c.shapes))])
 def test_first_and_second_derivatives_are_those_on_numpy(cases, device):
