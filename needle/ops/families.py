@@ -79,6 +79,7 @@ class Elementwise(TensorOp):
             return (partials,)  # a single operand is not broadcast
         fitting = []
         for partial, x in zip(partials, node.inputs, strict=True):
+            # Most partials fit as they are; to ask here saves a call for each of them.
             if partial is not None and (partial.shape != x.shape or partial.dtype != x.dtype):
                 partial = unbroadcast(partial, x)
             fitting.append(partial)
