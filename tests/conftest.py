@@ -21,6 +21,9 @@ from .needs import MNIST, LeavesOut
 
 ROOT = Path(__file__).parent.parent
 
+# jsonschema, which nbformat imports, would spend 3 s on a grammar of web addresses; no test has one checked.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 # The same examples on every run, and no verdict from a slow machine's clock.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
@@ -29,6 +32,12 @@ hypothesis.settings.load_profile("repeatable")
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LeavesOut())
     config.pluginmanager.register(Budget(config))
+
+
+def pytest_collection_finish() -> None:
+    """Take what was imported and collected out of the garbage collector's rounds: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
