@@ -217,6 +217,7 @@ def _options(reorder: bool) -> dict[str, Any]:
     """What Numba may do: release the interpreter's lock, divide by 0, turn a * b + c into one instruction."""
     return {
         "nogil": True,
+        "no_cfunc_wrapper": True,  # nobody calls it from C
         "error_model": "numpy",
         "fastmath": {"contract", "reassoc", "nsz"} if reorder else {"contract"},
     }
@@ -249,7 +250,8 @@ def _helper(function: Callable, names: tuple, reorder: bool, inline: bool) -> Ca
     # name and number, the linker takes the first one for all. Ours differ in `f`, so they get different
     # names.
     compiled.__qualname__ = f"{function.__qualname__}_{uuid4().hex}"
-    return njit(**_options(reorder), forceinline=inline)(compiled)
+    # Python calls the kernels only: what they call needs no entry from Python, and compiles sooner without.
+    return njit(**_options(reorder), forceinline=inline, no_cpython_wrapper=True)(compiled)
 
 
 class _Cache(FunctionCache):
