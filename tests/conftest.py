@@ -77,6 +77,14 @@ def browser():
         yield browser
 
 
+@pytest.fixture(scope="module")
+def context(browser):
+    """Pages of one person: what one of them loaded, the next one finds in the browser's cache."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built offline from a copy that holds its sources only."""

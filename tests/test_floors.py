@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import indent
 from unittest.mock import ANY
@@ -117,10 +118,11 @@ def imports(source: str, module: str, is_package: bool, modules: set[str]) -> It
     yield from visit(ast.parse(source), False)
 
 
-IMPORTS = {
-    module: list(imports(path.read_text(), module, path.name == "__init__.py", set(FILES)))
-    for module, path in FILES.items()
-}
+@cache
+def imports_of(module: str) -> list[Import]:
+    """Return what one of our modules imports."""
+    path = FILES[module]
+    return list(imports(path.read_text(), module, path.name == "__init__.py", set(FILES)))
 
 
 def is_ours(target: str) -> bool:
@@ -131,7 +133,7 @@ def is_ours(target: str) -> bool:
 def test_a_module_imports_only_from_its_own_floor_and_below(module: str) -> None:
     upward = [
         f"{module}:{found.line} imports {found.target}"
-        for found in IMPORTS[module]
+        for found in imports_of(module)
         if is_ours(found.target) and floor(found.target) > floor(module)
     ]
     assert upward == []
@@ -141,7 +143,7 @@ def test_a_module_imports_only_from_its_own_floor_and_below(module: str) -> None
 def test_a_function_imports_only_what_is_costly_or_optional(module: str) -> None:
     hidden = [
         f"{module}:{found.line} imports {found.target}"
-        for found in IMPORTS[module]
+        for found in imports_of(module)
         if found.in_function
         and found.target.partition(".")[0] not in HEAVY_OR_OPTIONAL
         and not (module.startswith("needle.backend_ndarray") and "import_module" in found.target)
@@ -153,8 +155,8 @@ def test_a_function_imports_only_what_is_costly_or_optional(module: str) -> None
 
 def test_no_module_imports_itself_in_a_circle() -> None:
     graph = {
-        module: {found.target for found in found_imports if not found.in_function} & set(FILES)
-        for module, found_imports in IMPORTS.items()
+        module: {found.target for found in imports_of(module) if not found.in_function} & set(FILES)
+        for module in FILES
     }
     assert circle(graph) is None
 
@@ -175,7 +177,9 @@ def everything_reached_from(module: str) -> set[str]:
         if name and name not in reached:
             reached.add(name)
             waiting.append(name.rpartition(".")[0])
-            waiting += [found.target for found in IMPORTS.get(name, ()) if not found.in_function]
+            waiting += [
+                found.target for found in (imports_of(name) if name in FILES else ()) if not found.in_function
+            ]
     return reached
 
 

@@ -81,5 +81,6 @@ def test_ci_must_have_what_it_can_install(tmp_path: Path, options: list[str]) ->
     assert run(tmp_path, TESTS, *options, CI="true").returncode == 0
 
 
+@pytest.mark.slow
 def test_only_tests_that_were_chosen_count(tmp_path: Path) -> None:
     assert "left out" not in run(tmp_path, TESTS + MORE_TESTS, "-k", "alone").stdout

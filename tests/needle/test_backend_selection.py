@@ -101,7 +101,7 @@ print("same in both")
 """
 
 
-@pytest.mark.parametrize("backend", [None, "nd", "np"])
+@pytest.mark.parametrize("backend", [pytest.param(None, marks=pytest.mark.slow), "nd", "np"])
 def test_both_libraries_answer_alike(backend):
     found = run(f"EXPECTED = {backend or 'nd'!r}\n{SAME_IN_BOTH}", backend)
     assert found.stdout == "same in both\n", found.stderr

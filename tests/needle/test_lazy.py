@@ -168,7 +168,13 @@ def test_a_graph_that_can_be_differentiated_keeps_its_arrays(no_gc):
     assert living(made) == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"momentum": 0.9, "weight_decay": 0.01}], ids=["plain", "momentum"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="plain", marks=pytest.mark.slow),
+        pytest.param({"momentum": 0.9, "weight_decay": 0.01}, id="momentum"),
+    ],
+)
 def test_200_lazy_steps_are_200_eager_ones(options):
     def train(lazily, ask_every):
         model, X, y = problem()

@@ -95,7 +95,8 @@ def test_where_the_package_is_the_cell_does_nothing(colab, set_up_cell):
     assert before == sorted((path, path.stat().st_mtime_ns) for path in environment.packages.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["package", pytest.param("module", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["package", "module"])
 def test_another_needle_that_is_installed_is_not_taken_for_ours(environment, set_up_cell, wheel, kind):
     other = environment.packages / ("needle.py" if kind == "module" else "needle/__init__.py")
     other.parent.mkdir(exist_ok=True)

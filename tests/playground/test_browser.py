@@ -14,9 +14,10 @@ PICTURE = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, 
 
 
 @pytest.fixture
-def page(browser, address):
+def page(context, address):
     """A fresh page; at the end, nothing may have gone wrong in it or left this machine."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 800})
     troubles = []
     page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
     page.on("pageerror", lambda error: troubles.append(str(error)))

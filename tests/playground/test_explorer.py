@@ -288,9 +288,10 @@ def test_the_app_stays_up_after_every_kind_of_hostile_text(app):
 
 
 @pytest.fixture
-def page(browser, address):
+def page(context, address):
     """A fresh page; at the end, no script may have failed and nothing may have left this machine."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 900})
     troubles = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     own = (address, address.replace("http", "ws", 1), "data:", "blob:")
@@ -363,6 +364,7 @@ def test_an_address_writes_words_and_no_more(page, address, words):
     assert not message.locator("a, img, em, strong, b, .katex").count()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_steps_are_played(page, address):
     visit(page, address, view="steps", text="x = 2\ny = x * x")

@@ -156,6 +156,7 @@ def read_only(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is elsewhere")
+@pytest.mark.slow
 def test_the_users_cache_folder_is_used_where_the_package_cannot_be_written(read_only, tmp_path):
     read_only |= {"XDG_CACHE_HOME": tmp_path / "home"}
     assert compute(**read_only) > 0
@@ -163,6 +164,7 @@ def test_the_users_cache_folder_is_used_where_the_package_cannot_be_written(read
     assert compute(**read_only) == 0
 
 
+@pytest.mark.slow
 def test_kernels_work_without_any_folder(read_only):
     nowhere = dict.fromkeys(("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"), os.devnull)
     assert compute(**read_only, **nowhere) > 0

@@ -175,10 +175,9 @@ def test_writing_to_overlapping_views(data, dtype):
 @st.composite
 def pairs_of_views(draw):
     """Two views whose shapes broadcast with each other."""
-    dtype = draw(st.sampled_from(["float32", "float64"]))
-    array, x, *_ = draw(views(dtype))
+    array, x, *_ = draw(views("float32"))
     shape = tuple(n if draw(st.booleans()) else 1 for n in x.shape)[draw(st.integers(0, x.ndim)) :]
-    other, y, *_ = draw(views(dtype, shapes=st.just(shape), steps=(flip,)))
+    other, y, *_ = draw(views("float32", shapes=st.just(shape), steps=(flip,)))
     return array, x, other, y
 
 

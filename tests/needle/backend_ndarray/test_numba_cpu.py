@@ -330,6 +330,7 @@ def test_long_rows_that_begin_within_their_storage():
         same(ours(part).sum(-1), part.sum(-1, dtype="float64").astype("float32"), 1e-5, 1e-4)
 
 
+@pytest.mark.slow
 def test_folds_of_integers():
     x = np.random.default_rng(5).integers(-(2**62), 2**62, (130, 70))
     for view in (x, x.T, x[::-1, ::2]):
@@ -410,7 +411,7 @@ def test_copies_of_permuted_views(shape):
             same(target, value)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int64"])
+@pytest.mark.parametrize("dtype", [pytest.param("bool", marks=pytest.mark.slow), "int64"])
 def test_copies_of_other_types(dtype):
     x = (np.arange(66 * 70).reshape(66, 70) % 7 % 2).astype(dtype)
     for view in (x.T, x[:, ::2], x[::-1]):

@@ -556,14 +556,14 @@ CASES = [
         Case(
             ndl.ops.LSTMSteps,
             lambda *args, f=f: f(ndl.lstm_steps(*args)),
-            ((time, 2, 8), (2, 8), (2, 2), (2, 2)),
+            ((time, batch, 8), (2, 8), (batch, 2), (batch, 2)),
             lambda *args, f=f: f(np_lstm(*args)),
         )
-        for time, f in [
-            (3, lambda items: items[0]),
-            (2, lambda items: items[1]),
-            (1, lambda items: items[0] * items[2] + items[3]),
-            (2, lambda items: items[1] * items[4] - items[5]),
+        for time, batch, f in [
+            (3, 1, lambda items: items[0]),
+            (2, 1, lambda items: items[1]),
+            (1, 2, lambda items: items[0] * items[2] + items[3]),
+            (2, 1, lambda items: items[1] * items[4] - items[5]),
         ]
     ],
     *[

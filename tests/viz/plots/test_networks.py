@@ -244,7 +244,11 @@ def test_the_tree_says_names_classes_settings_shapes_and_parameters(texts, drawn
 
 
 @pytest.mark.parametrize(
-    "make", [ResNet9, lambda: LanguageModel(16, 8, 32, num_layers=3, seq_model="transformer", seq_len=9)]
+    "make",
+    [
+        pytest.param(ResNet9, marks=pytest.mark.slow),
+        lambda: LanguageModel(16, 8, 32, num_layers=3, seq_model="transformer", seq_len=9),
+    ],
 )
 def test_whole_networks_fit_on_a_page(make, texts, legible) -> None:
     model = make()
