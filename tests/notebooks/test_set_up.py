@@ -112,6 +112,7 @@ def test_another_needle_that_is_installed_is_not_taken_for_ours(environment, set
     assert Path(done.stdout.splitlines()[-1]) == environment.packages / "needle" / "__init__.py"
 
 
+@pytest.mark.slow
 def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environment, from_wheel):
     other = environment.cwd / "needle.py"
     other.write_text("thread = 'cotton'\n")

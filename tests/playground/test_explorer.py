@@ -322,6 +322,7 @@ def text_in(url):
     return parse_qs(urlsplit(url).query).get("text", [None])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_an_example_a_view_and_a_link(page, address, browser):
     visit(page, address)

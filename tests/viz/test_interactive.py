@@ -117,6 +117,7 @@ def test_values_are_named_where_there_are_too_many_links(loss, monkeypatch) -> N
     assert "_for_" in "".join(data["pictures"].values())
 
 
+@pytest.mark.slow
 def test_levels_open_one_after_another(loss) -> None:
     data = data_of(viz.draw_gradient(loss))
     assert all(set(a) < set(b) for a, b in pairwise(data["levels"]))
@@ -392,6 +393,7 @@ def test_the_groups_open_at_a_depth_are_open_at_first(show, loss) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_a_transition_ends_where_a_step_does(show, network) -> None:
     page = show(network.html(), reduced_motion="no-preference")
     button(page, "Open Sequential").click()
@@ -419,6 +421,7 @@ def test_dragging_moves_and_does_not_click(show, network) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
     page = show(f"{network.html()}<div style='height:3000px'></div>")
     x, y, scale = look(page)

@@ -107,6 +107,7 @@ def test_the_current_node_is_always_seen(network, page_of, width) -> None:
     page.wait_for_function(IS_SEEN)
 
 
+@pytest.mark.slow
 def test_the_current_node_is_seen_after_keys_in_quick_succession(page_of) -> None:
     x = ndl.Tensor([1.0])
     for _ in range(40):

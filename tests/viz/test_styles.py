@@ -156,9 +156,13 @@ def test_d2l_keeps_adjoints_below_their_variables_in_frames_of_their_own(mlp, bo
         assert one.bottom < other.top
 
 
-@STYLED
 @pytest.mark.parametrize(
-    "rankdir", ["LR", *[pytest.param(way, marks=pytest.mark.slow) for way in ("RL", "TB", "BT")]]
+    ("style", "rankdir"),
+    [
+        pytest.param(style, way, marks=() if way == "LR" and style in ("needle", "d2l") else pytest.mark.slow)
+        for style in STYLES
+        for way in ("LR", "RL", "TB", "BT")
+    ],
 )
 def test_every_way_to_go_on(style: str, rankdir: str, mlp, boxes) -> None:
     for drawing in (

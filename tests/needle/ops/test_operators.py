@@ -781,7 +781,20 @@ def test_small_cases_are_of_every_operator():
     assert {case.op for case in SMALL_CASES} == {case.op for case in SMOOTH_CASES}
 
 
-@every_device
+# Elsewhere they are compared with NumPy's in each run, and with central differences in the slow one.
+on_numpy = pytest.mark.parametrize(
+    "device",
+    [
+        device
+        if ndl.BACKEND == "np" or device == ndl.cpu_numpy()
+        else pytest.param(device, marks=pytest.mark.slow)
+        for device in DEVICES
+    ],
+    ids=str,
+)
+
+
+@on_numpy
 @for_each_operator(SMALL_CASES)
 def test_gradients_are_those_of_central_differences(cases, device):
     for case in cases:
@@ -800,8 +813,9 @@ def test_gradients_of_large_cases_are_those_of_central_differences(cases, device
 
 @pytest.mark.skipif(ndl.BACKEND != "nd", reason="NumPy has one device")
 @every_device
+@pytest.mark.parametrize("nth", [0, pytest.param(-1, marks=pytest.mark.slow)], ids=["first", "last"])
 @for_each_operator([c for c in SMALL_CASES if all(map(math.prod, c.shapes))])
-def test_first_and_second_derivatives_are_those_on_numpy(cases, device):
+def test_first_and_second_derivatives_are_those_on_numpy(cases, nth, device):
     """What is right on NumPy by central differences is right on a device that is too slow for them."""
 
     def derivatives(case, device):
@@ -814,11 +828,10 @@ def test_first_and_second_derivatives_are_those_on_numpy(cases, device):
         squares = sum((g * g).sum() for g in first)
         return [out, *first, *(ndl.gradients(squares, args) if squares.requires_grad else [])]
 
-    for case in cases[:: max(1, len(cases) - 1)]:  # the first and the last
-        with naming(case):
-            expected = derivatives(case, ndl.cpu_numpy())
-            for found, right in zip(derivatives(case, device), expected, strict=True):
-                np.testing.assert_allclose(found.numpy(), right.numpy(), rtol=1e-11, atol=1e-11)
+    with naming(cases[nth]):
+        expected = derivatives(cases[nth], ndl.cpu_numpy())
+        for found, right in zip(derivatives(cases[nth], device), expected, strict=True):
+            np.testing.assert_allclose(found.numpy(), right.numpy(), rtol=1e-11, atol=1e-11)
 
 
 @every_device
