@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,12 @@ def at_least(low: float) -> Callable[[str], float]:
     return read
 
 
+def program() -> str | None:
+    """How the command was started, for its help. From Python 3.14 on, argparse finds that by itself."""
+    spec = sys.modules["__main__"].__spec__
+    return f"python -m {spec.name}" if spec and spec.name.startswith("needle.apps.") else None
+
+
 def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser:
     """A parser with the options that every command has.
 
@@ -57,6 +64,7 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
         Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has it, ``weight_decay``.
     """
     parser = argparse.ArgumentParser(
+        prog=program(),
         description=(description or "").partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import needle as ndl
 from needle import nn
+from needle.apps.commands import program
 
 __all__ = ["CNN", "ConvBN", "LanguageModel", "ResNet9"]
 
@@ -198,7 +199,9 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], str]] = {
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command: show a network, or all of them, with the command that trains each."""
-    parser = argparse.ArgumentParser(description="The networks as trees, and the commands that train them.")
+    parser = argparse.ArgumentParser(
+        prog=program(), description="The networks as trees, and the commands that train them."
+    )
     parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="the one to show (default: all)")
     chosen = parser.parse_args(argv).network
     for name in [chosen] if chosen else NETWORKS:

@@ -251,7 +251,8 @@ def _helper(function: Callable, names: tuple, reorder: bool, inline: bool) -> Ca
     # names.
     compiled.__qualname__ = f"{function.__qualname__}_{uuid4().hex}"
     # Python calls the kernels only: what they call needs no entry from Python, and compiles sooner without.
-    return njit(**_options(reorder), forceinline=inline, no_cpython_wrapper=True)(compiled)
+    options = _options(reorder) | {"forceinline": inline, "no_cpython_wrapper": True}
+    return njit(**options)(compiled)
 
 
 class _Cache(FunctionCache):

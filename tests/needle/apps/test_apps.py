@@ -581,6 +581,14 @@ def test_a_finished_training_is_tested_only(tmp_path):
     np.testing.assert_allclose(elsewhere["test_loss"], metrics["test_loss"], rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["simple_ml", "mlp_resnet", "cnn", "language_model", "gpt", "models"])
+def test_help_says_how_to_start_the_command(name):
+    command = [sys.executable, "-m", f"needle.apps.{name}", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.match(rf"usage: \S*python\S* -m needle.apps.{name} ", shown)
+
+
 def test_progress_is_shown(capsys):
     mlp_resnet.main([*SMALL[mlp_resnet], "--epochs", "1", "--device", "cpu_numpy"])
     assert "epoch 1/1  train loss" in capsys.readouterr().out
