@@ -21,6 +21,7 @@ from .dot import BETWEEN_ROWS
 from .rising import RISING, risen
 from .style import FONT, Style
 from .text import has_known_width, text_width
+from .ways import places_in, with_ways
 
 __all__ = ["CannotRender", "lay_out", "paint_all", "render", "render_all", "tidy_svg"]
 
@@ -28,10 +29,6 @@ NO_RENDERER = (
     "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
     "(or install the program `dot` from graphviz.org)."
 )
-
-# Boxes and circles. With more of them, edges between rows go straight, behind the boxes: the time to find
-# ways around grows with the third power of their number, and is about a second for this many.
-MOST_TO_GO_AROUND = 90
 
 LONGEST = 20  # seconds for a layout, which usually takes one or two. If all edges cross it may take hours.
 
@@ -115,11 +112,10 @@ def _within_rows(source: str) -> str:
 
 
 def _with_edges_between(laid_out: str, source: str) -> str:
-    """The rows of a drawing with their positions, and the edges between them still to be routed."""
-    lines = source.splitlines()
-    straight = ["splines=line;"] * (sum("shape=" in line for line in lines) > MOST_TO_GO_AROUND)
-    between = [line for line in lines if BETWEEN_ROWS in line]
-    return "\n".join([laid_out.rstrip().removesuffix("}"), *straight, *between, "}"])
+    """The rows of a drawing with their positions, and the edges between them with their ways."""
+    between = [line for line in source.splitlines() if BETWEEN_ROWS in line]
+    ways = with_ways(between, places_in(laid_out))
+    return "\n".join([laid_out.rstrip().removesuffix("}"), *ways, "}"])
 
 
 def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:

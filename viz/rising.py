@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import NamedTuple
+
+from .ways import Place, with_ways
 
 __all__ = ["RISING", "risen"]
 
@@ -18,29 +19,13 @@ GAP = 22.0  # points between the frames of two rows
 MARGIN, TITLE = 12.0, 20.0  # points around a row, and for its title
 
 NODE = re.compile(r'^node "?(\w+)"? (\S+) (\S+) (\S+) (\S+) ', re.MULTILINE)
+CIRCLE = re.compile(r'^\s*(\w+) \[.*shape="circle"', re.MULTILINE)
 EDGE = re.compile(r"^\s*(\w+) -> (\w+)")
 ROW = re.compile(r"^\s*subgraph cluster_(\d+) {$")
 
 
-class Place(NamedTuple):
-    """The middle of a node and its size, in points; y grows upwards."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def top(self) -> float:
-        return self.y + self.height / 2
-
-    @property
-    def bottom(self) -> float:
-        return self.y - self.height / 2
-
-
 def risen(source: str, plain: str) -> str:
-    """DOT text with positions for its nodes and frames.
+    """DOT text with positions for its nodes, frames and edges.
 
     Parameters
     ----------
@@ -48,8 +33,12 @@ def risen(source: str, plain: str) -> str:
     plain : str
         The places that Graphviz gives its nodes, in the format "plain".
     """
-    places = {name: Place(*(72 * float(x) for x in numbers)) for name, *numbers in NODE.findall(plain)}
     rows, edges = _rows_and_edges(source)
+    circles = set(CIRCLE.findall(source))
+    places = {}
+    for name, *numbers in NODE.findall(plain):
+        x, y, width, height = (72 * float(number) for number in numbers)
+        places[name] = Place(x, y, width, height, name in circles)
     slope = _slope(places, edges)
     places = {name: place._replace(y=place.y + slope * place.x) for name, place in places.items()}
     frames = []
@@ -69,7 +58,8 @@ def risen(source: str, plain: str) -> str:
                 f'lp="{left + 42:.1f},{top - 12:.1f}"; }}'
             )
     positions = [f'{name} [pos="{place.x:.1f},{place.y:.1f}"];' for name, place in places.items()]
-    return "\n".join([source.rstrip().removesuffix("}"), *positions, *frames, "}"])
+    seen = (x for x in source.rstrip().removesuffix("}").splitlines() if not ("->" in x and "invis" in x))
+    return "\n".join([*with_ways(seen, places), *positions, *frames, "}"])
 
 
 def _rows_and_edges(source: str) -> tuple[dict[int, list[str]], list[tuple[str, str]]]:
