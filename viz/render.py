@@ -119,7 +119,7 @@ def _with_edges_between(laid_out: str, source: str) -> str:
 
 
 def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
-    """Run Graphviz on each text. The engine "nop2" keeps given positions, and routes the other edges."""
+    """Run Graphviz on each text. The engine "nop2" keeps given positions."""
     if not sources:
         return []
     has_pygraphviz = importlib.util.find_spec("pygraphviz") is not None
