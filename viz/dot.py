@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import style as words
@@ -11,7 +12,7 @@ from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
-__all__ = ["BETWEEN_ROWS", "RANKDIRS", "check_rankdir", "to_dot"]
+__all__ = ["BETWEEN_ROWS", "RANKDIRS", "check_rankdir", "matrix", "matrix_widths", "to_dot"]
 
 CIRCLE = 30  # points across: an operator with longer words is drawn as a wide box with round ends
 MANY = (
@@ -23,6 +24,7 @@ LONGEST_FACTS = 30  # characters: longer facts have a line of their own
 LEGEND_COLUMNS = 3
 # Directions, with the arrows of rows that run forward and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
+NO_BREAK = "\N{NO-BREAK SPACE}"
 CUT = "✂"
 BETWEEN_ROWS = "between-rows"  # the class of edges from one row to another
 
@@ -273,27 +275,10 @@ class _Dot:
         return _font(escape(text), color=self.style.quiet, size=SMALL_SIZE) if text else ""
 
     def value_lines(self, value: Rows, color: str, word: str) -> list[str]:
-        """A line of text, or a matrix between two bars with its word above."""
+        """A line of text, or a matrix in square brackets with its word above."""
         if len(value) < 2:
             return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
-        return ([_font(word, color=color)] if word else []) + [self.matrix(value, color)]
-
-    def matrix(self, value: Rows, color: str) -> str:
-        # The size is fixed, or Graphviz would stretch the matrix to the width of the box.
-        columns = zip(*value, strict=True)
-        widths = [1.15 * max(text_width(x, TEXT_SIZE) for x in column) + 8 for column in columns]
-        height = TEXT_SIZE + 5
-        rows = ""
-        for row in value:
-            cells = [
-                f'<td align="right" width="{width:.0f}" height="{height}">{_text(text, color)}</td>'
-                for text, width in zip(row, widths, strict=True)
-            ]
-            rows += f"<tr>{''.join(cells)}</tr>"
-        size = f'fixedsize="true" width="{sum(widths) + 8:.0f}" height="{len(value) * height + 2}"'
-        bars = f'border="1" sides="LR" color="{self.style.bracket}"'
-        bars += ' cellborder="0" cellspacing="0" cellpadding="1"'
-        return f"<table {bars} {size}>{rows}</table>"
+        return ([_font(word, color=color)] if word else []) + [matrix(value, color, self.style.bracket)]
 
     def legend(self) -> _Markup:
         """A table of everything that needs a word in this graph."""
@@ -345,6 +330,36 @@ class _Dot:
         width = max(round(box.line_width), 1)
         inner = _swatch(look, width, *((22, 14) if width > 1 or box.dotted else (16, 11)))
         return _swatch(look, 1, 30, 22, inner) if box.double else inner
+
+
+def matrix(rows: Rows, color: str, bracket: str) -> str:
+    """A matrix in square brackets, as Graphviz's markup."""
+    # All sizes are fixed, or Graphviz would stretch the matrix to the width of the box.
+    widths = matrix_widths(rows)
+    height = TEXT_SIZE + 5
+    left, right = (
+        f'<td rowspan="{len(rows)}" border="1" sides="{sides}" color="{bracket}" fixedsize="true" width="4"'
+        f' height="{len(rows) * height}"></td>'
+        for sides in ("LTB", "RTB")
+    )
+    lines = [
+        "".join(
+            f'<td align="right" fixedsize="true" width="{width}" height="{height}">'
+            f"{_text(x + NO_BREAK, color)}</td>"
+            for x, width in zip(row, widths, strict=True)
+        )
+        for row in rows
+    ]
+    lines[0] = left + lines[0] + right
+    cells = "".join(f"<tr>{line}</tr>" for line in lines)
+    size = f'fixedsize="true" width="{sum(widths) + 12}" height="{len(rows) * height + 2}"'
+    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="0" {size}>{cells}</table>'
+
+
+def matrix_widths(rows: Rows) -> list[int]:
+    """The width of each column of a matrix, in points."""
+    columns = zip(*rows, strict=True)
+    return [math.ceil(1.2 * max(text_width(x, TEXT_SIZE) for x in column)) + 8 for column in columns]
 
 
 def _far(graph: Graph) -> set[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from needle.backend_ndarray.indexing import index_in_words
@@ -11,7 +13,7 @@ from needle.nn import Module
 
 from .text import elide
 
-__all__ = ["order_matters", "symbol"]
+__all__ = ["Parts", "in_words", "order_matters", "parts", "symbol"]
 
 SIGNS = {
     "EWiseAdd": "+",
@@ -27,12 +29,12 @@ SIGNS = {
     "Summation": "Σ",
     "BroadcastTo": "broadcast to",
     "MakeTensorTuple": "tuple",
-    "ZerosButOne": "zeros but one",
     "ScatterAdd": "scatter add",
     "ToDevice": "to",
 }
 SIGNS_WITH_SCALAR = {"AddScalar": "+", "MulScalar": "×", "DivScalar": "÷", "PowerScalar": "**"}
 RELATIONS = {"eq": "==", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+ZEROS_BUT = "zeros but "  # before the index of what is not zero
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
@@ -45,33 +47,60 @@ def order_matters(op: Op) -> bool:
     return type(op).__name__ not in ORDER_IS_FREE
 
 
+class Parts(NamedTuple):
+    """What is to be said of an operator.
+
+    Attributes
+    ----------
+    sign : str
+        ``×``, ``exp``: its sign, or the name of its class in small letters.
+    scalar : number or None
+        The number that stands beside the operand in a sign like ``+ 1``.
+    attributes : dict of str to object
+        All other public attributes that can be printed without computing anything.
+    """
+
+    sign: str
+    scalar: Any
+    attributes: dict[str, Any]
+
+
+def parts(op: Op | Module) -> Parts:
+    """The sign of an operator, its number and its attributes. This works for any class, your own as well."""
+    name = type(op).__name__
+    attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
+    scalar = None
+    if "scalar" in attributes and name in (*SIGNS_WITH_SCALAR, "CompareScalar"):
+        scalar = attributes.pop("scalar")
+        sign = SIGNS_WITH_SCALAR.get(name, "")
+    else:
+        sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
+    if name in ("Compare", "CompareScalar"):
+        sign = RELATIONS.get(str(attributes.pop("function", "")), "?")
+    if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
+        attributes = {}  # the index says all
+        sign = ("" if name == "Slice" else ZEROS_BUT) + index_in_words(op.slices)
+    if name in ("TupleGetItem", "ZerosButOne") and "index" in attributes:
+        sign = ("" if name == "TupleGetItem" else ZEROS_BUT) + f"[{attributes.pop('index')}]"
+    return Parts(sign, scalar, attributes)
+
+
 def symbol(op: Op | Module | str) -> str:
     """An operator in a few characters: ``×``, ``+ 1``, ``exp``, ``Σ axes=(1,)``.
 
-    This works for any class, your own as well: its name in small letters, then its public attributes. A
-    module keeps its name as it is, and so do the words that some errors have in place of an operator.
+    A module keeps its name as it is, and so do the words that some errors have in place of an operator.
     """
     if isinstance(op, str):
         return elide(op, 48)
+    sign, scalar, attributes = parts(op)
+    if scalar is not None:
+        words = in_words(scalar)
+        return f"− {words[1:]}" if sign == "+" and words.startswith("-") else f"{sign} {words}"
     name = type(op).__name__
-    attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
-    if name in SIGNS_WITH_SCALAR and "scalar" in attributes:
-        scalar = _short(attributes["scalar"])
-        if name == "AddScalar" and scalar.startswith("-"):
-            return f"− {scalar[1:]}"
-        return f"{SIGNS_WITH_SCALAR[name]} {scalar}"
-    if name in ("Compare", "CompareScalar"):
-        sign = RELATIONS.get(str(attributes.get("function")), "?")
-        return f"{sign} {_short(attributes['scalar'])}" if "scalar" in attributes else sign
-    if name == "TupleGetItem" and "index" in attributes:
-        return f"[{attributes['index']}]"
-    if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
-        return elide(("" if name == "Slice" else "zeros but ") + index_in_words(op.slices), 48)
-    sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
     if name in ONE_ATTRIBUTE_SAYS_ALL:
         attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
-        return sign if attribute is None else f"{sign} {_short(attribute)}"
-    return elide(" ".join([sign, ", ".join(f"{key}={_short(x)}" for key, x in attributes.items())]), 48)
+        return sign if attribute is None else f"{sign} {in_words(attribute)}"
+    return elide(" ".join([sign, ", ".join(f"{key}={in_words(x)}" for key, x in attributes.items())]), 48)
 
 
 def _is_plain(x: object) -> bool:
@@ -81,9 +110,10 @@ def _is_plain(x: object) -> bool:
     return isinstance(x, (int, float, str, np.generic, np.dtype, Device))
 
 
-def _short(x: object) -> str:
+def in_words(x: object) -> str:
+    """An attribute of an operator in a few characters."""
     if isinstance(x, (list, tuple)):
-        items = list(map(_short, x))
+        items = list(map(in_words, x))
         words = ", ".join(items if len(x) <= MOST_ITEMS else [*items[:3], "…", items[-1]])
         return f"({words},)" if len(x) == 1 else f"({words})"
     return f"{x:.6g}" if isinstance(x, (float, np.floating)) else str(x)

@@ -14,9 +14,11 @@ from needle.autograd import Tensor, Value
 from needle.graph import find_topo_sort
 from needle.reverse import Adjoint
 
+from .equations import Equation, adjoint_name, equation, partial_name
+from .expressions import Name, named, read, sum_of
 from .graph_data import Graph, Variable
 from .graph_reader import read_gradient
-from .step_equations import computed, passed_on, summed
+from .text import counted
 
 __all__ = ["Frame", "Passes", "record_passes"]
 
@@ -33,21 +35,28 @@ class Frame:
         ``"forward"``; ``"sum"``, in which an adjoint becomes known; or ``"pass on"``, in which the operator
         passes it on to its operands.
     title : str
-    equations : tuple of str
+    equations : tuple of Equation
     place : int
         The place in topological order of the node that it is about.
     key : str
         The key of the variable that it is about; in the backward pass, that of an adjoint.
     marked : tuple of str
         The keys of the variables that it uses.
+    more : str
+        What is said of equations that are left out.
     """
 
     phase: str
     title: str
-    equations: tuple[str, ...]
+    equations: tuple[Equation, ...]
     place: int
     key: str
     marked: tuple[str, ...] = ()
+    more: str = ""
+
+    def said(self) -> tuple[str, ...]:
+        """The equations as text, and what is said of those left out."""
+        return (*map(str, self.equations), *filter(None, [self.more]))
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,7 @@ class _Recorder:
         self.places = {node: i for i, node in enumerate(self.order)}
         by_key = {variable.key: variable for variable in graph.variables}
         self.names = {node: by_key[key].name for node, key in self.keys.items()}
+        self.known: dict[Value, Name] = {node: Name(name) for node, name in self.names.items()}
         self.made: dict[tuple[str, str], list[Variable]] = defaultdict(
             list
         )  # by the adjoint it is for, and the consumer it came through
@@ -142,7 +152,10 @@ class _Recorder:
         key, place = self.keys[node], self.places[node]
         title = f"Forward, node {place + 1} of {len(self.order)}: {self.names[node]}"
         marked = tuple(dict.fromkeys(self.keys[x] for x in node.inputs))
-        self.add(Frame("forward", title, (computed(node, self.names),), place, key, marked), [key])
+        built = node.as_built()
+        term = None if node.op is None else read(built, self.known, expand=True)
+        written = equation(self.known[node], node, term)
+        self.add(Frame("forward", title, (written,), place, key, marked), [key])
 
     def of_sum(self, adjoint: Adjoint) -> list[str]:
         """The keys of the steps that sum partial adjoints, and of the sum."""
@@ -151,7 +164,7 @@ class _Recorder:
 
     def sum(self, adjoint: Adjoint, number: int) -> Frame:
         """All partial adjoints of a node have arrived, and are summed."""
-        node, partials, total = adjoint
+        node, partials, _ = adjoint
         key = self.keys[node]
         if partials[0][0] is None:
             what = "the seed"
@@ -164,43 +177,61 @@ class _Recorder:
         made = {x.key for x in steps}
         arrived = [x.key for step in steps if step.operator for x in step.operator.operands]
         marked = tuple(dict.fromkeys(x for x in arrived if x not in made))
-        equation = summed(node, partials, total, self.names)
-        return Frame("sum", title, (equation,), self.places[node], self.boxes[key], marked)
+        written = self.equation_of_sum(adjoint)
+        return Frame("sum", title, (written,), self.places[node], self.boxes[key], marked)
+
+    def equation_of_sum(self, adjoint: Adjoint) -> Equation:
+        """``v̄2 = v̄2→4 + v̄2→3``, or the seed."""
+        node, partials, total = adjoint
+        name = adjoint_name(self.names[node])
+        if partials[0][0] is None:
+            return equation(name, total, None, note=" (the seed)")
+        terms = [named(x, partial_name(self.names[node], self.names[user])) for user, x in partials]
+        return equation(name, total, sum_of(terms, len(terms), terms[0].shape), entries=False)
+
+    def equation_of_partial(self, adjoint: Adjoint, operand: Value, partial: Value) -> Equation:
+        """``v̄2→4 = v̄4 · v3``: what the gradient of a node's operator computed."""
+        node, _, total = adjoint
+        name = partial_name(self.names[operand], self.names[node])
+        term = read(
+            partial, {**self.known, total: adjoint_name(self.names[node])}, expand=partial is not total
+        )
+        self.known.setdefault(partial, name)
+        return equation(name, partial, term)
 
     def pass_on(
-        self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[str, ...]
+        self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[Equation, ...]
     ) -> None:
         """A node's operator makes of the node's adjoint one partial adjoint for each operand.
 
         An adjoint that is not a sum has no frame of its own; its equation stands `before` the others here.
         """
-        node, _, total = adjoint
+        node = adjoint.node
         key = self.keys[node]
-        equations, appearing, marked = [], [], []
-        for index, operand, partial in _by_operand(node, handed):
-            equations.append(passed_on(node, index, total, partial, self.names))
+        equations, appearing, marked = [*before], [], []
+        for operand, partial in _by_operand(node, handed):
+            equations.append(self.equation_of_partial(adjoint, operand, partial))
             for x in self.made[self.keys[operand], key]:
                 appearing.append(x.key)
                 if x.name:
                     marked.append(x.key)
-        equations = [*before, *equations]
-        if len(equations) > MOST_EQUATIONS:
-            more = len(equations) - MOST_EQUATIONS + 1
-            equations[MOST_EQUATIONS - 1 :] = [f"… and {more} more operands"]
+        left_out = max(len(equations) - MOST_EQUATIONS, 0)
+        more = f"… and {counted(left_out, 'more operand')}" if left_out else ""
+        shown = tuple(equations[:MOST_EQUATIONS])
         title = f"{self._backward(number)}: what {self.names[node]} passes on"
-        frame = Frame("pass on", title, tuple(equations), self.places[node], self.boxes[key], tuple(marked))
+        frame = Frame("pass on", title, shown, self.places[node], self.boxes[key], tuple(marked), more)
         self.add(frame, appearing)
 
     def _backward(self, number: int) -> str:
         return f"Backward, node {number} of {len(self.walk)}"
 
 
-def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[int, Value, Value]]:
-    """What was passed on to each operand, with the operand's place, in the order of the operands."""
+def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
+    """Each operand with what was passed on to it, in the order of the operands."""
     left = list(handed)
     found = []
-    for index, x in enumerate(node.inputs):
+    for x in node.inputs:
         match = next((i for i, (operand, _) in enumerate(left) if operand is x), None)
         if match is not None:
-            found.append((index, *left.pop(match)))
+            found.append(left.pop(match))
     return found

@@ -7,10 +7,11 @@ and line widths in that text change, so nothing moves.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .dot import to_dot
+from .dot import matrix, matrix_widths, to_dot
+from .equations import Matrix, Piece, Word
 from .render import lay_out
 from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
@@ -23,7 +24,10 @@ MARGIN = 14  # points around the caption
 WIDEST = 900  # points: a wider picture is cut to the part around the current node
 WIDEST_BOX = 300  # points: a box farther away than this is outside of that part
 SHOWN = 9  # nodes of the topological order
-LINE = 16  # points from one line of the caption to the next
+LINE = 18  # points from one line of the caption to the next
+BELOW = 11  # points for the shape below a name
+BARE_TABLE = '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
+EMPTY = "<td></td>" * 60
 _STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
 _MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
 _BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
@@ -46,6 +50,14 @@ class Statement(NamedTuple):
         return f"{self.indent}{self.subject}{self.begin}{attributes}];"
 
 
+class Line(NamedTuple):
+    """A line of the caption, as cells of a table in Graphviz's markup, and its size in points."""
+
+    cells: str
+    width: float
+    height: float
+
+
 class PictureLayout:
     """The drawing of the two passes, with the position of everything in it."""
 
@@ -55,8 +67,8 @@ class PictureLayout:
         self.laid_out = lay_out(to_dot(passes.graph, style, legend=False, rankdir=rankdir))
         box = _BOX.search(self.laid_out)
         self.left, self.bottom, right, self.top = map(float, box.groups()) if box else (0.0, 0.0, 0.0, 0.0)
-        captions = [self._lines(frame) for frame in passes.frames]
-        longest = max(_width(line) for lines in captions for line in lines)
+        self.captions = [[*self._lines(frame)] for frame in passes.frames]
+        longest = max(line.width for lines in self.captions for line in lines) + 2 * MARGIN
         self.width = min(max(right - self.left, longest), max(WIDEST, longest))
         self.right = right
         self.begin, *rest = _STATEMENT.split(self.laid_out)
@@ -65,8 +77,8 @@ class PictureLayout:
         places = ((x.key, re.search(r'pos="([-\d.]+),', x.attributes)) for x in self.statements)
         self.across = {key: float(place[1]) for key, place in places if place}
         self.faint: dict[str, str] = {}  # by key, the attributes of a part that is still to come
-        self.lines = 1 + max(map(len, captions))  # one more for the order of the nodes
-        self.height = LINE * self.lines + MARGIN
+        # One line more is for the order of the nodes.
+        self.height = LINE + MARGIN + max(sum(line.height for line in lines) for lines in self.captions)
 
     def source_of(self, number: int) -> str:
         """The DOT text of one frame, with its caption."""
@@ -87,7 +99,7 @@ class PictureLayout:
         text = "".join(parts).rstrip().removesuffix("}")
         if self.width < self.right - self.left:
             text += self._view(left)
-        return text + self._caption(frame, left) + "}\n"
+        return text + self._caption(number, frame, left) + "}\n"
 
     def _window(self, frame: Frame) -> float:
         """The left edge of the part that is shown: the current node is in its middle."""
@@ -143,8 +155,51 @@ class PictureLayout:
         faint = re.sub(r'"(#\w{6})"', lambda match: f'"{_mixed(match[1], ground, FAINT)}"', text)
         return f'{faint}, fontcolor="{_mixed(self.style.text, ground, 3 * FAINT)}"'
 
-    def _lines(self, frame: Frame) -> list[str]:
-        return [frame.title, *frame.equations]
+    def _lines(self, frame: Frame) -> Iterator[Line]:
+        """The caption: what happens, and the equations."""
+        quiet, ink = self.style.quiet, self.style.text
+        yield self._line([Word(frame.title)], quiet)
+        for x in frame.equations:
+            yield from self._wrapped([*_between(x.sides), Word(x.note)], ink)
+            yield from self._wrapped(_between(x.entry), quiet)
+        if frame.more:
+            yield self._line([Word(frame.more)], quiet)
+
+    def _wrapped(self, pieces: Sequence[Piece], color: str) -> Iterator[Line]:
+        """Pieces in as many lines as they need."""
+        line: list[Piece] = []
+        for x in pieces:
+            if line and sum(map(_width, [*line, x])) > WIDEST - 2 * MARGIN:
+                yield self._line(line, color)
+                line = []
+            line.append(x)
+        if line:
+            yield self._line(line, color)
+
+    def _line(self, pieces: Sequence[Piece], color: str) -> Line:
+        widths = [*map(_width, pieces)]
+        cells = "".join(
+            f'<td width="{width:.0f}">{self._piece(x, color)}</td>'
+            for x, width in zip(pieces, widths, strict=True)
+            if x != Word("")
+        )
+        return Line(cells, sum(widths), max(map(_height, pieces)))
+
+    def _piece(self, piece: Piece, color: str) -> str:
+        if isinstance(piece, Matrix):
+            table = matrix(piece.rows, color, self.style.bracket)
+            return f'<font point-size="{TEXT_SIZE}">{table}</font>'
+        text = escape(piece.text).replace(" ", "&#160;")
+        text = f"<o>{text}</o>" if piece.bar else text
+        text = f'<font color="{color}">{text}{escape(piece.after).replace(" ", "&#160;")}</font>'
+        if not piece.below:
+            return text
+        small = f'<font color="{self.style.quiet}" point-size="{SMALL_SIZE - 1}">{escape(piece.below)}</font>'
+        # As much stands above the name as below it, so that names and signs are on one line.
+        return (
+            f'{BARE_TABLE}<tr><td height="{BELOW}"></td></tr><tr><td>{text}</td></tr>'
+            f'<tr><td height="{BELOW}" valign="top">{small}</td></tr></table>'
+        )
 
     def _order(self, frame: Frame) -> str:
         """The topological order around the current node, which is bold."""
@@ -156,27 +211,43 @@ class PictureLayout:
         before, after = ["…"] * (first > 0), ["…"] * (first + SHOWN < len(names))
         return "&#160; ".join(["<font>order</font>", *before, *shown, *after])
 
-    def _caption(self, frame: Frame, left: float) -> str:
+    def _caption(self, number: int, frame: Frame, left: float) -> str:
         """The words below the drawing: a node of one size, so that all pictures have the same size."""
-        quiet, ink = self.style.quiet, self.style.text
-        title, *equations = map(escape, self._lines(frame))
-        rows = [f'<font color="{quiet}">{title}</font>']
-        rows += [f'<font color="{ink}">{equation}</font>' for equation in equations]
-        rows += [""] * (self.lines - 1 - len(rows))
-        rows.append(f'<font color="{quiet}" point-size="{SMALL_SIZE + 1}">{self._order(frame)}</font>')
-        cells = "".join(f'<tr><td align="left" height="{LINE - 2}">{row}</td></tr>' for row in rows)
-        table = f'<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{cells}'
-        table += f'<tr><td width="{self.width:.0f}"></td></tr></table>'
+        lines = self.captions[number]
+        order = f'<font color="{self.style.quiet}" point-size="{SMALL_SIZE + 1}">{self._order(frame)}</font>'
+        blank = self.height - LINE - MARGIN - sum(line.height for line in lines)
+        lines = [*lines, Line("", 0, blank), Line(f"<td>{order}</td>", 0, LINE)]
+        # Graphviz stretches all columns to the width of the caption; most of them are empty ones at the end.
+        rows = "".join(
+            f'<tr><td align="left" height="{line.height:.0f}">'
+            f"{BARE_TABLE}<tr>{line.cells}{EMPTY}</tr></table></td></tr>"
+            for line in lines
+        )
+        rows += f'<tr><td width="{self.width:.0f}"></td></tr>'
         x, y = left + self.width / 2, self.bottom - MARGIN - self.height / 2
         return (
             f"\tcaption [shape=plaintext, fixedsize=true, width={self.width / 72:.3f}, "
             f'height={self.height / 72:.3f}, pos="{x:.1f},{y:.1f}", fontsize={NAME_SIZE}, '
-            f'fontname="{FONT}", label=<{table}>];\n'
+            f'fontname="{FONT}", label=<{BARE_TABLE}{rows}</table>>];\n'
         )
 
 
-def _width(line: str) -> float:
-    return 1.1 * text_width(line, TEXT_SIZE + 1) + 2 * MARGIN
+def _between(sides: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """The pieces of an equation, with = between its sides."""
+    return [x for i, side in enumerate(sides) for x in ([Word(" = ")] * (i > 0) + [*side])]
+
+
+def _width(piece: Piece) -> float:
+    if isinstance(piece, Matrix):
+        return sum(matrix_widths(piece.rows)) + 12
+    text = 1.1 * text_width(piece.text + piece.after, NAME_SIZE)
+    return max(text, 1.1 * text_width(piece.below, SMALL_SIZE))
+
+
+def _height(piece: Piece) -> float:
+    if isinstance(piece, Matrix):
+        return len(piece.rows) * (TEXT_SIZE + 5) + 8
+    return LINE + (2 * BELOW if piece.below else 0)
 
 
 def _mixed(color: str, ground: str, share: float) -> str:

@@ -7,7 +7,7 @@ import html
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from os import PathLike
@@ -22,7 +22,7 @@ from .drawing import check_size
 from .interactive import page
 from .names import names_of, tensor_of
 from .render import PNG_DPI, CannotRender, paint_all, tidy_svg
-from .step_data import Passes, record_passes
+from .step_data import Frame, Passes, record_passes
 from .step_pictures import PictureLayout
 from .style import style_called
 
@@ -47,6 +47,7 @@ class StepPicture:
     title : str
         What happens, in words.
     equations : tuple of str
+        What is computed, in names and in numbers.
     source : str
         The picture as DOT text, with the position of everything.
     """
@@ -126,7 +127,7 @@ class Steps(Sequence[StepPicture]):
 
     def _picture(self, number: int) -> StepPicture:
         frame = self.passes.frames[number]
-        return StepPicture(frame.title, frame.equations, self._layout.source_of(number), self.style)
+        return StepPicture(frame.title, frame.said(), self._layout.source_of(number), self.style)
 
     def data(self) -> dict[str, Any]:
         """What the player needs: one picture, and which parts of it each frame shows.
@@ -146,7 +147,7 @@ class Steps(Sequence[StepPicture]):
             "title": self.title,
             "svg": tidy_svg(svg.decode(), self.title, style),
             "order": list(self.passes.order),
-            "frames": [asdict(frame) for frame in self.passes.frames],
+            "frames": [_for_player(frame) for frame in self.passes.frames],
             "since": dict(self.passes.since),
             "colours": {
                 "scheme": "dark" if style.background < "#8" else "light",
@@ -255,7 +256,7 @@ class Steps(Sequence[StepPicture]):
     def in_words(self, error: CannotRender) -> str:
         """The title and the equations of each frame, as HTML, below the reason why there is no picture."""
         rows = "\n".join(
-            "\n   ".join([f"{i}. {frame.title}", *frame.equations])
+            "\n   ".join([f"{i}. {frame.title}", *frame.said()])
             for i, frame in enumerate(self.passes.frames, 1)
         )
         return f"<pre>{html.escape(str(error))}\n\n{html.escape(rows)}</pre>"
@@ -356,6 +357,18 @@ def steps_of(
     passes = record_passes(output, names, out_grad=out_grad)
     title = f"Steps to {passes.order[-1]} and back: {nodes} nodes, {len(passes.frames)} frames"
     return Steps(passes, title, style=style, rankdir=rankdir)
+
+
+def _for_player(frame: Frame) -> dict[str, Any]:
+    equations = [*(x.html() for x in frame.equations), html.escape(frame.more)]
+    return {
+        "phase": frame.phase,
+        "title": frame.title,
+        "equations": "".join(equations),
+        "place": frame.place,
+        "key": frame.key,
+        "marked": frame.marked,
+    }
 
 
 def _svgs(pictures: Sequence[StepPicture]) -> list[str]:

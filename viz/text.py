@@ -10,7 +10,7 @@ import unicodedata
 import numpy as np
 
 __all__ = [
-    "byte_count", "counted", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of",
+    "byte_count", "cells_of", "counted", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of",
     "text_width", "wrap",
 ]  # fmt: skip
 
@@ -25,28 +25,39 @@ Rows = tuple[tuple[str, ...], ...]
 def rows_of(array: np.ndarray) -> Rows:
     """An array as a few short pieces of text: rows of cells.
 
-    A small vector is one row with one cell, ``[1. 2. 3.]``; a small matrix has one cell per element.
-    Anything larger gives its range, if that is quickly found.
+    A small vector is one row with one cell, ``[1 2 3]``, and so is a matrix of one row; any other small
+    matrix has one cell per element. Anything larger gives its least and its greatest number, if these are
+    quickly found.
     """
     if array.size == 0:
         return (("empty",),)
-    text = (
-        np.array2string(array, precision=4, max_line_width=10_000, threshold=10_000)
-        if _is_small(array)
-        else ""
-    )
-    if array.ndim == 2 and array.shape[0] > 1 and text:
-        return tuple(tuple(line.strip(" []").split()) for line in text.splitlines())
-    text = re.sub(r"(?<=\[) +", "", re.sub(" +", " ", text))
-    if text and len(text) <= LONGEST_LINE and "\n" not in text:
-        return ((text,),)
-    return _range_of(array)
+    cells = cells_of(array)
+    if len(cells) > 1:
+        return cells
+    line = _in_brackets(array) if _is_small(array) else ""
+    return ((line,),) if line and len(line) <= LONGEST_LINE else _range_of(array)
+
+
+def cells_of(array: np.ndarray) -> Rows:
+    """Each number of a small vector or matrix, row by row; empty for any other array."""
+    if array.ndim not in (1, 2) or array.size == 0 or not _is_small(array):
+        return ()
+    return tuple(tuple(map(number, row)) for row in np.atleast_2d(array))
 
 
 def _is_small(array: np.ndarray) -> bool:
     if array.ndim == 2 and array.shape[0] > 1:
         return array.shape[0] <= MOST_ROWS and array.shape[1] <= MOST_COLUMNS
     return array.size <= MOST_IN_A_LINE
+
+
+def _in_brackets(array: np.ndarray) -> str:
+    """All numbers on one line, with brackets around each axis; a matrix of one row is a row."""
+    if array.ndim == 0:
+        return number(array[()])
+    if array.ndim == 2 and len(array) == 1:
+        array = array[0]
+    return f"[{' '.join(map(_in_brackets, array))}]"
 
 
 def _range_of(array: np.ndarray) -> Rows:
@@ -57,13 +68,17 @@ def _range_of(array: np.ndarray) -> Rows:
         return ((f"{strange:,} nan or inf",),)
     finite = array[np.isfinite(array)] if strange else array
     low, high = number(finite.min()), number(finite.max())
-    words = f"all {low}" if low == high else f"{low} … {high}"
+    words = f"all {low}" if low == high else f"min {low}, max {high}"
     return ((words + (f", {strange:,} nan or inf" if strange else ""),),)
 
 
 def number(value) -> str:
-    """A number in at most four significant digits."""
-    return f"{value + 0.0:.4g}" if isinstance(value, (float, np.floating)) else str(value)  # + 0.0: no "-0"
+    """A number in at most four significant digits; whole digits are never left out below a million."""
+    if isinstance(value, (float, np.floating)):
+        text = f"{value:.0f}" if 1e4 <= abs(float(value)) < 1e6 else f"{value + 0.0:.4g}"  # + 0.0: no "-0"
+    else:
+        text = str(value)
+    return re.sub(r"e\+?(-?)0?", r"e\1", text).replace("-", "−")
 
 
 def byte_count(number: int) -> str:

@@ -20,10 +20,10 @@ def test_the_example_is_drawn_node_by_node(example, parse) -> None:
     example.v4.backward()
     dot = parse(viz.draw(example.v4, names=vars(example)).source)
     v1, v2, v3, v4 = (
-        "v1 (1,) leaf [0.] grad [3.]",
-        "v2 (1,) [1.] grad [3.]",
-        "v3 (1,) [2.] grad [1.]",
-        "v4 (1,) output [2.] grad [1.]",
+        "v1 (1,) leaf [0] grad [3]",
+        "v2 (1,) [1] grad [3]",
+        "v3 (1,) [2] grad [1]",
+        "v4 (1,) output [2] grad [1]",
     )
     assert sorted(dot.labels.values()) == sorted([v1, v2, v3, v4, "exp", "+ 1", "×"])
     assert dot.pairs == sorted(
@@ -112,8 +112,8 @@ def test_small_matrices_are_written_out_and_large_arrays_are_not(parse) -> None:
     small = ndl.Tensor([[1.0, 2.0], [3.0, 4.5]])
     large = ndl.Tensor(np.arange(100.0))
     dot = parse(viz.draw([small + 1, large + 1]).source)
-    assert dot.labels["n1"] == "small (2, 2) leaf 1. 2. 3. 4.5"
-    assert dot.labels["n3"] == "large (100,) leaf 0 … 99"
+    assert dot.labels["n1"] == "small (2, 2) leaf 1 2 3 4.5"
+    assert dot.labels["n3"] == "large (100,) leaf min 0, max 99"
 
 
 def test_tensors_that_a_tuple_holds(parse) -> None:
@@ -153,7 +153,7 @@ def test_a_lazy_gradient_is_not_computed_either(parse) -> None:
     y = x * x
     with ndl.lazy():
         x.grad = y * 3
-    assert parse(viz.draw(y).source).labels["n1"] == "x (1,) leaf [1.] grad not computed"
+    assert parse(viz.draw(y).source).labels["n1"] == "x (1,) leaf [1] grad not computed"
     assert x.grad.cached_data is None
 
 

@@ -28,11 +28,11 @@ def operands(drawing: viz.Drawing, name: str) -> list[tuple[str, str]]:
 def test_the_example_has_all_its_adjoints(example) -> None:
     example.v4.backward()
     drawing = viz.draw_gradient(example.v4, names=vars(example))
-    assert value(drawing, "adjoint of v4") == "[1.]"
-    assert value(drawing, "adjoint of v3") == "[1.]"
-    assert value(drawing, "of v2 via v4") == "[2.]"
-    assert value(drawing, "adjoint of v2") == "[3.]"
-    assert value(drawing, "adjoint of v1") == "[3.]"
+    assert value(drawing, "adjoint of v4") == "[1]"
+    assert value(drawing, "adjoint of v3") == "[1]"
+    assert value(drawing, "of v2 via v4") == "[2]"
+    assert value(drawing, "adjoint of v2") == "[3]"
+    assert value(drawing, "adjoint of v1") == "[3]"
     notes = {name: variable.note for name, variable in by_name(drawing).items()}
     assert notes["adjoint of v4"] == "seed"
     assert notes["adjoint of v2"] == "sum"
@@ -56,7 +56,7 @@ def test_every_variable_shares_a_column_with_its_adjoint(example) -> None:
 def test_values_used_again_are_dashed_edges_between_the_rows(example, parse) -> None:
     dot = parse(viz.draw_gradient(example.v4, names=vars(example)).source)
     between = [(dot.labels[tail], dot.labels[head]) for tail, head, look in dot.edges if "dashed" in look]
-    assert between == [("v2 (1,) [1.]", "×"), ("v3 (1,) [2.]", "×"), ("v2 (1,) [1.]", "×")]
+    assert between == [("v2 (1,) [1]", "×"), ("v3 (1,) [2]", "×"), ("v2 (1,) [1]", "×")]
     assert len(dot.edges) == 7 + 12  # one for each result, one for each operand
 
 
@@ -80,7 +80,7 @@ def test_a_sum_of_equal_uses_takes_the_same_adjoint_twice() -> None:
         ("adjoint of b", "via b, 1st"),
         ("adjoint of b", "via b, 2nd"),
     ]
-    assert value(drawing, "adjoint of a") == "[4.]"
+    assert value(drawing, "adjoint of a") == "[4]"
 
 
 def test_two_uses_by_one_consumer_are_told_apart() -> None:
@@ -138,8 +138,8 @@ def test_another_seed() -> None:
     x = ndl.Tensor([1.0, 2.0])
     y = x * 3
     drawing = viz.draw_gradient(y, out_grad=ndl.Tensor([10.0, 100.0]))
-    assert value(drawing, "adjoint of y") == "[10. 100.]"
-    assert value(drawing, "adjoint of x") == "[30. 300.]"
+    assert value(drawing, "adjoint of y") == "[10 100]"
+    assert value(drawing, "adjoint of x") == "[30 300]"
 
 
 def test_gradients_stay_as_they_were(example) -> None:
@@ -155,8 +155,8 @@ def test_gradients_stay_as_they_were(example) -> None:
 def test_the_gradient_of_a_gradient(example) -> None:
     example.v4.backward()
     drawing = viz.draw_gradient(example.v1.grad, names=vars(example))
-    assert value(drawing, "v1.grad") == "[3.]"
-    assert value(drawing, "adjoint of v1") == "[5.]"
+    assert value(drawing, "v1.grad") == "[3]"
+    assert value(drawing, "adjoint of v1") == "[5]"
     rows = {name: variable.row for name, variable in by_name(drawing).items()}
     assert [rows[name] for name in ("v1", "v1.grad", "adjoint of v1.grad", "adjoint of v1")] == [0, 1, 2, 3]
     assert [rows[name] for name in ("v2", "v2.grad", "adjoint of v2.grad", "adjoint of v2")] == [0, 1, 2, 3]
@@ -250,7 +250,7 @@ def test_adjoints_of_a_tuple() -> None:
     first, second = pair
     drawing = viz.draw_gradient(first * second)
     assert by_name(drawing)["adjoint of pair"].facts == "tuple of 2"
-    assert value(drawing, "adjoint of x") == "[5.]"
+    assert value(drawing, "adjoint of x") == "[5]"
 
 
 def test_a_large_gradient_graph_keeps_the_limit() -> None:

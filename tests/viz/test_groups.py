@@ -418,7 +418,7 @@ def test_a_loop_in_short(parse) -> None:
     box = by_name(graph)["× 98"]
     assert (box.kind, box.note) == ("group", "196 nodes")
     assert len(graph.variables) == 7
-    assert by_name(graph)["total"].value == (("[400.]",),)
+    assert by_name(graph)["total"].value == (("[400]",),)
     assert len(shown(viz.draw_gradient(total)).variables) < 30
     assert len(viz.draw(total, limit=1000).graph.variables) == 202
 

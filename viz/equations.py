@@ -1,0 +1,390 @@
+"""Equations of the steps: an expression, then its numbers, then what comes out; as text, as HTML and as DOT.
+
+A Tensor is not equal to its shape. So a shape stands below a name, and after ``=`` there are only numbers.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from needle.autograd import TensorTuple, Value
+
+from .expressions import Name, Term, entry_of
+from .operators import RELATIONS, ZEROS_BUT
+from .text import Rows, cells_of, number, rows_of
+
+__all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "partial_name"]
+
+MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
+EXPLAINED = {"@", "Σ"}  # signs of which one entry is worked out, however small the matrices are
+WAY = " via "  # between a node and the consumer that its partial adjoint came through
+SUPERSCRIPTS = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# How tightly a sign binds. An operand that binds less than it must gets brackets.
+WORDS, SUM, PRODUCT, POWER, ATOM = range(5)
+SIGNS_OF_RELATIONS = frozenset(RELATIONS.values())
+IN_EQUATIONS = {"×": "·", "÷": "/"}
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of a line: a name, or signs between names.
+
+    Attributes
+    ----------
+    text : str
+    below : str
+        What stands below it in small letters: a shape, or axes.
+    bar : bool
+        Whether it has a bar above it, as an adjoint has.
+    after : str
+        What follows without a bar.
+    """
+
+    text: str
+    below: str = ""
+    bar: bool = False
+    after: str = ""
+
+    def __str__(self) -> str:
+        axes = f"[{self.below}]" if self.below and self.below[0] != "(" else ""
+        return f"{Name(self.text, self.bar, self.after)}{axes}"
+
+    def html(self) -> str:
+        """The word, with what stands below it."""
+        text = html.escape(self.text)
+        text = (f'<span class="bar-above">{text}</span>' if self.bar else text) + html.escape(self.after)
+        return f'<span class="name">{text}<small>{self.below}</small></span>' if self.below else text
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A piece of a line: the numbers of a matrix, or of a vector as a row."""
+
+    rows: Rows
+
+    def __str__(self) -> str:
+        rows = [f"[{' '.join(row)}]" for row in self.rows]
+        return rows[0] if len(rows) == 1 else f"[{' '.join(rows)}]"
+
+    def html(self) -> str:
+        """The numbers between square brackets, in a grid."""
+        cells = "".join(f"<span>{html.escape(cell)}</span>" for row in self.rows for cell in row)
+        columns = f"grid-template-columns:repeat({len(self.rows[0])},auto)"
+        return f'<span class="matrix" role="img" aria-label="{self}" style="{columns}">{cells}</span>'
+
+
+Piece = Word | Matrix
+Side = tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """One equation, as plain data.
+
+    Attributes
+    ----------
+    sides : tuple of tuples of Word and Matrix
+        What stands between the signs ``=``.
+    note : str
+        What is said after it.
+    entry : tuple of tuples of Word and Matrix
+        The sides of a second equation, which shows where one entry comes from. May be empty.
+    """
+
+    sides: tuple[Side, ...]
+    note: str = ""
+    entry: tuple[Side, ...] = ()
+
+    def __str__(self) -> str:
+        words = [x for side in self.sides for x in side if isinstance(x, Word) and x.below.startswith("(")]
+        facts = ", ".join(dict.fromkeys(f"{x} {x.below}" for x in words))
+        seen = any(isinstance(x, Matrix) for x in self.sides[-1])  # then the numbers show the shapes
+        lines = [" = ".join(map(_text, self.sides)) + self.note, " = ".join(map(_text, self.entry))]
+        return "; ".join(filter(None, [lines[0], f"shapes {facts}" if facts and not seen else "", lines[1]]))
+
+    def html(self) -> str:
+        """The equation as HTML, with the second one below it."""
+        line, entry = (
+            " = ".join("".join(x.html() for x in side) for side in x) for x in (self.sides, self.entry)
+        )
+        below = f'<div class="entry">{entry}</div>' if entry else ""
+        return f'<div class="equation">{line}{html.escape(self.note)}{below}</div>'
+
+
+def equation(
+    name: Name, value: Value, term: Term | None, *, note: str = "", entries: bool = True
+) -> Equation:
+    """The equation of a node: its name, the expression, the same in numbers, and the result.
+
+    Parameters
+    ----------
+    name : Name
+    value : Value
+        The node.
+    term : Term or None
+        Its expression; None for a leaf.
+    note : str
+    entries : bool
+        Whether to work out an entry, where that explains something.
+    """
+    own = Term(shape=None if isinstance(value, TensorTuple) else value.shape, name=name, value=value)  # type: ignore[attr-defined]
+    result = _value(own)
+    sides = [_named(own)]
+    entry: tuple[Side, ...] = ()
+    if term is not None:
+        sides.append(_write(term, _named))
+        if result is not None and (numbers := _in_numbers(term)):
+            sides.append(numbers)
+        if entries and own.array is not None and own.shape and own.array.size:
+            entry = _entry(own, term, small=len(sides) > 2 and result is not None)
+    if result is not None:
+        sides.append((result,))
+    elif isinstance(value, TensorTuple):
+        note += f", a tuple of {len(value)}"
+    elif own.array is None:
+        note += ", not computed"
+    else:
+        note += "".join(f", {row[0]}" for row in rows_of(own.array.ravel()))
+    return Equation(_without_repeats(sides), note, entry)
+
+
+def _entry(own: Term, term: Term, small: bool) -> tuple[Side, ...]:
+    """Where one entry comes from; empty if the equation shows that already."""
+    if small and not EXPLAINED.intersection(term.signs()):
+        return ()
+    index = (*[0] * (len(own.shape or ()) - 1), min(1, (own.shape or (1,))[-1] - 1))
+    symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True)
+    if not symbols.operands:
+        return ()
+    assert own.array is not None
+    sides: list[Side] = [(Word(f"entry {list(index)}"),), _write(symbols, _bare)]
+    sides += [_write(numbers, _number_or_name), (Word(number(own.array[index])),)]
+    return _without_repeats(sides)
+
+
+def adjoint_name(name: str) -> Name:
+    """``v̄2`` for v2; a bar over the whole name, if that is more than a letter and a number."""
+    if not _is_short(name):
+        return Name(name, bar=True)
+    return Name(unicodedata.normalize("NFC", f"{name[0]}\N{COMBINING MACRON}{name[1:]}"))
+
+
+def partial_name(name: str, consumer: str) -> Name:
+    """``v̄2→4`` for what v4 passes on to v2; with the whole name of the consumer if the letters differ."""
+    adjoint = adjoint_name(name)
+    if _is_short(name) and _is_short(consumer) and name[0] == consumer[0] and consumer[1:]:
+        return Name(adjoint.text, after=f"→{consumer[1:]}")
+    return Name(adjoint.text, adjoint.bar, f"{WAY}{consumer}")
+
+
+def _is_short(name: str) -> bool:
+    return name[:1].isalpha() and (name[1:].isdecimal() or len(name) == 1)
+
+
+# Expressions as pieces
+
+
+class _Written(NamedTuple):
+    """Pieces, and how tightly they hold together."""
+
+    pieces: tuple[Piece, ...]
+    binds: int
+
+    @property
+    def negative(self) -> bool:
+        return str(self.pieces[0]).startswith("−")
+
+
+def _write(term: Term, leaf: Callable[[Term], Side]) -> Side:
+    return _joined(_Writer(leaf).write(term).pieces)
+
+
+class _Writer:
+    """Writes an expression, with brackets where they are needed; `leaf` says how a name or a number looks."""
+
+    def __init__(self, leaf: Callable[[Term], Side]):
+        self.leaf = leaf
+
+    def write(self, term: Term, first: bool = True) -> _Written:
+        sign, inner = term.sign, term.operands
+        if not inner:
+            pieces = self.leaf(term)
+            if isinstance(pieces[0], Word) and WAY in pieces[0].after:
+                return _Written(pieces, SUM)
+            return _Written(pieces, PRODUCT if str(pieces[0]).startswith("−") else ATOM)
+        if not sign:
+            return self.write(inner[0], first)
+        if sign == "Σ":
+            return _Written((Word(sign, term.axes), Word(" "), *self.within(inner[0], PRODUCT)), SUM)
+        if sign == "+":
+            return self.sum(term)
+        if sign == "−":
+            return _Written((Word("−"), *self.within(inner[0], PRODUCT, first=False)), PRODUCT)
+        if sign in ("×", "÷", "@") and len(inner) == 2:
+            return self.product(term, first)
+        if sign == "**" and len(inner) == 2:
+            return self.power(term)
+        if sign in SIGNS_OF_RELATIONS and len(inner) == 2:
+            left, right = (self.within(x, SUM) for x in inner)
+            return _Written((*left, Word(f" {sign} "), *right), WORDS)
+        if sign == "mask" and len(inner) == 2:
+            return self.choice(self.condition(inner[1]), self.within(inner[0], SUM), (Word("0"),))
+        if sign == "where" and len(inner) == 3:
+            return self.choice(self.condition(inner[0]), *(self.within(x, SUM) for x in inner[1:]))
+        if sign.startswith(ZEROS_BUT):
+            index = sign.removeprefix(ZEROS_BUT)
+            return _Written((*self.within(inner[0], SUM), Word(f" at {index}, else 0")), WORDS)
+        if sign == "ᵀ" or sign[0] == "[":
+            return _Written((*self.within(inner[0], ATOM), Word(sign)), ATOM)
+        return self.call(term)
+
+    def within(self, term: Term, binds: int, *, first: bool = True) -> tuple[Piece, ...]:
+        """An operand; in brackets if it binds less than it must, or begins with − and does not come first."""
+        written = self.write(term, first)
+        if written.binds < binds or (written.negative and not first):
+            return (Word("("), *written.pieces, Word(")"))
+        return written.pieces
+
+    def sum(self, term: Term) -> _Written:
+        terms = [*_summands(term)]
+        if terms[0][0] == "−":  # 1 − a rather than −a + 1
+            terms.sort(key=lambda x: x[0] == "−")
+        pieces: list[Piece] = []
+        for sign, x in terms:
+            begin = sign if not pieces and sign == "−" else f" {sign} " if pieces else ""
+            operand = self.within(x, PRODUCT if sign == "−" else SUM, first=not pieces and sign == "+")
+            pieces += [*([Word(begin)] if begin else []), *operand]
+        return _Written(tuple(pieces), SUM)
+
+    def product(self, term: Term, first: bool) -> _Written:
+        sign = term.sign
+        a, b = map(_seen, term.operands)
+        same = a.sign == sign or (sign == "÷" and a.sign == "×") or a.sign == "−"
+        left = self.within(a, PRODUCT if same or not a.operands else POWER, first=first)
+        right = self.within(b, PRODUCT if sign == b.sign == "×" else POWER, first=False)
+        return _Written((*left, Word(f" {IN_EQUATIONS.get(sign, sign)} "), *right), PRODUCT)
+
+    def power(self, term: Term) -> _Written:
+        base, exponent = term.operands
+        if isinstance(exponent.value, (int, float)):
+            text = number(exponent.value)
+            if text.lstrip("−").isdecimal():
+                return _Written((*self.within(base, ATOM), Word(text.translate(SUPERSCRIPTS))), POWER)
+        return _Written((*self.within(base, ATOM), Word(" ** "), *self.within(exponent, ATOM)), POWER)
+
+    def condition(self, term: Term) -> Side:
+        """A comparison as it is; any other numbers, if they are not 0."""
+        if _seen(term).sign in SIGNS_OF_RELATIONS:
+            return self.write(term).pieces
+        return (*self.within(term, SUM), Word(" ≠ 0"))
+
+    def choice(self, condition: Side, chosen: Side, other: Side) -> _Written:
+        return _Written((*chosen, Word(" where "), *condition, Word(", else "), *other), WORDS)
+
+    def call(self, term: Term) -> _Written:
+        name = Word("" if term.sign == "tuple" else term.sign.replace(" ", "_"), term.axes)
+        pieces: list[Piece] = [name, Word("(")]
+        for i, x in enumerate(term.operands):
+            pieces += [*([Word(", ")] if i else []), *self.write(x).pieces]
+        return _Written((*pieces, Word("".join(f", {word}" for word in term.more) + ")")), ATOM)
+
+
+def _seen(term: Term) -> Term:
+    """The part of a term that is written: an operator without a sign is not."""
+    while term.operands and not term.sign:
+        term = term.operands[0]
+    return term
+
+
+def _summands(term: Term) -> Iterator[tuple[str, Term]]:
+    """The terms of a sum with their signs."""
+    term = _seen(term)
+    if term.sign == "+":
+        for x in term.operands:
+            yield from _summands(x)
+    elif term.sign == "−" and term.operands:
+        yield "−", term.operands[0]
+    elif isinstance(term.value, (int, float)) and term.value < 0:  # a number in the operator: x − 1
+        yield "−", Term(value=-term.value)
+    else:
+        yield "+", term
+
+
+# Names and numbers as pieces
+
+
+def _value(term: Term) -> Piece | None:
+    """Its numbers; None if they are too many, or not known."""
+    array = term.array
+    if array is None:
+        return None
+    if array.size == 1:
+        return Word(number(array.reshape(-1)[0]))
+    cells = cells_of(array)
+    return Matrix(cells) if cells else None
+
+
+def _named(term: Term) -> Side:
+    """A name with its shape below it."""
+    if term.name is None:
+        return (_value(term) or Word("constant", str(term.shape)),)
+    below = str(term.shape) if term.shape and math.prod(term.shape) != 1 else ""
+    return (Word(term.name.text, below, term.name.bar, term.name.after),)
+
+
+def _bare(term: Term) -> Side:
+    """A name without its shape."""
+    return _named(replace(term, shape=()))
+
+
+def _number_or_name(term: Term) -> Side:
+    value = _value(term)
+    return (value,) if value is not None else _bare(term)
+
+
+def _in_numbers(term: Term) -> Side:
+    """An expression in numbers; empty if they are too many, or not known."""
+    leaves = [x for x in term.leaves() if x.value is not None]
+    cells = sum(x.array.size for x in leaves if x.array is not None)
+    if cells > MOST_CELLS or any(_value(x) is None for x in leaves):
+        return ()
+    return _write(_transposed(term), _number_or_name)
+
+
+def _transposed(term: Term) -> Term:
+    """An expression in which the transpose of a matrix is a matrix: its numbers as they are used."""
+    if term.sign == "ᵀ" and term.operands[0].array is not None and not term.operands[0].operands:
+        return Term(shape=term.shape, value=np.swapaxes(term.operands[0].array, -1, -2))
+    return replace(term, operands=tuple(map(_transposed, term.operands)))
+
+
+def _joined(pieces: Sequence[Piece]) -> Side:
+    """Pieces, of which plain words that stand side by side are one."""
+    result: list[Piece] = []
+    for x in pieces:
+        before = result[-1] if result else None
+        if isinstance(x, Word) and isinstance(before, Word) and _is_plain(x) and _is_plain(before):
+            result[-1] = Word(f"{before}{x}")
+        elif x != Word(""):
+            result.append(x)
+    return tuple(result)
+
+
+def _is_plain(word: Word) -> bool:
+    return not (word.below or word.bar)
+
+
+def _text(side: Side) -> str:
+    return "".join(map(str, side))
+
+
+def _without_repeats(sides: Sequence[Side]) -> tuple[Side, ...]:
+    """Sides of an equation, none of which only repeats the one before it."""
+    return tuple(x for i, x in enumerate(sides) if i == 0 or _text(x) != _text(sides[i - 1]))
