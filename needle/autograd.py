@@ -103,7 +103,7 @@ class Value(Node):
         value = object.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
-        _, _, scope = mode.get()
+        _, _, scope, _ = mode.get()
         if scope is not None:
             value.scope = scope
         return value
@@ -113,10 +113,10 @@ class Value(Node):
         """The node ``op(*inputs)``, computed at once or, in lazy mode, when it is asked for.
 
         A node that needs no gradient remembers neither `op` nor `inputs`, so that these can be freed. There
-        are two exceptions: a step function of something that needs a gradient, which drawings show, and a
-        deferred operator, which must still be computed.
+        are three exceptions: a step function of something that needs a gradient, which drawings show, a
+        deferred operator, which must still be computed, and whatever is made within `remember_constants`.
         """
-        lazy, grad, scope = mode.get()
+        lazy, grad, scope, constants = mode.get()
         operands = []  # what the inputs stand for now: arrays, or Pending ones
         requires_grad = pending = False
         try:
@@ -146,7 +146,7 @@ class Value(Node):
         value._data = data
         if scope is not None:
             value.scope = scope
-        if requires_grad or op.deferred:
+        if requires_grad or op.deferred or constants:
             value.op = op
             value.inputs = inputs
             value._operands = operands
@@ -312,7 +312,7 @@ class Tensor(Value):
 
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.requires_grad = requires_grad
-        _, _, scope = mode.get()
+        _, _, scope, _ = mode.get()
         if scope is not None:
             self.scope = scope
         check_device(device)
@@ -692,7 +692,7 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
         with_graph(error, "backward", [output, out_grad])
         raise
     out_grad = out_grad.astype(gradient_dtype(output))
-    _, grad, _ = mode.get()
+    _, grad, _, _ = mode.get()
     return out_grad if grad else out_grad.detach()  # under no_grad all gradients are constants, this one too
 
 

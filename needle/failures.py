@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from .backend_ndarray.indexing import index_in_words
-from .graph import Node, Op, TensorTupleOp, find_topo_sort, is_tensor
+from .graph import Node, Op, TensorOp, TensorTupleOp, find_topo_sort, is_tensor
 from .modes import mode
 
 # A note that Python shows below the message.
@@ -49,12 +49,24 @@ def compute_failed(error: Exception, op: Op, inputs: Sequence[Any], arrays: Sequ
 
 
 def pending_failed(error: Exception, nodes: Sequence[Any]) -> Exception:
-    """The error of an operator that failed only when these nodes, or one before them, were computed."""
-    op = getattr(error, "op", None)
-    failed = next((x for x in find_topo_sort(nodes) if x.op is op is not None), None)
-    if failed is not None:
-        with_graph(error, op, failed.inputs).scope = failed.scope  # type: ignore[attr-defined]
+    """The error of an operator that failed only when these nodes, or one before them, were computed.
+
+    A node that was computed from constants remembers no operator. If that of such a node failed, new nodes
+    stand for its operands.
+    """
+    op, operands = getattr(error, "op", None), getattr(error, "operands", None)
+    if op is None or operands is None:
+        return error
+    failed = next((x for x in find_topo_sort(nodes) if x.op is op), None)
+    inputs = [_constant(x) for x in operands] if failed is None else failed.inputs
+    with_graph(error, op, inputs).scope = None if failed is None else failed.scope  # type: ignore[attr-defined]
     return error
+
+
+def _constant(data: Any) -> Node:
+    """A node that stands for an array, or for a tuple of them; they can be still to be computed."""
+    several = getattr(data, "shape", None) is None
+    return (TensorTupleOp if several else TensorOp).out.make_const(data)
 
 
 def gradient_failed(error: Exception, node: Any, adjoint: Any) -> None:

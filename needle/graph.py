@@ -142,7 +142,7 @@ class Pending:
     it holds the data and lets go of these, so that they can be freed.
     """
 
-    __slots__ = ("data", "device", "dtype", "op", "operands", "shape", "spec")
+    __slots__ = ("__weakref__", "data", "device", "dtype", "op", "operands", "shape", "spec")
 
     def __init__(self, op: Op, operands: Sequence, spec: Any):
         self.op: Op | None = op
@@ -171,7 +171,8 @@ class Pending:
             try:
                 value.data = op.compute(*[x.data if type(x) is Pending else x for x in operands])
             except Exception as error:
-                error.op = op  # type: ignore[attr-defined]  # by which failures.py finds the node
+                # By these failures.py finds the node; a result of constants has none that remembers them.
+                error.op, error.operands = op, operands  # type: ignore[attr-defined]
                 raise
             value.operands = None
             value.op = None

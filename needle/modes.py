@@ -1,4 +1,4 @@
-"""Modes of a block of code: `lazy`, `no_grad` and `scope`.
+"""Modes of a block of code: `lazy`, `no_grad`, `scope`, and for drawings `remember_constants`.
 
 They hold within their ``with`` block and only in the thread that entered it, because they live in a context
 variable: threads that train side by side do not disturb one another. `scope` is the block; a `Scope` is what
@@ -7,15 +7,19 @@ nodes remember of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import Any
 from weakref import ref
 
-#: The current mode, a tuple (lazy, grad, scope). `lazy` is None if `needle.autograd.LAZY_MODE` decides.
-mode: ContextVar[tuple[bool | None, bool, Scope | None]] = ContextVar(
-    "needle_mode", default=(None, True, None)
+from .graph import Node
+
+#: The current mode, a tuple (lazy, grad, scope, constants). `lazy` is None if `needle.autograd.LAZY_MODE`
+#: decides; `constants` says whether results of constants alone remember their operator.
+mode: ContextVar[tuple[bool | None, bool, Scope | None, bool]] = ContextVar(
+    "needle_mode", default=(None, True, None, False)
 )
 
 
@@ -25,8 +29,8 @@ def lazy(enabled: bool = True):
 
     ``lazy(False)`` is the opposite: eager within the block, whatever `LAZY_MODE` says.
     """
-    _, grad, scope = mode.get()
-    token = mode.set((enabled, grad, scope))
+    _, grad, scope, constants = mode.get()
+    token = mode.set((enabled, grad, scope, constants))
     try:
         yield
     finally:
@@ -39,8 +43,23 @@ def no_grad(enabled: bool = True):
 
     ``no_grad(False)`` is the opposite: the graph is kept, even inside a block of `no_grad`.
     """
-    lazy, _, scope = mode.get()
-    token = mode.set((lazy, not enabled, scope))
+    lazy, _, scope, constants = mode.get()
+    token = mode.set((lazy, not enabled, scope, constants))
+    try:
+        yield
+    finally:
+        mode.reset(token)
+
+
+@contextmanager
+def remember_constants():
+    """Within this block results of constants remember `op` and `inputs`, though no gradient flows to them.
+
+    A drawing of gradients needs that: the adjoint of W in ``X @ W`` uses the transpose of X, and X is often
+    data. Outside of the block such results remember nothing, so that memory is freed.
+    """
+    lazy, grad, scope, _ = mode.get()
+    token = mode.set((lazy, grad, scope, True))
     try:
         yield
     finally:
@@ -56,6 +75,8 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
     ----------
     owner : str or Module
         The block's name, or the module that is called.
+    given : sequence
+        The arguments of that call.
 
     Examples
     --------
@@ -64,17 +85,18 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
     ...         h = ndl.tanh(x @ W + h @ U)
     """
 
-    __slots__ = ("owner", "tokens")
+    __slots__ = ("given", "owner", "tokens")
 
-    def __init__(self, owner: Any):
+    def __init__(self, owner: Any, given: Sequence[Any] = ()):
         if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
             raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
         self.owner = owner
+        self.given = given
         self.tokens: list = []  # more than one if recursion enters the same block again
 
     def __enter__(self) -> None:
-        lazy, grad, outer = mode.get()
-        self.tokens.append(mode.set((lazy, grad, Scope(self.owner, outer))))
+        lazy, grad, outer, constants = mode.get()
+        self.tokens.append(mode.set((lazy, grad, Scope(self.owner, outer, self.given), constants)))
 
     def __exit__(self, *error: object) -> None:
         mode.reset(self.tokens.pop())
@@ -83,7 +105,8 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
 class Scope:
     """One call of a module, or one named block: nodes remember in which of them they were made.
 
-    It does not keep the module alive: a result may outlive its model without holding the parameters.
+    It keeps neither the module nor its input alive: a result may outlive its model without holding the
+    parameters.
 
     Attributes
     ----------
@@ -93,15 +116,19 @@ class Scope:
         Two scopes with the same `who` are of the same block or module.
     outer : Scope or None
         The call or block around it.
+    given : sequence of weak references to arrays
+        Those of the constants that the module was called with. Empty for a module within another one.
     number : int
         A serial number.
     """
 
-    __slots__ = ("name", "number", "outer", "who")
+    __slots__ = ("given", "name", "number", "outer", "who")
     numbers = count()
 
-    def __init__(self, owner: Any, outer: Scope | None):
+    def __init__(self, owner: Any, outer: Scope | None, given: Sequence[Any] = ()):
         self.outer = outer
+        outermost = given and (outer is None or isinstance(outer.who, str))
+        self.given = _constants(given) if outermost else ()
         self.number = next(self.numbers)
         if isinstance(owner, str):
             self.name = owner
@@ -117,3 +144,10 @@ class Scope:
 
     def __reduce__(self):
         return Scope, (self.name, self.outer)  # a copy of a result does not copy its model
+
+
+def _constants(given: Sequence[Any]) -> list[ref]:
+    """Weak references to the arrays of the constants among what a module is called with."""
+    nodes: list[Any] = [x for x in given if isinstance(x, Node) and not x.requires_grad]
+    arrays = [node._data for node in nodes]
+    return [ref(array) for array in arrays if type(array).__weakrefoffset__]

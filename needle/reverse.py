@@ -69,8 +69,8 @@ def pull_back(node: Any, adjoint: Any) -> Sequence[Any]:
     one (see `modes.py`), the values are those with which the node was computed, even if somebody has written
     to an input since, and a gradient that does not fit its input is an error at once.
     """
-    lazy, grad, _ = mode.get()
-    token = mode.set((lazy, grad, node.scope))
+    lazy, grad, _, constants = mode.get()
+    token = mode.set((lazy, grad, node.scope, constants))
     try:
         built = node.as_built()
         partials = node.op.gradient_as_tuple(adjoint, built)

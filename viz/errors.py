@@ -10,6 +10,7 @@ from needle.autograd import Value
 from needle.graph import Op
 from needle.nn import Module
 
+from .constants import held
 from .drawing import Drawing, drawing_of
 from .graph_data import Graph
 from .graph_reader import Failure, read_graph
@@ -71,6 +72,9 @@ def draw_error(
     if names is None:
         known = _with_names_on_the_way(known, failed)
     failure = Failure(failed)
+    # If a lazy operator failed on constants, new nodes stand for its operands: these are the reader's own.
+    own = {held(x): x for x in known if x.is_leaf()}
+    failure.inputs = [own.get(held(x), x) if x.is_leaf() and x not in known else x for x in failure.inputs]
     known[failure] = type(failed).__name__
     return drawing_of(
         lambda limit: read_graph([failure], known, limit=limit),

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from needle.autograd import Tensor, TensorTuple, Value, adjoints
-from needle.backend_selection import full, to_numpy
-from needle.graph import find_topo_sort
-from needle.modes import Scope, lazy
+from needle.backend_selection import to_numpy
+from needle.graph import Op
+from needle.modes import Scope, lazy, remember_constants
 from needle.nn import Parameter
 from needle.reverse import Adjoint
 
 from . import operators
+from .constants import History
 from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
 from .memory import arrays_of, storage_of
@@ -86,14 +87,8 @@ def _trace_gradient(output, wrt, names, limit, out_grad, walk) -> Graph:
     if wrt is not None:
         wanted &= _leading_from(wrt, forward)
     backward = _Backward(forward)
-    with lazy(output.cached_data is None):
-        # The seed requires a gradient: a Tensor that is computed from constants alone remembers no operator.
-        if out_grad is None:
-            ones = full(output.shape, 1, dtype=output.dtype, device=output.device)
-            seed = Tensor.make_const(ones, requires_grad=True)
-        else:
-            seed = Tensor.make_const(out_grad, requires_grad=True)
-        for adjoint in adjoints(output, seed):
+    with lazy(output.cached_data is None), remember_constants():
+        for adjoint in adjoints(output, None if out_grad is None else out_grad.detach()):
             if not wanted:
                 break
             walk.append(adjoint)
@@ -135,8 +130,9 @@ class _Forward:
     def __init__(self, outputs: Sequence[Value], names: dict[Value, str], limit: int):
         self.outputs = list(dict.fromkeys(outputs))
         self.limit = limit
-        self.order = find_topo_sort(self.outputs)
-        near = _nearest(self.outputs, limit)
+        self.history = History(self.outputs, names)
+        self.order = self.history.order
+        near = _nearest(self.outputs, limit, self.history)
         self.drawn = [node for node in self.order if node in near]
         self.grad_of = _owners_of_gradients([*names, *self.order])
         numbered = {node: f"n{i}" for i, node in enumerate(self.order, 1)}
@@ -144,10 +140,7 @@ class _Forward:
         self.keys = {node: numbered[node] for node in self.drawn}
         self.seeds = self._seeds()
         self.rows = self._rows()
-        self.scopes = scopes_of(self.order, self.grad_of)
-        # By the array they stand for, the nodes that a constant can be cut from: it remembers none itself.
-        computed = [x for x in (*names, *self.drawn) if x.op is not None or x.requires_grad]
-        self.uncut = {_held(x): x for x in computed if not isinstance(x, Failure)}
+        self.scopes = scopes_of(self.history, self.grad_of)
 
     def _seeds(self) -> set[Value]:
         """The constants with which gradients begin: each is the `grad` of an output outside the graph."""
@@ -160,16 +153,17 @@ class _Forward:
         """A gradient is a row below its variable; any other result is as low as its lowest operand."""
         row: dict[Value, int] = {}
         for node in self.drawn:
-            above = [row[x] for x in node.inputs if x in row]
+            above = [row[x] for x in self.history.inputs(node) if x in row]
             if node in self.seeds or (node in self.grad_of and node.op is not None):
                 above.append(row.get(self.grad_of[node], 0) + 1)
             row[node] = max(above, default=0)
         if len(set(row.values())) > 1:  # a constant, such as the seed, is in the row that uses it
             users: dict[Value, int] = {}
-            for node in self.drawn:
-                for x in node.inputs:
+            for node in reversed(self.drawn):
+                if node.op is None and not node.requires_grad:
+                    row[node] = users.get(node, row[node])
+                for x in self.history.inputs(node):
                     users[x] = min(users.get(x, row[node]), row[node])
-            row.update((x, users.get(x, row[x])) for x in self.drawn if x.op is None and not x.requires_grad)
         used = sorted(set(row.values()))
         return {node: used.index(r) for node, r in row.items()}
 
@@ -213,17 +207,24 @@ class _Forward:
 
     def _variable(self, node: Value) -> Variable:
         kind, note = self._kind(node)
-        cut_from = self.uncut.get(_held(node)) if kind == "constant" else None
+        cut_from = self.history.cut_from(node) if kind == "constant" else None
         detached = cut_from is not None or (kind == "constant" and node.detached)
         if detached and cut_from not in self.keys:
             note += ", detached" if cut_from is None else f", cut from {self.names[cut_from]}"
-        operands = [Operand(self.keys.get(x, LEFT_OUT), _place(node, i)) for i, x in enumerate(node.inputs)]
+        inputs, op = self.history.inputs(node), self.history.op(node)
+        operands = [
+            Operand(
+                self.keys.get(x, LEFT_OUT),
+                _place_with_shape(inputs, i) if isinstance(node, Failure) else _place(op, inputs, i),
+            )
+            for i, x in enumerate(inputs)
+        ]
         return Variable(
             self.keys[node],
             self.names[node],
             kind,
             note=note,
-            operator=_operator(node, operands),
+            operator=_operator(op, operands),
             row=self.rows[node],
             shape=_shape(node),
             cut_from=self.keys.get(cut_from, "") if cut_from is not None else "",
@@ -234,7 +235,7 @@ class _Forward:
         """The kind of a node, and the word beside its name."""
         if isinstance(node, Failure):
             return "failed", node.message
-        if node.op is not None:
+        if self.history.op(node) is not None and (node.op is not None or node in self.outputs):
             if node in self.outputs:
                 return "output", "output"
             return (
@@ -393,10 +394,10 @@ class _Backward:
                     use = unused[x].pop()
                     operands.append(Operand(self._key(x, use.consumer), use.words))
                 else:
-                    operands.append(Operand(self._key(x, consumer), _place(node, i)))
+                    operands.append(Operand(self._key(x, consumer), _place(node.op, node.inputs, i)))
             kind = "constant" if node.op is None else "partial"
             step = Variable("", "", kind, row=last.row, adjoint_of=last.adjoint_of)
-            variable = replace(last if node is nodes[-1] else step, operator=_operator(node, operands))
+            variable = replace(last if node is nodes[-1] else step, operator=_operator(node.op, operands))
             self.keys[node] = self._append(node, replace(variable, via=self._via(consumer)))
             self._remember_scope(self.keys[node], sum_of if consumer is None else consumer)
 
@@ -462,11 +463,6 @@ def _with_memory(variables: Sequence[Variable], values: Mapping[str, Value]) -> 
     return tuple(result[x.key] for x in variables)
 
 
-def _held(node: Value) -> int:
-    """The array that a node stands for, or will stand for, by its id."""
-    return id(node._data if node.cached_data is None else node.cached_data)
-
-
 def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
     """Whether a node's `grad` equals this adjoint: it may be None, or come from another output."""
     if grad is None or grad.cached_data is None or adjoint.cached_data is None:
@@ -474,12 +470,12 @@ def _same_numbers(grad: Value | None, adjoint: Value) -> bool:
     return np.array_equal(to_numpy(grad.cached_data), to_numpy(adjoint.cached_data), equal_nan=True)
 
 
-def _nearest(outputs: Sequence[Value], limit: int) -> set[Value]:
+def _nearest(outputs: Sequence[Value], limit: int, history: History) -> set[Value]:
     """The outputs and the nodes nearest to them, `limit` in all."""
     near = set(outputs)
     queue = deque(outputs)
     while queue:
-        for x in queue.popleft().inputs:
+        for x in history.inputs(queue.popleft()):
             if len(near) >= limit:
                 return near
             if x not in near:
@@ -524,17 +520,20 @@ def _distinct(columns: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple({tuple(column): None for column in columns.values() if len(column) > 1})
 
 
-def _operator(node: Value, operands: Iterable[Operand]) -> Operator | None:
-    return None if node.op is None else Operator(operators.symbol(node.op), tuple(operands))
+def _operator(op: Op | str | None, operands: Iterable[Operand]) -> Operator | None:
+    return None if op is None else Operator(operators.symbol(op), tuple(operands))
 
 
-def _place(node: Value, index: int) -> str:
-    """The place of an operand in words, if it matters; if the operator failed, its shape as well."""
-    if isinstance(node, Failure):
-        x: Any = node.inputs[index]
-        shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
-        return f"{ordinal(index)} {shape}" if len(node.inputs) > 1 else shape
-    return ordinal(index) if len(node.inputs) > 1 and node.op and operators.order_matters(node.op) else ""
+def _place(op: Op | str | None, inputs: Sequence[Value], index: int) -> str:
+    """The place of an operand in words, if it matters."""
+    return ordinal(index) if len(inputs) > 1 and op and operators.order_matters(op) else ""
+
+
+def _place_with_shape(inputs: Sequence[Any], index: int) -> str:
+    """The place and the shape of an operand of an operator that failed."""
+    x = inputs[index]
+    shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
+    return f"{ordinal(index)} {shape}" if len(inputs) > 1 else shape
 
 
 def _shape(node: Value) -> tuple[int, ...] | None:

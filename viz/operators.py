@@ -42,7 +42,7 @@ LONGEST_TUPLE = 1000  # a longer one is not shown
 MOST_ITEMS = 8  # of a longer tuple, only the first and the last are written
 
 
-def order_matters(op: Op) -> bool:
+def order_matters(op: Op | str) -> bool:
     """Whether swapping the operands can change the result; True for an unknown operator."""
     return type(op).__name__ not in ORDER_IS_FREE
 

@@ -10,13 +10,14 @@ from needle.autograd import Value
 from needle.modes import Scope
 from needle.nn import Module, Parameter
 
+from .constants import History, around
 from .graph_data import Graph, Group
 from .text import elide, ordinal
 
 __all__ = ["grouped", "scopes_of"]
 
 
-def scopes_of(nodes: Sequence[Value], owners: Mapping[Value, Value]) -> dict[Value, Scope]:
+def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Scope]:
     """The scope of each node that has one.
 
     That is the call in which it was made. A parameter or a buffer was made before any call: it belongs to the
@@ -24,18 +25,18 @@ def scopes_of(nodes: Sequence[Value], owners: Mapping[Value, Value]) -> dict[Val
 
     Parameters
     ----------
-    nodes : sequence of Value
-        Each after its inputs.
+    history : History
+        The nodes of a graph.
     owners : mapping from Value to Value
         For a Tensor that is a node's `grad`: that node.
     """
     uses: dict[Value, list[Scope | None]] = defaultdict(list)
     found: dict[Value, Scope] = {}
-    for node in nodes:
+    for node in history.order:
         scope = node.scope or (found.get(owners[node]) if node in owners else None)
         if scope is not None:
             found[node] = scope
-        for x in node.inputs:
+        for x in history.inputs(node):
             if x.scope is None and x.op is None:
                 uses[x].append(scope)
     for x, scopes in uses.items():
@@ -47,7 +48,7 @@ def scopes_of(nodes: Sequence[Value], owners: Mapping[Value, Value]) -> dict[Val
 
 def _common(scopes: Iterable[Scope | None]) -> Scope | None:
     """The innermost scope that is around all of these."""
-    paths = [_path(scope) for scope in dict.fromkeys(scopes)]
+    paths = [around(scope) for scope in dict.fromkeys(scopes)]
     common = None
     for level in zip(*paths, strict=False):
         if any(scope is not level[0] for scope in level):
@@ -56,20 +57,11 @@ def _common(scopes: Iterable[Scope | None]) -> Scope | None:
     return common
 
 
-def _path(scope: Scope | None) -> list[Scope]:
-    """A scope and those around it, the outermost first."""
-    path = []
-    while scope is not None:
-        path.append(scope)
-        scope = scope.outer
-    return path[::-1]
-
-
 def _holds(scope: Scope | None, x: Value) -> bool:
     """Whether the module that was called, or one around it, has `x` as an attribute."""
     return any(
         isinstance(outer.owner, Module) and any(x is part for part in vars(outer.owner).values())
-        for outer in _path(scope)
+        for outer in around(scope)
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from needle.autograd import Tensor, Value
-from needle.graph import find_topo_sort
 from needle.reverse import Adjoint
 
+from .constants import History
 from .equations import Equation, adjoint_name, equation, partial_name
 from .expressions import Name, named, read, sum_of
 from .graph_data import Graph, Variable
@@ -100,14 +100,14 @@ def record_passes(output: Tensor, names: Mapping[Value, str], *, out_grad: Tenso
     walk: list[Adjoint] = []
     graph = read_gradient(output, None, dict(names), limit=10**9, out_grad=out_grad, walk=walk)
     graph = replace(graph, groups=(), variables=tuple(replace(x, group="") for x in graph.variables))
-    return _Recorder(output, graph, walk).record()
+    return _Recorder(output, names, graph, walk).record()
 
 
 class _Recorder:
     """Collects the frames, one after the other."""
 
-    def __init__(self, output: Tensor, graph: Graph, walk: list[Adjoint]):
-        self.order = find_topo_sort([output])
+    def __init__(self, output: Tensor, names: Mapping[Value, str], graph: Graph, walk: list[Adjoint]):
+        self.order = History([output], names).order
         self.graph = graph
         self.walk = walk
         self.keys = {node: f"n{i}" for i, node in enumerate(self.order, 1)}

@@ -139,7 +139,7 @@ def elementwise(name: str, *operands: Any) -> Any:
     result = new_array(type(a))
     result._handle, result.dtype, result.device = out, out.dtype, a.device
     result.shape, result.strides = shape, strides
-    result.offset, result._compact = 0, compact
+    result.offset, result._compact, result.base = 0, compact, None
     return result
 
 

@@ -40,12 +40,17 @@ class View:
         Where in the storage the first element is.
     dtype : numpy.dtype
     device : BackendDevice
+    base : View or None
+        The array that this one is a view of, as in NumPy; None if it is no view.
     """
 
-    __slots__ = ("__weakref__", "_compact", "_handle", "device", "dtype", "offset", "shape", "strides")
+    __slots__ = (
+        "__weakref__", "_compact", "_handle", "base", "device", "dtype", "offset", "shape", "strides",
+    )  # fmt: skip
 
     _handle: Any  # the backend's Array
     _compact: bool
+    base: View | None
     dtype: np.dtype
     shape: Shape
     strides: Shape
@@ -97,7 +102,10 @@ class View:
     def _view(self, shape: Shape, strides: Shape, offset: int) -> Self:
         handle = self._handle
         compact = offset == 0 and strides == compact_strides(shape) and handle.size == math.prod(shape)
-        return assemble(new_array(type(self)), handle, self.device, shape, strides, offset, compact)
+        view = assemble(new_array(type(self)), handle, self.device, shape, strides, offset, compact)
+        base = self.base
+        view.base = self if base is None else base
+        return view
 
     def as_strided(self, shape: Shape, strides: Shape) -> Self:
         """A view with any shape and strides, from the same first element on.
@@ -180,7 +188,7 @@ def assemble(
     """Set what an array is made of, and return it; `compact` is what its `is_compact` will say."""
     array._handle, array.dtype, array.device = handle, handle.dtype, device
     array.shape, array.strides = shape, strides
-    array.offset, array._compact = offset, compact
+    array.offset, array._compact, array.base = offset, compact, None
     return array
 
 

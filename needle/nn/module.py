@@ -50,7 +50,7 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            with scope(self):
+            with scope(self, (*args, *kwargs.values()) if kwargs else args):
                 return self.forward(*args, **kwargs)
         except Exception as error:
             inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Value)]

@@ -21,6 +21,7 @@ from needle.autograd import (
     sum_node_list,
 )
 from needle.graph import Op, TensorOp, TensorTupleOp
+from needle.modes import remember_constants
 
 
 def leaf(values, dtype="float64") -> Tensor:
@@ -248,6 +249,22 @@ def test_gradients_under_no_grad_are_constants(mode):
     assert by_x.is_leaf()
     assert not by_x.requires_grad
     assert by_x.numpy() == 6
+
+
+def test_constants_remember_their_operators_only_within_remember_constants(mode):
+    x, c = leaf([[3.0, 2.0]]), constant([[1.0], [4.0]])
+    y = c @ x
+    with remember_constants():
+        kept = c.transpose()
+        (by_x,) = gradients(y, [x])
+    assert isinstance(kept.op, ndl.ops.Transpose)
+    assert kept.inputs == (c,)
+    assert not kept.requires_grad
+    assert not by_x.requires_grad
+    assert [type(node.op).__name__ for node in find_topo_sort([by_x])].count("Transpose") == 1
+    for forgets in (c.transpose(), *gradients(y, [x])):
+        assert forgets.op is None
+        assert forgets.inputs == []
 
 
 def test_compute_gradient_of_variables_sets_grad():

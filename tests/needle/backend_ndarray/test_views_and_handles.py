@@ -101,6 +101,10 @@ def test_views_share_memory_and_walk_as_numpys_do(device, ours, numpys):
     same(view, expected, 0)
     assert same_strides(view, expected)
     assert same_memory(view, a)
+    assert view.base is a
+    assert view[:1].base is a
+    assert a.base is None
+    assert (view + view).base is None
 
 
 @devices

@@ -1,0 +1,155 @@
+"""How each node of a graph was made: also a constant, which remembers no operator, if its array tells.
+
+- A lazy constant is still to be computed, so it knows its operator and its operands until then.
+- A view such as ``X[0]`` looks at the storage of X. Shape, strides and offset say which part of X it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from needle.autograd import Tensor, TensorTuple, Value
+from needle.graph import Op, Pending, find_topo_sort
+from needle.modes import Scope
+
+from .memory import storage_of
+from .views import view_of
+
+__all__ = ["History", "around", "held"]
+
+MOST_ASKED = 8  # Tensors that share a storage with a view: hundreds of batches can share that of their data
+VIEW = "view"  # in place of an operator: a view that takes several
+
+
+class History:
+    """All nodes that lead to some outputs, and how each was made.
+
+    Parameters
+    ----------
+    outputs : sequence of Value
+    named : iterable of Value
+        Nodes outside the graph that a constant can be made from. If one was made from another array, a new
+        Tensor stands for that.
+
+    Attributes
+    ----------
+    order : list of Value
+        The nodes, each after those that it was made from.
+    """
+
+    def __init__(self, outputs: Sequence[Value], named: Iterable[Value]):
+        self.order = find_topo_sort(outputs)
+        known = list(dict.fromkeys([*named, *self.order]))
+        gradients = [x.grad for x in known if isinstance(x.grad, Value)]
+        known += filter(_is_constant, gradients)  # among them the seed: it is the `grad` of an output
+        known = [x for x in dict.fromkeys(known) if x._data is not None]
+        constants = list(filter(_is_constant, known))
+        self._constants = {held(x): x for x in reversed(constants)}
+        self._sharing = _by_storage(constants)
+        self._uncut = {held(x): x for x in known if not _is_constant(x)}
+        self._made: dict[Value, tuple[Op | str, Sequence[Value]]] = {}  # the constants that tell it
+        waiting = list(filter(_is_constant, self.order))
+        while waiting:
+            node = waiting.pop()
+            if node in self._made or self.cut_from(node) is not None:
+                continue
+            made = self._by_pending(node) or self._by_storage(node)
+            if made is not None:
+                self._made[node] = made
+                waiting += made[1]
+        if self._made:
+            self.order = self._sorted(outputs)
+
+    def op(self, node: Value) -> Op | str | None:
+        """The operator that made a node, or an index in words; None for a leaf."""
+        return self._made[node][0] if node in self._made else node.op
+
+    def inputs(self, node: Value) -> Sequence[Value]:
+        """What a node was made from."""
+        return self._made[node][1] if node in self._made else node.inputs
+
+    def cut_from(self, node: Value) -> Value | None:
+        """The node whose array a constant holds without being computed from it, as after `detach`."""
+        return self._uncut.get(held(node)) if _is_constant(node) else None
+
+    def _by_pending(self, node: Value) -> tuple[Op, Sequence[Value]] | None:
+        """How a lazy constant will be made."""
+        data = node._data
+        if type(data) is not Pending or (op := data.op) is None or (operands := data.operands) is None:
+            return None
+        return op, [self._constant(array, node.scope) for array in operands]
+
+    def _constant(self, data: Any, scope: Scope | None) -> Value:
+        """The constant that stands for an array, or for one to come, that was used within a scope."""
+        array = data.data if type(data) is Pending and data.data is not None else data
+        if id(array) not in self._constants:
+            several = getattr(array, "shape", None) is None
+            node = self._constants[id(array)] = (TensorTuple if several else Tensor).make_const(array)
+            # It was made there too, unless the module was called with it: then it comes from outside.
+            given = (part for part in around(scope) if any(x() is data or x() is array for x in part.given))
+            node.scope = next((part.outer for part in given), scope)
+        return self._constants[id(array)]
+
+    def _by_storage(self, node: Value) -> tuple[Op | str, Sequence[Value]] | None:
+        """How a view was made from another constant."""
+        array = node.cached_data
+        if not isinstance(node, Tensor) or array is None or array.base is None or not node.size:
+            return None
+        sharing = self._sharing[_storage(node)]
+        larger = sharing[: sharing.index(node)] if node in sharing else sharing
+        for x in larger[:MOST_ASKED]:
+            way = view_of(x.cached_data, array)
+            if way is not None:
+                return way, [x]
+        if node.scope is None and id(array.base) not in self._constants and id(array.base) not in self._uncut:
+            return None  # nobody knows it
+        return view_of(array.base, array) or VIEW, [self._constant(array.base, node.scope)]
+
+    def _sorted(self, outputs: Sequence[Value]) -> list[Value]:
+        """As `find_topo_sort`, by these `inputs`."""
+        order: dict[Value, None] = {}
+        seen = set()
+        stack = list(reversed(outputs))
+        while stack:
+            node = stack[-1]
+            if node not in seen:
+                seen.add(node)
+                stack.extend(reversed(self.inputs(node)))
+            else:
+                order[stack.pop()] = None
+        return list(order)
+
+
+def around(scope: Scope | None) -> list[Scope]:
+    """A scope and those around it, the outermost first."""
+    path = []
+    while scope is not None:
+        path.append(scope)
+        scope = scope.outer
+    return path[::-1]
+
+
+def held(node: Value) -> int:
+    """The array that a node stands for, or will stand for, by its id."""
+    return id(node._data if node.cached_data is None else node.cached_data)
+
+
+def _is_constant(node: Value) -> bool:
+    return node.op is None and not node.requires_grad
+
+
+def _storage(node: Value) -> int:
+    return id(storage_of(node.cached_data)[0])
+
+
+def _by_storage(constants: Iterable[Value]) -> dict[int, list[Tensor]]:
+    """The constants that look at each storage: first the one that is no view, then the largest."""
+    sharing: dict[int, list[Tensor]] = defaultdict(list)
+    for x in constants:
+        if isinstance(x, Tensor) and x.cached_data is not None:
+            sharing[_storage(x)].append(x)
+    for same in sharing.values():
+        same.sort(key=lambda x: (x.cached_data.base is not None, -x.size))
+    return sharing
