@@ -231,7 +231,6 @@ class _Dot:
         box = self.style.boxes[variable.kind]
         line = "dashed" if not variable.computed else "dotted" if box.dotted else ""
         double = {"peripheries": 2} if box.double else {}
-        small = {"width": 0.2, "height": 0.2} if variable.kind == "port" else {}
         return _statement(
             variable.key,
             shape="box",
@@ -239,8 +238,7 @@ class _Dot:
             fillcolor=box.fill if variable.computed else self.style.background,
             color=box.line,
             penwidth=box.line_width,
-            margin="0.05,0.01" if variable.kind == "port" else "0.09,0.05",
-            **small,
+            margin="0.09,0.05",
             **double,
             label=self.table(variable),
         )
@@ -261,8 +259,6 @@ class _Dot:
             before, arrow, after = facts.partition(" → ")
             shapes = [before, f"→ {after}"] if arrow and len(facts) > LONGEST_HEADER else [facts]
             return [bold, *[self.small(line) for line in (*shapes, variable.note) if line]]
-        if variable.kind == "port":
-            return [self.small(elide(variable.name or facts))]
         if variable.detached and self.source_of_cut(variable) is None:
             note = f"{CUT} {note}"
         if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:

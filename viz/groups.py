@@ -11,7 +11,19 @@ from typing import NamedTuple
 
 from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 
-__all__ = ["MOST_DRAWN", "Box", "at_depth", "fold", "inside", "readable", "topological", "with_boxes"]
+__all__ = [
+    "MOST_DRAWN",
+    "MOST_EDGES",
+    "Box",
+    "at_depth",
+    "beside",
+    "fold",
+    "inside",
+    "readable",
+    "topological",
+    "twins",
+    "with_boxes",
+]
 
 READABLE = 64  # boxes in one picture …
 READABLE_PATH = 20  # … of which at most so many in a row: two or three screens
@@ -72,19 +84,22 @@ def fold(graph: Graph, opened: Collection[str]) -> Graph:
     note says how many parameters it has. The groups that are left are open and have a frame; a repeat has
     none, and neither has a group of one variable.
     """
+    return _framed(_closed(graph, opened))
+
+
+def _closed(graph: Graph, opened: Collection[str]) -> Graph:
+    """The graph with each group that is not in `opened` closed to one variable."""
     by_key = {group.key: group for group in graph.groups}
     closed: dict[str, str] = {"": ""}  # for each group: the outermost closed one around it, or itself
     for group in graph.groups:
         closed[group.key] = closed[group.parent] or ("" if group.key in opened else group.key)
-    if not any(closed.values()):
-        return _framed(graph)
     members: dict[str, list[Variable]] = defaultdict(list)
     for variable in graph.variables:
         if closed[variable.group]:
             members[closed[variable.group]].append(variable)
     boxes = {key: Box(by_key[key].title, by_key[key].parent, inner) for key, inner in members.items()}
     groups = tuple(group for group in graph.groups if not closed[group.key])
-    return _framed(replace(with_boxes(graph, boxes), groups=groups))
+    return replace(with_boxes(graph, boxes) if boxes else graph, groups=groups)
 
 
 def _framed(graph: Graph) -> Graph:
@@ -114,23 +129,23 @@ class Box(NamedTuple):
 def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
     """The graph with boxes, by key, in place of the variables that they stand for."""
     box_of = {x.key: key for key, box in boxes.items() for x in box.variables}
+    by_key = {x.key: x for x in graph.variables}
+    owner = {key: column[0] for column in graph.columns for key in column[1:]}
+    stays = {
+        key: outside
+        for key, outside in beside(graph).items()
+        if key in box_of and (by_key[key].kind == "output" or owner[key] not in box_of)
+    }
 
     def shown(key: str) -> str:
-        return box_of.get(key, key)
+        return key if key in stays else box_of.get(key, key)
 
-    by_key = {x.key: x for x in graph.variables}
     used_outside: dict[str, dict[str, Variable]] = defaultdict(dict)  # by box, in the order of use
     for x in graph.variables:
         for operand in x.operands:
             box = box_of.get(operand.key)
             if box and box != box_of.get(x.key) and x.row == by_key[operand.key].row:
                 used_outside[box][operand.key] = by_key[operand.key]
-    owner = {key: column[0] for column in graph.columns for key in column[1:]}
-
-    def stays(x: Variable) -> bool:
-        """Whether a variable is drawn beside its box: an output, or the adjoint of a leaf that is drawn."""
-        leaf = by_key.get(owner.get(x.key, ""))
-        return x.kind == "output" or (leaf is not None and not leaf.operator and leaf.key not in box_of)
 
     variables: list[Variable] = []
     drawn = set()
@@ -142,16 +157,24 @@ def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
         if key not in drawn:
             drawn.add(key)
             outputs = list(used_outside[key].values())
-            outputs += [v for v in boxes[key].variables if stays(v) and v.key not in used_outside[key]]
+            outputs += [v for v in boxes[key].variables if v.key in stays and v.key not in used_outside[key]]
             variables.append(_box(key, boxes[key], outputs, by_key, shown))
-        if stays(x):
-            del box_of[x.key]
+        if x.key in stays:
             came_from = Operator("", (Operand(key),))
-            leaf = by_key.get(owner.get(x.key, ""))
-            where = "" if leaf and not leaf.group else boxes[key].group  # near the leaf
+            where = "" if stays[x.key] else boxes[key].group
             variables.append(replace(x, operator=came_from, group=where))
     columns = _columns_of(graph, shown, {x.key: x.row for x in variables})
     return replace(graph, variables=_in_order(variables), columns=columns)
+
+
+def beside(graph: Graph) -> dict[str, bool]:
+    """The variables that are drawn beside the closed group that holds them, and whether outside all groups.
+
+    These are the outputs, and outside all groups the adjoints of leaves that are outside too.
+    """
+    leaves = {x.key for x in graph.variables if not x.operator and not x.group}
+    adjoints = {key for column in graph.columns if column[0] in leaves for key in column[1:]}
+    return {x.key: x.key in adjoints for x in graph.variables if x.kind == "output" or x.key in adjoints}
 
 
 def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
@@ -178,11 +201,12 @@ def _box(
 ) -> Variable:
     """The variable that stands for those in a box."""
     inner, row = box.variables, box.variables[0].row
+    own = {x.key for x in inner}
     operands: dict[str, None] = {}
     inputs: dict[str, Variable] = {}
     for x in inner:
         for operand in x.operands:
-            if shown(operand.key) != key:
+            if operand.key not in own:
                 operands[shown(operand.key)] = None
                 inputs[operand.key] = by_key[operand.key]
     inputs = {k: x for k, x in inputs.items() if x.row == row and x.key != LEFT_OUT}
@@ -256,57 +280,75 @@ def topological(waits_for: Sequence[set[int]]) -> list[int]:
     return order + sorted(set(range(len(waits_for))) - set(order))  # these wait for each other
 
 
-def inside(graph: Graph, key: str) -> Graph:
-    """The content of a group, as a graph of its own.
+def twins(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """For each group, the groups of the same calls of modules in all rows, itself among them.
 
-    The groups in it are closed. A variable of the kind "port" stands for each variable outside that it uses
-    (with the key "in_" and that variable's key), and for each of its own that is used outside ("out_" and
-    its key).
+    A module has one group in the forward graph and one in the gradient. Repeats of the same parts are twins.
     """
-    within = {key}
+    names: dict[str, tuple[str, ...]] = {"": ()}  # titles, from the outermost module to the group
+    parts: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for group in graph.groups:
+        around = names[group.parent]
+        names[group.key] = around if group.count > 1 else (*around, group.title)
+        if group.count == 1:
+            parts[group.parent].add(names[group.key])
+    alike: dict[object, dict[int, str]] = defaultdict(dict)  # by row
+    for group in graph.groups:
+        name: object = frozenset(parts[group.key]) if group.count > 1 else names[group.key]
+        if not name or group.row in alike[name]:
+            name = group.key
+        alike[name][group.row] = group.key
+    return {key: tuple(keys.values()) for keys in alike.values() for key in keys.values()}
+
+
+def inside(graph: Graph, keys: Collection[str]) -> Graph:
+    """The content of a group and of its twins as a graph of its own, in which all groups are closed.
+
+    It holds the boxes that `fold` shows directly in these groups when everything around them is open, and the
+    edges between them. At ``[""]`` it is the whole with all groups closed.
+    """
+    parents = {group.key: group.parent for group in graph.groups}
+    around = {""}
+    for key in keys:
+        while key:
+            around.add(key)
+            key = parents[key]
+    within = set(keys)
     for group in graph.groups:
         if group.parent in within:
             within.add(group.key)
-    by_key = {x.key: x for x in graph.variables}
-    mine = {k: x for k, x in by_key.items() if x.group in within}
-    row = next(iter(mine.values())).row
-    used = dict.fromkeys(o.key for x in mine.values() for o in x.operands if o.key not in mine)
-    others = (x for x in graph.variables if x.key not in mine and x.row == row)
-    used_outside = dict.fromkeys(o.key for x in others for o in x.operands if o.key in mine)
-    incoming = [_port(f"in_{k}", by_key[k], row) for k in used]
-    outgoing = [
-        replace(_port(f"out_{k}", by_key[k], row), operator=Operator("", (Operand(k),))) for k in used_outside
-    ]
-    outermost = (replace(x, group="") if x.group == key else x for x in mine.values())
-    content = [_redirected(x, lambda k: f"in_{k}" if k in used else k) for x in outermost]
-    groups = [
-        replace(group, parent="") if group.parent == key else group
-        for group in graph.groups
-        if group.key in within and group.key != key
-    ]
-    variables = (*incoming, *content, *outgoing)
-    part = replace(graph, variables=variables, columns=(), left_out=0, groups=tuple(groups))
-    if not groups:
-        return part
-    # A closed group says the same as when everything around it is open.
-    boxes = {x.key: x for x in fold(graph, _around(graph, key)).variables if x.kind == "group"}
-    folded = fold(part, ())
-    said = (boxes.get(x.key, x) for x in folded.variables)
-    shown = (
-        replace(x, facts=box.facts, note=box.note) for x, box in zip(folded.variables, said, strict=True)
+    members = {x.key for x in graph.variables if x.group in within}
+    near = set(members)  # with what they use and what uses them: a closed group shows the shapes of both
+    for x in graph.variables:
+        operands = {operand.key for operand in x.operands}
+        if x.key in members:
+            near |= operands
+        elif not members.isdisjoint(operands):
+            near.add(x.key)
+    columns = tuple(column for column in graph.columns if not members.isdisjoint(column))
+    near |= {key for column in columns for key in column}
+    part = replace(graph, variables=tuple(_among(x, near) for x in graph.variables if x.key in near))
+    part = replace(part, columns=columns)
+    whole = _closed(part, around)
+    shown = {x.key: x for x in whole.variables if x.group in keys}
+
+    together: dict[str, set[str]] = defaultdict(set)
+    for x in shown.values():
+        together[x.group].add(x.key)
+    variables = [replace(_among(x, together[x.group]), group="") for x in shown.values()]
+    columns = tuple(tuple(key for key in column if key in shown) for column in whole.columns)
+    return replace(
+        graph,
+        variables=tuple(variables),
+        columns=tuple(column for column in columns if len(column) > 1),
+        groups=(),
     )
-    return replace(folded, variables=tuple(shown))
 
 
-def _around(graph: Graph, key: str) -> set[str]:
-    """A group and those around it."""
-    parents = {group.key: group.parent for group in graph.groups}
-    around = set()
-    while key:
-        around.add(key)
-        key = parents[key]
-    return around
-
-
-def _port(key: str, x: Variable, row: int) -> Variable:
-    return Variable(key, x.name, "port", facts=x.facts, computed=x.computed, row=row, shape=x.shape)
+def _among(x: Variable, keys: Collection[str]) -> Variable:
+    """The variable with those of its operands that are among `keys`."""
+    if x.operator is None or all(operand.key in keys for operand in x.operands):
+        return x
+    operands = tuple(operand for operand in x.operands if operand.key in keys)
+    keeps = x.operator.symbol or operands
+    return replace(x, operator=replace(x.operator, operands=operands) if keeps else None)

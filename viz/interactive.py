@@ -12,18 +12,17 @@ import base64
 import html
 import json
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from itertools import takewhile
 from pathlib import Path
 
 from .dot import to_dot
-from .graph_data import Graph, Operand, Operator, Variable
+from .graph_data import LEFT_OUT, Graph
 from .graph_reader import MOST
-from .groups import at_depth, fold, inside
+from .groups import MOST_EDGES, at_depth, beside, inside, twins
 from .render import render_all, tidy_svg
 from .style import FONT, Style
 
@@ -32,10 +31,9 @@ __all__ = ["fragment", "page"]
 MOST_VARIABLES = (
     1000  # inside all groups together, unless limit= is higher: their layout takes a second or two
 )
-MOST_LINKS = 60  # between rows: if there may be more, operators in groups name what they take from other rows
 
 _STATIC = Path(__file__).parent / "static"
-_MODULES = ("picture.js", "sheet.js", "links.js", "drawing.js")  # each after those that it imports
+_MODULES = ("picture.js", "sheet.js", "ways.js", "edges.js", "drawing.js")  # each after those that it imports
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -88,8 +86,10 @@ def fragment(
         "title": title,
         "pictures": _pictures(graph, picture, title, style, legend, rankdir),
         "groups": _groups(graph),
-        "links": _links(graph),
-        "most": MOST_LINKS,
+        "variables": {x.key: (x.group, x.row) for x in graph.variables},
+        "uses": _uses(graph) if graph.groups else [],
+        "beside": beside(graph),
+        "several": MOST_EDGES,
         "sideways": rankdir in ("TB", "BT"),
         "open": sorted(opened),
         "levels": _levels(graph, opened) if fitting else [],
@@ -98,6 +98,8 @@ def fragment(
             "text": style.text,
             "quiet": style.quiet,
             "line": style.forward.line,
+            "edge": style.edge,
+            "failed": style.boxes["failed"].line,
             "hover": style.boxes["intermediate"].fill,
             "accent": style.reuse,
             "back": style.backward.operator,
@@ -119,29 +121,23 @@ def fragment(
 def _pictures(
     graph: Graph, picture: str, title: str, style: Style, legend: bool, rankdir: str
 ) -> dict[str, str]:
-    """The whole with all groups closed, at the key ``""``, and the insides of groups, at the group's key.
+    """The whole with all groups closed, at the key ``""``, and the insides of groups.
 
-    At the key "legend" is the legend for all of them; in a drawing without groups it is in the whole.
+    A group and its twins have one picture, at the key of the first of them. So a variable and its adjoints
+    stand in one column there too. At the key "legend" is the legend for all of them; in a drawing without
+    groups it is in the whole.
     """
     if not graph.groups:
         return {"": picture}
-    graphs = {"": fold(graph, ())}
-    shown = {x.key for x in graphs[""].variables}
-    beside = {x.key: x for x in graph.variables if x.group and x.key in shown}
-    leading = _leading_out(graph, beside)
-    way = _ways(graph)
-    row_of = {x.key: x.row for x in graph.variables}
-    named = len(_links(graph)) > MOST_LINKS
+    graphs = {"": inside(graph, [""])}
     left = max(MOST_VARIABLES, graph.limit if graph.limit < MOST else 0)
-    for group in sorted(graph.groups, key=lambda group: len(way[group.key])):
-        content = inside(leading, group.key)
-        kinds = [beside.get(x.key, x).kind for x in content.variables]
-        content = replace(content, variables=tuple(map(_of_kind, content.variables, kinds)))
-        foreign = [f"in_{key}" for key, row in row_of.items() if row != group.row]
-        content = _without_echoes(_alone(content, foreign, named=named))
+    ways = _ways(graph)
+    together = dict.fromkeys(twins(graph).values())
+    for keys in sorted(together, key=lambda keys: min(len(ways[key]) for key in keys)):
+        content = inside(graph, keys)
         if len(content.variables) <= left:
             left -= len(content.variables)
-            graphs[group.key] = content
+            graphs[keys[0]] = content
     sources = {key: to_dot(part, style, legend=False, rankdir=rankdir) for key, part in graphs.items()}
     if legend:
         sources["legend"] = _legend(graphs, style, rankdir)
@@ -159,109 +155,43 @@ def _legend(graphs: Mapping[str, Graph], style: Style, rankdir: str) -> str:
     return "\n".join([*source.splitlines()[:2], "}"])  # the legend is the label of the graph
 
 
-def _leading_out(graph: Graph, keys: Collection[str]) -> Graph:
-    """The graph with one more user for each result that is drawn beside its closed group.
-
-    So each leads to a port of its group, and is not drawn again beside every group inside.
-    """
-    variables = [_of_kind(x, "intermediate") if x.key in keys else x for x in graph.variables]
-    users = [
-        Variable(f"{x.key}_beside", x.name, "port", operator=Operator("", (Operand(x.key),)), row=x.row)
-        for x in graph.variables
-        if x.key in keys
-    ]
-    return replace(graph, variables=(*variables, *users))
-
-
-def _without_echoes(content: Graph) -> Graph:
-    """The inside of a group without the ports of its own results that lead nowhere else."""
-    uses = Counter(operand.key for x in content.variables for operand in x.operands)
-    echoes = {f"out_{key}" for key, times in uses.items() if times == 1}
-    kept = (x for x in content.variables if x.key not in echoes or x.key != f"out_{x.operands[0].key}")
-    return replace(content, variables=tuple(kept))
-
-
-def _of_kind(variable: Variable, kind: str) -> Variable:
-    return replace(variable, kind=kind)
-
-
-def _alone(content: Graph, foreign: Collection[str], *, named: bool) -> Graph:
-    """The inside of a group without the ports for values from other rows.
-
-    A port would be far from most of the operators that use it. Instead each operator has them `named` beside
-    it, or the script draws links to them. A closed group does not say what its inside takes.
-    """
-    ports = {x.key: x for x in content.variables if x.key in foreign}
-    variables = []
-    for x in content.variables:
-        if x.operator:
-            operands = []
-            for operand in x.operands:
-                if operand.key in ports and named and x.operator.symbol:
-                    name = f"{operand.key}_for_{x.key}"
-                    variables.append(replace(ports[operand.key], key=name))
-                    operands.append(replace(operand, key=name))
-                elif operand.key not in ports:
-                    operands.append(operand)
-            keeps = x.operator.symbol or operands
-            x = replace(x, operator=replace(x.operator, operands=tuple(operands)) if keeps else None)
-        if x.key not in ports:
-            variables.append(x)
-    return replace(content, variables=tuple(variables))
-
-
 def _groups(graph: Graph) -> dict[str, dict[str, object]]:
     """What the script needs to know about each group.
 
-    That is its title, the group around it, how many variables it has, and the ports that edges lead to: `in`
-    has, for each box that an edge can come from, the variables that it brings; `out` has the same for each
-    box that an edge can go to.
+    That is its title, the group around it, its row, how many variables it has, and the groups that open and
+    close with it. The first of these has the picture of all of them.
     """
-    ways = _ways(graph)
-    home = {variable.key: variable.group for variable in graph.variables}
-    size = Counter(home.values())
+    size = Counter(variable.group for variable in graph.variables)
     for group in reversed(graph.groups):
         size[group.parent] += size[group.key]
-    data: dict[str, dict] = {
+    together = twins(graph)
+    return {
         group.key: {
-            "title": group.title, "parent": group.parent, "size": size[group.key],
-            "in": defaultdict(list), "out": defaultdict(list),
+            "title": group.title, "parent": group.parent, "row": group.row,
+            "size": size[group.key], "twins": together[group.key],
         }
         for group in graph.groups
     }  # fmt: skip
 
-    for user in graph.variables:
-        for operand in user.operands:
-            ends = {"out": ways[home[operand.key]], "in": ways[user.group]}
-            pairs = zip(*ends.values(), strict=False)
-            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-            seen = {"out": operand.key, "in": f"{user.key}_op"}
-            beside = {end: way[common] if way[common:] else seen[end] for end, way in ends.items()}
-            for end, other in (("out", "in"), ("in", "out")):
-                for depth, key in enumerate(ends[end][common:]):
-                    box = f"{end}_{operand.key}" if depth else beside[other]
-                    if operand.key not in data[key][end][box]:
-                        data[key][end][box].append(operand.key)
-    return data
 
+def _uses(graph: Graph) -> list[tuple[str, str, str, str]]:
+    """Each use of a variable by an operator: the variable, the user, the operand's label, the line's look.
 
-def _links(graph: Graph) -> list[dict[str, object]]:
-    """The edges from one row to another: each end with the group around it.
-
-    `again` marks a forward value that a gradient uses again.
+    The script makes the edges of `fold` from them.
     """
-    by_key = {variable.key: variable for variable in graph.variables}
-    links = {}
+    by_key = {x.key: x for x in graph.variables}
+    uses = []
     for user in graph.variables:
         for operand in user.operands:
-            value = by_key[operand.key]
-            if value.row != user.row:
-                links[value.key, user.key] = {
-                    "from": (value.key, value.group),
-                    "to": (f"{user.key}_op", user.group),
-                    "again": value.row < graph.forward_rows,
-                }
-    return list(links.values())
+            row = by_key[operand.key].row
+            again = row != user.row and row < graph.forward_rows
+            look = "again" if again else "back" if user.row else ""
+            if user.kind == "failed":
+                look += " failed"
+            if operand.key == LEFT_OUT:
+                look += " rest"
+            uses.append((operand.key, user.key, operand.label, look))
+    return uses
 
 
 def _levels(graph: Graph, opened: Collection[str]) -> list[list[str]]:

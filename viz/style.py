@@ -30,7 +30,6 @@ LEGENDS = {
     "seed": "seed: the output's own adjoint",
     "failed": "the operator that failed, and its error",
     "group": "closed group: several nodes in one box",
-    "port": "comes from, or goes to, a part that is not shown",
     "left out": "",
 }
 NOT_COMPUTED = "not computed yet (lazy)"
@@ -138,7 +137,6 @@ _NEEDLE = Style(
         "seed": Box("#FFDDB0", "#B45309", line_width=1.8),
         "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.2),
         "group": Box("#EAE8FB", "#5B4FCF", line_width=1.8),
-        "port": Box("#FFFFFF", "#5B4FCF"),
         "left out": Box("#FFFFFF", "#7D8899", corners=""),
     },
 )
@@ -163,7 +161,6 @@ _D2L = replace(
         "seed": Box("#FFD9A6", "#9A4A06", corners="", line_width=2.4),
         "failed": Box("#FEE4E2", "#C4221B", corners="", line_width=2.4),
         "group": Box("#E3E0FA", "#4A3FBF", corners="", line_width=2.4),
-        "port": Box("#FFFFFF", "#4A3FBF", corners=""),
         "left out": Box("#FFFFFF", "#7D8899", corners=""),
     },
     rises=True,
@@ -199,7 +196,6 @@ _PRINT = Style(
         "seed": _outlined("", 3, dotted=True),
         "failed": _outlined("", 2, double=True),
         "group": _outlined("", 2),
-        "port": _outlined("", 1, dotted=True),
         "left out": _outlined("", 1),
     },
 )
@@ -226,7 +222,6 @@ _DARK = Style(
         "seed": Box("#5C3807", "#FFBE6B", line_width=1.8),
         "failed": Box("#5A1613", "#FF8A80", corners="", line_width=2.2),
         "group": Box("#2D2765", "#A79CFF", line_width=1.8),
-        "port": Box("#11161F", "#A79CFF"),
         "left out": Box("#11161F", "#7D8BA1", corners=""),
     },
 )

@@ -21,7 +21,7 @@ from needle import nn
 from needle.apps.models import LanguageModel, ResNet9
 from needle.autograd import find_topo_sort
 from viz.graph_data import Graph, Variable
-from viz.groups import at_depth, fold, inside
+from viz.groups import at_depth, fold, inside, twins
 
 
 @pytest.fixture(autouse=True)
@@ -277,12 +277,28 @@ def test_what_a_group_holds(network) -> None:
     y = network(ndl.Tensor(np.ones((4, 2))))
     graph = viz.draw(y).graph
     residual = next(group for group in graph.groups if group.title == "Residual 1")
-    part = inside(graph, residual.key)
+    part = inside(graph, [residual.key])
     check_order(part)
-    kinds = [(x.name, x.kind) for x in part.variables]
-    assert kinds == [("n6", "port"), ("Sequential", "group"), ("n12", "intermediate"), ("n12", "port")]
-    for group in viz.draw_gradient(y).graph.groups:
-        check_order(inside(viz.draw_gradient(y).graph, group.key))
+    kinds = [(x.name, x.kind, x.group) for x in part.variables]
+    assert kinds == [("Sequential", "group", ""), ("n12", "intermediate", "")]
+    assert edges(part) == {(part.variables[0].key, part.variables[1].key)}  # the skip comes from outside
+
+
+def test_what_a_group_and_its_twin_hold(network) -> None:
+    """Each has what the other one has, in the same columns, and closed groups are the same everywhere."""
+    graph = viz.draw_gradient(network(ndl.Tensor(np.ones((4, 2))))).graph
+    titles = {group.key: group.title for group in graph.groups}
+    together = twins(graph)
+    for keys in together.values():
+        assert len(keys) == 2
+        assert titles[keys[0]] == titles[keys[1]]
+        part = inside(graph, keys)
+        check_order(part)
+        assert {x.row for x in part.variables} == {0, 1}
+    outermost = next(keys for key, keys in together.items() if titles[key] == "Sequential")
+    columns = {tuple(by_key(inside(graph, outermost))[key].name for key in column)
+               for column in inside(graph, outermost).columns}  # fmt: skip
+    assert {("Linear 1", "Linear 1"), ("Residual 2", "Residual 2")} <= columns
 
 
 def test_a_closed_group_says_the_same_inside_another(network) -> None:
@@ -290,7 +306,7 @@ def test_a_closed_group_says_the_same_inside_another(network) -> None:
     whole = {x.key: (x.facts, x.note) for x in fold(graph, at_depth(graph, 1)).variables if x.kind == "group"}
     outer = [group.key for group in graph.groups if not group.parent]
     parts = {
-        x.key: (x.facts, x.note) for key in outer for x in inside(graph, key).variables if x.kind == "group"
+        x.key: (x.facts, x.note) for key in outer for x in inside(graph, [key]).variables if x.kind == "group"
     }
     assert parts == whole
 

@@ -1,7 +1,7 @@
 // A drawing that you can pan, zoom and search, and whose groups open and close.
 
+import { Edges } from "./edges.js";
 import { attribute, create, extent, extentOfText, middle, mix, readPicture, round } from "./picture.js";
-import { Links } from "./links.js";
 import { Sheet } from "./sheet.js";
 
 const NATURAL = 4 / 3; // pixels of a point: letters are never drawn larger unless one zooms
@@ -12,7 +12,6 @@ const ZOOM = [0.05, 6];
 const MARGIN = 12; // between a picture and the edge of the view
 const VISIBLE = 0.15; // of a picture at a smaller scale nothing can be made out
 const SHORTEST = 120; // a view, in pixels
-const THINNEST = 0.6; // pixels of a point of a link from row to row: they show however small the picture
 const DURATION = 280; // milliseconds
 
 const PAGE = `
@@ -46,18 +45,18 @@ class Drawing {
     for (const [name, value] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, value);
     this.card.classList.toggle("dark", luminance(data.colours.ground) < 0.5);
     this.view.setAttribute("aria-label", data.title);
-    this.openable = Object.keys(data.groups).filter((key) => key in data.pictures);
+    this.openable = Object.keys(data.groups).filter((key) => this.pictureOf(key) in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
     this.look = undefined; // the picture's scale and place in the view
     this.whole = true; // all of it is in view
     this.moved = false; // by hand
-    this.sheet = new Sheet(this, "");
-    this.links = new Links(this);
-    this.sheet.nodeLayer.before(this.links.element);
-    this.world.append(this.sheet.element);
+    this.made = new Map(); // sheets, by the key of their picture
+    this.sheet = this.sheetFor("");
+    this.edges = new Edges(this);
+    this.world.append(this.sheet.element, this.edges.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
     this.addLegend();
-    this.sheet.measure();
+    this.measure(this.sheet);
     this.listen();
     this.resize();
   }
@@ -98,6 +97,63 @@ class Drawing {
     for (const [name, value] of Object.entries(says)) element.setAttribute(name, value);
   }
 
+  // -- The graph --
+
+  // A group and its twins share a picture.
+  pictureOf(key) {
+    return key && this.data.groups[key].twins[0];
+  }
+
+  // The row of a node of a picture: a variable, its operator, a mention beside an operator, a group.
+  rowOf(node) {
+    const { groups, variables } = this.data;
+    return groups[node]?.row ?? variables[node.replace(/^.*_for_/, "").replace(/_op$/, "")][1];
+  }
+
+  // The outermost closed group that hides a variable.
+  hides(key) {
+    return this.wayTo(this.data.variables[key][0]).find((group) => !this.openness.get(group));
+  }
+
+  // The picture that a box is in now. Some variables are drawn beside the group that hides them.
+  pictureWith(key) {
+    const { groups, variables, beside } = this.data;
+    if (key in groups) return groups[key].parent;
+    const box = this.hides(key);
+    if (!box) return variables[key][0];
+    return beside[key] ? "" : groups[box].parent;
+  }
+
+  // Whether a node of a picture is there now: one that is drawn beside a closed group goes when that opens.
+  shows(key, picture) {
+    return !(key in this.data.beside) || this.pictureWith(key) === picture;
+  }
+
+  // -- Sheets --
+
+  sheetFor(key) {
+    const sheet = new Sheet(this, key);
+    const picture = this.pictureOf(key);
+    this.made.set(picture, [...(this.made.get(picture) ?? []), sheet]);
+    return sheet;
+  }
+
+  measure(sheet) {
+    const alike = this.made.get(this.pictureOf(sheet.key));
+    sheet.measure(alike.filter((other) => other === sheet || this.openness.get(other.key)));
+  }
+
+  // All sheets that are seen, by key, each with the open groups around it, the outermost first.
+  sheets() {
+    const seen = new Map([["", { sheet: this.sheet, frames: [] }]]);
+    for (const { sheet, frames } of seen.values()) { // which grows on the way
+      for (const node of sheet.groups) {
+        if (node.openness) seen.set(node.key, { sheet: node.inside.sheet, frames: [...frames, node] });
+      }
+    }
+    return seen;
+  }
+
   // -- Opening and closing --
 
   isOpen(key) {
@@ -115,7 +171,7 @@ class Drawing {
         if (value) this.openness.set(key, value);
         else this.openness.delete(key);
       }
-      this.sheet.measure();
+      this.measure(this.sheet);
     };
     const start = { ...this.look };
     apply(1);
@@ -134,7 +190,7 @@ class Drawing {
   openWhatFits() {
     const show = (keys) => {
       this.openness = new Map(keys.map((key) => [key, 1]));
-      this.sheet.measure();
+      this.measure(this.sheet);
       this.setWidth();
       return this.lookAtAll().scale >= READABLE;
     };
@@ -154,7 +210,8 @@ class Drawing {
   toggle(key) {
     const hadFocus = this.root.activeElement?.dataset.toggle === key;
     const open = !this.isOpen(key);
-    const done = this.set([key], open, key);
+    const twins = this.data.groups[key].twins;
+    const done = this.set(twins.filter((twin) => this.openable.includes(twin)), open, key);
     if (hadFocus) this.buttonOf(key, open)?.focus({ preventScroll: true });
     return done;
   }
@@ -328,7 +385,7 @@ class Drawing {
 
   draw() {
     this.sheet.draw();
-    this.links.draw();
+    this.edges.draw();
     this.drawLook();
     this.drawRings();
   }
@@ -336,20 +393,23 @@ class Drawing {
   drawLook() {
     const { x, y, scale } = this.look;
     this.world.setAttribute("transform", `translate(${round(x)} ${round(y)}) scale(${scale.toFixed(4)})`);
-    this.card.style.setProperty("--thicker", Math.max(1, THINNEST / scale).toFixed(3));
   }
 
   // -- Searching --
 
-  // Everything that can be found, once each, the outermost first. A port is found at its source.
+  // Everything that can be found, once each, the outermost first.
   get findable() {
     if (this.index) return this.index;
-    const seen = new Set();
-    this.index = ["", ...this.openable].flatMap((picture) =>
-      [...readPicture(this.data.pictures[picture]).nodes.values()]
-        .filter(({ key, words }) => words && !/^in_|^out_|_for_/.test(key) && !seen.has(key) && seen.add(key))
-        .map(({ key, words }) => ({ picture, key, words: words.toLowerCase().replaceAll("\u00a0", " ") })),
-    );
+    const { groups, pictures, variables } = this.data;
+    const found = new Map();
+    for (const picture of ["", ...this.openable].filter((key) => this.pictureOf(key) === key)) {
+      for (const { key, words } of readPicture(pictures[picture]).nodes.values()) {
+        if (!words || key.includes("_for_") || found.has(key)) continue;
+        const home = groups[key]?.parent ?? variables[key.replace(/_op$/, "")][0];
+        found.set(key, { home, key, words: words.toLowerCase().replaceAll("\u00a0", " ") });
+      }
+    }
+    this.index = [...found.values()];
     return this.index;
   }
 
@@ -366,15 +426,21 @@ class Drawing {
     const { length } = this.found ?? [];
     if (!length) return;
     this.current = this.current < 0 && step < 0 ? length - 1 : (this.current + step + length) % length;
-    const { picture, key } = this.found[this.current];
-    const closed = this.wayTo(picture).filter((group) => !this.isOpen(group));
-    if (closed.length) await this.set(closed, true, closed[0]);
-    const box = this.sheet.find(key, picture) ?? this.sheet.find(picture, this.data.groups[picture].parent);
+    const { home, key } = this.found[this.current];
+    const closed = key in this.data.beside ? [] : this.wayTo(home).filter((group) => !this.isOpen(group));
+    const twins = closed.flatMap((group) => this.data.groups[group].twins);
+    if (closed.length) await this.set(twins.filter((twin) => this.openable.includes(twin)), true, closed[0]);
+    const box = this.sheet.find(key, this.pictureNow(this.found[this.current]));
     const end = this.look.scale < READABLE ? this.lookAt(box, 1) : this.lookThatShows(box);
     this.whole &&= end.scale === this.look.scale;
     this.setHeight(end);
     this.drawRings();
     await this.travel(end);
+  }
+
+  // The picture that a found node is in now.
+  pictureNow({ key, home }) {
+    return key in this.data.beside ? this.pictureWith(key) : home;
   }
 
   lookAt(box, scale) {
@@ -389,9 +455,11 @@ class Drawing {
     const at = this.current < 0 ? `${found.length} found` : `${this.current + 1} of ${found.length}`;
     this.count.textContent = this.searched ? (found.length ? at : "none") : "";
     const rings = new Map();
-    found.forEach(({ picture, key }, i) => {
-      const hiding = this.wayTo(picture).find((group) => !this.isOpen(group));
-      const [shown, within] = hiding ? [hiding, this.data.groups[hiding].parent] : [key, picture];
+    found.forEach((one, i) => {
+      const { home, key } = one;
+      const closed = this.wayTo(home).find((group) => !this.isOpen(group));
+      const hiding = key in this.data.beside ? undefined : closed;
+      const [shown, within] = hiding ? [hiding, this.data.groups[hiding].parent] : [key, this.pictureNow(one)];
       if (this.isOpen(shown) && shown in this.data.groups && !hiding && i !== this.current) return;
       const name = `${within}/${shown}`;
       const kind = i === this.current ? "current" : hiding ? "hiding" : "match";

@@ -20,6 +20,11 @@ export function boundsOf(points) {
   return box;
 }
 
+// The smallest box around boxes.
+export function around(boxes) {
+  return boundsOf(boxes.flatMap(({ left, right, top, bottom }) => [[left, top], [right, bottom]]));
+}
+
 export const attribute = (element, name) => Number(element.getAttribute(name));
 export const pointsOf = (shape) => pairs(shape.getAttribute("d") ?? shape.getAttribute("points"));
 
@@ -37,7 +42,8 @@ export function extentOfText(text) {
 
 const SHAPES = "ellipse, path, polygon, polyline";
 
-export function readEdge(group) {
+// An edge. It leads `from` a node `to` another, wherever Graphviz has its tail and its head.
+function readEdge(group) {
   const [tail, head] = group.dataset.key.split("->");
   const paths = [...group.querySelectorAll("path")].map((element) => ({
     element,
@@ -53,28 +59,27 @@ export function readEdge(group) {
     element,
     at: [attribute(element, "x"), attribute(element, "y")],
   }));
-  const between = group.classList.contains("between-rows");
-  return { element: group, tail, head, paths, heads, texts, between };
+  const [from, to] = heads.some(({ atHead }) => !atHead) ? [head, tail] : [tail, head];
+  const label = texts.map(({ element }) => element.textContent).join("").trim();
+  return { element: group, tail, head, from, to, label, isCut: !heads.length, paths, heads, texts };
 }
 
-// A picture: its nodes, edges and grounds (the frames of its rows), their bounds, and the legend beside them.
+// A picture: its nodes, edges and grounds (the frames of its rows), and the legend beside them.
 export function readPicture(text) {
   const graph = new DOMParser().parseFromString(text, "image/svg+xml").querySelector("g.graph");
   const of = (kind) => [...graph.querySelectorAll(`g.${kind}`)];
   const nodes = new Map(
     of("node").map((element) => {
-      const box = extent(element.querySelector(SHAPES));
+      const box = around([...element.querySelectorAll(SHAPES)].map(extent));
+      const round = element.querySelector("ellipse") !== null;
       const words = [...element.querySelectorAll("text")].map((word) => word.textContent);
-      return [element.dataset.key, { key: element.dataset.key, element, box, words: words.join(" ") }];
+      return [element.dataset.key, { key: element.dataset.key, element, box, round, words: words.join(" ") }];
     }),
   );
   const edges = of("edge").map(readEdge).filter((edge) => nodes.has(edge.tail) && nodes.has(edge.head));
   const grounds = of("cluster").map((element) => ({ element, box: extent(element.querySelector(SHAPES)) }));
-  const boxes = [...nodes.values(), ...grounds].map(({ box }) => box);
-  const corners = boxes.flatMap((box) => [[box.left, box.top], [box.right, box.bottom]]);
-  const box = boundsOf([...corners, ...edges.flatMap((edge) => edge.paths.flatMap((path) => path.points))]);
   const loose = [...graph.children].slice(1).filter((element) => !["g", "a"].includes(element.tagName));
-  return { nodes, edges, grounds, box, loose };
+  return { nodes, edges, grounds, loose };
 }
 
 // ---- Stretching ----------------------------------------------------------------------------------------

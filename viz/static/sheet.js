@@ -6,61 +6,110 @@
 // The slope of f is at least 1. So boxes that move by f(centre) - centre, and keep their size, stay apart if
 // they were apart before.
 
-import { create, middle, mix, pointsOf, readEdge, readPicture, round, stretch, widthOf } from "./picture.js";
+import { around, boundsOf, create, extentOfText, middle, mix, pointsOf } from "./picture.js";
+import { readPicture, round, stretch, widthOf } from "./picture.js";
+import { crosses } from "./ways.js";
 
 const BAR = 22; // height of the title of an open group
 const GAP = 10; // between a frame and what it holds
+const STEPS = 8; // straight pieces of a curve
 
 export class Sheet {
   constructor(drawing, key) {
     this.drawing = drawing;
     this.key = key;
-    const picture = readPicture(drawing.data.pictures[key]);
-    Object.assign(this, picture);
+    const picture = readPicture(drawing.data.pictures[drawing.pictureOf(key)]);
+    this.loose = picture.loose;
+    const row = drawing.data.groups[key]?.row;
+    this.nodes = new Map([...picture.nodes].filter(([name]) => !key || drawing.rowOf(name) === row));
+    this.edges = picture.edges.filter(({ from, to }) => this.nodes.has(from) && this.nodes.has(to));
+    const reach = ({ nodes, edges }) => around([
+      ...[...nodes.values()].map(({ box }) => box),
+      ...edges.flatMap(({ paths }) => paths.map(({ points }) => boundsOf(points))),
+    ]);
+    const [whole, own] = [picture, this].map(reach);
+    const { left, right, top, bottom } = whole; // along the rows, as long as that of a twin
+    const box = drawing.data.sideways ? { ...own, top, bottom } : { ...own, left, right };
+    this.grounds = key ? [] : picture.grounds;
+    this.box = around([box, ...this.grounds.map((ground) => ground.box)]);
     this.element = create("g", { class: "sheet" });
     this.groundLayer = this.element.appendChild(create("g"));
     this.edgeLayer = this.element.appendChild(create("g"));
     this.nodeLayer = this.element.appendChild(create("g"));
-    this.groundLayer.append(...picture.grounds.map(({ element }) => document.importNode(element, true)));
-    this.grounds = picture.grounds.map(({ box }, i) => {
+    this.groundLayer.append(...this.grounds.map(({ element }) => document.importNode(element, true)));
+    this.grounds = this.grounds.map(({ box }, i) => {
       const element = this.groundLayer.children[i];
       const [shape, title] = [element.querySelector("path, polygon"), element.querySelector("text")];
       return { box, shape, title, points: pointsOf(shape) };
     });
-    this.edges = this.edges.flatMap((edge) => this.strands(edge));
     this.edgeLayer.append(...this.edges.map((edge) => edge.element));
     this.nodeLayer.append(...[...this.nodes.values()].map((node) => node.element));
+    this.uses = drawing.openable.length ? this.readUses() : [];
+    this.results = drawing.openable.length ? this.edges.filter(({ from }) => from.endsWith("_op")) : [];
     this.groups = [...this.nodes.values()].filter((node) => node.key in drawing.data.groups);
     for (const node of this.groups) this.prepare(node);
   }
 
-  // An edge stands for everything that leads from one box to another: a strand for each port at its end.
-  strands(edge) {
-    const { groups } = this.drawing.data;
-    const [backwards] = edge.heads.map(({ atHead }) => !atHead);
-    const ends = backwards ? [edge.head, edge.tail] : [edge.tail, edge.head];
-    const [from, to] = ends.map((key) => key.split("_for_")[0]);
-    const out = groups[from]?.out[to] ?? [];
-    const into = groups[to]?.in[from] ?? [];
-    const names = [...new Set([...out, ...into])];
-    if (edge.between) return [{ ...edge, ports: [] }];
-    if (!names.length) { // to a result that is drawn beside its group, or to the port for it
-      const port = `out_${to.replace(/^out_/, "")}`;
-      return [{ ...edge, ports: backwards ? [, port] : [port] }];
-    }
-    return names.map((name, i) => {
-      const strand = i ? readEdge(edge.element.cloneNode(true)) : edge;
-      const ports = [out.includes(name) ? name : out[0], into.includes(name) ? name : into[0]];
-      const keys = [ports[0] && `out_${ports[0]}`, ports[1] && `in_${ports[1]}`];
-      return { ...strand, spare: i > 0, ports: backwards ? keys.reverse() : keys };
+  // The edges that stand for uses of a value. In a large picture some of them begin at a mention of it.
+  readUses() {
+    return this.edges
+      .filter(({ from, isCut }) => !isCut && !from.endsWith("_op"))
+      .map((edge) => {
+        const mention = edge.from.includes("_for_") ? this.nodes.get(edge.from) : undefined;
+        const [from, to] = [edge.from.split("_for_")[0], edge.to.replace(/_op$/, "")];
+        return Object.assign(edge, { mention, ends: `${from}>${to}` });
+      });
+  }
+
+  // Shows none of these edges until they are taken.
+  release() {
+    for (const use of this.uses) this.display(use, false);
+  }
+
+  take({ from, to, label }) {
+    const use = this.uses.find((one) => !one.isShown && one.ends === `${from}>${to}` && one.label === label);
+    if (use) this.display(use, true);
+    return use;
+  }
+
+  display(use, isShown) {
+    use.isShown = isShown;
+    for (const part of [use, use.mention]) if (part) part.element.style.display = isShown ? "" : "none";
+  }
+
+  // Whether no box is on the way of an edge.
+  isFree({ mention, from, to, moved }) {
+    if (mention) return true;
+    const others = [...this.nodes.values()].filter(({ key, isShown }) => isShown && key !== from && key !== to);
+    return moved.every((points) => {
+      const line = sampled(points);
+      return others.every(({ place }) => line.every((at, i) => !i || !crosses(line[i - 1], at, place, -1)));
     });
+  }
+
+  // What lines from other pictures have to go around: nodes, and titles of frames, each with its box. `frames`
+  // are the open groups around this picture.
+  boxes(frames) {
+    const titles = this.grounds.filter(({ title }) => title).map((ground) => {
+      const { left, right } = extentOfText(ground.title);
+      const [x, y] = [this.toX(ground.box.left) - ground.box.left, this.toY(ground.box.top) - ground.box.top];
+      const baseline = Number(ground.title.getAttribute("y")) + y;
+      return [ground, { left: left + x, right: right + x, top: baseline - 9, bottom: baseline + 2 }];
+    });
+    const nodes = [...this.nodes.values()].filter(({ isShown }) => isShown).map((node) => [node, node.place]);
+    const bars = this.groups.filter(({ openness }) => openness).map(({ place, inside }) => {
+      const { left, top } = place;
+      return [inside, { left, right: left + inside.titleWidth, top, bottom: top + BAR - 4 }];
+    });
+    const outside = (box) => frames.reduceRight((inner, frame) => outward(frame, inner), box);
+    return new Map([...nodes, ...bars, ...titles].map(([part, box]) => [part, outside(box)]));
   }
 
   // Turns a group's box into a button with a sign that it opens.
   prepare(node) {
     node.group = this.drawing.data.groups[node.key];
     node.element.classList.add("group");
-    if (!(node.key in this.drawing.data.pictures)) {
+    if (!this.drawing.openable.includes(node.key)) {
       const size = node.group.size.toLocaleString();
       const why = `${size} nodes, more than this drawing holds: draw with a higher limit=`;
       node.element.append(create("title", {}, why));
@@ -79,7 +128,7 @@ export class Sheet {
   // The frame, title and inside of a group, made when it first opens.
   inside(node) {
     if (node.inside) return node.inside;
-    const sheet = new Sheet(this.drawing, node.key);
+    const sheet = this.drawing.sheetFor(node.key);
     const shape = node.element.querySelector("path, polygon");
     const [stroke, fill] = ["stroke", "fill"].map((name) => shape.getAttribute(name));
     const ground = create("rect", { class: "ground", rx: 8, fill: "var(--ground)" });
@@ -100,17 +149,25 @@ export class Sheet {
     return node.inside;
   }
 
-  // The size of everything with its groups as open as they are now, from the innermost outwards.
-  measure() {
-    const { openness } = this.drawing;
+  // The size of everything with its groups as open as they are now, from the innermost outwards. A sheet and
+  // those of its twins stretch together along their rows, so that their columns stay in line.
+  measure(alike) {
+    const needs = alike.map((sheet) => sheet.needs());
+    const together = this.drawing.data.sideways ? "down" : "across";
+    const all = needs.flatMap((need) => need[together]);
+    alike.forEach((sheet, i) => sheet.fit({ ...needs[i], [together]: all }));
+  }
+
+  // The intervals that open groups stretch.
+  needs() {
     const across = [];
     const down = [];
     for (const node of this.groups) {
-      node.openness = openness.get(node.key) ?? 0;
+      node.openness = this.drawing.openness.get(node.key) ?? 0;
       if (!node.openness) continue;
       const { left, right, top, bottom } = node.box;
       const { sheet, titleWidth } = this.inside(node);
-      sheet.measure();
+      this.drawing.measure(sheet);
       node.full = {
         width: Math.max(right - left, sheet.width + 2 * GAP, titleWidth),
         height: Math.max(bottom - top, sheet.height + BAR + GAP),
@@ -120,6 +177,10 @@ export class Sheet {
       across.push([left, right, node.width]);
       down.push([top, bottom, node.height]);
     }
+    return { across, down };
+  }
+
+  fit({ across, down }) {
     this.toX = stretch(across);
     this.toY = stretch(down);
     const [left, right] = [this.box.left, this.box.right].map(this.toX);
@@ -167,6 +228,8 @@ export class Sheet {
     }
     for (const node of this.nodes.values()) {
       node.element.setAttribute("transform", `translate(${node.by.map(round)})`);
+      node.isShown = this.drawing.shows(node.key, this.key);
+      if (!node.group && !node.key.includes("_for_")) node.element.style.display = node.isShown ? "" : "none";
       if (node.inside) this.drawInside(node);
     }
     for (const edge of this.edges) this.drawEdge(edge);
@@ -191,17 +254,18 @@ export class Sheet {
     sheet.draw();
   }
 
-  drawEdge({ element, tail, head, paths, heads, texts, ports, between, spare }) {
-    const nodes = [this.nodes.get(tail), this.nodes.get(head)];
-    if (between) element.style.display = nodes.some((node) => node.openness) ? "none" : ""; // there are links
-    if (spare) element.style.display = nodes.some((node, i) => node.openness && ports[i]) ? "" : "none";
-    const follows = nodes.map((node, i) => (point) => follow(node, point, ports[i], nodes[1 - i]));
-    for (const { element: path, points } of paths) {
-      const moved = this.bend(points, follows[0](points[0]), follows[1](points.at(-1)));
-      for (const arrow of heads) this.aim(arrow, follows[arrow.atHead ? 1 : 0], points, moved);
-      setPath(path, moved);
-    }
-    for (const { element: text, at } of texts) {
+  drawEdge(edge) {
+    const ends = [edge.tail, edge.head].map((key) => {
+      const [dx, dy] = this.nodes.get(key).by;
+      return ([x, y]) => [x + dx, y + dy];
+    });
+    edge.moved = edge.paths.map(({ element, points }) => {
+      const moved = this.bend(points, ends[0](points[0]), ends[1](points.at(-1)));
+      for (const arrow of edge.heads) this.aim(arrow, ends[arrow.atHead ? 1 : 0], points, moved);
+      setPath(element, moved);
+      return moved;
+    });
+    for (const { element: text, at } of edge.texts) {
       const by = [this.toX(at[0]) - at[0], this.toY(at[1]) - at[1]];
       text.setAttribute("transform", `translate(${by.map(round)})`);
     }
@@ -255,40 +319,25 @@ export class Sheet {
 }
 
 // A box inside an open group, in the coordinates of the picture around the group.
-export function outward({ origin: [x, y], scale }, { left, right, top, bottom }) {
+function outward({ origin: [x, y], scale }, { left, right, top, bottom }) {
   return {
     left: x + scale * left, right: x + scale * right, top: y + scale * top, bottom: y + scale * bottom,
   };
 }
 
-// The place of a point on the border of a node, which moves with the node. At an open group an edge goes on
-// to the port inside, to the border that faces the other node.
-function follow(node, [x, y], portKey, other) {
-  const { box, place, openness } = node;
-  const along = (at, low, high, newLow, newHigh) => {
-    if (at <= low) return newLow + at - low;
-    if (at >= high) return newHigh + at - high;
-    return mix(newLow, newHigh, (at - low) / (high - low));
-  };
-  const border = [
-    along(x, box.left, box.right, place.left, place.right),
-    along(y, box.top, box.bottom, place.top, place.bottom),
-  ];
-  const port = openness && portKey && portOf(node, portKey)?.place;
-  if (!port) return border;
-  const [atX, atY] = [0, 1].map((axis) => (at) => node.origin[axis] + node.scale * at);
-  const [px, py] = middle(port);
-  const across = place.left >= other.place.right || place.right <= other.place.left;
-  const end = across
-    ? [atX(place.left >= other.place.right ? port.left : port.right), atY(py)]
-    : [atX(px), atY(place.top >= other.place.bottom ? port.top : port.bottom)];
-  return [mix(border[0], end[0], openness), mix(border[1], end[1], openness)];
-}
-
-// The beginning of an edge out of an open group: a port, or the result itself.
-function portOf({ inside }, key) {
-  const { nodes } = inside.sheet;
-  return nodes.get(key) ?? nodes.get(key.replace(/^out_/, ""));
+// Points on a curve, close to one another.
+function sampled(points) {
+  const line = [points[0]];
+  for (let i = 0; i + 3 < points.length; i += 3) {
+    const [a, b, c, d] = points.slice(i, i + 4);
+    for (let step = 1; step <= STEPS; step += 1) {
+      const share = step / STEPS;
+      const blend = (p, q) => [mix(p[0], q[0], share), mix(p[1], q[1], share)];
+      const [ab, bc, cd] = [blend(a, b), blend(b, c), blend(c, d)];
+      line.push(blend(blend(ab, bc), blend(bc, cd)));
+    }
+  }
+  return line;
 }
 
 // Lets a curve run through a joint without a bend.
