@@ -151,7 +151,7 @@ def equation(
     elif own.array is None:
         note += ", not computed"
     else:
-        note += "".join(f", {row[0]}" for row in rows_of(own.array.ravel()))
+        note += "".join(f", {row[0]}" for row in rows_of(own.array))
     return Equation(_without_repeats(sides), note, entry)
 
 
@@ -161,7 +161,7 @@ def _entry(own: Term, term: Term, small: bool) -> tuple[Side, ...]:
         return ()
     index = (*[0] * (len(own.shape or ()) - 1), min(1, (own.shape or (1,))[-1] - 1))
     symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True)
-    if not symbols.operands:
+    if not symbols.operands or symbols.sign.startswith("["):  # nothing but the name of an entry
         return ()
     assert own.array is not None
     sides: list[Side] = [(Word(f"entry {list(index)}"),), _write(symbols, _bare)]
@@ -328,7 +328,10 @@ def _value(term: Term) -> Piece | None:
     if array.size == 1:
         return Word(number(array.reshape(-1)[0]))
     cells = cells_of(array)
-    return Matrix(cells) if cells else None
+    if cells:
+        return Matrix(cells)
+    ((line,),) = rows_of(array) or (("",),)
+    return Word(line) if line.startswith("[") else None
 
 
 def _named(term: Term) -> Side:

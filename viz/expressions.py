@@ -17,6 +17,7 @@ import numpy as np
 
 from needle.autograd import Tensor, TensorTuple, Value
 from needle.backend_selection import to_numpy
+from needle.ops import Permute, Slice
 from needle.ops.families import Elementwise, Reduction
 
 from .operators import RELATIONS, in_words, parts
@@ -168,7 +169,7 @@ class _Reader:
         elif isinstance(op, Reduction) or sign == "Σ":
             axes = _axes_in_words(_axes_of(attributes.pop("axes", None), operands[0].shape))
         elif isinstance(attributes.get("axes"), int):
-            axes = _axes_in_words(_axes_of(attributes.pop("axes"), shape))
+            axes = _axes_in_words(_axes_of(attributes.pop("axes"), operands[0].shape))
         more = tuple(f"{key}={in_words(x)}" for key, x in attributes.items())
         return Term(sign, operands, shape, axes, more, value=node, op=op)
 
@@ -238,6 +239,13 @@ class _Entries:
                     [shape[axis] for axis in axes],
                     lambda k: self.of(inner[0], _within(shape, axes, index, k)),
                 )
+        if isinstance(term.op, Permute):
+            order = [axis % len(index) for axis in term.op.axes]
+            return self.of(inner[0], tuple(index[order.index(axis)] for axis in range(len(index))))
+        if isinstance(term.op, Slice) and all(isinstance(i, int) for i in index):
+            places = [range(n)[part] for n, part in zip(inner[0].shape or (), term.op.slices, strict=False)]
+            found = [place[i] for place, i in zip(places, index, strict=False)]  # type: ignore[index]
+            return self.of(inner[0], (*found, *index[len(found) :]))
         if isinstance(term.op, Reduction) and inner[0].shape:
             axes = _reduced(term)
             row = self.slice(inner[0], _within(inner[0].shape, axes, index, [":"] * len(axes)))
@@ -288,9 +296,8 @@ def _reduced(term: Term) -> tuple[int, ...]:
 def _axes_of(axes: int | Sequence[int] | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
     """Axes as numbers from 0; None stands for all."""
     ndim = len(shape or ())
-    return (
-        tuple(range(ndim)) if axes is None else tuple(sorted(i % ndim for i in np.atleast_1d(axes).tolist()))
-    )
+    given = range(ndim) if axes is None else np.atleast_1d(axes).tolist()
+    return tuple(sorted(axis % ndim if ndim else axis for axis in given))
 
 
 def _shape(node: Value) -> tuple[int, ...] | None:

@@ -135,6 +135,8 @@ class _Recorder:
                     handed[consumer].append((node, partial))
         for number, adjoint in enumerate(self.walk, 1):
             arrived, given = self.sum(adjoint, number), handed[adjoint.node]
+            if adjoint.total not in self.places:
+                self.known[adjoint.total] = adjoint_name(self.names[adjoint.node])
             says_more = adjoint.partials[0][0] is None or len(adjoint.partials) > 1 or not given
             if says_more:
                 self.add(arrived, self.of_sum(adjoint))
