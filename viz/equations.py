@@ -23,7 +23,7 @@ from .text import Rows, cells_of, number, rows_of
 __all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "partial_name"]
 
 MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
-EXPLAINED = {"@", "Σ"}  # signs of which one entry is worked out, however small the matrices are
+EXPLAINED = {"@", "Σ"}  # signs of which an entry is worked out, even if all numbers are seen
 WAY = " via "  # between a node and the consumer that its partial adjoint came through
 SUPERSCRIPTS = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # How tightly a sign binds. An operand that binds less than it must gets brackets.
@@ -157,11 +157,12 @@ def equation(
 
 def _entry(own: Term, term: Term, small: bool) -> tuple[Side, ...]:
     """Where one entry comes from; empty if the equation shows that already."""
-    if small and not EXPLAINED.intersection(term.signs()):
+    shapes = {x.shape for x in term.leaves() if math.prod(x.shape or ()) != 1}
+    if small and shapes <= {own.shape} and not EXPLAINED.intersection(term.signs()):
         return ()
     index = (*[0] * (len(own.shape or ()) - 1), min(1, (own.shape or (1,))[-1] - 1))
     symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True)
-    if not symbols.operands or symbols.sign.startswith("["):  # nothing but the name of an entry
+    if symbols.sign.startswith("[") or not (symbols.operands or (symbols.name and symbols.name.after)):
         return ()
     assert own.array is not None
     sides: list[Side] = [(Word(f"entry {list(index)}"),), _write(symbols, _bare)]
@@ -273,7 +274,7 @@ class _Writer:
 
     def power(self, term: Term) -> _Written:
         base, exponent = term.operands
-        if isinstance(exponent.value, (int, float)):
+        if _is_in_operator(exponent):
             text = number(exponent.value)
             if text.lstrip("−").isdecimal():
                 return _Written((*self.within(base, ATOM), Word(text.translate(SUPERSCRIPTS))), POWER)
@@ -303,6 +304,13 @@ def _seen(term: Term) -> Term:
     return term
 
 
+def _is_in_operator(term: Term) -> bool:
+    """Whether it is a number that belongs to an operator, as the 1 in ``x + 1``."""
+    return (
+        term.name is None and isinstance(term.value, (int, float)) and not isinstance(term.value, np.generic)
+    )
+
+
 def _summands(term: Term) -> Iterator[tuple[str, Term]]:
     """The terms of a sum with their signs."""
     term = _seen(term)
@@ -311,7 +319,7 @@ def _summands(term: Term) -> Iterator[tuple[str, Term]]:
             yield from _summands(x)
     elif term.sign == "−" and term.operands:
         yield "−", term.operands[0]
-    elif isinstance(term.value, (int, float)) and term.value < 0:  # a number in the operator: x − 1
+    elif _is_in_operator(term) and term.value < 0:  # x − 1
         yield "−", Term(value=-term.value)
     else:
         yield "+", term
