@@ -117,7 +117,7 @@ class Scope:
     outer : Scope or None
         The call or block around it.
     given : sequence of weak references to arrays
-        Those of the constants that the module was called with. Empty for a module within another one.
+        Those that the module was called with. Empty for a module within another one.
     number : int
         A serial number.
     """
@@ -128,7 +128,7 @@ class Scope:
     def __init__(self, owner: Any, outer: Scope | None, given: Sequence[Any] = ()):
         self.outer = outer
         outermost = given and (outer is None or isinstance(outer.who, str))
-        self.given = _constants(given) if outermost else ()
+        self.given = _weakly(given) if outermost else ()
         self.number = next(self.numbers)
         if isinstance(owner, str):
             self.name = owner
@@ -146,8 +146,8 @@ class Scope:
         return Scope, (self.name, self.outer)  # a copy of a result does not copy its model
 
 
-def _constants(given: Sequence[Any]) -> list[ref]:
-    """Weak references to the arrays of the constants among what a module is called with."""
-    nodes: list[Any] = [x for x in given if isinstance(x, Node) and not x.requires_grad]
+def _weakly(given: Sequence[Any]) -> list[ref]:
+    """Weak references to the arrays of the nodes that a module is called with."""
+    nodes: list[Any] = [x for x in given if isinstance(x, Node)]
     arrays = [node._data for node in nodes]
     return [ref(array) for array in arrays if type(array).__weakrefoffset__]

@@ -2,17 +2,23 @@
 
 - A lazy constant is still to be computed, so it knows its operator and its operands until then.
 - A view such as ``X[0]`` looks at the storage of X. Shape, strides and offset say which part of X it is.
+- A module reads some inputs at once: words as an index, labels as ones and zeros. If it was called with the
+  very numbers that an operator has for an index, or a constant for its ones, that is where they come from.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from needle.autograd import Tensor, TensorTuple, Value
+from needle.backend_selection import to_numpy
 from needle.graph import Op, Pending, find_topo_sort
 from needle.modes import Scope
+from needle.ops import Take
 
 from .memory import storage_of
 from .views import view_of
@@ -20,6 +26,7 @@ from .views import view_of
 __all__ = ["History", "around", "held"]
 
 MOST_ASKED = 8  # Tensors that share a storage with a view: hundreds of batches can share that of their data
+ONE_HOT = "one hot"
 VIEW = "view"  # in place of an operator: a view that takes several
 
 
@@ -49,13 +56,16 @@ class History:
         self._constants = {held(x): x for x in reversed(constants)}
         self._sharing = _by_storage(constants)
         self._uncut = {held(x): x for x in known if not _is_constant(x)}
-        self._made: dict[Value, tuple[Op | str, Sequence[Value]]] = {}  # the constants that tell it
+        self._made: dict[Value, tuple[Op | str, Sequence[Value]]] = {}  # what the nodes do not say themselves
+        for node in self.order:
+            if isinstance(node.op, Take) and (index := self._index(node)) is not None:
+                self._made[node] = node.op, [*node.inputs, index]
         waiting = list(filter(_is_constant, self.order))
         while waiting:
             node = waiting.pop()
             if node in self._made or self.cut_from(node) is not None:
                 continue
-            made = self._by_pending(node) or self._by_storage(node)
+            made = self._by_pending(node) or self._one_hot(node) or self._by_storage(node)
             if made is not None:
                 self._made[node] = made
                 waiting += made[1]
@@ -88,9 +98,28 @@ class History:
             several = getattr(array, "shape", None) is None
             node = self._constants[id(array)] = (TensorTuple if several else Tensor).make_const(array)
             # It was made there too, unless the module was called with it: then it comes from outside.
-            given = (part for part in around(scope) if any(x() is data or x() is array for x in part.given))
-            node.scope = next((part.outer for part in given), scope)
+            path = [part for part in around(scope) if any(x() is data or x() is array for x in part.given)]
+            node.scope = path[0].outer if path else scope
         return self._constants[id(array)]
+
+    def _index(self, node: Value) -> Value | None:
+        """The input of a module whose numbers are the index of `node`."""
+        index = node.op.index  # type: ignore[union-attr]
+        for array in _given(node.scope, index.size):
+            if np.array_equal(to_numpy(array).reshape(-1), index):
+                return self._constant(array, node.scope)
+        return None
+
+    def _one_hot(self, node: Value) -> tuple[str, Sequence[Value]] | None:
+        """How a module made a one among zeros for each of its labels."""
+        if not isinstance(node, Tensor) or node.cached_data is None or node.shape[-1:] < (2,):
+            return None
+        classes = node.shape[-1]
+        for array in _given(node.scope, node.size // classes):
+            labels = to_numpy(array).reshape((*node.shape[:-1], 1))
+            if np.array_equal(to_numpy(node.cached_data), labels == np.arange(classes)):
+                return ONE_HOT, [self._constant(array, node.scope)]
+        return None
 
     def _by_storage(self, node: Value) -> tuple[Op | str, Sequence[Value]] | None:
         """How a view was made from another constant."""
@@ -129,6 +158,16 @@ def around(scope: Scope | None) -> list[Scope]:
         path.append(scope)
         scope = scope.outer
     return path[::-1]
+
+
+def _given(scope: Scope | None, size: int) -> Iterator[Any]:
+    """The arrays of this size, of those that the modules around were called with and that are still there."""
+    for part in around(scope):
+        for given in part.given:
+            data = given()
+            array = data.data if type(data) is Pending else data
+            if array is not None and array.size == size:
+                yield array
 
 
 def held(node: Value) -> int:

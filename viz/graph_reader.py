@@ -211,25 +211,29 @@ class _Forward:
         detached = cut_from is not None or (kind == "constant" and node.detached)
         if detached and cut_from not in self.keys:
             note += ", detached" if cut_from is None else f", cut from {self.names[cut_from]}"
-        inputs, op = self.history.inputs(node), self.history.op(node)
-        operands = [
-            Operand(
-                self.keys.get(x, LEFT_OUT),
-                _place_with_shape(inputs, i) if isinstance(node, Failure) else _place(op, inputs, i),
-            )
-            for i, x in enumerate(inputs)
-        ]
+        inputs = self.history.inputs(node)
+        operands = [Operand(self.keys.get(x, LEFT_OUT), self._place(node, i)) for i, x in enumerate(inputs)]
         return Variable(
             self.keys[node],
             self.names[node],
             kind,
             note=note,
-            operator=_operator(op, operands),
+            operator=_operator(self.history.op(node), operands),
             row=self.rows[node],
             shape=_shape(node),
             cut_from=self.keys.get(cut_from, "") if cut_from is not None else "",
             detached=detached,
         )
+
+    def _place(self, node: Value, index: int) -> str:
+        """The place of an operand in words; if the operator failed, its shape as well."""
+        if isinstance(node, Failure):
+            x: Any = node.inputs[index]
+            shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
+            return f"{ordinal(index)} {shape}" if len(node.inputs) > 1 else shape
+        if node.op is not None and index >= len(node.inputs):
+            return "index"
+        return _place(self.history.op(node), node.inputs or self.history.inputs(node), index)
 
     def _kind(self, node: Value) -> tuple[str, str]:
         """The kind of a node, and the word beside its name."""
@@ -527,13 +531,6 @@ def _operator(op: Op | str | None, operands: Iterable[Operand]) -> Operator | No
 def _place(op: Op | str | None, inputs: Sequence[Value], index: int) -> str:
     """The place of an operand in words, if it matters."""
     return ordinal(index) if len(inputs) > 1 and op and operators.order_matters(op) else ""
-
-
-def _place_with_shape(inputs: Sequence[Any], index: int) -> str:
-    """The place and the shape of an operand of an operator that failed."""
-    x = inputs[index]
-    shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
-    return f"{ordinal(index)} {shape}" if len(inputs) > 1 else shape
 
 
 def _shape(node: Value) -> tuple[int, ...] | None:

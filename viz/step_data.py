@@ -15,7 +15,7 @@ from needle.reverse import Adjoint
 
 from .constants import History
 from .equations import Equation, adjoint_name, equation, partial_name
-from .expressions import Name, named, read, sum_of
+from .expressions import Name, Term, named, read, sum_of
 from .graph_data import Graph, Variable
 from .graph_reader import read_gradient
 from .text import counted
@@ -107,7 +107,8 @@ class _Recorder:
     """Collects the frames, one after the other."""
 
     def __init__(self, output: Tensor, names: Mapping[Value, str], graph: Graph, walk: list[Adjoint]):
-        self.order = History([output], names).order
+        self.history = History([output], names)
+        self.order = self.history.order
         self.graph = graph
         self.walk = walk
         self.keys = {node: f"n{i}" for i, node in enumerate(self.order, 1)}
@@ -153,11 +154,24 @@ class _Recorder:
     def forward(self, node: Value) -> None:
         key, place = self.keys[node], self.places[node]
         title = f"Forward, node {place + 1} of {len(self.order)}: {self.names[node]}"
-        marked = tuple(dict.fromkeys(self.keys[x] for x in node.inputs))
-        built = node.as_built()
-        term = None if node.op is None else read(built, self.known, expand=True)
-        written = equation(self.known[node], node, term)
+        marked = tuple(dict.fromkeys(self.keys[x] for x in self.history.inputs(node)))
+        written = equation(self.known[node], node, self.made_from(node))
         self.add(Frame("forward", title, (written,), place, key, marked), [key])
+
+    def made_from(self, node: Value) -> Term | None:
+        """What a node is computed from; None for a leaf."""
+        op = self.history.op(node)
+        if op is None:
+            return None
+        if node.op is not None:
+            return read(node.as_built(), self.known, expand=True)
+        inputs = self.history.inputs(node)
+        if isinstance(op, str):  # an index
+            shape = node.shape if isinstance(node, Tensor) else None
+            return Term(op, tuple(named(x, self.known[x]) for x in inputs), shape)
+        constant = type(node).make_const(node)
+        constant.op, constant.inputs = op, inputs
+        return read(constant, self.known)
 
     def of_sum(self, adjoint: Adjoint) -> list[str]:
         """The keys of the steps that sum partial adjoints, and of the sum."""

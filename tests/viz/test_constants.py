@@ -137,6 +137,10 @@ def test_the_step_through_of_a_part_of_the_batch_begins_with_the_batch() -> None
     passes = record_passes((xs[1] @ W).sum(), {xs: "xs", W: "W"})
     assert passes.order == ("xs", "n2", "W", "n4", "n5")
     assert [frame.key for frame in passes.frames[:5]] == ["n1", "n2", "n3", "n4", "n5"]
+    assert passes.frames[1].marked == ("n1",)
+    assert str(passes.frames[1].equations[0]).startswith("n2 = xs[1] = ")
+    transposed = record_passes((xs[1].transpose() @ W.transpose()).sum(), {xs: "xs", W: "W"})
+    assert str(transposed.frames[1].equations[0]).startswith("n2 = view(xs) = ")
 
 
 # Views of data
@@ -286,6 +290,36 @@ def test_a_network_on_a_batch_has_all_its_edges(depth: int) -> None:
     (first,) = [v for v in graph.variables if [o.key for o in v.operands] == [by_name(drawing)["x"].key]]
     assert first.kind == "group"
     assert first.facts.startswith("(5, 2, 3) →")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_the_words_that_are_looked_up_are_the_index(dtype: str) -> None:
+    words = ndl.Tensor([[0, 1], [2, 4], [4, 1]], dtype=dtype, requires_grad=False)
+    model = nn.Sequential(nn.Embedding(5, 3, rng=0), nn.Linear(3, 2, rng=0))
+    out = model(words)
+    assert closed(out, depth=1)["Embedding"] == "(3, 2) → (3, 2, 3)"
+    drawing = viz.draw(out)
+    assert by_name(drawing)["words"].group == ""
+    (look_up,) = [
+        v for v in drawing.graph.variables if by_name(drawing)["words"].key in {o.key for o in v.operands}
+    ]
+    assert [operand.label for operand in look_up.operands] == ["", "index"]
+    gradient = viz.draw_gradient(out.sum())
+    assert [v.name for v in gradient.graph.variables if v.row and v.operator is None] == ["adjoint of n11"]
+
+
+@LAZY
+def test_a_loss_begins_with_the_labels(lazy: bool) -> None:
+    y = ndl.Tensor([0, 1, 1, 0], requires_grad=False)
+    logits = weights(4, 3).to(y.device)
+    with ndl.lazy(lazy):
+        loss = nn.SoftmaxLoss()(logits, y)
+    drawing = viz.draw(loss)
+    assert [words for operand, words, *_ in made(drawing) if operand == "y"] == ["one hot"]
+    assert closed(loss) == {"SoftmaxLoss": "(4, 3), (4,) → ()"}
+    passes = record_passes(loss, {y: "y", logits: "logits"})
+    said = [str(line) for frame in passes.frames for line in frame.equations]
+    assert any("= one_hot(y) = " in line for line in said)
 
 
 def test_a_module_does_not_keep_its_input(no_gc) -> None:
