@@ -12,7 +12,7 @@ from .rising import RISING
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
-__all__ = ["BETWEEN_ROWS", "RANKDIRS", "check_rankdir", "matrix", "matrix_widths", "to_dot"]
+__all__ = ["BETWEEN_ROWS", "CUT", "RANKDIRS", "check_rankdir", "matrix", "matrix_widths", "to_dot"]
 
 CIRCLE = 30  # points across: an operator with longer words is drawn as a wide box with round ends
 MANY = (

@@ -95,7 +95,8 @@ class Drawing:
     def html(self) -> str:
         """The picture as a piece of a web page that needs nothing else.
 
-        You can move, zoom and search it with the mouse or the keyboard, and a click opens or closes a group.
+        You can move, zoom and search it with the mouse or the keyboard. A click opens or closes a group, and
+        its gradient with it; then you see the boxes and edges of the static picture of that state.
         Where scripts do not run, it shows an image.
 
         Raises

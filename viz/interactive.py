@@ -19,7 +19,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from .dot import to_dot
+from .dot import CUT, to_dot
 from .graph_data import LEFT_OUT, Graph
 from .graph_reader import MOST
 from .groups import MOST_EDGES, at_depth, beside, inside, twins
@@ -100,6 +100,7 @@ def fragment(
             "line": style.forward.line,
             "edge": style.edge,
             "failed": style.boxes["failed"].line,
+            "cut": style.cut,
             "hover": style.boxes["intermediate"].fill,
             "accent": style.reuse,
             "back": style.backward.operator,
@@ -177,7 +178,8 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
 def _uses(graph: Graph) -> list[tuple[str, str, str, str]]:
     """Each use of a variable by an operator: the variable, the user, the operand's label, the line's look.
 
-    The script makes the edges of `fold` from them.
+    The script makes the edges of `fold` from them. Among them are the places where a variable was cut from
+    another one.
     """
     by_key = {x.key: x for x in graph.variables}
     uses = []
@@ -191,6 +193,9 @@ def _uses(graph: Graph) -> list[tuple[str, str, str, str]]:
             if operand.key == LEFT_OUT:
                 look += " rest"
             uses.append((operand.key, user.key, operand.label, look))
+        source = by_key.get(user.cut_from)
+        if source is not None and source.row == user.row:
+            uses.append((source.key, user.key, CUT, "cut"))
     return uses
 
 

@@ -49,13 +49,12 @@ SEEN = """() => {
     const edges = seen(".edge").flatMap((edge) => {
         const line = edge.querySelector("path")
         const arrow = edge.querySelector("polygon, .arrow")
-        if (!arrow) return [] // a cut
         const length = line.getTotalLength()
         const along = Array.from({length: 41}, (_, i) => {
             const {x, y} = line.getPointAtLength(length * i / 40)
             return onScreen(line, x, y)
         })
-        const points = corners(arrow)
+        const points = arrow ? corners(arrow) : [along.at(-1)] // a cut has none
         if (apart(along[0], points[0]) < apart(along.at(-1), points[0])) along.reverse()
         const tip = points.reduce((a, b) => apart(b, along.at(-1)) > apart(a, along.at(-1)) ? b : a)
         const ends = [along[0], tip].map((point) => {
@@ -85,6 +84,8 @@ def expected(graph: Graph) -> tuple[Counter, Counter]:
         for operand in x.operands:
             again = row[operand.key] != x.row and row[operand.key] < graph.forward_rows
             edges[operand.key, into, operand.label, again or operand.key == LEFT_OUT] += 1
+        if row.get(x.cut_from) == x.row:
+            edges[x.cut_from, x.key, "✂", True] += 1
     return nodes, edges
 
 
@@ -102,7 +103,7 @@ class Maker:
     def step(self) -> None:
         self.left -= 1
         a, b = self.value(), self.value()
-        kind = self.random.choice(["÷", "−", "−", "÷", "+", "×", "tanh", "exp", "stack", "itself"])
+        kind = self.random.choice(["÷", "−", "−", "÷", "+", "×", "tanh", "exp", "stack", "itself", "cut"])
         if kind == "stack":
             parts = [self.value() for _ in range(self.random.randint(2, 6))]
             self.made.append(ndl.ops.summation(ndl.ops.stack(parts, 0), axes=(0,)))
@@ -110,6 +111,7 @@ class Maker:
         self.made.append({
             "÷": lambda: a / b, "−": lambda: a - b, "+": lambda: a + b, "×": lambda: a * b,
             "tanh": lambda: ndl.ops.tanh(a), "exp": lambda: ndl.ops.exp(a), "itself": lambda: a / a,
+            "cut": lambda: a.detach() * a,
         }[kind]())  # fmt: skip
 
     def block(self, depth: int) -> None:

@@ -124,11 +124,6 @@ class Drawing {
     return beside[key] ? "" : groups[box].parent;
   }
 
-  // Whether a node of a picture is there now: one that is drawn beside a closed group goes when that opens.
-  shows(key, picture) {
-    return !(key in this.data.beside) || this.pictureWith(key) === picture;
-  }
-
   // -- Sheets --
 
   sheetFor(key) {

@@ -7,6 +7,7 @@
 import { create, middle, round, widthOf } from "./picture.js";
 import { border, pointFromEnd, shortestWay, written } from "./ways.js";
 
+const CUT = "cut"; // the look of the line from a variable to what was cut from it
 const ARROW = [6.5, 2.4]; // length, and half of the width
 const APART = 7; // points between edges that come in side by side …
 const SPREAD = 18; // … but at most so many between the first and the last
@@ -40,7 +41,8 @@ export class Edges {
         return { key, sheet, frames };
       });
       tail.node = tail.sheet.nodes.get(edge.from);
-      head.node = head.sheet.nodes.get(`${edge.to}_op`) ?? head.sheet.nodes.get(edge.to);
+      const operator = edge.look === CUT ? undefined : head.sheet.nodes.get(`${edge.to}_op`);
+      head.node = operator ?? head.sheet.nodes.get(edge.to);
       const laidOut = tail.sheet === head.sheet ? head.sheet.take(edge) : undefined;
       return { ...edge, tail, head, laidOut };
     });
@@ -110,15 +112,18 @@ export class Edges {
     const tip = border(way.at(-1), way.at(-2), head.box, head.node.round);
     way[0] = border(way[0], way[1], tail.box, tail.node.round);
     way[way.length - 1] = tip;
-    const { at, direction } = pointFromEnd(way, ARROW[0]);
-    way[way.length - 1] = at;
-    const angle = round((direction * 180) / Math.PI);
-    const [long, wide] = ARROW;
-    const arrow = create("path", {
-      class: "arrow", d: `M0,0L${-long},${wide}V${-wide}Z`,
-      transform: `translate(${tip.map(round)}) rotate(${angle})`,
-    });
-    const group = create("g", { class: `edge led ${look}` }, create("path", { d: written(way) }), arrow);
+    const group = create("g", { class: `edge led ${look}` });
+    if (look !== CUT) {
+      const { at, direction } = pointFromEnd(way, ARROW[0]);
+      way[way.length - 1] = at;
+      const [long, wide] = ARROW;
+      const angle = round((direction * 180) / Math.PI);
+      group.append(create("path", {
+        class: "arrow", d: `M0,0L${-long},${wide}V${-wide}Z`,
+        transform: `translate(${tip.map(round)}) rotate(${angle})`,
+      }));
+    }
+    group.prepend(create("path", { d: written(way) }));
     if (label) group.append(this.words(way, label, side));
     return group;
   }
@@ -146,11 +151,17 @@ function nearest({ left, right, top, bottom }, [x, y]) {
 }
 
 // The edges of the graph, in which each closed group is one box. `fold` in viz/groups.py has the same rule:
-// uses by a closed group are one edge from each box, and many uses of the same closed group are one edge.
+// uses by a closed group are one edge from each box, and many uses of the same closed group are one edge. A cut
+// shows while both of its ends are there.
 function shownEdges(drawing) {
   const { uses, groups, beside, several, variables } = drawing.data;
   const between = new Map();
+  const cuts = [];
   for (const [from, to, label, look] of uses) {
+    if (look === CUT) {
+      if ([from, to].every((key) => key in beside || !drawing.hides(key))) cuts.push({ from, to, label, look });
+      continue;
+    }
     const [box, into] = [from, to].map((key) => drawing.hides(key));
     if (box && box === into) continue;
     const edge = { from: box && !(from in beside) ? box : from, to: into ?? to, label, look };
@@ -168,5 +179,5 @@ function shownEdges(drawing) {
     const from = drawing.hides(to);
     if (from) edges.push({ from, to, label: "", look: variables[to][1] ? "back" : "" });
   }
-  return edges;
+  return [...edges, ...cuts];
 }

@@ -61,7 +61,7 @@ function readEdge(group) {
   }));
   const [from, to] = heads.some(({ atHead }) => !atHead) ? [head, tail] : [tail, head];
   const label = texts.map(({ element }) => element.textContent).join("").trim();
-  return { element: group, tail, head, from, to, label, isCut: !heads.length, paths, heads, texts };
+  return { element: group, tail, head, from, to, label, paths, heads, texts };
 }
 
 // A picture: its nodes, edges and grounds (the frames of its rows), and the legend beside them.

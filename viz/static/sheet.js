@@ -46,6 +46,7 @@ export class Sheet {
     this.nodeLayer.append(...[...this.nodes.values()].map((node) => node.element));
     this.uses = drawing.openable.length ? this.readUses() : [];
     this.results = drawing.openable.length ? this.edges.filter(({ from }) => from.endsWith("_op")) : [];
+    for (const node of this.nodes.values()) node.isShown = true;
     this.groups = [...this.nodes.values()].filter((node) => node.key in drawing.data.groups);
     for (const node of this.groups) this.prepare(node);
   }
@@ -53,7 +54,7 @@ export class Sheet {
   // The edges that stand for uses of a value. In a large picture some of them begin at a mention of it.
   readUses() {
     return this.edges
-      .filter(({ from, isCut }) => !isCut && !from.endsWith("_op"))
+      .filter(({ from }) => !from.endsWith("_op"))
       .map((edge) => {
         const mention = edge.from.includes("_for_") ? this.nodes.get(edge.from) : undefined;
         const [from, to] = [edge.from.split("_for_")[0], edge.to.replace(/_op$/, "")];
@@ -73,8 +74,10 @@ export class Sheet {
   }
 
   display(use, isShown) {
-    use.isShown = isShown;
-    for (const part of [use, use.mention]) if (part) part.element.style.display = isShown ? "" : "none";
+    for (const part of use.mention ? [use, use.mention] : [use]) {
+      part.isShown = isShown;
+      part.element.style.display = isShown ? "" : "none";
+    }
   }
 
   // Whether no box is on the way of an edge.
@@ -228,8 +231,10 @@ export class Sheet {
     }
     for (const node of this.nodes.values()) {
       node.element.setAttribute("transform", `translate(${node.by.map(round)})`);
-      node.isShown = this.drawing.shows(node.key, this.key);
-      if (!node.group && !node.key.includes("_for_")) node.element.style.display = node.isShown ? "" : "none";
+      if (node.key in this.drawing.data.beside) {
+        node.isShown = this.drawing.pictureWith(node.key) === this.key;
+        node.element.style.display = node.isShown ? "" : "none";
+      }
       if (node.inside) this.drawInside(node);
     }
     for (const edge of this.edges) this.drawEdge(edge);
