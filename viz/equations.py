@@ -20,7 +20,7 @@ from .expressions import Name, Term, entry_of
 from .operators import RELATIONS, ZEROS_BUT
 from .text import Rows, cells_of, number, rows_of
 
-__all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "partial_name"]
+__all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "joined", "partial_name"]
 
 MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
 EXPLAINED = {"@", "Σ"}  # signs of which an entry is worked out, even if all numbers are seen
@@ -115,7 +115,8 @@ class Equation:
             " = ".join("".join(x.html() for x in side) for side in x) for x in (self.sides, self.entry)
         )
         below = f'<div class="entry">{entry}</div>' if entry else ""
-        return f'<div class="equation">{line}{html.escape(self.note)}{below}</div>'
+        note = f'<span class="note">{html.escape(self.note)}</span>' if self.note else ""
+        return f'<div class="equation">{line}{note}{below}</div>'
 
 
 def equation(
@@ -204,7 +205,7 @@ class _Written(NamedTuple):
 
 
 def _write(term: Term, leaf: Callable[[Term], Side]) -> Side:
-    return _joined(_Writer(leaf).write(term).pieces)
+    return joined(_Writer(leaf).write(term).pieces)
 
 
 class _Writer:
@@ -243,7 +244,7 @@ class _Writer:
             index = sign.removeprefix(ZEROS_BUT)
             return _Written((*self.within(inner[0], SUM), Word(f" at {index}, else 0")), WORDS)
         if sign == "ᵀ" or sign[0] == "[":
-            return _Written((*self.within(inner[0], ATOM), Word(sign)), ATOM)
+            return self.with_sign(term, sign, ATOM)
         return self.call(term)
 
     def within(self, term: Term, binds: int, *, first: bool = True) -> tuple[Piece, ...]:
@@ -277,7 +278,7 @@ class _Writer:
         if _is_in_operator(exponent):
             text = number(exponent.value)
             if text.lstrip("−").isdecimal():
-                return _Written((*self.within(base, ATOM), Word(text.translate(SUPERSCRIPTS))), POWER)
+                return self.with_sign(term, text.translate(SUPERSCRIPTS), POWER)
         return _Written((*self.within(base, ATOM), Word(" ** "), *self.within(exponent, ATOM)), POWER)
 
     def condition(self, term: Term) -> Side:
@@ -288,6 +289,14 @@ class _Writer:
 
     def choice(self, condition: Side, chosen: Side, other: Side) -> _Written:
         return _Written((*chosen, Word(" where "), *condition, Word(", else "), *other), WORDS)
+
+    def with_sign(self, term: Term, sign: str, binds: int) -> _Written:
+        """The first operand with a sign after it; below a name stands the shape that comes out."""
+        pieces = self.within(term.operands[0], ATOM)
+        if len(pieces) == 1 and isinstance(name := pieces[0], Word):
+            below = str(term.shape) if name.below else ""
+            return _Written((replace(name, below=below, after=name.after + sign),), binds)
+        return _Written((*pieces, Word(sign)), binds)
 
     def call(self, term: Term) -> _Written:
         name = Word("" if term.sign == "tuple" else term.sign.replace(" ", "_"), term.axes)
@@ -376,8 +385,8 @@ def _transposed(term: Term) -> Term:
     return replace(term, operands=tuple(map(_transposed, term.operands)))
 
 
-def _joined(pieces: Sequence[Piece]) -> Side:
-    """Pieces, of which plain words that stand side by side are one."""
+def joined(pieces: Sequence[Piece]) -> Side:
+    """The same pieces, of which plain words that stand side by side are one."""
     result: list[Piece] = []
     for x in pieces:
         before = result[-1] if result else None

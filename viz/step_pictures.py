@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .dot import matrix, matrix_widths, to_dot
-from .equations import Matrix, Piece, Word
+from .equations import Matrix, Piece, Word, joined
 from .render import lay_out
 from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
@@ -27,7 +27,8 @@ SHOWN = 9  # nodes of the topological order
 LINE = 18  # points from one line of the caption to the next
 BELOW = 11  # points for the shape below a name
 BARE_TABLE = '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
-EMPTY = "<td></td>" * 60
+# Graphviz stretches the columns of a line to the width of the caption: most of them are empty ones at its end.
+EMPTY = "<td></td>" * 80
 _STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
 _MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
 _BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
@@ -51,9 +52,9 @@ class Statement(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the caption, as cells of a table in Graphviz's markup, and its size in points."""
+    """A line of the caption, as Graphviz's markup, and its size in points."""
 
-    cells: str
+    markup: str
     width: float
     height: float
 
@@ -170,20 +171,18 @@ class PictureLayout:
         line: list[Piece] = []
         for x in pieces:
             if line and sum(map(_width, [*line, x])) > WIDEST - 2 * MARGIN:
-                yield self._line(line, color)
+                yield self._line(joined(line), color)
                 line = []
             line.append(x)
         if line:
-            yield self._line(line, color)
+            yield self._line(joined(line), color)
 
     def _line(self, pieces: Sequence[Piece], color: str) -> Line:
-        widths = [*map(_width, pieces)]
-        cells = "".join(
-            f'<td width="{width:.0f}">{self._piece(x, color)}</td>'
-            for x, width in zip(pieces, widths, strict=True)
-            if x != Word("")
-        )
-        return Line(cells, sum(widths), max(map(_height, pieces)))
+        width, height = sum(map(_width, pieces)), max(map(_height, pieces))
+        if len(pieces) == 1:
+            return Line(self._piece(pieces[0], color), width, height)
+        cells = "".join(f'<td width="{_width(x):.0f}">{self._piece(x, color)}</td>' for x in pieces)
+        return Line(f"{BARE_TABLE}<tr>{cells}{EMPTY}</tr></table>", width, height)
 
     def _piece(self, piece: Piece, color: str) -> str:
         if isinstance(piece, Matrix):
@@ -216,12 +215,9 @@ class PictureLayout:
         lines = self.captions[number]
         order = f'<font color="{self.style.quiet}" point-size="{SMALL_SIZE + 1}">{self._order(frame)}</font>'
         blank = self.height - LINE - MARGIN - sum(line.height for line in lines)
-        lines = [*lines, Line("", 0, blank), Line(f"<td>{order}</td>", 0, LINE)]
-        # Graphviz stretches all columns to the width of the caption; most of them are empty ones at the end.
+        lines = [*lines, Line("", 0, blank), Line(order, 0, LINE)]
         rows = "".join(
-            f'<tr><td align="left" height="{line.height:.0f}">'
-            f"{BARE_TABLE}<tr>{line.cells}{EMPTY}</tr></table></td></tr>"
-            for line in lines
+            f'<tr><td align="left" height="{line.height:.0f}">{line.markup}</td></tr>' for line in lines
         )
         rows += f'<tr><td width="{self.width:.0f}"></td></tr>'
         x, y = left + self.width / 2, self.bottom - MARGIN - self.height / 2

@@ -142,3 +142,30 @@ def test_a_small_picture_has_nothing_to_fit(example, page_of) -> None:
     assert not page.get_by_role("button", name="Fit").is_visible()
     page.set_viewport_size({"width": 390, "height": 700})
     page.get_by_role("button", name="Fit").wait_for()
+
+
+MATRIX = """() => {
+    const matrix = [...document.querySelectorAll(".needle-steps .equation .matrix")].at(-1)
+    const cells = [...matrix.children].map((x) => x.getBoundingClientRect())
+    return ["top", "right"].map((side) => new Set(cells.map((x) => Math.round(x[side]))).size)
+}"""
+FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+
+
+def test_equations_show_matrices_row_by_row_and_fit_a_phone(page_of) -> None:
+    X, W = ndl.Tensor([[1.0, 0.0], [-2.0, 1.0], [0.5, 3.0]]), ndl.Tensor([[1.0, 2.0, 1.5, -1.2345]] * 2)
+    adjoint = ndl.Tensor([[0.12345, -0.98765, 0.45678, -0.11111]] * 3)
+    steps = viz.steps(X @ W, out_grad=adjoint, names={"X": X, "W": W})
+    page = page_of(steps, width=390)
+    for _ in steps:
+        assert page.evaluate(FITS)
+        if page.locator(f"{PLAYER} .entry").count() and page.evaluate(MATRIX) == [2, 4]:
+            words = page.locator(f"{PLAYER} .entry").last.inner_text().split()
+            assert words[:4] == ["entry", "[0,", "1]", "="]
+            break
+        page.keyboard.press("ArrowRight")
+    else:
+        pytest.fail("no frame shows the gradient of W")
+    shape = page.locator(f"{PLAYER} .name:has-text('Xᵀ') small").bounding_box()
+    name = page.locator(f"{PLAYER} .name:has-text('Xᵀ')").bounding_box()
+    assert shape["y"] > name["y"] + name["height"] / 2
