@@ -27,7 +27,7 @@ SHOWN = 9  # nodes of the topological order
 LINE = 18  # points from one line of the caption to the next
 BELOW = 11  # points for the shape below a name
 BARE_TABLE = '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
-# Graphviz stretches the columns of a line to the width of the caption: most of them are empty ones at its end.
+# Graphviz stretches the columns of a line to the width of the caption: most of them are empty, at its end.
 EMPTY = "<td></td>" * 80
 _STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
 _MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
