@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -804,15 +805,23 @@ def test_a_text_that_is_too_short_is_a_sentence(app, content, words, tmp_path, c
 def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(tmp_path):
     path = tmp_path / "x.safetensors"
     command = [sys.executable, "-m", "needle.apps.mlp_resnet", "--device=cpu_numpy", f"--checkpoint={path}"]
-    process = subprocess.Popen(
-        [*command, "--epochs=10000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    for line in process.stdout:
-        if line.startswith("epoch 2/"):
-            break
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with subprocess.Popen(
+        [*command, "--epochs=10000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so do its children.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            for line in process.stdout:
+                if line.startswith("epoch 2/"):
+                    break
+            time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 1
     assert "go on with --checkpoint" in errors
     assert "Traceback" not in errors
