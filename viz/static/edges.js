@@ -96,7 +96,7 @@ export class Edges {
       edges.sort((a, b) => across.get(a) - across.get(b)).forEach((edge, i) => {
         const by = (i - (edges.length - 1) / 2) * step;
         edge.head.at = [edge.head.at[0] + by * px, edge.head.at[1] + by * py];
-        edge.side = 2 * i < edges.length ? -1 : 1; // its label is on the outer side
+        edge.side = Math.sign(2 * i - edges.length + 1); // its label is on the outer side
         if (Math.abs(px) > Math.abs(py) ? px < 0 : py < 0) edge.side *= -1;
       });
     }
@@ -128,14 +128,17 @@ export class Edges {
     return group;
   }
 
-  // The label, beside the last part of a way: above it for a side of -1, or to the left if the way is steep.
+  // The label, beside the last part of a way: above it for a side of -1, or to the left if the way is steep. An
+  // edge in the middle has it on the side that it comes from.
   words(way, label, side) {
     const half = [widthOf(label, "9px Helvetica, Arial, sans-serif") / 2, 4.5];
     const reach = (x, y) => half[0] * Math.abs(x) + half[1] * Math.abs(y);
     const { direction } = pointFromEnd(way, LABEL);
     const [dx, dy] = [Math.cos(direction), Math.sin(direction)];
     const { at: [x, y] } = pointFromEnd(way, LABEL + reach(dx, dy));
-    const turn = side * Math.sign(Math.abs(dx) > Math.abs(dy) ? dx : -dy) * (reach(-dy, dx) + BESIDE);
+    const isFlat = Math.abs(dx) > Math.abs(dy);
+    const outer = side || ((isFlat ? dy : dx) < 0 ? 1 : -1);
+    const turn = outer * Math.sign(isFlat ? dx : -dy) * (reach(-dy, dx) + BESIDE);
     const text = create("text", { x: round(x - turn * dy), y: round(y + turn * dx + 3), "text-anchor": "middle" });
     text.textContent = label;
     return text;
