@@ -26,7 +26,7 @@ __all__ = ["Name", "Term", "entry_of", "read", "sum_of"]
 
 MOST_OPERATORS = 24  # are read of one expression
 MOST_TERMS = 6  # are written of a sum
-INDICES = "klmn"  # over which sums run
+INDICES = "kmnpq"  # over which sums run
 
 Index = tuple[int | str, ...]
 
@@ -72,6 +72,8 @@ class Term:
         Of a term that is not expanded.
     value : Value, array or number, optional
         What it stands for, if that is known.
+    op : Op, optional
+        The operator that `sign` stands for.
     """
 
     sign: str = ""
@@ -208,6 +210,7 @@ class _Entries:
         self.letters = iter(INDICES)
 
     def of(self, term: Term, index: Index) -> Term:
+        """The entry of a term. If the index has more axes than the term, the term is broadcast to them."""
         if term.shape is None:
             return term
         index = index[len(index) - len(term.shape) :]

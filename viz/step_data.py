@@ -6,7 +6,7 @@ The graph is the one that `read_gradient` finds, and the backward pass is the wa
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -116,9 +116,8 @@ class _Recorder:
         by_key = {variable.key: variable for variable in graph.variables}
         self.names = {node: by_key[key].name for node, key in self.keys.items()}
         self.known: dict[Value, Name] = {node: Name(name) for node, name in self.names.items()}
-        self.made: dict[tuple[str, str], list[Variable]] = defaultdict(
-            list
-        )  # by the adjoint it is for, and the consumer it came through
+        # By the adjoint it is for, and the consumer it came through.
+        self.made: dict[tuple[str, str], list[Variable]] = defaultdict(list)
         for variable in graph.variables:
             self.made[variable.adjoint_of, variable.via].append(variable)
         boxes = [x for x in graph.variables if x.kind in ("adjoint", "seed") and x.adjoint_of]
@@ -209,9 +208,8 @@ class _Recorder:
         """``v̄2→4 = v̄4 · v3``: what the gradient of a node's operator computed."""
         node, _, total = adjoint
         name = partial_name(self.names[operand], self.names[node])
-        term = read(
-            partial, {**self.known, total: adjoint_name(self.names[node])}, expand=partial is not total
-        )
+        names = ChainMap({total: adjoint_name(self.names[node])}, self.known)
+        term = read(partial, names, expand=partial is not total and partial not in self.places)
         self.known.setdefault(partial, name)
         return equation(name, partial, term)
 

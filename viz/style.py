@@ -85,7 +85,7 @@ class Style:
     ----------
     background, text, quiet, gradient, bracket, edge : str
         The colours of the ground, of names and values, of shapes and small words, of gradients' values, of
-        the bars around a matrix, of edges.
+        the brackets around a matrix, of edges.
     cut : str
         The colour of the line from a variable to its detached copy.
     reuse : str

@@ -124,6 +124,16 @@ class Twice(ndl.autograd.TensorOp):
         return out_grad * 2
 
 
+class Product(ndl.autograd.TensorOp):
+    """Its gradient takes operands as they are."""
+
+    def compute(self, a, b):
+        return a * b
+
+    def gradient(self, out_grad, node):
+        return node.inputs[1], node.inputs[0]
+
+
 RNG = np.random.default_rng(1)
 A, B = RNG.uniform(0.3, 1.5, (3, 2)), RNG.uniform(0.3, 1.5, (3, 2))
 FUNCTIONS = {
@@ -344,6 +354,15 @@ def test_the_gradient_of_relu_and_of_a_power():
     assert about("x̄ via y", lines) == (
         "x̄ via y = ȳ where y ≠ 0, else 0 = [0 12] where [0 2] ≠ 0, else 0 = [0 12]"
     )
+
+
+def test_a_gradient_that_is_a_value_of_the_forward_pass():
+    x, y = tensor([2.0]), tensor([3.0])
+    a, b = ndl.exp(x), ndl.exp(y)
+    p = Product()(a, b)
+    lines = said(p, names={"a": a, "b": b, "p": p})
+    assert about("p", lines) == "p = product(a, b) = product(7.389, 20.09) = 148.4"
+    assert about("ā via p", lines) == "ā via p = b = 20.09"
 
 
 def test_what_was_written_to_since_is_called_so(terms):
