@@ -4,12 +4,13 @@
 - A view such as ``X[0]`` looks at the storage of X. Shape, strides and offset say which part of X it is.
 - A module reads some inputs at once: words as an index, labels as ones and zeros. If it was called with the
   very numbers that an operator has for an index, or a constant for its ones, that is where they come from.
+- ``a - y`` adds −y to a. A constant without a name that is −y, for a y with a name, comes from there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from needle.autograd import Tensor, TensorTuple, Value
 from needle.backend_selection import to_numpy
 from needle.graph import Op, Pending, find_topo_sort
 from needle.modes import Scope
-from needle.ops import Take
+from needle.ops import Identity, Negate, Take
 
 from .memory import storage_of
+from .text import LARGEST_SEARCHED
 from .views import view_of
 
 __all__ = ["History", "around", "held"]
@@ -36,7 +38,7 @@ class History:
     Parameters
     ----------
     outputs : sequence of Value
-    named : iterable of Value
+    named : collection of Value
         Nodes outside the graph that a constant can be made from. If one was made from another array, a new
         Tensor stands for that.
 
@@ -46,7 +48,7 @@ class History:
         The nodes, each after those that it was made from.
     """
 
-    def __init__(self, outputs: Sequence[Value], named: Iterable[Value]):
+    def __init__(self, outputs: Sequence[Value], named: Collection[Value]):
         self.order = find_topo_sort(outputs)
         known = list(dict.fromkeys([*named, *self.order]))
         gradients = [x.grad for x in known if isinstance(x.grad, Value)]
@@ -55,6 +57,7 @@ class History:
         constants = list(filter(_is_constant, known))
         self._constants = {held(x): x for x in reversed(constants)}
         self._sharing = _by_storage(constants)
+        self._named = dict.fromkeys(named)
         self._uncut = {held(x): x for x in known if not _is_constant(x)}
         self._made: dict[Value, tuple[Op | str, Sequence[Value]]] = {}  # what the nodes do not say themselves
         for node in self.order:
@@ -66,6 +69,8 @@ class History:
             if node in self._made or self.cut_from(node) is not None:
                 continue
             made = self._by_pending(node) or self._one_hot(node) or self._by_storage(node)
+            if made is None and node not in self._named:
+                made = self._negative(node)
             if made is not None:
                 self._made[node] = made
                 waiting += made[1]
@@ -80,6 +85,20 @@ class History:
         """What a node was made from."""
         return self._made[node][1] if node in self._made else node.inputs
 
+    def scope(self, node: Value) -> Scope | None:
+        """Where a node was made; a constant that a module was called with was made outside of it."""
+        if _is_constant(node):
+            for part in around(node.scope):
+                if any(x() is not None and id(_realized(x())) == held(node) for x in part.given):
+                    return part.outer
+        return node.scope
+
+    def names(self, given: Mapping[Value, str]) -> dict[Value, str]:
+        """The given names; a constant in the graph is called after one outside that holds the same array."""
+        inside = set(self.order)
+        named = {held(x): name for x, name in given.items() if _is_constant(x) and x not in inside}
+        return {x: named[held(x)] for x in self.order if _is_constant(x) and held(x) in named} | dict(given)
+
     def cut_from(self, node: Value) -> Value | None:
         """The node whose array a constant holds without being computed from it, as after `detach`."""
         return self._uncut.get(held(node)) if _is_constant(node) else None
@@ -93,13 +112,12 @@ class History:
 
     def _constant(self, data: Any, scope: Scope | None) -> Value:
         """The constant that stands for an array, or for one to come, that was used within a scope."""
-        array = data.data if type(data) is Pending and data.data is not None else data
+        array = _realized(data)
         if id(array) not in self._constants:
             several = getattr(array, "shape", None) is None
             node = self._constants[id(array)] = (TensorTuple if several else Tensor).make_const(array)
-            # It was made there too, unless the module was called with it: then it comes from outside.
-            path = [part for part in around(scope) if any(x() is data or x() is array for x in part.given)]
-            node.scope = path[0].outer if path else scope
+            node.scope = scope  # it was made there too, unless the module was called with it
+            node.scope = self.scope(node)
         return self._constants[id(array)]
 
     def _index(self, node: Value) -> Value | None:
@@ -130,11 +148,25 @@ class History:
         larger = sharing[: sharing.index(node)] if node in sharing else sharing
         for x in larger[:MOST_ASKED]:
             way = view_of(x.cached_data, array)
-            if way is not None:
+            if way is not None and not (isinstance(way, Identity) and x.cached_data.base is not None):
                 return way, [x]
         if node.scope is None and id(array.base) not in self._constants and id(array.base) not in self._uncut:
             return None  # nobody knows it
         return view_of(array.base, array) or VIEW, [self._constant(array.base, node.scope)]
+
+    def _negative(self, node: Value) -> tuple[Op, Sequence[Value]] | None:
+        """How a subtraction made the negative of a constant."""
+        if not isinstance(node, Tensor) or node.cached_data is None or node.size > LARGEST_SEARCHED:
+            return None
+        if node.dtype.kind not in "fi":
+            return None
+        arrays = [x.cached_data for x in self._named if isinstance(x, Tensor) and _is_constant(x)]
+        arrays = [x for x in arrays if x is not None and x.shape == node.shape]
+        numbers = to_numpy(node.cached_data)
+        for array in [*arrays[:MOST_ASKED], *_given(node.scope, node.size)]:
+            if array.shape == node.shape and numbers.any() and not (to_numpy(array) + numbers).any():
+                return Negate(), [self._constant(array, node.scope)]
+        return None
 
     def _sorted(self, outputs: Sequence[Value]) -> list[Value]:
         """As `find_topo_sort`, by these `inputs`."""
@@ -170,9 +202,14 @@ def _given(scope: Scope | None, size: int) -> Iterator[Any]:
                 yield array
 
 
+def _realized(data: Any) -> Any:
+    """The array, if it is computed; else the one to come."""
+    return data.data if type(data) is Pending and data.data is not None else data
+
+
 def held(node: Value) -> int:
     """The array that a node stands for, or will stand for, by its id."""
-    return id(node._data if node.cached_data is None else node.cached_data)
+    return id(_realized(node._data))
 
 
 def _is_constant(node: Value) -> bool:

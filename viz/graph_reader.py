@@ -131,6 +131,7 @@ class _Forward:
         self.outputs = list(dict.fromkeys(outputs))
         self.limit = limit
         self.history = History(self.outputs, names)
+        names = self.history.names(names)
         self.order = self.history.order
         near = _nearest(self.outputs, limit, self.history)
         self.drawn = [node for node in self.order if node in near]

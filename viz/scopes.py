@@ -33,7 +33,7 @@ def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Sc
     uses: dict[Value, list[Scope | None]] = defaultdict(list)
     found: dict[Value, Scope] = {}
     for node in history.order:
-        scope = node.scope or (found.get(owners[node]) if node in owners else None)
+        scope = history.scope(node) or (found.get(owners[node]) if node in owners else None)
         if scope is not None:
             found[node] = scope
         for x in history.inputs(node):

@@ -322,6 +322,36 @@ def test_a_loss_begins_with_the_labels(lazy: bool) -> None:
     assert any("= one_hot(y) = " in line for line in said)
 
 
+def test_what_is_subtracted_comes_from_the_targets() -> None:
+    X, w, y = data(4, 3), weights(3, 1), data(4, 1)
+    assert ("y", "−", "n5") in made(viz.draw(((X @ w - y) ** 2).mean()))
+    loss = nn.MSELoss()(X @ w, y)
+    assert closed(loss) == {"MSELoss": "(4, 1) → ()"}
+    assert by_name(viz.draw(loss))["y"].group == ""
+    zeros = ndl.init.zeros(4, 1, device=y.device)
+    anonymous = ndl.init.zeros(4, 1, device=y.device) + zeros
+    names = {"zeros": zeros, "y": y, "w": w, "X": X}
+    assert not [words for *_, words, _ in made(viz.draw(X @ w + anonymous, names=names)) if words == "−"]
+
+
+def test_the_states_of_a_network_are_parts_of_one_array() -> None:
+    model = nn.LSTM(4, 3, device=ndl.cpu_numpy(), rng=0)
+    out, _ = model(data(3, 2, 4))
+    words = [words for *_, words, _ in made(viz.draw(out, names={}))]
+    assert "identity" not in words
+
+
+def test_a_constant_that_a_module_passes_on_stays_outside() -> None:
+    class Again(nn.Module):
+        def forward(self, x):
+            return weights(2, 3) * x.detach()
+
+    x = data(2, 3)
+    drawing = viz.draw(Again()(x))
+    assert [v.name for v in drawing.graph.variables if not v.group] == ["x"]
+    assert [v.name for v in drawing.graph.variables if v.kind == "constant"] == ["x"]
+
+
 def test_a_module_does_not_keep_its_input(no_gc) -> None:
     class Double(nn.Module):
         def forward(self, x):
