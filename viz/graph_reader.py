@@ -30,7 +30,7 @@ from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
 from .memory import arrays_of, storage_of
 from .repeats import with_repeats
-from .scopes import grouped, scopes_of
+from .scopes import grouped, parameter_names, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
@@ -131,8 +131,8 @@ class _Forward:
         self.outputs = list(dict.fromkeys(outputs))
         self.limit = limit
         self.history = History(self.outputs, names)
-        names = self.history.names(names)
         self.order = self.history.order
+        names = parameter_names(self.order) | self.history.names(names)
         near = _nearest(self.outputs, limit, self.history)
         self.drawn = [node for node in self.order if node in near]
         self.grad_of = _owners_of_gradients([*names, *self.order])

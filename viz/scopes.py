@@ -14,7 +14,7 @@ from .constants import History, around
 from .graph_data import Graph, Group
 from .text import elide, ordinal
 
-__all__ = ["grouped", "scopes_of"]
+__all__ = ["grouped", "parameter_names", "scopes_of"]
 
 
 def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Scope]:
@@ -44,6 +44,27 @@ def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Sc
         if common is not None and (isinstance(x, Parameter) or _holds(common, x)):
             found[x] = common
     return found
+
+
+def parameter_names(nodes: Iterable[Value]) -> dict[Value, str]:
+    """What the models that computed the nodes call their parameters: ``0.weight``.
+
+    Where there are several models with parameters, the class of each comes first, with its number among those
+    of its class: ``Linear 2.weight``. A model that is gone names nothing.
+    """
+    models: dict[int, Module] = {}
+    for scope in dict.fromkeys(node.scope for node in nodes):
+        model = next((x.owner for x in around(scope) if isinstance(x.owner, Module)), None)
+        if model is not None and model.parameters():
+            models[id(model)] = model
+    classes = [type(model).__name__ for model in models.values()]
+    names: dict[Value, str] = {}
+    for i, (model, name) in enumerate(zip(models.values(), classes, strict=True)):
+        number = f" {classes[: i + 1].count(name)}" if classes.count(name) > 1 else ""
+        prefix = f"{name}{number}." if len(models) > 1 else ""
+        for path, parameter in model.named_parameters():
+            names.setdefault(parameter, f"{prefix}{path}")
+    return names
 
 
 def _common(scopes: Iterable[Scope | None]) -> Scope | None:

@@ -90,3 +90,46 @@ def test_drawing_remembers_no_frame() -> None:
     drawing = viz.draw(ndl.Tensor([1.0]) + 1)
     assert len(gc.get_referrers(frame)) <= len(before)
     assert names(drawing) == ["n1", "n2"]
+
+
+class Trainer:
+    """Keeps its models to itself."""
+
+    def __init__(self, *models: ndl.nn.Module) -> None:
+        self.models = models
+
+    def loss(self) -> ndl.Tensor:
+        return sum(model(ndl.Tensor(np.ones((1, 2)))) for model in self.models).sum()
+
+
+def parameters(drawing: viz.Drawing) -> set[str]:
+    return {x.name for x in drawing.graph.variables if x.kind == "parameter"}
+
+
+def test_parameters_are_called_as_their_module_calls_them_wherever_it_is() -> None:
+    trainer = Trainer(ndl.nn.Sequential(ndl.nn.Linear(2, 2), ndl.nn.Linear(2, 1, bias=False)))
+    loss = trainer.loss()
+    known = {path for path, _ in trainer.models[0].named_parameters()}
+    assert parameters(viz.draw(loss)) == parameters(viz.draw_gradient(loss)) == known
+    assert len(known) == 3
+    mine = trainer.models[0].parameters()[0]
+    assert "mine" in parameters(viz.draw(loss))
+    assert mine is trainer.models[0].parameters()[0]
+
+
+def test_several_models_are_told_apart_by_their_class_and_number() -> None:
+    models = [ndl.nn.Linear(2, 1, bias=False), ndl.nn.Linear(2, 1, bias=False)]
+    trainer = Trainer(*models, ndl.nn.Sequential(ndl.nn.Linear(2, 1, bias=False), ndl.nn.ReLU()))
+    (path,) = dict(trainer.models[2].named_parameters())
+    del models
+    assert parameters(viz.draw(trainer.loss())) == {
+        "Linear 1.weight",
+        "Linear 2.weight",
+        f"Sequential.{path}",
+    }
+
+
+def test_a_model_that_is_gone_names_nothing() -> None:
+    loss = Trainer(ndl.nn.Linear(2, 1, bias=False)).loss()
+    gc.collect()
+    assert all(name.startswith("n") for name in parameters(viz.draw(loss)))
