@@ -208,8 +208,8 @@ def draw(
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
     names : dict from str to Tensor, optional
-        What to call the variables. By default they have the names of your own variables; all others are
-        called n1, n2, … in topological order.
+        What to call the variables. By default they have the names of your own variables. Parameters have
+        those that their module gives them; all others are called n1, n2, … in topological order.
     legend : bool
         Whether to explain the colours.
     rankdir : "LR", "TB", "RL" or "BT"
