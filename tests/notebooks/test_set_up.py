@@ -81,6 +81,7 @@ def colab(tmp_path_factory, from_wheel):
     return environment, done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_colab_gets_the_package_installed_and_is_told_how_to_keep_work(colab):
     environment, (advice, path) = colab
     assert "Save a copy in Drive" in advice

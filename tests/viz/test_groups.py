@@ -514,7 +514,9 @@ def test_resnet9_at_depth_1() -> None:
         assert len(graph.variables) <= 26
 
 
-@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "transformer"])
+@pytest.mark.parametrize(
+    "kind", [*[pytest.param(kind, marks=pytest.mark.slow) for kind in ("rnn", "gru")], "lstm", "transformer"]
+)
 def test_language_models_fold(kind) -> None:
     model = LanguageModel(8, 20, 16, 4, kind)
     out, _ = model(ndl.Tensor(np.zeros((12, 2))))

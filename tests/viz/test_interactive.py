@@ -101,6 +101,7 @@ def test_what_groups_hold_is_bounded(loss, monkeypatch) -> None:
     assert raised["groups"].keys() < raised["pictures"].keys()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_group_without_a_picture_says_how_much_it_holds(show, loss, monkeypatch) -> None:
     monkeypatch.setattr(interactive, "MOST_VARIABLES", 15)

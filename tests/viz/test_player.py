@@ -93,7 +93,8 @@ def test_a_part_of_a_page_takes_neither_the_focus_nor_the_keys(example, open_pag
     assert count(page) == "2 / 10"
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1000])
 def test_the_current_node_is_always_seen(network, page_of, width) -> None:
     page = page_of(network, width=width)
     assert page.evaluate(SCROLLS)

@@ -114,7 +114,7 @@ def test_the_plane_is_drawn_around_the_points(low, points, legible) -> None:
     legible(ax)
 
 
-@pytest.mark.parametrize(("labels", "names"), [((0, 1), ("label 0", "1")), ((-1, 1), ("label -1", "1"))])
+@pytest.mark.parametrize(("labels", "names"), [((0, 1), ("label 0", "1")), ((-1, 1), ("label −1", "1"))])
 def test_one_output_divides_the_plane_at_the_threshold(labels, names, points, legible) -> None:
     # Half of the plane, where x1 is above 2, is the larger label's.
     y = np.where(points[:, 0] > 2, labels[1], labels[0])
