@@ -185,6 +185,7 @@ def test_a_function_that_was_not_asked_to_be_parallel():
     assert (kernel.threads, kernel.verdict) == (1, "1: it was compiled without parallel=True")
 
 
+@pytest.mark.slow
 def test_threads_that_disagree_with_one_are_told():
     notes = ndl.diagnose(by_threads, (100,)).notes
     assert any("race" in note for note in notes) == (THREADS > 1)
@@ -200,6 +201,7 @@ def test_the_report_has_a_line_for_each_thing():
     assert skeleton(str(diagnosis)) == ["sin of", "map_aligned(sin),", "vectors", "threads", "time:"]
 
 
+@pytest.mark.slow
 def test_the_readme_shows_such_a_report():
     ((call, shown),) = re.findall(r">>> ndl\.diagnose\((.*?)\)\n(.*?)\n```", README.read_text(), re.DOTALL)
     assert call == '"exp", (1000, 1000)'

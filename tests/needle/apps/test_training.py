@@ -199,6 +199,7 @@ def test_losses_follow_torchs(network, rule, torch):
 quiet = ["--quiet"]
 
 
+@pytest.mark.slow
 def test_a_small_residual_network_reads_digits():
     small = ["--hidden-dim", "64", "--num-blocks", "1", "--epochs", "5", "--lr", "0.005"]
     assert mlp_resnet.main([*quiet, *small, "--device", "cpu_numpy"])["test_accuracy"] >= 0.95

@@ -122,7 +122,13 @@ def test_one_hot_takes_arrays_and_refuses_unknown_classes(device):
             device.one_hot(2, classes)
 
 
-@devices
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param(d, marks=pytest.mark.slow) if d == nd.cpu() else d for d in ENABLED
+    ],  # it compiles for long
+    ids=repr,
+)
 def test_the_module_names_of_a_backend(device):
     """The course's names for kernels: each is the row's function on flat storage."""
     assert isinstance(device.__device_name__, str)

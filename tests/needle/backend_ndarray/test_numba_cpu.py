@@ -418,7 +418,9 @@ def test_copies_of_other_types(dtype):
         same(ours(view).compact(), view)
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["one thread", "threads"])
+@pytest.mark.parametrize(
+    "many", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one thread", "threads"]
+)
 def test_writing_what_overlaps_with_what_is_read(many, request):
     if many:
         request.getfixturevalue("threads")
@@ -504,7 +506,7 @@ def test_products_with_infinities_and_nan():
     same(ours(large) @ ours(large), quiet.run(np.matmul, large, large))
 
 
-@floats
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("inner", [(), (1,), (17,)])
 def test_threads_share_what_an_index_names(dtype, inner, threads):
     x = np.random.default_rng(0).integers(-8, 8, (6, 9, *inner)).astype(dtype)
