@@ -78,7 +78,7 @@ class _Dot:
     def header(self) -> Iterator[str]:
         layout: dict[str, object] = {"comment": RISING} if self.rises else {}
         layout |= {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
-        layout |= {"splines": "true", "esep": "+5"}
+        layout |= {"splines": "true"}
         if len(self.graph.variables) > MANY:
             layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
         look = {"bgcolor": self.style.background, "fontname": FONT, "fontsize": SMALL_SIZE}

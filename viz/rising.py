@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from .ways import Place, with_ways
+from .ways import EDGE, Place, with_ways
 
 __all__ = ["RISING", "risen"]
 
@@ -20,7 +20,6 @@ MARGIN, TITLE = 12.0, 20.0  # points around a row, and for its title
 
 NODE = re.compile(r'^node "?(\w+)"? (\S+) (\S+) (\S+) (\S+) ', re.MULTILINE)
 CIRCLE = re.compile(r'^\s*(\w+) \[.*shape="circle"', re.MULTILINE)
-EDGE = re.compile(r"^\s*(\w+) -> (\w+)")
 ROW = re.compile(r"^\s*subgraph cluster_(\d+) {$")
 
 

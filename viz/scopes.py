@@ -55,13 +55,14 @@ def parameter_names(nodes: Iterable[Value]) -> dict[Value, str]:
     models: dict[int, Module] = {}
     for scope in dict.fromkeys(node.scope for node in nodes):
         model = next((x.owner for x in around(scope) if isinstance(x.owner, Module)), None)
-        if model is not None and model.parameters():
+        if model is not None:
             models[id(model)] = model
-    classes = [type(model).__name__ for model in models.values()]
+    learning = [model for model in models.values() if model.parameters()]
+    classes = [type(model).__name__ for model in learning]
     names: dict[Value, str] = {}
-    for i, (model, name) in enumerate(zip(models.values(), classes, strict=True)):
+    for i, (model, name) in enumerate(zip(learning, classes, strict=True)):
         number = f" {classes[: i + 1].count(name)}" if classes.count(name) > 1 else ""
-        prefix = f"{name}{number}." if len(models) > 1 else ""
+        prefix = f"{name}{number}." if len(learning) > 1 else ""
         for path, parameter in model.named_parameters():
             names.setdefault(parameter, f"{prefix}{path}")
     return names

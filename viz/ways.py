@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Place", "places_in", "with_ways"]
+__all__ = ["EDGE", "Place", "places_in", "with_ways"]
 
 AWAY = 6.0  # points from a box to the corners of a way around it
 CLEAR = 5.0  # points between a way and every box; the gaps between boxes are wider than both together
@@ -23,7 +23,7 @@ ARROW = 6.5  # points: the length of an arrow
 BESIDE = (26.0, 8.0)  # points: a label is so far from the end of its way, and beside it
 
 _NODE = re.compile(r"^\s*(\w+)\s+\[(.*?)\];$", re.MULTILINE | re.DOTALL)
-_EDGE = re.compile(r"^\s*(\w+) -> (\w+)")
+EDGE = re.compile(r"^\s*(\w+) -> (\w+)")
 
 Point = tuple[float, float]
 
@@ -74,7 +74,7 @@ def with_ways(statements: Iterable[str], places: Mapping[str, Place]) -> list[st
     ways: dict[int, list[Point]] = {}
     at_arrow: dict[str, list[int]] = defaultdict(list)  # the edges that end at a node
     for i, line in enumerate(lines):
-        if not (found := _EDGE.match(line)) or not {found[1], found[2]} <= places.keys():
+        if not (found := EDGE.match(line)) or not {found[1], found[2]} <= places.keys():
             continue
         tail, head = places[found[1]], places[found[2]]
         others = np.delete(boxes, [number[found[1]], number[found[2]]], axis=0)
@@ -201,7 +201,11 @@ def _border(place: Place, towards: Point) -> Point:
 
 def _towards(a: Point, b: Point, far: float) -> Point:
     """The point so far from `a` on the line to `b`, at most in its middle."""
-    share = min(far / (math.dist(a, b) or 1.0), 0.5)
+    return _between(a, b, min(far / (math.dist(a, b) or 1.0), 0.5))
+
+
+def _between(a: Point, b: Point, share: float) -> Point:
+    """The point at a share of the line from `a` to `b`."""
     return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
 
 
@@ -211,19 +215,11 @@ def _curve(way: Sequence[Point]) -> list[Point]:
 
     def straight_to(point: Point) -> None:
         start = curve[-1]
-        curve.extend(
-            (start[0] + t * (point[0] - start[0]), start[1] + t * (point[1] - start[1]))
-            for t in (1 / 3, 2 / 3)
-        )
-        curve.append(point)
+        curve.extend(_between(start, point, share) for share in (1 / 3, 2 / 3, 1))
 
     for before, corner, after in zip(way, way[1:], way[2:], strict=False):
         begin, end = _towards(corner, before, ROUND), _towards(corner, after, ROUND)
         straight_to(begin)
-        curve += [
-            _towards(begin, corner, 0.6 * math.dist(begin, corner)),
-            _towards(end, corner, 0.6 * math.dist(end, corner)),
-            end,
-        ]
+        curve += [_between(begin, corner, 0.5), _between(end, corner, 0.5), end]
     straight_to(way[-1])
     return curve
