@@ -327,14 +327,14 @@ def text_in(url):
 def test_an_example_a_view_and_a_link(page, address, browser):
     visit(page, address)
     page.get_by_role("radio", name="Matrix product").click()
-    page.get_by_text("166", exact=True).wait_for()
+    page.get_by_role("cell", name="166", exact=True).wait_for()
     page.get_by_role("radio", name="Gradient graph").click()
     drawing(page, "gradient graph of y").wait_for()
     page.wait_for_url(lambda url: "view=gradient" in url)
     assert text_in(page.url) == EXAMPLES["Matrix product"]
 
     page.goto(page.url)
-    page.get_by_text("166", exact=True).wait_for()
+    page.get_by_role("cell", name="166", exact=True).wait_for()
     drawing(page, "gradient graph of y").wait_for()
     assert page.get_by_role("textbox", name="Expression").input_value() == EXAMPLES["Matrix product"]
 
