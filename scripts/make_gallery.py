@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import inspect
 import sys
 import textwrap
 import time
 from collections.abc import Callable
-from io import BytesIO
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -188,6 +187,7 @@ def logsumexp():
 # --- 09 Softmax regression and a two-layer net --------------------------------------------------------------
 
 
+@cache
 def trained():
     """A network for handwritten digits, and the record of its training."""
     rng = np.random.default_rng(0)
@@ -548,12 +548,8 @@ def failed():
 
 def shown(thing: Any) -> str:
     """A picture as HTML."""
-    if hasattr(thing, "savefig") or hasattr(thing, "get_figure"):
-        png = BytesIO()
-        thing.get_figure().savefig(png, format="png", dpi=144, bbox_inches=None)
-        data = base64.b64encode(png.getvalue()).decode()
-        width = thing.get_figure().get_size_inches()[0] * 100
-        return f'<img alt="" style="width:{width:.0f}px" src="data:image/png;base64,{data}">'
+    if hasattr(thing, "get_figure"):
+        thing = thing.get_figure()
     return thing.html() if hasattr(thing, "html") else thing._repr_html_()
 
 
@@ -565,14 +561,16 @@ def lines_of(draw: Callable[[], Any]) -> str:
 
 
 STYLE = """
-:root { color-scheme: light; font-family: system-ui, sans-serif; color: #101828; background: #fff; }
+:root { color-scheme: light dark; font-family: system-ui, sans-serif; }
+:root { color: light-dark(#101828, #f2f5fa); background: light-dark(#fff, #11161f); }
 body { margin: 0 auto; padding: 24px clamp(16px, 4vw, 56px); max-width: 1700px; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 3rem; font-size: 1.25rem; }
-nav { columns: 14rem; font-size: .9rem; line-height: 1.7; } nav a { display: block; color: #1d5fd1; }
+nav { columns: 14rem; font-size: .9rem; line-height: 1.7; }
+nav a { display: block; color: light-dark(#1d5fd1, #6fa8ff); }
 figure { margin: 1.2rem 0 2.4rem; } figcaption { margin-bottom: .5rem; }
-figure > .picture { overflow-x: auto; } figure img { max-width: 100%; height: auto; }
-details { margin-top: .5rem; font-size: .85rem; color: #5d6b82; }
-pre { background: #f3f5f8; border-radius: 8px; padding: 10px 14px; overflow-x: auto; color: #101828; }
+figure > .picture { overflow-x: auto; }
+details { margin-top: .5rem; font-size: .85rem; color: light-dark(#5d6b82, #aeb9ca); }
+pre { background: light-dark(#f3f5f8, #222b3a); border-radius: 8px; padding: 10px 14px; overflow-x: auto; }
 """
 
 

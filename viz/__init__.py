@@ -11,6 +11,7 @@ from .errors import draw_error
 from .memory import memory
 from .render import CannotRender
 from .steps import Steps, steps
+from .style import set_style
 
 if TYPE_CHECKING:
     from .plots import (
@@ -39,7 +40,7 @@ __all__ = [
     "CannotRender", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
     "decision_boundary", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
     "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory", "module_tree",
-    "step", "steps", "strides", "trace_kernel", "weights",
+    "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 # Pictures that need matplotlib, and the widget, are imported on their first use.

@@ -57,7 +57,7 @@ class Drawing:
         fitting: bool = False,
         legend: bool = True,
         rankdir: str = "LR",
-        style: str = "needle",
+        style: str | None = None,
     ):
         check_rankdir(rankdir)
         self.style = style_called(style)
@@ -141,7 +141,9 @@ class Drawing:
         if kind == "svg":
             path.write_text(self.svg() + "\n", encoding="utf-8")
         elif kind == "html":
-            path.write_text(page(self.html(), self.title, self.style.background), encoding="utf-8")
+            path.write_text(
+                page(self.html(), self.title, self.style.css(self.style.background)), encoding="utf-8"
+            )
         elif kind in ("png", "pdf"):
             if kind == "png":
                 self._check_fits_png(path)
@@ -188,7 +190,7 @@ def draw(
     rankdir: str = "LR",
     limit: int | None = None,
     depth: int | None = None,
-    style: str = "needle",
+    style: str | None = None,
     show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the computational graph that leads to one or several Tensors.
@@ -221,9 +223,10 @@ def draw(
     depth : int, optional
         How many levels of modules are open: 0 draws the outermost modules as one box each, 1 shows their
         parts, and so on. By default as many as can be read: all of them in a small graph.
-    style : "needle", "d2l", "print" or "dark"
+    style : "needle", "d2l", "print", "dark" or None
         The look: this package's own; that of the figures in Dive into Deep Learning, with square variables,
-        inputs at the lower left and the output at the upper right; black and white; light on dark.
+        inputs at the lower left and the output at the upper right; black and white; light on dark. By
+        default the one chosen with `set_style`, and else the own one, light or dark as the page is.
     show : collection of str, optional
         Which facts to show, of "value", "gradient", "shape", "dtype", "device", "bytes" (of its array; a
         storage that several arrays share counts once) and "requires_grad". By default value, gradient and
@@ -264,7 +267,7 @@ def draw_gradient(
     rankdir: str = "LR",
     limit: int | None = None,
     depth: int | None = None,
-    style: str = "needle",
+    style: str | None = None,
     show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
@@ -318,7 +321,7 @@ def drawing_of(
     rankdir: str,
     limit: int | None,
     depth: int | None,
-    style: str,
+    style: str | None,
     show: Collection[str] | None,
     always_open: Callable[[Graph], set[str]] | None = None,
 ) -> Drawing:

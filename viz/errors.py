@@ -30,7 +30,7 @@ def draw_error(
     rankdir: str = "LR",
     limit: int | None = None,
     depth: int | None = None,
-    style: str = "needle",
+    style: str | None = None,
     show: Collection[str] | None = None,
 ) -> Drawing:
     """Draw the graph up to the operation that failed: the operator in red, and the shapes that met there.

@@ -24,7 +24,7 @@ from .graph_data import LEFT_OUT, Graph
 from .graph_reader import MOST
 from .groups import MOST_EDGES, at_depth, beside, inside, twins
 from .render import render_all, tidy_svg
-from .style import FONT, Style
+from .style import FOLLOW, FONT, Style, dark_rules
 
 __all__ = ["fragment", "page"]
 
@@ -41,7 +41,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-html {{ background: {background}; }}
+html {{ color-scheme: light dark; background: {background}; }}
 body {{ margin: 0 auto; padding: 16px; max-width: 1800px; }}
 </style>
 {fragment}
@@ -94,24 +94,26 @@ def fragment(
         "open": sorted(opened),
         "levels": _levels(graph, opened) if fitting else [],
         "colours": {
-            "ground": style.background,
-            "text": style.text,
-            "quiet": style.quiet,
-            "line": style.forward.line,
-            "edge": style.edge,
-            "failed": style.boxes["failed"].line,
-            "cut": style.cut,
-            "hover": style.boxes["intermediate"].fill,
-            "accent": style.reuse,
-            "back": style.backward.operator,
+            "ground": style.css(style.background),
+            "text": style.css(style.text),
+            "quiet": style.css(style.quiet),
+            "line": style.css(style.forward.line),
+            "edge": style.css(style.edge),
+            "failed": style.css(style.boxes["failed"].line),
+            "cut": style.css(style.cut),
+            "hover": style.css(style.boxes["intermediate"].fill),
+            "accent": style.css(style.reuse),
+            "back": style.css(style.backward.operator),
             "font": FONT,
         },
+        "dark": dark_rules(style.twins),
     }
     packed = zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 9)
     version, script = _script()
     image = base64.b64encode(picture.encode()).decode()
     return (
-        f'<div data-needle-drawing="{version}" data-lm-suppress-shortcuts="true" '
+        f"<style>{FOLLOW}</style>"
+        f'<div {style.attribute} data-needle-drawing="{version}" data-lm-suppress-shortcuts="true" '
         f'data-needle-data="{base64.b64encode(packed).decode()}">'
         f'<img alt="{html.escape(title)}" style="max-width:100%" '
         f'src="data:image/svg+xml;base64,{image}"></div>'

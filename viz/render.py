@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -19,7 +19,7 @@ from graphviz.backend import dot_command, execute
 
 from .dot import BETWEEN_ROWS
 from .rising import RISING, risen
-from .style import FONT, Style
+from .style import FOLLOW, FOLLOWS, FONT, Style, dark_rules
 from .text import has_known_width, text_width
 from .ways import places_in, with_ways
 
@@ -184,16 +184,18 @@ def _failure(program: str, said: bytes) -> CannotRender:
     return CannotRender(f"{program} could not draw this graph: {why}.")
 
 
-def tidy_svg(svg: str, title: str, style: Style) -> str:
+def tidy_svg(svg: str, title: str, style: Style, colours: Mapping[str, str] | None = None) -> str:
     """Graphviz's SVG, made fit to stand in a web page.
 
     - Only the ``<svg>`` element is kept, without comments, and without ids: the next drawing has them too.
       What a group of shapes stands for is said by ``data-key``, ``n1`` or ``n1->n2_op``, for scripts.
       All of it is ASCII, so that it survives a page that does not name its encoding.
     - It shrinks with the page, keeps its ground on a page of another colour, and has a title for screen
-      readers.
+      readers. If its style has a dark twin, it is dark where the page is.
     - Text that can be measured gets its width in Helvetica: where a browser has another font, it squeezes the
       text rather than letting it run out of its box.
+
+    `colours` says which colour takes the place of which on a dark page; by default, as the style says.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
@@ -204,7 +206,13 @@ def tidy_svg(svg: str, title: str, style: Style) -> str:
     svg = re.sub(r' font-family="[^"]*"', "", svg)
     look = f'role="img" font-family="{FONT}" '
     look += f'style="max-width:100%;height:auto;background:{style.background};border-radius:8px"'
-    svg = svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n<title>{html.escape(title)}</title>", 1)
+    begin = f"<title>{html.escape(title)}</title>"
+    if style.dark is not None:
+        look = f'class="{FOLLOWS}" {look}'
+        used = {x: twin for x, twin in (colours or style.twins).items() if f'"{x.lower()}"' in svg}
+        ground = f"svg.{FOLLOWS}{{background:{style.css(style.background)}!important}}"
+        begin += f"\n<style>{FOLLOW}{ground}{dark_rules(used, f'svg.{FOLLOWS} ')}</style>"
+    svg = svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n{begin}", 1)
     return svg.encode("ascii", "xmlcharrefreplace").decode()
 
 

@@ -17,7 +17,7 @@ from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
 from .text import elide, escape, text_width
 
-__all__ = ["PictureLayout"]
+__all__ = ["PictureLayout", "with_faint"]
 
 FAINT = 0.16  # the share of its colour that a part keeps which is still to come
 MARGIN = 14  # points around the caption
@@ -244,6 +244,19 @@ def _height(piece: Piece) -> float:
     if isinstance(piece, Matrix):
         return len(piece.rows) * (TEXT_SIZE + 5) + 8
     return LINE + (2 * BELOW if piece.below else 0)
+
+
+def with_faint(style: Style) -> dict[str, str]:
+    """For each colour of a picture, the one on a dark page; also of what is faint."""
+    if style.dark is None:
+        return {}
+    grounds = style.background, style.dark.background
+    faint = {
+        _mixed(color, grounds[0], share): _mixed(twin, grounds[1], share)
+        for color, twin in style.twins.items()
+        for share in (FAINT, 3 * FAINT)
+    }
+    return style.twins | faint
 
 
 def _mixed(color: str, ground: str, share: float) -> str:

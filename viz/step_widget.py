@@ -73,7 +73,7 @@ def step(
     names: Mapping[str, Value] | None = None,
     rankdir: str = "LR",
     limit: int = LIMIT,
-    style: str = "needle",
+    style: str | None = None,
 ) -> Stepper:
     """Step through the forward pass to a Tensor and the backward pass from it, in a notebook.
 

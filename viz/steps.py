@@ -23,8 +23,8 @@ from .interactive import page
 from .names import names_of, tensor_of
 from .render import PNG_DPI, CannotRender, paint_all, tidy_svg
 from .step_data import Frame, Passes, record_passes
-from .step_pictures import PictureLayout
-from .style import style_called
+from .step_pictures import PictureLayout, with_faint
+from .style import FOLLOW, FOLLOWS, Style, style_called
 
 __all__ = ["StepPicture", "Steps", "steps"]
 
@@ -55,7 +55,7 @@ class StepPicture:
     title: str
     equations: tuple[str, ...]
     source: str
-    style: str
+    style: Style
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element."""
@@ -91,17 +91,16 @@ class Steps(Sequence[StepPicture]):
     title : str
     """
 
-    def __init__(self, passes: Passes, title: str, *, style: str = "needle", rankdir: str = "LR"):
+    def __init__(self, passes: Passes, title: str, *, style: str | None = None, rankdir: str = "LR"):
         check_rankdir(rankdir)
         self.passes = passes
         self.title = title
-        self.style = style
+        self.style = style_called(style)
         self.rankdir = rankdir
-        style_called(style)  # an unknown one is reported here
 
     @cached_property
     def _layout(self) -> PictureLayout:
-        return PictureLayout(self.passes, style_called(self.style), self.rankdir)
+        return PictureLayout(self.passes, self.style, self.rankdir)
 
     def __len__(self) -> int:
         return len(self.passes.frames)
@@ -141,7 +140,7 @@ class Steps(Sequence[StepPicture]):
 
     @cached_property
     def _data(self) -> dict[str, Any]:
-        style = style_called(self.style)
+        style = self.style
         (svg,) = paint_all([self._layout.laid_out], "svg")
         return {
             "title": self.title,
@@ -149,16 +148,16 @@ class Steps(Sequence[StepPicture]):
             "order": list(self.passes.order),
             "frames": [_for_player(frame) for frame in self.passes.frames],
             "since": dict(self.passes.since),
+            "scheme": style.scheme,
             "colours": {
-                "scheme": "dark" if style.background < "#8" else "light",
-                "ground": style.background,
-                "ink": style.text,
-                "quiet": style.quiet,
-                "line": style.forward.line,
-                "hover": style.boxes["intermediate"].fill,
-                "accent": style.reuse,
-                "forward": style.forward.operator,
-                "backward": style.backward.operator,
+                "ground": style.css(style.background),
+                "ink": style.css(style.text),
+                "quiet": style.css(style.quiet),
+                "line": style.css(style.forward.line),
+                "hover": style.css(style.boxes["intermediate"].fill),
+                "accent": style.css(style.reuse),
+                "forward": style.css(style.forward.operator),
+                "backward": style.css(style.backward.operator),
             },
         }
 
@@ -179,8 +178,8 @@ class Steps(Sequence[StepPicture]):
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
         data = html.escape(json.dumps(self.data(), ensure_ascii=False))
         return (
-            f"<style>{look}</style>"
-            f'<div data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
+            f"<style>{FOLLOW}{look}</style>"
+            f'<div {self.style.attribute} data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
             f"{without_scripts}</div>"
             f'<script type="module">\n{script}\n{begin}\n</script>'
         )
@@ -207,7 +206,7 @@ class Steps(Sequence[StepPicture]):
         kind = path.suffix.lower()
         if kind == ".html":
             player = self._player(self[-1]._repr_html_(), "playAll(document, document)")
-            text = page(player, self.title, style_called(self.style).background)
+            text = page(player, self.title, self.style.css(self.style.background))
             path.write_text(text, encoding="utf-8")
         elif kind == ".gif":
             path.write_bytes(self._gif())
@@ -287,7 +286,7 @@ def steps(
     names: Mapping[str, Value] | None = None,
     rankdir: str = "LR",
     limit: int = LIMIT,
-    style: str = "needle",
+    style: str | None = None,
 ) -> Steps:
     """The forward pass to a Tensor and the backward pass from it, step by step, as pictures.
 
@@ -309,7 +308,7 @@ def steps(
         As for `draw`.
     limit : int
         Refuse a graph with more nodes.
-    style : "needle", "d2l", "print" or "dark"
+    style : "needle", "d2l", "print", "dark" or None
         As for `draw`.
 
     Returns
@@ -340,7 +339,7 @@ def steps_of(
     out_grad: Tensor | None,
     rankdir: str,
     limit: int,
-    style: str,
+    style: str | None,
 ) -> Steps:
     """What `steps` does, for `function`, once the names are known."""
     output = tensor_of(function, output, differentiated=True)
@@ -374,7 +373,7 @@ def _for_player(frame: Frame) -> dict[str, Any]:
 def _svgs(pictures: Sequence[StepPicture]) -> list[str]:
     svgs = paint_all([picture.source for picture in pictures], "svg")
     return [
-        tidy_svg(svg.decode(), picture.title, style_called(picture.style))
+        tidy_svg(svg.decode(), picture.title, picture.style, with_faint(picture.style))
         for svg, picture in zip(svgs, pictures, strict=True)
     ]
 
@@ -382,4 +381,8 @@ def _svgs(pictures: Sequence[StepPicture]) -> list[str]:
 def _image(svg: str, picture: StepPicture) -> str:
     words = html.escape(f"{picture.title}: {'; '.join(picture.equations)}")
     data = base64.b64encode(svg.encode()).decode()
-    return f'<img alt="{words}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+    follows = "" if picture.style.scheme else f"<style>{FOLLOW}</style>"
+    return (
+        f'{follows}<img class="{FOLLOWS * (not picture.style.scheme)}" alt="{words}" style="max-width:100%" '
+        f'src="data:image/svg+xml;base64,{data}">'
+    )

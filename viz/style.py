@@ -7,10 +7,15 @@ a dashed outline.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any
 
-__all__ = ["FONT", "LEGENDS", "STYLES", "Box", "Row", "Style", "style_called"]
+__all__ = [
+    "FOLLOW", "FOLLOWS", "FONT", "LEGENDS", "OF_THE_PAGE", "STYLES", "Box", "Row", "Style", "dark_rules",
+    "set_style", "style_called",
+]  # fmt: skip
 
 # Helvetica and its twins: in any of them, text is as wide as in the layout.
 FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
@@ -95,6 +100,8 @@ class Style:
     boxes : mapping from a kind of variable (a key of `LEGENDS`) to Box
     rises : bool
         Whether results stand higher than their operands, in a drawing from left to right.
+    dark : Style, optional
+        What takes its place on a dark page. Without it, the look is the same on any page.
     """
 
     background: str
@@ -109,10 +116,66 @@ class Style:
     backward: Row
     boxes: Mapping[str, Box]
     rises: bool = False
+    dark: Style | None = None
 
     def row(self, number: int) -> Row:
         """The look of a row: ordinary computation (0), or gradients."""
         return self.backward if number else self.forward
+
+    @cached_property
+    def twins(self) -> dict[str, str]:
+        """For each colour, the one on a dark page; empty if the look is the same there."""
+        return dict(zip(_colours(self), _colours(self.dark), strict=True)) if self.dark else {}
+
+    def css(self, colour: str) -> str:
+        """A colour as CSS, light or dark as the element is that has it."""
+        twin = self.twins.get(colour, colour)
+        return colour if twin == colour else f"light-dark({colour},{twin})"
+
+    @property
+    def scheme(self) -> str:
+        """Whether it is "light" or "dark" on any page; empty if it follows the page."""
+        return "" if self.dark else "dark" if self.background < "#8" else "light"
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of an element of HTML whose content has this look."""
+        return f'style="color-scheme:{self.scheme}"' if self.scheme else f'class="{FOLLOWS}"'
+
+
+def dark_rules(colours: Mapping[str, str], within: str = "") -> str:
+    """CSS for shapes and text of an SVG: on a dark page each colour gives way to its twin."""
+    return "".join(
+        f'{within}[{part}="{colour.lower()}"]{{{part}:light-dark({colour},{twin})}}'
+        for colour, twin in colours.items()
+        for part in ("fill", "stroke")
+        if colour != twin
+    )
+
+
+def _colours(look: Any) -> Iterator[str]:
+    """All colours in a style, in one order for all styles."""
+    if isinstance(look, str):
+        yield from [look] if look.startswith("#") else []
+    elif isinstance(look, Mapping):
+        for key in LEGENDS:
+            yield from _colours(look[key])
+    elif is_dataclass(look):
+        for field in fields(look):
+            if field.name != "dark":
+                yield from _colours(getattr(look, field.name))
+
+
+FOLLOWS = "needle-follows"  # a class
+#: CSS: what has that class is light or dark as the page is. Notebooks and books say so in an
+#: attribute: JupyterLab, Colab, Sphinx's themes, VS Code. Otherwise the reader's system decides.
+FOLLOW = (
+    ".needle-follows{color-scheme:light dark}"
+    ":is([data-jp-theme-light=true],[theme=light],[data-theme=light],[data-vscode-theme-kind=vscode-light])"
+    " .needle-follows{color-scheme:light}"
+    ":is([data-jp-theme-light=false],[theme=dark],[data-theme=dark],[data-vscode-theme-kind=vscode-dark])"
+    " .needle-follows{color-scheme:dark}"
+)
 
 
 _NEEDLE = Style(
@@ -206,8 +269,8 @@ _DARK = Style(
     quiet="#AEB9CA",
     gradient="#FFBE6B",
     bracket="#7D8BA1",
-    edge="#8D9AB0",
-    reuse="#7FB2FF",
+    edge="#7D8BA1",
+    reuse="#6FA8FF",
     cut="#FF8A80",
     forward=Row(fill="#151C27", line="#36425A", title="#C3CDDC", operator="#C3CDDC"),
     backward=Row(fill="#1E1A15", line="#6B4A1F", title="#FFBE6B", operator="#FFBE6B"),
@@ -227,16 +290,41 @@ _DARK = Style(
 )
 
 STYLES = {"needle": _NEEDLE, "d2l": _D2L, "print": _PRINT, "dark": _DARK}
+OF_THE_PAGE = replace(_NEEDLE, dark=_DARK)
+_session: Style = OF_THE_PAGE
 
 
-def style_called(name: str) -> Style:
-    """One of `STYLES`.
+def set_style(style: str | None) -> None:
+    """Choose the look of all pictures to come.
+
+    Until you call it, pictures follow the page: they are light on a light page and dark on a dark one, and
+    they change with JupyterLab's theme. A picture that is drawn with ``style=`` has that look in any case.
+
+    Parameters
+    ----------
+    style : "needle", "d2l", "print", "dark" or None
+        As for `draw`; None goes back to following the page. Pictures that are not graphs are dark with "dark"
+        and light with any other.
 
     Raises
     ------
     ValueError
         If no style has this name.
     """
+    global _session
+    _session = OF_THE_PAGE if style is None else style_called(style)
+
+
+def style_called(name: str | None) -> Style:
+    """One of `STYLES`; for None, the look that `set_style` has chosen.
+
+    Raises
+    ------
+    ValueError
+        If no style has this name.
+    """
+    if name is None:
+        return _session
     if not isinstance(name, str) or name not in STYLES:
-        raise ValueError(f"style: needs one of {', '.join(map(repr, STYLES))}, got {name!r}")
+        raise ValueError(f"style: needs None or one of {', '.join(map(repr, STYLES))}, got {name!r}")
     return STYLES[name]

@@ -14,7 +14,7 @@ import pytest
 import needle as ndl
 import viz
 from needle import nn
-from viz.style import LEGENDS, STYLES, Box
+from viz.style import LEGENDS, OF_THE_PAGE, STYLES, Box
 from viz.text import elide
 
 # Colour vision without one kind of cone, as matrices on linear RGB: Machado, Oliveira and Fernandes, "A
@@ -113,9 +113,44 @@ def test_print_is_black_and_white() -> None:
 
 def test_an_unknown_style_is_refused(example) -> None:
     wrong: Any
-    for wrong in ("Print", "", None, ["dark"]):
-        with pytest.raises(ValueError, match="style: needs one of 'needle', 'd2l', 'print', 'dark', got"):
+    for wrong in ("Print", "", ["dark"]):
+        message = "style: needs None or one of 'needle', 'd2l', 'print', 'dark', got"
+        with pytest.raises(ValueError, match=message):
             viz.draw(example.v4, style=wrong)
+        with pytest.raises(ValueError, match=message):
+            viz.set_style(wrong)
+
+
+@pytest.fixture
+def session():
+    """Afterwards, pictures follow the page again."""
+    yield viz.set_style
+    viz.set_style(None)
+
+
+def test_a_drawing_follows_the_page_unless_it_has_a_style(example, session) -> None:
+    assert "light-dark(#101828,#F2F5FA)" in viz.draw(example.v4).svg()
+    assert "light-dark" not in viz.draw(example.v4, style="needle").svg()
+    session("dark")
+    assert viz.draw(example.v4).svg() == viz.draw(example.v4, style="dark").svg()
+    assert viz.draw(example.v4, style="print").style is STYLES["print"]
+    assert viz.steps(example.v4).data()["scheme"] == "dark"
+    session(None)
+    assert viz.steps(example.v4).data()["scheme"] == ""
+    assert viz.draw(example.v4).style is OF_THE_PAGE
+
+
+def test_each_colour_has_one_twin_on_a_dark_page(example) -> None:
+    light, dark = (re.findall(r"#\w{6}", repr(STYLES[name])) for name in ("needle", "dark"))
+    assert OF_THE_PAGE.twins == dict(zip(light, dark, strict=True))
+    assert len(OF_THE_PAGE.twins) == len(set(zip(light, dark, strict=True)))
+    drawn = set(re.findall(r'(?:fill|stroke)="(#\w+)"', viz.draw_gradient(example.v4).svg()))
+    assert drawn <= {colour.lower() for colour in OF_THE_PAGE.twins}
+    # Parts of a picture that are still to come have faint colours of their own.
+    for picture in viz.steps(example.v4):
+        svg = picture.svg()
+        drawn = set(re.findall(r'(?:fill|stroke)="(#\w+)"', svg))
+        assert drawn == {colour.lower() for colour in re.findall(r"light-dark\((#\w+),", svg)} & drawn
 
 
 @pytest.fixture

@@ -26,13 +26,15 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from .theme import Picture, settings
+
 __all__ = [
     "COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "colour_limit", "drawing", "figure_of",
     "framed_image", "plain", "write_plain_powers",
 ]  # fmt: skip
 
 INK = "#101828"
-QUIET = "#5D6B82"
+QUIET = "#4F5C73"
 FAINT = "#D5DAE3"
 PAPER = "#FFFFFF"
 
@@ -42,7 +44,7 @@ GREEN = "#0B7A53"
 MAGENTA = "#A8327A"
 CYAN = "#2E9CC4"
 GREY = "#475467"
-RED = "#C81E1E"  # only for what went wrong
+RED = "#C4221B"  # only for what went wrong
 
 PALE_BLUE = "#E4EEFE"
 PALE_ORANGE = "#FFF1DE"
@@ -68,7 +70,7 @@ _SHAPES = (
     "legend", "lines", "markers", "mathtext", "patch", "path", "scatter", "text", "xaxis", "xtick", "yaxis",
     "ytick",
 )  # fmt: skip
-_STYLE = {
+_STYLE: dict[str, Any] = {
     **{key: value for key, value in mpl.rcParamsDefault.items() if key.split(".")[0] in _SHAPES},
     "axes.axisbelow": True,
     "axes.edgecolor": "#98A2B3",
@@ -127,7 +129,7 @@ def drawing(
     """
     if not isinstance(ax, Axes | None):
         raise TypeError(f"ax: needs matplotlib Axes or None, got {type(ax).__name__}")
-    with _one_at_a_time, _style():
+    with _one_at_a_time, settings(_STYLE):
         figure = None
         if ax is None:
             figure = _new_figure(width, height, private)
@@ -142,17 +144,6 @@ def drawing(
             if figure is not None:
                 plt.close(figure)
             raise
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    # Not matplotlib's rc_context, which would also put back what a backend sets when it is first used.
-    before = {key: mpl.rcParams[key] for key in _STYLE}
-    mpl.rcParams.update(_STYLE)
-    try:
-        yield
-    finally:
-        mpl.rcParams.update(before)
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -215,10 +206,10 @@ def plain(words: str) -> str:
 
 def _new_figure(width: float, height: float, private: bool) -> Figure:
     if private or mpl.get_backend().lower() in _SILENT:
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Picture(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         return figure
-    return plt.figure(figsize=(width, height), layout="constrained")
+    return plt.figure(figsize=(width, height), layout="constrained", FigureClass=Picture)
 
 
 # Backends that show nothing: a figure that pyplot knows would only stay in memory.

@@ -38,12 +38,11 @@ class Drawing {
     this.data = data;
     this.host = host;
     this.root = host.attachShadow({ mode: "open" });
-    this.root.innerHTML = `<style>${css}</style>${PAGE}`;
+    this.root.innerHTML = `<style>${css}${data.dark}</style>${PAGE}`;
     const part = (selector) => this.root.querySelector(selector);
     [this.card, this.view, this.world] = [part(".card"), part(".view"), part(".world")];
     [this.field, this.count, this.hint] = [part("input"), part(".count"), part(".hint")];
     for (const [name, value] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, value);
-    this.card.classList.toggle("dark", luminance(data.colours.ground) < 0.5);
     this.view.setAttribute("aria-label", data.title);
     this.openable = Object.keys(data.groups).filter((key) => this.pictureOf(key) in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
@@ -591,11 +590,6 @@ class Drawing {
 
 function blend(from, to, share) {
   return Object.fromEntries(["scale", "x", "y"].map((name) => [name, mix(from[name], to[name], share)]));
-}
-
-function luminance(colour) {
-  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16) / 255);
-  return 0.3 * r + 0.6 * g + 0.1 * b;
 }
 
 async function unpack(text) {

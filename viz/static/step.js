@@ -18,6 +18,8 @@ function play(root, data, moved, keyboard = root) {
   let scale = READABLE; // at least; 0: all of the picture is seen
 
   root.classList.add("needle-steps");
+  if (data.scheme) root.style.colorScheme = data.scheme;
+  else root.classList.add("needle-follows"); // whose rules are in the picture
   for (const [name, colour] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, colour);
   root.tabIndex = 0;
   root.setAttribute("role", "group");

@@ -9,6 +9,7 @@ from matplotlib.text import Text
 import needle as ndl
 from needle import nn
 from viz import plots
+from viz.plots.look import RED
 
 
 def test_an_error_is_drawn_over_its_step(legible) -> None:
@@ -108,7 +109,7 @@ def test_images_say_what_they_are_and_what_they_were_taken_for(texts, legible) -
     assert len(ax.images) == 12
     np.testing.assert_array_equal(ax.images[3].get_array(), pictures[3].reshape(8, 8))
     assert "4 (is 11)" in texts(ax)
-    assert [text.get_text() for text in ax.texts if text.get_color() == "#C81E1E"] == ["4 (is 11)"]
+    assert [text.get_text() for text in ax.texts if text.get_color() == RED] == ["4 (is 11)"]
     legible(ax)
 
 

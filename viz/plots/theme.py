@@ -1,0 +1,163 @@
+"""Figures that are light or dark as the page is.
+
+A figure is drawn once, light. Each colour has a twin of the other lightness and about the same hue, and the
+picture on a page holds both.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any, cast
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from ..style import FOLLOW, OF_THE_PAGE, STYLES, Style, style_called
+
+__all__ = ["Picture", "dark_twin", "settings"]
+
+GROUND, INK = (np.array(to_rgb(x)) for x in (STYLES["dark"].background, STYLES["dark"].text))
+SMALLEST = 0.8  # of its size: where there is less room you scroll, so that words can be read
+
+_ELEMENT, _TAG = re.compile("(?=<)"), re.compile(r"^<(\w+)")
+_COLOUR = re.compile(r"(fill|stroke): ?(#[0-9a-f]{6})")
+_KNOWN = {colour.lower(): twin for colour, twin in OF_THE_PAGE.twins.items()}
+_SWITCH = (
+    "svg{color-scheme:light dark}.on-dark{display:none}"
+    "@media(prefers-color-scheme:dark){.on-light{display:none}.on-dark{display:inline}}"
+)
+
+
+class Picture(Figure):
+    """A figure that is light on a light page and dark on a dark one.
+
+    As a file it is light, or dark after ``set_style("dark")``.
+    """
+
+    def _repr_html_(self) -> str:
+        style = style_called(None)
+        width = 100 * self.get_size_inches()[0]
+        image = base64.b64encode(_for_the_page(self, style).encode()).decode()
+        look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
+        words = html.escape(_words(self))
+        return (
+            f'<style>{FOLLOW}</style><div {style.attribute}><div style="overflow-x:auto">'
+            f'<img alt="{words}" style="{look}" src="data:image/svg+xml;base64,{image}"></div></div>'
+        )
+
+
+def _words(figure: Figure) -> str:
+    """What a picture shows, for those who do not see it."""
+    return "; ".join(filter(None, (ax.get_title("left") or ax.get_title() for ax in figure.axes)))
+
+
+def dark_twin(colours: Any) -> Any:
+    """The colours that take the place of others on a dark page.
+
+    White becomes the dark ground, and black the light ink. In between, what was lighter becomes darker, and
+    the hue remains: it is the lightness of the model HLS that is turned round.
+
+    Parameters
+    ----------
+    colours : array, (…, 3)
+        Red, green and blue, from 0 to 1.
+    """
+    colours = np.asarray(colours)
+    turned = colours + 1 - colours.max(-1, keepdims=True) - colours.min(-1, keepdims=True)
+    return GROUND + turned * (INK - GROUND)
+
+
+@contextmanager
+def settings(values: Mapping[str, Any]) -> Iterator[None]:
+    """Within this block, matplotlib has these settings."""
+    # Not matplotlib's rc_context, which would also put back what a backend sets when it is first used.
+    all_settings = cast("dict[str, Any]", mpl.rcParams)
+    before = {key: all_settings[key] for key in values}
+    all_settings.update(values)
+    try:
+        yield
+    finally:
+        all_settings.update(before)
+
+
+def _svg(figure: Figure) -> str:
+    """A figure as SVG."""
+    stream = StringIO()
+    with settings({"svg.fonttype": "path", "svg.hashsalt": "needle"}):  # the same figure is the same text
+        figure.savefig(stream, format="svg", bbox_inches="tight", metadata={"Date": None})
+    svg = stream.getvalue()
+    return svg[svg.index("<svg") :]
+
+
+def _for_the_page(figure: Figure, style: Style) -> str:
+    """A figure as SVG, which is light or dark as the style says, or as the page is."""
+    with _fixed(figure):
+        light = dark = _svg(figure)
+        if style.scheme != "light":
+            with _dark_maps(figure) as maps:
+                dark = _svg(figure) if maps else light
+    if style.scheme:
+        return _COLOUR.sub(lambda x: f"{x[1]}: {_twin_of(x[2])}", dark) if style.scheme == "dark" else light
+
+    def either(match: re.Match[str]) -> str:
+        part, colour = match.groups()
+        return f"{part}: {colour}; {part}: light-dark({colour}, {_twin_of(colour)})"
+
+    pieces = []
+    for one, other in zip(_ELEMENT.split(light), _ELEMENT.split(dark), strict=True):
+        if one == other:
+            pieces.append(_COLOUR.sub(either, one))
+        else:  # its colours stand for numbers: both are there, and one of them is seen
+            pieces += [
+                _TAG.sub(rf'<\1 class="on-{page}"', x, count=1)
+                for x, page in ((one, "light"), (other, "dark"))
+            ]
+    return "".join(pieces).replace("<defs>", f"<style>{_SWITCH}</style><defs>", 1)
+
+
+def _twin_of(colour: str) -> str:
+    return _KNOWN.get(colour) or to_hex(dark_twin(to_rgb(colour)))
+
+
+@contextmanager
+def _fixed(figure: Figure) -> Iterator[None]:
+    """Within this block nothing moves: whenever it is drawn, a figure is laid out a little differently."""
+    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    figure.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+
+
+@contextmanager
+def _dark_maps(figure: Figure) -> Iterator[bool]:
+    """Within this block, colours that stand for numbers are those of a dark page; tells if there are any."""
+    found = figure.findobj(lambda x: isinstance(x, ScalarMappable) and x.get_array() is not None)
+    mapped = cast("list[ScalarMappable]", found)
+    before = [x.get_cmap() for x in mapped]
+    for x, cmap in zip(mapped, before, strict=True):
+        x.set_cmap(_dark_map(cmap))
+    try:
+        yield bool(mapped)
+    finally:
+        for x, cmap in zip(mapped, before, strict=True):
+            x.set_cmap(cmap)
+
+
+def _dark_map(cmap: Colormap) -> Colormap:
+    def twin(colours: Any) -> Any:
+        return np.concatenate([dark_twin(colours[..., :3]), colours[..., 3:]], -1)
+
+    under, over, bad = map(twin, (cmap.get_under(), cmap.get_over(), cmap.get_bad()))
+    colours = twin(cmap(np.arange(cmap.N)))
+    return ListedColormap(colours, name=f"{cmap.name}_dark").with_extremes(under=under, over=over, bad=bad)
