@@ -11,7 +11,7 @@ FLAGS ?=
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help app lab test test-slow check format bench gallery pictures lock setup
+.PHONY: help app lab test test-slow check format bench gallery student pictures lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ bench: $(READY)  ## time needle against NumPy (and torch where installed); THREA
 
 gallery: $(READY)  ## build a page of every kind of picture, from live objects
 	.venv/bin/python scripts/make_gallery.py
+
+student: $(READY)  ## write the lectures' edition without solutions, for nbgrader (build/notebooks/student)
+	.venv/bin/python scripts/notebook_editions.py
 
 pictures: $(READY)  ## draw the README's pictures anew
 	.venv/bin/python scripts/make_pictures.py

@@ -3,7 +3,8 @@
     python scripts/notebook_editions.py [--output build/notebooks]
 
 - `solved/`: every exercise is filled in with its solution. The tests run this one.
-- `student/`: the solutions are left out, and so is the badge, which leads to them. This one is for lecturers.
+- `student/`: the solutions are left out, and so is the badge, which leads to them. Its exercises and checks
+  are marked for nbgrader, one point each: a lecturer can hand it out and grade what comes back.
 
 The notebook in the repository is the only source, and holds each solution once. An exercise is three cells in
 a row with the tags `exercise` (the stub, code), `check` (code) and `solution` (Markdown: a collapsed
@@ -74,11 +75,25 @@ def solved(notebook: NotebookNode) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without its solutions, and without the badge that opens an edition that has them."""
-    exercises(notebook)  # raises if the tags are not in order
+    """The notebook without its solutions and the badge that leads to them, and with nbgrader's marks."""
     edition = deepcopy(notebook)
+    for exercise in exercises(notebook):
+        for index, graded in ((exercise.stub, False), (exercise.check, True)):
+            cell = edition.cells[index]
+            cell.metadata["nbgrader"] = nbgrader_marks(cell.id, graded)
     edition.cells = [cell for cell in edition.cells if not {"solution", "badge"} & set(tags(cell))]
     return edition
+
+
+def nbgrader_marks(name: str, graded: bool) -> dict[str, object]:
+    """What nbgrader reads in a cell: a place for an answer, or a check that gives a point.
+
+    The format is version 3 of nbgrader's cell metadata.
+    """
+    marks = {"schema_version": 3, "grade_id": name, "task": False}
+    if graded:
+        return marks | {"grade": True, "locked": True, "points": 1, "solution": False}
+    return marks | {"grade": False, "locked": False, "solution": True}
 
 
 EDITIONS: dict[str, Callable[[NotebookNode], NotebookNode]] = {"solved": solved, "student": student}

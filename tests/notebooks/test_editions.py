@@ -49,6 +49,16 @@ def test_the_student_edition_has_neither_solutions_nor_the_badge(small, editions
     assert sources(editions.student(small)) == sources(small)[1:4]
 
 
+def test_the_student_edition_is_marked_for_grading(small, editions):
+    _, stub, check = editions.student(small).cells
+    assert stub.metadata["nbgrader"]["solution"]
+    assert not stub.metadata["nbgrader"]["locked"]
+    assert check.metadata["nbgrader"]["grade"]
+    assert check.metadata["nbgrader"]["points"] == 1
+    assert check.metadata["nbgrader"]["locked"]
+    assert stub.metadata["nbgrader"]["grade_id"] != check.metadata["nbgrader"]["grade_id"]
+
+
 @pytest.mark.parametrize("missing", [3, 4])
 def test_a_stub_without_its_check_or_solution_is_refused(small, editions, missing):
     del small.cells[missing]
@@ -87,5 +97,5 @@ def test_the_command_writes_both_editions_of_every_lecture(editions, tmp_path):
         for notebook in written.values():
             nbformat.validate(notebook)
             text = "\n".join(sources(notebook))
-            assert ("<details>" in text) == (edition == "solved")
+            assert ("<summary>Solution</summary>" in text) == (edition == "solved")
             assert ("return ..." in text) == (edition == "student")

@@ -1,4 +1,4 @@
-"""Every lecture runs, with its exercises untried, solved, and answered wrongly."""
+"""Every lecture runs, with its exercises untried and solved, and shows a wrong answer as a message."""
 
 from __future__ import annotations
 
@@ -13,91 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from .claims import SHOWN, TRUE
-
-# By lecture and exercise (the id of its stub), answers that somebody might well give.
-WRONG_ANSWERS = {
-    "05_computational_graph": {
-        "swish": [
-            "def from_the_table(n1, n2):\n    return n2 / (ndl.exp(-(n1 * n2)) + 1)",
-            "def from_the_table(n1, n2):\n    return n1 / (ndl.exp(n1 * n2) + 1)",
-            "def from_the_table(n1, n2):\n    return n1 / ndl.exp(-(n1 * n2)) + 1",
-            "def from_the_table(n1, n2):\n    n1 / (ndl.exp(-(n1 * n2)) + 1)",
-            "def from_the_table(n1, n2):\n    return (n1 / (ndl.exp(-(n1 * n2)) + 1)).numpy()",
-        ],
-        "leaves": [
-            "def leaves(output):\n    return ndl.autograd.find_topo_sort([output])",
-            "def leaves(output):\n    return list(output.inputs)",
-            "def leaves(output):\n"
-            "    return [output] if output.is_leaf() else sum([leaves(i) for i in output.inputs], [])",
-            "def leaves(output):\n"
-            "    return [n for n in reversed(ndl.autograd.find_topo_sort([output])) if n.is_leaf()]",
-        ],
-        "rerun": [
-            "def rerun(output, leaf, value):\n    return output",
-            "def rerun(output, leaf, value):\n    return output.op(*[value for _ in output.inputs])",
-            "def rerun(output, leaf, value):\n"
-            "    new = {leaf: value}\n"
-            "    for node in ndl.autograd.find_topo_sort([output]):\n"
-            "        if not node.is_leaf():\n"
-            "            new[node] = node.op(*node.inputs)\n"
-            "    return new[output]",
-        ],
-        "square": [
-            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a + a",
-            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        a * a",
-            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a",
-        ],
-    },
-    "07_reverse_mode": {
-        "by-hand": [
-            "def adjoints_by_hand(a, b):\n    return [1.0, 1.0, a, b]",
-            "def adjoints_by_hand(a, b):\n    return [1.0, 1.0, b, a + 1.0]",
-            "def adjoints_by_hand(a, b):\n    return [b + 1.0, a, 1.0, 1.0]",
-            "def adjoints_by_hand(a, b):\n    return b + 1.0",
-        ],
-        "reverse-order": [
-            "def reverse_order(output):\n    return ndl.autograd.find_topo_sort([output])",
-            "def reverse_order(output):\n"
-            "    return [output] + [n for i in output.inputs for n in reverse_order(i)]",
-            "def reverse_order(output):\n"
-            "    order = [output]\n"
-            "    for node in order:\n"
-            "        order += [i for i in dict.fromkeys(node.inputs) if i not in order]\n"
-            "    return order",
-        ],
-        "reverse": [
-            "def derivative(output, leaf):\n"
-            "    arrived = {output: ndl.ones_like(output)}\n"
-            "    for node in reversed(ndl.autograd.find_topo_sort([output])):\n"
-            "        if not node.is_leaf():\n"
-            "            partials = node.op.gradient_as_tuple(arrived[node], node)\n"
-            "            arrived |= dict(zip(node.inputs, partials))\n"
-            "    return arrived[leaf]",
-            "def derivative(output, leaf):\n"
-            "    return output.op.gradient_as_tuple(ndl.ones_like(output), output)[-1]",
-            "def derivative(output, leaf):\n    return ndl.ones_like(output)",
-        ],
-        "second": [
-            "def second_derivative(f, x):\n    return ndl.gradients(f(x), [x])[0]",
-            "def second_derivative(f, x):\n    slope = ndl.gradients(f(x), [x])[0]\n    return slope * slope",
-            "def second_derivative(f, x):\n    return ndl.gradients(ndl.gradients(f(x), [x])[0], [x])",
-        ],
-    },
-}
-
-# Answers that raise in the reader's own code.
-BROKEN_ANSWERS = {
-    "05_computational_graph": {
-        "rerun": ["def rerun(output, leaf, value):\n    return output.op(value)"],
-        "square": [
-            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a.square()"
-        ],
-    },
-    "07_reverse_mode": {
-        "reverse": ["def derivative(output, leaf):\n    return output.op.gradient_as_tuple(1, output)[leaf]"],
-        "second": ["def second_derivative(f, x):\n    return ndl.gradients(f(x).detach(), [x])[0]"],
-    },
-}
+from .near_misses import NEAR_MISSES
 
 
 class Run(NamedTuple):
@@ -168,12 +84,15 @@ def test_every_solution_passes_its_check(solved, notebook, editions):
         assert re.search(r": right, (\d) of \1 cases\.\n$", text_of(solved.notebook.cells[exercise.check]))
 
 
+STANDS_IN = re.compile(r"\w+ has not passed its check yet, so the library's stands in for it\.\n")
+
+
 def test_two_runs_show_the_same_and_depend_on_no_exercise(untried, solved, editions):
     """One run has the exercises untried and the other solved: only their checks may say something else."""
     checks = {exercise.check for exercise in editions.exercises(untried.notebook)}
     for index, (one, other) in enumerate(zip(untried.notebook.cells, solved.notebook.cells, strict=True)):
         if index not in checks:
-            assert text_of(one) == text_of(other), one.id
+            assert STANDS_IN.sub("", text_of(one)) == STANDS_IN.sub("", text_of(other)), one.id
 
 
 def test_nothing_shown_belongs_to_one_machine_or_one_run(solved):
@@ -212,52 +131,17 @@ def test_solved_runs_repeat_to_the_letter(solved, notebook, kernel, editions):
     ]
 
 
-@pytest.fixture(scope="module")
-def try_answer(solved, notebook, lecture, editions):
-    """Put an answer in the place of an exercise's stub, run both cells, and return the error of the check."""
-    checks = {
-        notebook.cells[exercise.stub].id: notebook.cells[exercise.check].source
-        for exercise in editions.exercises(notebook)
-    }
-
-    def attempt(stub: str, answer: str) -> tuple[NotebookNode, str]:
-        cells = [new_code_cell(answer), new_code_cell(checks[stub])]
-        for cell in cells:
-            solved.client.execute_cell(cell, 0)
-        assert cells[0].outputs == []
-        found = [output for output in cells[1].outputs if output.output_type == "error"]
-        assert len(found) == 1, f"the check let this pass:\n{answer}"
-        return found[0], text_of(cells[1])
-
-    return attempt
-
-
-def test_every_exercise_has_wrong_answers(lecture, notebook, editions):
-    stubs = {notebook.cells[exercise.stub].id for exercise in editions.exercises(notebook)}
-    assert set(WRONG_ANSWERS[lecture.stem]) == stubs
-    assert all(len(set(wrong)) >= 2 for wrong in WRONG_ANSWERS[lecture.stem].values())
-
-
-def test_a_wrong_answer_fails_and_teaches(lecture, try_answer):
-    for stub, wrong in WRONG_ANSWERS[lecture.stem].items():
-        for answer in wrong:
-            error, shown = try_answer(stub, answer)
-            assert error.ename == "WrongAnswer", f"{answer}\n{shown}"
-            for part in [
-                r"(?m)^[\w.]+\(.+\) is not right yet \(case \d of \d\)",
-                "expected: ",
-                "got: ",
-                "so: ",
-            ]:
-                assert re.search(part, shown), f"{answer}\n{shown}"
-            assert "Traceback" not in shown
-
-
-def test_an_answer_that_raises_says_for_which_input(lecture, try_answer):
-    for stub, broken in BROKEN_ANSWERS[lecture.stem].items():
-        for answer in broken:
-            error, shown = try_answer(stub, answer)
-            assert error.ename != "WrongAnswer"
-            assert answer.splitlines()[-1].strip() in shown, "the reader's own line must be in the traceback"
-            assert re.match(r"[\w.]+\(.+\) raised an exception \(case \d of \d\)\.\n", shown), shown
-            assert "  expected: " in shown
+def test_a_wrong_answer_is_shown_as_a_message(lecture, solved, notebook, editions):
+    """Once on the kernel, as the reader sees it; the modules' own tests go through all mistakes."""
+    name, answers = next(iter(NEAR_MISSES[lecture.stem].items()))
+    cells = [new_code_cell(answers[0][0]), new_code_cell(f"check({name})")]
+    first = solved.notebook.cells[0]
+    for cell in cells:
+        solved.client.execute_cell(cell, 0)
+    solved.notebook.cells[0] = first  # the client put the executed cell in its place
+    (error,) = cells[1].outputs
+    assert error.ename == "WrongAnswer"
+    shown = text_of(cells[1])
+    assert re.match(rf"{name}\(.*\) is not right yet \(case \d of \d\)", shown), shown
+    assert answers[0][1] in shown
+    assert "Traceback" not in shown

@@ -82,19 +82,24 @@ def test_cells_are_short(notebook):
 
 
 def test_predictions_are_asked_for_right_before_a_cell_that_answers(notebook):
-    asked = [index for index, cell in enumerate(notebook.cells) if "> **Predict.**" in cell.source]
+    asked = [index for index, cell in enumerate(notebook.cells) if cell.source.startswith("predict(")]
     assert len(asked) >= 3
-    assert all(notebook.cells[index + 1].cell_type == "code" for index in asked)
-    assert all(notebook.cells[index].source.splitlines()[-1].startswith("> ") for index in asked)
+    for index in asked:
+        assert "\n" not in notebook.cells[index].source
+        assert notebook.cells[index + 1].cell_type == "code"
+        assert not notebook.cells[index + 1].source.startswith("predict(")
 
 
 def test_it_has_exercises_with_stubs_of_a_stated_size(notebook, editions):
     exercises = editions.exercises(notebook)
     assert len(exercises) >= 3
     for exercise in exercises:
-        assert re.search(r"return \.\.\.  # .*\(about \d+ lines?\b", notebook.cells[exercise.stub].source)
-        assert "\ncheck(\n" in "\n" + notebook.cells[exercise.check].source
-        assert notebook.cells[exercise.stub - 1].source.startswith("### ")
+        stub = notebook.cells[exercise.stub].source
+        assert re.search(r"return \.\.\.  # .*\(about \d+ lines?\b", stub)
+        name = re.search(r"^(?:def|class) (\w+)", stub, re.MULTILINE)[1]
+        assert notebook.cells[exercise.check].source == f"check({name})", "no answer can be read here"
+        number = f"### Exercise {1 + exercises.index(exercise)} · "
+        assert number in notebook.cells[exercise.stub - 1].source
 
 
 def test_every_solution_is_collapsed(notebook, editions):
@@ -105,13 +110,19 @@ def test_every_solution_is_collapsed(notebook, editions):
         assert lines[-2:] == ["", "</details>"]
 
 
-def test_it_ends_with_three_lines_and_a_link_that_leads_on(notebook, lecture):
+def test_the_first_exercise_comes_early(notebook, editions):
+    after_set_up = next(index for index, cell in enumerate(notebook.cells) if cell.id == "imports")
+    assert editions.exercises(notebook)[0].stub - after_set_up <= 8
+
+
+def test_it_ends_with_three_lines_three_questions_and_the_way_on(notebook):
     last = notebook.cells[-1].source
     assert last.startswith("## In three lines\n\n1. ")
-    assert re.findall(r"^(\d)\. ", last, re.MULTILINE) == ["1", "2", "3"]
-    way_on = last.partition("**Next:**")[2]
-    assert way_on
-    assert re.findall(r"\]\((?!http)", way_on), "the way on begins with a link to a file"
+    lines, _, rest = last.partition("**Can you say it?**")
+    questions, _, way_on = rest.partition("**Next:**")
+    assert re.findall(r"^(\d)\. ", lines, re.MULTILINE) == ["1", "2", "3"]
+    assert len(re.findall(r"<details><summary>[^<]+\?</summary>\n\n", questions)) == 3
+    assert "](https://" in way_on, "the way on is a link that works in Colab, too"
 
 
 def test_every_link_to_a_file_leads_to_one(notebook, lecture):
@@ -134,8 +145,15 @@ def test_its_code_is_clean_with_the_solutions_filled_in(notebook, editions, lect
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_marker_of_the_set_up_cell_is_the_checking_module(set_up_cell):
-    """The cell knows the course's package by this file; a module of that name must be there."""
-    assert '"lecture.py"' in set_up_cell
+def test_the_marker_of_the_set_up_cell_is_the_folder_of_the_lectures(set_up_cell):
+    """The cell knows the course's package by this folder; nothing else called needle has it."""
+    assert '"lecture"' in set_up_cell
     assert checking.__name__ == "needle.lecture"
-    assert checking.__file__.endswith("lecture.py")
+    assert checking.__file__.endswith("/needle/lecture/__init__.py")
+
+
+def test_the_set_up_cell_is_folded_to_its_title(notebook):
+    cell = next(cell for cell in notebook.cells if cell.id == "set-up")
+    assert cell.source.startswith("# @title ")  # Colab
+    assert cell.metadata["cellView"] == "form"
+    assert cell.metadata["jupyter"] == {"source_hidden": True}  # JupyterLab and VS Code

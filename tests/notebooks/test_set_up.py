@@ -119,7 +119,9 @@ def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environme
     other.write_text("thread = 'cotton'\n")
     done = environment.run(from_wheel)
     assert done.returncode == 1
-    assert (environment.packages / "needle" / "lecture.py").is_file(), "ours was installed all the same"
+    assert (environment.packages / "needle" / "lecture" / "__init__.py").is_file(), (
+        "ours was installed all the same"
+    )
     *_, sentence = done.stderr.splitlines()
     assert (
         sentence == f"ImportError: another needle hides the course's: rename {other}, then restart the kernel"

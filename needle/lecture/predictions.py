@@ -1,0 +1,168 @@
+"""Questions that the reader answers before the next cell does.
+
+A question is written with its answers, each with one or two sentences::
+
+    predictions = Predictions()
+    predictions.choose(
+        "sum or product",
+        "What is the derivative of `a * b` with respect to `a`?",
+        {"b": "Yes. …", "a": "No: …", "1": "No: that would be a sum. …"},
+        right="b",
+    )
+
+`predict("sum or product")` shows it. Each answer is a line that opens when you click it or press Enter on
+it, and says whether it is right; another answer closes it. That is plain HTML without scripts, so it works in
+JupyterLab, VS Code, Colab and exported pages. `ask` is a question whose answer is typed into a box. Where
+scripts do not run there is no box, and the answer is folded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from html import escape
+from string import Template
+
+__all__ = ["Predictions", "Question"]
+
+STYLE = """\
+<style>
+.needle-predict { border-left: 3px solid #D97706; padding: 2px 12px; margin: 4px 0; max-width: 46em;
+  font-family: system-ui, sans-serif; font-size: 14px; line-height: 1.5; color: inherit }
+.needle-predict p { margin: 4px 0 }
+.needle-predict details { border: 1px solid rgba(128, 128, 128, .45); border-radius: 6px;
+  margin: 6px 0; padding: 0 10px }
+.needle-predict summary { cursor: pointer; padding: 5px 0 }
+.needle-predict details p { margin: 0 0 8px }
+.needle-predict input, .needle-predict button { font: inherit; padding: 4px 8px; margin: 2px 4px 2px 0 }
+</style>"""
+
+
+class Question:
+    """A question as a notebook shows it."""
+
+    def __init__(self, words: str, page: str):
+        self.words = words
+        self.page = page
+
+    def _repr_html_(self) -> str:
+        return self.page
+
+    def __repr__(self) -> str:
+        return f"Predict: {self.words}"
+
+
+class Predictions:
+    """The questions of one lecture, by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Question] = {}
+
+    def predict(self, name: str) -> Question:
+        """Ask the question of this name.
+
+        Raises
+        ------
+        LookupError
+            If this lecture has no such question.
+        """
+        if name not in self.by_name:
+            raise LookupError(
+                f"predict({name!r}): this lecture has the questions {', '.join(map(repr, self.by_name))}"
+            )
+        return self.by_name[name]
+
+    def choose(self, name: str, words: str, answers: Mapping[str, str], right: str) -> None:
+        """Add a question with answers to choose from.
+
+        Parameters
+        ----------
+        name : str
+            What the notebook calls it.
+        words : str
+            The question. Words between backquotes are code.
+        answers : mapping from an answer to what is said of it
+        right : str
+            Which of them is right.
+        """
+        if right not in answers:
+            raise ValueError(f"{name}: {right!r} is none of the answers {list(answers)}")
+        group = "needle-predict-" + re.sub(r"\W+", "-", name)  # one answer is open at a time
+        lines = [
+            f'<details name="{group}"><summary>{_html(answer)}</summary>'
+            f"<p>{'✓' if answer == right else '✗'} {_html(reply)}</p></details>"
+            for answer, reply in answers.items()
+        ]
+        self._add(name, words, "\n".join(lines))
+
+    def ask(
+        self, name: str, words: str, right: str, why: str, replies: Mapping[str, str], otherwise: str
+    ) -> None:
+        """Add a question whose answer is typed: a number or a word.
+
+        Parameters
+        ----------
+        name, words : str
+            As in `choose`.
+        right, why : str
+            The answer, and what is said of it.
+        replies : mapping from a wrong answer to what is said of it
+        otherwise : str
+            What is said of any other wrong answer.
+        """
+        fold = f"<details><summary>Show the answer</summary><p>{_html(right)}. {_html(why)}</p></details>"
+        table = {_plain(answer): "✗ " + _html(reply) for answer, reply in replies.items()}
+        table[_plain(right)] = "✓ " + _html(why)
+        script = BOX.substitute(table=_json(table), otherwise=_json("✗ " + _html(otherwise)))
+        self._add(name, words, fold + script)
+
+    def _add(self, name: str, words: str, answers: str) -> None:
+        page = (
+            f'{STYLE}\n<div class="needle-predict"><p><b>Predict.</b> {_html(words)}</p>\n{answers}\n</div>'
+        )
+        self.by_name[name] = Question(words, page)
+
+
+#: Puts a box for the answer above the folded one. Numbers are equal if they are equal as numbers.
+BOX = Template("""
+<script>
+(() => {
+  const replies = new Map(Object.entries($table));
+  const fold = document.currentScript.previousElementSibling;
+  const form = document.createElement("form");
+  form.innerHTML = `<input aria-label="Your answer" size="12" autocomplete="off"><button>Answer</button>
+    <p role="status" style="min-height: 1.5em"></p>`;
+  const plain = (text) => {
+    const short = text.trim().toLowerCase().replaceAll("−", "-").replace(",", ".").replace(/\\s+/g, " ");
+    return short !== "" && isFinite(short) ? String(Number(short)) : short;
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const answer = plain(form.querySelector("input").value);
+    form.querySelector("p").innerHTML = answer === "" ? "" : replies.get(answer) ?? $otherwise;
+  });
+  // A notebook takes single keys as commands unless they stay in the box.
+  form.addEventListener("keydown", (event) => event.stopPropagation());
+  fold.before(form);
+})();
+</script>""")
+
+
+def _plain(answer: str) -> str:
+    """An answer as the script compares it."""
+    short = re.sub(r"\s+", " ", answer.strip().lower().replace("−", "-"))
+    try:
+        return f"{float(short):.15g}"
+    except ValueError:
+        return short
+
+
+def _json(value: object) -> str:
+    """A value inside a script: no text may end it."""
+    return json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
+
+
+def _html(text: str) -> str:
+    """Text as HTML, with code between backquotes."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))

@@ -1,0 +1,278 @@
+"""Exercises: what a reader is told whose answer is untried, right, wrong or broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.lecture import WrongAnswer
+from needle.lecture.comparison import graph, objects, order_of, values
+from needle.lecture.exercises import Exercises, case, given
+
+NO_NAMES: dict[int, str] = {}
+
+
+def two_nodes():
+    x = ndl.Tensor([1.0, 2.0])
+    return {"x": x, "y": x * 3}
+
+
+def exercise(right, *cases, **options):
+    """The exercise with this right answer, by the name `answer`, and its check."""
+    exercises = Exercises()
+    right.__name__ = "answer"
+    made = exercises.exercise(*cases, otherwise="Look again.", **options)(right)
+
+    def check(answer):
+        answer.__name__ = "answer"
+        exercises.check(answer)
+
+    return made, check
+
+
+def refusal(check, answer):
+    with pytest.raises(WrongAnswer) as caught:
+        check(answer)
+    return str(caught.value)
+
+
+@pytest.fixture
+def doubling():
+    return exercise(lambda x: 2 * x, case(2), case(3))
+
+
+# What `check` prints and raises
+
+
+def test_an_untried_exercise_says_so_and_raises_nothing(doubling, capsys):
+    _, check = doubling
+    check(lambda x: ...)
+    check(lambda x: [x, ...])
+    untried = "answer: not tried yet. Replace the ... in the cell above, then run both cells.\n"
+    assert capsys.readouterr().out == untried * 2
+
+
+def test_where_marks_are_given_an_untried_exercise_gets_none(doubling, monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert "not tried yet" in refusal(doubling[1], lambda x: ...)
+
+
+def test_a_right_answer_says_in_how_many_cases(doubling, capsys):
+    doubling[1](lambda x: x + x)
+    assert capsys.readouterr().out == "answer: right, 2 of 2 cases.\n"
+
+
+def test_a_wrong_answer_says_the_input_the_expected_and_the_given_answer_and_a_hint(doubling):
+    assert refusal(doubling[1], lambda x: x * x).splitlines() == [
+        "answer(3) is not right yet (case 2 of 2).",
+        "  expected: 6",
+        "  got:      9",
+        "  so:       9 should be 6",
+        "  hint:     Look again.",
+    ]
+
+
+def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
+    exercises = Exercises()
+    exercises.exercise(case(1), otherwise="")(doubling[0].right)
+    with pytest.raises(LookupError, match="this lecture has the exercises answer"):
+        exercises.check(refusal)
+
+
+def test_a_notebook_shows_the_message_without_a_traceback(doubling):
+    with pytest.raises(WrongAnswer) as caught:
+        doubling[1](lambda x: x)
+    assert caught.value._render_traceback_() == [str(caught.value)]
+
+
+def test_nodes_are_called_as_in_the_lecture_and_shown():
+    _, check = exercise(lambda x: x * 3, given(two_nodes, "x"))
+    message = refusal(check, lambda x: x)
+    assert "answer(x) is not right yet" in message
+    assert "where:    x = needle.Tensor([1. 2.])" in message
+    assert "got:      x\n" in message
+
+
+def test_an_array_of_several_lines_stays_in_its_column():
+    _, check = exercise(lambda: np.eye(2), case())
+    lines = refusal(check, lambda: np.ones((2, 2))).splitlines()
+    assert lines[1:3] == ["  expected: array([[1., 0.],", " " * 12 + "       [0., 1.]])"]
+
+
+# Mistakes
+
+
+def test_a_hint_belongs_to_the_mistake_whatever_the_case(doubling):
+    made, check = doubling
+    made.mistake("You squared.")(lambda x: x * x)
+    made.mistake("You took the number itself.")(lambda x: x)
+    assert "hint:     You squared." in refusal(check, lambda x: x**2)
+    assert "hint:     You took the number itself." in refusal(check, lambda x: x)
+    assert "hint:     Look again." in refusal(check, lambda x: x + 1)
+
+
+def test_of_two_mistakes_that_agree_in_one_case_the_other_cases_decide():
+    made, check = exercise(lambda x: 2 * x, case(1), case(3))
+    made.mistake("You squared.")(lambda x: x * x)
+    made.mistake("You took the number itself.")(lambda x: x)
+    assert "hint:     You took the number itself." in refusal(check, lambda x: x)
+    assert "hint:     You squared." in refusal(check, lambda x: x**2)
+
+
+def test_a_forgotten_return_is_said_to_be_one(doubling):
+    assert "Is a `return` missing?" in refusal(doubling[1], lambda x: None)
+
+
+def test_an_exception_shows_the_line_of_the_answer_and_the_hint_of_the_mistake(doubling):
+    made, check = doubling
+    made.mistake("Numbers have no such attribute.")(lambda x: x.missing)
+
+    def broken(x):
+        y = x + 1
+        return y.absent
+
+    lines = refusal(check, broken).splitlines()
+    assert lines[0] == "answer(2) stopped with an exception (case 1 of 2)."
+    number = broken.__code__.co_firstlineno + 2
+    assert f"  at line:  {number}: return y.absent" in lines
+    assert lines[-2:] == [
+        "  error:    AttributeError: 'int' object has no attribute 'absent'",
+        "  hint:     Numbers have no such attribute.",
+    ]
+
+
+# What an answer must not do
+
+
+def test_each_case_gets_fresh_inputs_and_a_changed_one_is_told():
+    _, check = exercise(lambda numbers: sorted(numbers), case([3, 1]), case([2, 1]))
+
+    def in_place(numbers):
+        numbers.sort()
+        return numbers
+
+    message = refusal(check, in_place)
+    assert "your answer changes its input: it is now [1, 3]" in message
+    assert "Leave the inputs as they are" in message
+    check(lambda numbers: sorted(numbers))
+
+
+def test_a_tensor_whose_data_an_answer_overwrites_is_told_by_name():
+    _, check = exercise(lambda y: y + 1, given(two_nodes, "y"))
+
+    def overwrites(y):
+        y.inputs[0].data = ndl.Tensor([7.0, 7.0])
+        return y + 1
+
+    assert "your answer changes x: it was [1. 2.], and is [7. 7.]" in refusal(check, overwrites)
+
+
+def test_a_mode_that_stays_is_told_and_put_back():
+    _, check = exercise(lambda: 1, case())
+
+    kept = []
+
+    def stays_lazy():
+        kept.append(ndl.lazy())
+        kept[-1].__enter__()
+        return 1
+
+    assert "another mode" in refusal(check, stays_lazy)
+    assert (ndl.Tensor([1.0]) + 1).cached_data is not None
+
+
+def test_random_numbers_of_everyone_are_told_and_put_back():
+    _, check = exercise(lambda: 1, case())
+    before = np.random.get_state()[1].copy()
+    assert "global random numbers" in refusal(check, lambda: np.random.rand() and 1)
+    assert (np.random.get_state()[1] == before).all()
+
+
+def test_a_call_that_would_do_the_exercise_is_told_by_whatever_way_it_comes():
+    why = {ndl.gradients: "Write it yourself."}
+    _, check = exercise(lambda y, x: x * 0 + 3, given(two_nodes, "y", "x"), without=why)
+    other_name = ndl.autograd.gradients
+    message = refusal(check, lambda y, x: other_name(y, [x])[0])
+    assert "your answer calls `gradients`" in message
+    assert "Write it yourself." in message
+    check(lambda y, x: x * 0 + 3)
+
+
+# How answers are compared
+
+
+@pytest.mark.parametrize(
+    ("expect", "got", "words"),
+    [
+        (np.ones((2, 3)), np.ones((3, 2)), "the shape is (3, 2), but should be (2, 3)"),
+        (np.eye(2), np.ones((2, 2)), "at index (0, 1), 1.0 should be 0.0"),
+        ([1, 2], [1], "the length is 1, but should be 2"),
+        ([1, 2], [2, 1], "item 0 differs: 2 should be 1"),
+        ({"a": 1, "b": 2}, {"a": 1}, "'b' is missing"),
+        ({"a": 1}, {"a": 2}, "at 'a': 2 should be 1"),
+        ({"a": 1}, {"a": 1, "c": 3}, "'c' should not be there"),
+        (ndl.Tensor([1.0]), np.ones(1), "the type is ndarray, but should be Tensor"),
+        (1.0, float("nan"), "nan should be 1.0"),
+        ("exp", "log", "they are not equal"),
+        (1, None, "the type is None, but should be number"),
+    ],
+)
+def test_values_differ_in_words(expect, got, words):
+    assert values(expect, got, NO_NAMES) == words
+
+
+@pytest.mark.parametrize(
+    ("expect", "got"), [((1, 2.0), [np.float32(1), 2]), (np.nan, float("nan")), (1.0, 1.00001)]
+)
+def test_equal_values_of_other_python_types_are_right(expect, got):
+    assert values(expect, got, NO_NAMES) == ""
+
+
+def test_objects_are_the_very_same():
+    a, b, same_value = ndl.Tensor([1.0]), ndl.Tensor([2.0]), ndl.Tensor([1.0])
+    names = {id(a): "a", id(b): "b"}
+    assert objects([a, b], [a, b], names) == ""
+    assert objects(a, same_value, names) == "it has the same value as a, but is another object"
+    assert objects([a, b], [b, a], names) == "item 0 is b, but should be a"
+    assert objects([a, b], [a, b, b], names) == "b comes twice"
+    assert objects([a, b], [a], names) == "b is missing"
+    assert objects([a], [a, b], names) == "b should not be there"
+    assert objects([a], a, names) == "the type is Tensor, but should be list"
+
+
+def test_any_order_is_right_that_keeps_the_rule():
+    x = ndl.Tensor([1.0])
+    left, right = x + 1, x * 2
+    y = left * right
+    names = {id(x): "x", id(left): "left", id(right): "right", id(y): "y"}
+    inputs_first, consumers_first = order_of("inputs"), order_of("consumers")
+    for order in [x, left, right, y], [x, right, left, y]:
+        assert inputs_first([x, left, right, y], order, names) == ""
+        assert consumers_first([y, right, left, x], order[::-1], names) == ""
+    wrong = [y, left, x, right]
+    assert consumers_first([y, right, left, x], wrong, names) == "x comes before right, which uses it"
+    assert inputs_first([x, left, right, y], [x, left, y, right], names) == (
+        "y comes before right, which is an input of it"
+    )
+
+
+def test_a_graph_is_compared_by_its_operators_edges_and_sharing():
+    n1, n2 = ndl.Tensor([1.0]), ndl.Tensor([2.0])
+    names = {id(n1): "n1", id(n2): "n2"}
+    shared = n1 * n2
+    expected = shared / (shared + 1)
+    again = n1 * n2
+    assert graph(expected, again / (again + 1), names) == ""
+    assert graph(expected, again / (n1 * n2 + 1), names).endswith("yours computes it again")
+    assert graph(expected, again / (again + 2), names) == (
+        "AddScalar(scalar=2) stands where AddScalar(scalar=1) should be"
+    )
+    assert "EWiseAdd stands where" in graph(expected, again + again, names)
+    other = n2 * n1
+    assert graph(expected, other / (other + 1), names) == "where n2 should be, there is n1"
+    assert graph(n1 * n2, n1 * ndl.Tensor([2.0]), names) == "where n2 should be, there is another leaf"
+    assert graph((n1 + 1) * (n1 + 1), (n3 := n1 + 1) * n3, names) == (
+        "one node of yours stands for two nodes there"
+    )
+    assert graph(expected, 3, names) == "the type is number, but should be Tensor"
