@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,15 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).parent.parent.parent
 LECTURES = sorted((ROOT / "notebooks").glob("*.ipynb"))
+RUN_EACH_TIME = {"05", "07"}  # `make test` runs these on a kernel, and `make test-slow` the others
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the running of most lectures to the slow suite."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.name == "test_lectures.py":
+            if item.callspec.params["lecture"].stem[:2] not in RUN_EACH_TIME:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +51,24 @@ def lecture(request: pytest.FixtureRequest) -> Path:
 def notebook(lecture: Path) -> NotebookNode:
     """The lecture as it is in the repository."""
     return nbformat.read(lecture, as_version=4)
+
+
+@pytest.fixture(scope="session")
+def beside(lecture: Path) -> ModuleType:
+    """What is tested of this lecture alone: the module ``lecture_<number>`` beside this file.
+
+    SHOWN
+        The cell with the words, the words, the cell that shows it, and all that this one shows.
+    TRUE
+        The cell with the words, the words, and an expression that is true on the lecture's kernel.
+    NEAR_MISSES
+        By exercise: answers that somebody might well give, each with words of the hint that it gets. They are
+        written in another way than the mistakes in the lecture's own module.
+
+    Each claim quotes its cell, so that a sentence that changes is looked at again. A sentence that states a
+    number, a count, an order, a type or "the same" belongs there.
+    """
+    return import_module(f".lecture_{lecture.stem[:2]}", __package__)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,6 @@ import pytest
 
 from needle.lecture import WrongAnswer
 
-from .near_misses import NEAR_MISSES
-
 
 @pytest.fixture(scope="module")
 def module(lecture) -> ModuleType:
@@ -39,8 +37,8 @@ def test_each_mistake_taken_as_an_answer_gets_its_own_sentence(module):
             assert shown.endswith(f"hint:     {sentence}"), f"{name}, {program.__name__}:\n{shown}"
 
 
-def test_near_misses_written_otherwise_get_the_sentence_of_their_mistake(module, lecture):
-    for name, answers in NEAR_MISSES[lecture.stem].items():
+def test_near_misses_written_otherwise_get_the_sentence_of_their_mistake(module, beside):
+    for name, answers in beside.NEAR_MISSES.items():
         for source, words in answers:
             namespace: dict = {"__name__": "answers"}
             exec("import needle as ndl\nimport numpy as np\n" + source, namespace)
@@ -50,9 +48,9 @@ def test_near_misses_written_otherwise_get_the_sentence_of_their_mistake(module,
             assert words in hint, f"{source}\n{caught.value}"
 
 
-def test_every_exercise_has_near_misses(module, lecture):
-    assert set(NEAR_MISSES[lecture.stem]) == set(module.exercises.by_name)
-    for answers in NEAR_MISSES[lecture.stem].values():
+def test_every_exercise_has_near_misses(module, beside):
+    assert set(beside.NEAR_MISSES) == set(module.exercises.by_name)
+    for answers in beside.NEAR_MISSES.values():
         assert len(answers) >= 3
         assert len({words for _, words in answers}) >= 2
 

@@ -12,9 +12,6 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from .claims import SHOWN, TRUE
-from .near_misses import NEAR_MISSES
-
 
 class Run(NamedTuple):
     """A notebook that was run from top to bottom, and the kernel it ran on, still there."""
@@ -100,20 +97,20 @@ def test_nothing_shown_belongs_to_one_machine_or_one_run(solved):
         assert not re.search(r"0x[0-9a-f]{6}|site-packages|/home/|/tmp/|Warning", text_of(cell)), cell.id
 
 
-def test_every_claim_quotes_its_lecture(lecture, notebook):
+def test_every_claim_quotes_its_lecture(beside, notebook):
     sources = {cell.id: cell.source for cell in notebook.cells}
-    claims = [claim[:2] for claims in (SHOWN, TRUE) for claim in claims[lecture.stem]]
+    claims = [claim[:2] for claim in [*beside.SHOWN, *beside.TRUE]]
     assert [(cell, words) for cell, words in claims if words not in sources.get(cell, "")] == []
 
 
-def test_what_its_prose_claims_is_what_its_cells_show(lecture, untried):
+def test_what_its_prose_claims_is_what_its_cells_show(beside, untried):
     cells = {cell.id: cell for cell in untried.notebook.cells}
-    for prose, words, cell, shown in SHOWN[lecture.stem]:
+    for prose, words, cell, shown in beside.SHOWN:
         assert shown_as_text(cells[cell]) == shown, f"{prose}: {words}"
 
 
-def test_what_its_prose_claims_is_true(lecture, solved):
-    expressions = [expression for _, _, expression in TRUE[lecture.stem]]
+def test_what_its_prose_claims_is_true(beside, solved):
+    expressions = [expression for _, _, expression in beside.TRUE]
     cell = new_code_cell("import re, sys\n" + "\n".join(f"print(bool({x}))" for x in expressions))
     first = solved.notebook.cells[0]
     solved.client.execute_cell(cell, 0)
@@ -131,9 +128,9 @@ def test_solved_runs_repeat_to_the_letter(solved, notebook, kernel, editions):
     ]
 
 
-def test_a_wrong_answer_is_shown_as_a_message(lecture, solved, notebook, editions):
+def test_a_wrong_answer_is_shown_as_a_message(beside, solved):
     """Once on the kernel, as the reader sees it; the modules' own tests go through all mistakes."""
-    name, answers = next(iter(NEAR_MISSES[lecture.stem].items()))
+    name, answers = next(iter(beside.NEAR_MISSES.items()))
     cells = [new_code_cell(answers[0][0]), new_code_cell(f"check({name})")]
     first = solved.notebook.cells[0]
     for cell in cells:
