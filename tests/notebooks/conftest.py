@@ -22,11 +22,13 @@ LECTURES = sorted((ROOT / "notebooks").glob("*.ipynb"))
 RUN_EACH_TIME = {"05", "07"}  # `make test` runs these on a kernel, and `make test-slow` the others
 
 
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the running of most lectures to the slow suite."""
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.name == "test_lectures.py":
-            if item.callspec.params["lecture"].stem[:2] not in RUN_EACH_TIME:
+        if item.path.name == "test_lectures.py" and isinstance(item, pytest.Function):
+            number = item.callspec.params["lecture"].stem[:2]
+            if number not in RUN_EACH_TIME:
                 item.add_marker(pytest.mark.slow)
 
 
