@@ -1,0 +1,105 @@
+"""Questions that are answered before the next cell shows: as HTML, and in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from needle.lecture.predictions import Predictions
+
+
+@pytest.fixture
+def predictions():
+    made = Predictions()
+    made.choose(
+        "sum",
+        "What does `a + a` pass back to a?",
+        {"1": "Each use passes back 1.", "2": "Right: two uses.", "a & <b>": "No."},
+        right="2",
+    )
+    made.ask(
+        "power", "What is 2³?", "8", "2 · 2 · 2.", {"6": "That is 2 · 3."}, otherwise="Multiply three twos."
+    )
+    return made
+
+
+def test_a_name_that_is_no_question_is_told_the_names(predictions):
+    with pytest.raises(
+        LookupError, match=r"predict\('product'\): this lecture has the questions 'sum', 'power'"
+    ):
+        predictions.predict("product")
+
+
+def test_what_is_right_must_be_one_of_the_answers(predictions):
+    with pytest.raises(ValueError, match="'3' is none of the answers"):
+        predictions.choose("sum", "?", {"1": "…", "2": "…"}, right="3")
+
+
+def test_where_html_is_not_shown_the_question_is(predictions):
+    assert repr(predictions.predict("power")) == "Predict: What is 2³?"
+
+
+def test_each_answer_is_folded_and_one_is_open_at_a_time(predictions):
+    page = predictions.predict("sum")._repr_html_()
+    assert re.findall(r'<details name="([^"]+)"><summary>([^<]+)', page) == [
+        ("needle-predict-sum", "1"),
+        ("needle-predict-sum", "2"),
+        ("needle-predict-sum", "a &amp; &lt;b&gt;"),
+    ]
+    assert "<script" not in page
+    assert "<code>a + a</code>" in page
+
+
+def test_no_text_can_end_the_script():
+    made = Predictions()
+    made.ask("x", "?", "1", "</script><b>", {}, otherwise="</script>")
+    page = made.predict("x")._repr_html_()
+    assert page.count("</script>") == 1
+
+
+@pytest.fixture
+def page(browser, predictions):
+    """A page with both questions, as an exported notebook shows them."""
+    page = browser.new_page(viewport={"width": 390, "height": 700})
+    page.set_content("".join(question._repr_html_() for question in predictions.by_name.values()))
+    yield page
+    page.close()
+
+
+@pytest.mark.browser
+def test_in_a_page_you_choose_by_mouse_or_keys_and_read_the_reply(page):
+    page.get_by_text("1", exact=True).click()
+    assert page.get_by_text("Each use passes back 1.").is_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.get_by_text("✓ Right: two uses.").is_visible()
+    assert not page.get_by_text("Each use passes back 1.").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.browser
+def test_in_a_page_you_type_and_read_the_reply(page):
+    box, reply = page.get_by_label("Your answer"), page.get_by_role("status")
+    for typed, words in (
+        ("6", "✗ That is 2 · 3."),
+        (" 8.0 ", "✓ 2 · 2 · 2."),
+        ("8,0", "✓ 2 · 2 · 2."),
+        ("constructor", "✗ Multiply three twos."),
+        ("", ""),
+    ):
+        box.fill(typed)
+        box.press("Enter")
+        assert reply.inner_text() == words
+    assert not page.get_by_text("8. 2 · 2 · 2.").is_visible()
+
+
+@pytest.mark.browser
+def test_where_scripts_do_not_run_the_answer_is_folded(browser, predictions):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(predictions.predict("power")._repr_html_())
+    assert page.get_by_role("textbox").count() == 0
+    page.get_by_text("Show the answer").click()
+    assert page.get_by_text("8. 2 · 2 · 2.").is_visible()
+    context.close()
