@@ -50,6 +50,17 @@ def central_difference():
     return viz.curve(errors, steps, log="xy", xlabel="step", ylabel="error")
 
 
+@picture("04 Derivatives", "Drag the step e: too large is wrong, and too small is noise")
+def drag_a_step():
+    x = np.linspace(0, 6, 200)
+
+    def slope(e):
+        central = (np.sin(x + e) - np.sin(x - e)) / (2 * e)
+        return viz.curve({"cos x": np.cos(x), "central difference": central}, x, title=f"e = {e:g}")
+
+    return viz.drag(slope, e=(1e-16, 10))
+
+
 @picture("04 Derivatives", "Why the order matters: a is used twice, and so is b")
 def used_twice():
     a = ndl.Tensor([3.0])
@@ -144,6 +155,16 @@ def memory():
 def gradient_graph():
     v = v1_to_v4()
     return viz.draw_gradient(v["v4"], names=v)
+
+
+@picture("07 Reverse mode", "Drag v1: values and adjoints follow")
+def drag_an_input():
+    def v4(v1):
+        v2 = ndl.exp(v1)
+        v3 = v2 + 1
+        return v2 * v3
+
+    return viz.drag(v4, v1=(-2, 2))
 
 
 @picture("07 Reverse mode", "The gradient of the gradient")
@@ -557,7 +578,8 @@ def lines_of(draw: Callable[[], Any]) -> str:
     """The body of a function, as you would type it."""
     source = inspect.getsource(draw)
     body = textwrap.dedent(source[source.index("():\n") + 4 :])
-    return body.replace("return ", "", 1) if body.count("return ") == 1 else body
+    before, _, drawn = body.rpartition("return ")
+    return before + drawn
 
 
 STYLE = """

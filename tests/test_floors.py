@@ -49,6 +49,7 @@ HEAVY_OR_OPTIONAL = {
     "streamlit",
     "torch",
     "tqdm",
+    "traitlets",
 }
 BACKENDS = "needle.backend_ndarray.ndarray_backend_"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .drag import Drag, drag
 from .drawing import Drawing, draw, draw_gradient
 from .errors import draw_error
 from .memory import memory
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from .step_widget import step
 
 __all__ = [
-    "CannotRender", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
-    "decision_boundary", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
+    "CannotRender", "Drag", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
+    "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
     "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory", "module_tree",
     "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip

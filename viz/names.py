@@ -15,7 +15,7 @@ from needle.nn import Module
 
 from .text import elide
 
-__all__ = ["caller_names", "names_of", "tensor_of", "values_of"]
+__all__ = ["caller_names", "names_in", "names_of", "tensor_of", "values_of", "variables_in"]
 
 LONGEST_NAME = 60  # characters of a name that is given
 MOST_ITEMS = 1000  # are named of a list: nobody reads xs[1000], and a list of data can be long
@@ -105,7 +105,11 @@ def caller_names(frame: FrameType) -> dict[Value, str]:
     modules), and that before an item of a list (``xs[0]``). Names that begin with an underscore are not meant
     for readers, and IPython's ``_`` and ``_12`` are among them.
     """
-    scope = _variables(frame)
+    return names_in(_variables(frame))
+
+
+def names_in(scope: Mapping[str, object]) -> dict[Value, str]:
+    """The names that variables, by name, give to Values. See `caller_names`."""
     modules = sum(isinstance(thing, Module) for thing in scope.values())
     found: dict[Value, str] = {}
     for kind in (_variable, _parameters, _items):
@@ -117,12 +121,17 @@ def caller_names(frame: FrameType) -> dict[Value, str]:
 
 def _variables(frame: FrameType) -> dict[str, object]:
     local = frame.f_locals
-    scope = {**local, **frame.f_globals, **local}  # locals come first, and hide globals
-    scope = {name: x for name, x in scope.items() if name.isidentifier() and not name.startswith("_")}
+    scope = variables_in(local, frame.f_globals)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         # A function's frame keeps this snapshot until it returns, and with it the caller's Tensors.
         local.clear()
     return scope
+
+
+def variables_in(local: Mapping[str, object], around: Mapping[str, object]) -> dict[str, object]:
+    """Local and global variables that are meant for readers."""
+    scope = {**local, **around, **local}  # locals come first, and hide globals
+    return {name: x for name, x in scope.items() if name.isidentifier() and not name.startswith("_")}
 
 
 def _variable(name: str, thing: object) -> Iterator[tuple[Value, str]]:

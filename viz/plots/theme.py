@@ -43,9 +43,13 @@ class Picture(Figure):
     """
 
     def _repr_html_(self) -> str:
+        return self.html()
+
+    def html(self, *, whole: bool = False) -> str:
+        """The figure as a piece of a web page, without its empty margins, or the `whole` of it."""
         style = style_called(None)
         width = 100 * self.get_size_inches()[0]
-        image = base64.b64encode(_for_the_page(self, style).encode()).decode()
+        image = base64.b64encode(_for_the_page(self, style, whole).encode()).decode()
         look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
         words = html.escape(_words(self))
         return (
@@ -88,22 +92,22 @@ def settings(values: Mapping[str, Any]) -> Iterator[None]:
         all_settings.update(before)
 
 
-def _svg(figure: Figure) -> str:
+def _svg(figure: Figure, whole: bool) -> str:
     """A figure as SVG."""
     stream = StringIO()
     with settings({"svg.fonttype": "path", "svg.hashsalt": "needle"}):  # the same figure is the same text
-        figure.savefig(stream, format="svg", bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(stream, format="svg", bbox_inches=None if whole else "tight", metadata={"Date": None})
     svg = stream.getvalue()
     return svg[svg.index("<svg") :]
 
 
-def _for_the_page(figure: Figure, style: Style) -> str:
+def _for_the_page(figure: Figure, style: Style, whole: bool) -> str:
     """A figure as SVG, which is light or dark as the style says, or as the page is."""
     with _fixed(figure):
-        light = dark = _svg(figure)
+        light = dark = _svg(figure, whole)
         if style.scheme != "light":
             with _dark_maps(figure) as maps:
-                dark = _svg(figure) if maps else light
+                dark = _svg(figure, whole) if maps else light
     if style.scheme:
         return _COLOUR.sub(lambda x: f"{x[1]}: {_twin_of(x[2])}", dark) if style.scheme == "dark" else light
 
