@@ -90,7 +90,7 @@ def fragment(
         "uses": _uses(graph) if graph.groups else [],
         "beside": beside(graph),
         "several": MOST_EDGES,
-        "sideways": rankdir in ("TB", "BT"),
+        "rankdir": rankdir,
         "open": sorted(opened),
         "levels": _levels(graph, opened) if fitting else [],
         "colours": {

@@ -44,6 +44,7 @@ class Drawing {
     [this.field, this.count, this.hint] = [part("input"), part(".count"), part(".hint")];
     for (const [name, value] of Object.entries(data.colours)) this.card.style.setProperty(`--${name}`, value);
     this.view.setAttribute("aria-label", data.title);
+    this.sideways = ["TB", "BT"].includes(data.rankdir);
     this.openable = Object.keys(data.groups).filter((key) => this.pictureOf(key) in data.pictures);
     this.openness = new Map(data.open.filter((key) => this.openable.includes(key)).map((key) => [key, 1]));
     this.look = undefined; // the picture's scale and place in the view
@@ -55,7 +56,7 @@ class Drawing {
     this.world.append(this.sheet.element, this.edges.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
     this.addLegend();
-    this.measure(this.sheet);
+    this.measureAll();
     this.listen();
     this.resize();
   }
@@ -132,9 +133,19 @@ class Drawing {
     return sheet;
   }
 
+  // Measures everything. All sheets that are seen are made first, since twins are measured together.
+  measureAll() {
+    this.sheet.make();
+    this.measured = new Set();
+    this.measure(this.sheet);
+  }
+
   measure(sheet) {
-    const alike = this.made.get(this.pictureOf(sheet.key));
-    sheet.measure(alike.filter((other) => other === sheet || this.openness.get(other.key)));
+    if (this.measured.has(sheet)) return;
+    const made = this.made.get(this.pictureOf(sheet.key));
+    const alike = made.filter((other) => other === sheet || this.openness.get(other.key));
+    for (const one of alike) this.measured.add(one);
+    sheet.measure(alike);
   }
 
   // All sheets that are seen, by key, each with the open groups around it, the outermost first.
@@ -165,7 +176,7 @@ class Drawing {
         if (value) this.openness.set(key, value);
         else this.openness.delete(key);
       }
-      this.measure(this.sheet);
+      this.measureAll();
     };
     const start = { ...this.look };
     apply(1);
@@ -184,7 +195,7 @@ class Drawing {
   openWhatFits() {
     const show = (keys) => {
       this.openness = new Map(keys.map((key) => [key, 1]));
-      this.measure(this.sheet);
+      this.measureAll();
       this.setWidth();
       return this.lookAtAll().scale >= READABLE;
     };

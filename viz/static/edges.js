@@ -13,6 +13,9 @@ const APART = 7; // points between edges that come in side by side …
 const SPREAD = 18; // … but at most so many between the first and the last
 const LABEL = 8; // from the tip of an arrow to its label
 const BESIDE = 2; // between a line and its label
+const WALL = [4, 6]; // the points from a frame to the near and the far side of its wall
+// Where an edge comes into a frame and where it leaves one, by the direction of the row.
+const SIDES = { LR: ["left", "right"], RL: ["right", "left"], TB: ["top", "bottom"], BT: ["bottom", "top"] };
 
 export class Edges {
   constructor(drawing) {
@@ -108,7 +111,9 @@ export class Edges {
     const obstacles = [...new Set([this.drawing.sheet, ...pictures])].flatMap((sheet) =>
       [...boxes.get(sheet)].filter(([part]) => !within.has(part)).map(([, box]) => box),
     );
-    const way = shortestWay(tail.at, head.at, obstacles);
+    const walls = this.walls(tail, head, boxes);
+    const way = shortestWay(tail.at, head.at, [...obstacles, ...walls])
+      ?? shortestWay(tail.at, head.at, obstacles) ?? [tail.at, head.at];
     const tip = border(way.at(-1), way.at(-2), head.box, head.node.round);
     way[0] = border(way[0], way[1], tail.box, tail.node.round);
     way[way.length - 1] = tip;
@@ -128,6 +133,19 @@ export class Edges {
     return group;
   }
 
+  // The sides of frames that an edge along its row does not go through: it comes into a frame where the row
+  // comes in, and leaves it where the row does. So a skip connection is inside of the module that it belongs to.
+  walls(tail, head, boxes) {
+    const { rankdir } = this.drawing.data;
+    const [from, to] = [tail, head].map(({ key }) => this.drawing.rowOf(key));
+    if (from !== to) return [];
+    const [comesIn, goesOut] = SIDES[from % 2 ? [...rankdir].reverse().join("") : rankdir];
+    const around = ({ frames }, other, open) => frames.filter((frame) => !other.frames.includes(frame)).flatMap(
+      (frame) => sidesOf([...boxes.values()].find((some) => some.has(frame)).get(frame), open),
+    );
+    return [...around(tail, head, goesOut), ...around(head, tail, comesIn)];
+  }
+
   // The label, beside the last part of a way: above it for a side of -1, or to the left if the way is steep. An
   // edge in the middle has it on the side that it comes from.
   words(way, label, side) {
@@ -143,6 +161,18 @@ export class Edges {
     text.textContent = label;
     return text;
   }
+}
+
+// The sides of a frame as thin boxes just outside of it, but for the one that is open.
+function sidesOf({ left, right, top, bottom }, open) {
+  const [near, far] = WALL;
+  const sides = {
+    left: { left: left - far, right: left - near, top, bottom },
+    right: { left: right + near, right: right + far, top, bottom },
+    top: { left, right, top: top - far, bottom: top - near },
+    bottom: { left, right, top: bottom + near, bottom: bottom + far },
+  };
+  return Object.keys(sides).filter((side) => side !== open).map((side) => sides[side]);
 }
 
 // The point nearest to another one on the line in the middle of a long box, where half a circle would fit around
@@ -176,7 +206,7 @@ function shownEdges(drawing) {
     const [first] = alike;
     if (first.to in groups) return [{ ...first, label: "", look: first.look.replace("failed", "") }];
     if (!(first.from in groups) || alike.length <= several) return alike;
-    return [{ ...first, label: `× ${alike.length}` }];
+    return [{ ...first, label: `${alike.length} times` }];
   });
   for (const to of Object.keys(beside)) {
     const from = drawing.hides(to);

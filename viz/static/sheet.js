@@ -29,7 +29,7 @@ export class Sheet {
     ]);
     const [whole, own] = [picture, this].map(reach);
     const { left, right, top, bottom } = whole; // along the rows, as long as that of a twin
-    const box = drawing.data.sideways ? { ...own, top, bottom } : { ...own, left, right };
+    const box = drawing.sideways ? { ...own, top, bottom } : { ...own, left, right };
     this.grounds = key ? [] : picture.grounds;
     this.box = around([box, ...this.grounds.map((ground) => ground.box)]);
     this.element = create("g", { class: "sheet" });
@@ -136,7 +136,7 @@ export class Sheet {
     const [stroke, fill] = ["stroke", "fill"].map((name) => shape.getAttribute(name));
     const ground = create("rect", { class: "ground", rx: 8, fill: "var(--ground)" });
     const frame = create("rect", { class: "frame", rx: 8, stroke, fill, "fill-opacity": 0.3 });
-    const back = create("g", {}, ...(this.key ? [] : [ground]), frame); // links show through inner frames
+    const back = create("g", { "data-frame": node.key }, ...(this.key ? [] : [ground]), frame); // links show through inner frames
     const bar = create("g", { class: "bar" });
     const hit = create("rect", { height: BAR, rx: 8, fill, "fill-opacity": 0.01 });
     const sign = create("path", { d: `M${GAP},${BAR / 2}h7`, stroke, "stroke-width": 1.6 });
@@ -152,11 +152,16 @@ export class Sheet {
     return node.inside;
   }
 
+  // Makes the insides of the groups that are open.
+  make() {
+    for (const node of this.groups) if (this.drawing.openness.get(node.key)) this.inside(node).sheet.make();
+  }
+
   // The size of everything with its groups as open as they are now, from the innermost outwards. A sheet and
   // those of its twins stretch together along their rows, so that their columns stay in line.
   measure(alike) {
     const needs = alike.map((sheet) => sheet.needs());
-    const together = this.drawing.data.sideways ? "down" : "across";
+    const together = this.drawing.sideways ? "down" : "across";
     const all = needs.flatMap((need) => need[together]);
     alike.forEach((sheet, i) => sheet.fit({ ...needs[i], [together]: all }));
   }

@@ -6,12 +6,13 @@ const AWAY = 6; // of a corner that a way goes around from its box
 const CLEAR = 5; // of a way from every box; the gaps between boxes are wider than both together
 const ROUND = 8; // how far from a corner a way begins to turn
 
-// Its points: the first, the last, and the corners that it turns at. Only boxes that turn out to be in the way
-// are looked at.
+// Its points: the first, the last, and the corners that it turns at; undefined if there is no way. Only boxes
+// that turn out to be in the way are looked at.
 export function shortestWay(from, to, boxes) {
   const met = [];
   for (;;) {
     const way = wayAround(from, to, met);
+    if (!way) return undefined;
     const meets = (box) => way.some((point, i) => i && crosses(way[i - 1], point, box, CLEAR));
     const more = boxes.filter((box) => !met.includes(box) && meets(box));
     if (!more.length) return way;
@@ -19,7 +20,7 @@ export function shortestWay(from, to, boxes) {
   }
 }
 
-// Dijkstra's way along straight lines from corner to corner; a straight line if there is none.
+// Dijkstra's way along straight lines from corner to corner; undefined if there is none.
 function wayAround(from, to, boxes) {
   const corners = boxes.flatMap(({ left, right, top, bottom }) =>
     [left - AWAY, right + AWAY].flatMap((x) => [top - AWAY, bottom + AWAY].map((y) => [x, y])),
@@ -29,7 +30,7 @@ function wayAround(from, to, boxes) {
   start.length = 0;
   while (waiting.has(end)) {
     const nearest = [...waiting].reduce((a, b) => (b.length < a.length ? b : a));
-    if (nearest.length === Infinity) return [from, to];
+    if (nearest.length === Infinity) return undefined;
     waiting.delete(nearest);
     for (const next of waiting) {
       const length = nearest.length + distance(nearest.at, next.at);
