@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple
 
 from . import style as words
 from .facts import BETWEEN_FACTS
@@ -21,6 +24,8 @@ MANY = (
 FAR = 8  # operators: in a large graph, a value from farther away has no edge but is named where it is used
 LONGEST_HEADER = 20  # characters: a longer name and shape stand on two lines
 LONGEST_FACTS = 30  # characters: longer facts have a line of their own
+MARGIN = 9  # points between a frame and what it holds …
+ROOM = 16  # … and if edges lead from a gate around that
 LEGEND_COLUMNS = 3
 # Directions, with the arrows of rows that run forward and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
@@ -64,6 +69,9 @@ class _Dot:
         self.by_key = {variable.key: variable for variable in graph.variables}
         self.far = _far(graph)
         self.rises = style.rises and rankdir == "LR" and len(graph.variables) <= MANY
+        self.gates = [] if self.rises else _gates(graph, self.far)
+        self.gated = {gate.group for gate in self.gates}
+        self.gate_to = {(gate.value, user): gate for gate in self.gates for user in gate.users}
 
     def text(self) -> str:
         several = len(self.graph.rows) > 1
@@ -120,6 +128,10 @@ class _Dot:
             if variable.row == row:
                 content(variable.group).extend(self.nodes(variable))
                 (edges if variable.group else contents[""]).extend(self.edges(variable))
+        for gate in self.gates:
+            if gate.row == row:
+                content(gate.group).append(self.gate(gate))
+                edges.append(self.edge(gate.source, gate.key, row, dir="none"))
         return [*self.framed(contents, ""), *edges]
 
     def framed(self, contents: Mapping[str, Sequence[str | Group]], key: str) -> Iterator[str]:
@@ -135,7 +147,8 @@ class _Dot:
             yield f"subgraph cluster_{item.key} {{"
             yield "  " + _statement(
                 "graph",
-                label=elide(item.title), labelloc="t", labeljust="l", style="rounded", margin=9,
+                label=elide(item.title), labelloc="t", labeljust="l", style="rounded",
+                margin=ROOM if item.key in self.gated else MARGIN,
                 penwidth=ground.line_width, color=ground.line, fontcolor=ground.title,
                 fontsize=SMALL_SIZE + 1,
             )  # fmt: skip
@@ -167,7 +180,9 @@ class _Dot:
             if (operand.key, variable.key) in self.far:
                 yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand), **look)
             elif self.by_key[operand.key].row == row:
-                yield self.edge(operand.key, to, row, **_label(operand), **_left_out(operand), **look)
+                gate = self.gate_to.get((operand.key, variable.key))
+                tail = gate.key if gate else operand.key
+                yield self.edge(tail, to, row, **_label(operand), **_left_out(operand), **look)
         if to != variable.key:
             yield self.edge(to, variable.key, row, **look)
 
@@ -182,7 +197,11 @@ class _Dot:
             attributes.setdefault("color", self.style.backward.operator)
         if row % 2 == 0:
             return _statement(f"{tail} -> {head}", **attributes)
-        return _statement(f"{head} -> {tail}", dir="back", **attributes)
+        return _statement(f"{head} -> {tail}", **({"dir": "back"} | attributes))
+
+    def gate(self, gate: Gate) -> str:
+        color = self.style.backward.operator if gate.row else self.style.edge
+        return _statement(gate.key, shape="point", width=0.04, color=color)
 
     def accent(self, variable: Variable) -> dict[str, str]:
         """The colours of an operator that failed, and of its edges."""
@@ -284,10 +303,8 @@ class _Dot:
         frame = Box(style.background, style.forward.line, line_width=1)
         hollow = Box(style.background, style.quiet, corners="dashed", line_width=1)
         reused = any('style="dashed"' in edge for edge in self.edges_between_rows())
-        repeated = any(x.kind == "group" and "× " in x.name for x in variables)
         entries = [
             *[(k in kinds, self.swatch(style.boxes[k]), word) for k, word in LEGENDS.items() if word],
-            (repeated, _text("× n", style.text), words.REPEATED),
             (self.graph.groups and not self.rises, self.swatch(frame), words.FRAME),
             (not all(x.computed for x in variables), self.swatch(hollow), words.NOT_COMPUTED),
             (any(o.symbol == "=" for o in later), _text("=", style.backward.operator), words.PASSED_ON),
@@ -376,6 +393,61 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
             if row[operand.key] != variable.row or height[operand.key] - height[variable.key] > FAR:
                 far.add((operand.key, variable.key))
     return far
+
+
+class Gate(NamedTuple):
+    """A small point in a frame, at which a value comes in that several operators in the frame use.
+
+    The way of a skip connection begins there. Without it, Graphviz would lead the edge around the frame.
+    """
+
+    value: str
+    source: str  # the value itself, or its gate in a frame around this one
+    group: str
+    row: int
+    users: Collection[str]
+
+    @property
+    def key(self) -> str:
+        return f"{self.value}_in_{self.group}"
+
+
+def _gates(graph: Graph, far: Collection[tuple[str, str]]) -> list[Gate]:
+    """The gates of a graph, each after those in the frames around it."""
+    paths: dict[str, tuple[str, ...]] = {"": ()}  # the frames around each group, and its own
+    for group in graph.groups:
+        paths[group.key] = (*paths[group.parent], group.key)
+    by_key = {x.key: x for x in graph.variables}
+    users: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)  # and the frames between value and user
+    for x in graph.variables:
+        for operand in x.operands:
+            value = by_key[operand.key]
+            if value.row == x.row and (value.key, x.key) not in far:
+                users[value.key][x.key] = tuple(
+                    key for key in paths[x.group] if key not in paths[value.group]
+                )
+    gates: list[Gate] = []
+    for key, all_users in users.items():
+        waiting = [(key, all_users)]
+        while waiting:
+            source, between = waiting.pop()
+            by_frame: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+            for user, path in between.items():
+                if path:
+                    by_frame[path[0]][user] = path
+            for together in by_frame.values():
+                if len(together) > 1:
+                    shared = _shared([*together.values()])
+                    gates.append(Gate(key, source, shared[-1], by_key[key].row, together.keys()))
+                    further = {user: path[len(shared) :] for user, path in together.items()}
+                    waiting.append((gates[-1].key, further))
+    return gates
+
+
+def _shared(paths: Sequence[Sequence[str]]) -> list[str]:
+    """What all paths begin with."""
+    together = takewhile(lambda keys: len(set(keys)) == 1, zip(*paths, strict=False))
+    return [keys[0] for keys in together]
 
 
 def _columns(graph: Graph) -> Iterator[str]:

@@ -201,7 +201,7 @@ def draw(
 
     Everything that one call of a module computes is a group, and so is a block of `needle.scope`. An open
     group is a frame; a closed one is a box that says which shapes go in and come out, and how many
-    parameters it has. Groups in a row that are alike form a group too: "Residual × 3".
+    parameters it has. Groups in a row that are alike form a group too: "3 times Residual".
 
     A constant remembers no operator. Its array still tells whether it is a view, such as ``X[0]``, and a lazy
     one knows how it will be computed: so data, too, are drawn with what is made of them.

@@ -120,6 +120,9 @@ class Group:
         The title without the number that tells it from its neighbours.
     count : int
         For a repeat, how many parts are alike; else 1.
+    first : str
+        The key of the first group of the same call, or of the same repeat: the one in the forward graph. All
+        groups with the same `first` open and close together.
     """
 
     key: str
@@ -128,6 +131,7 @@ class Group:
     row: int = 0
     label: str = ""
     count: int = 1
+    first: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
 from .memory import arrays_of, storage_of
 from .repeats import with_repeats
-from .scopes import grouped, parameter_names, scopes_of
+from .scopes import common_scope, grouped, parameter_names, scopes_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
@@ -294,7 +294,8 @@ class _Backward:
         box = self._box(adjoint)
         if total in self.keys:
             passed_on = Operator("=", (Operand(self._key(total, uses[0].consumer)),))
-            self._append(total, replace(box, operator=passed_on, via=self._via(uses[0].consumer)))
+            key = self._append(total, replace(box, operator=passed_on, via=self._via(uses[0].consumer)))
+            self._remember_scope(key, self._scope(uses[0].consumer))
         elif len(uses) == 1:
             self._add(self._not_drawn(total), box, uses[0].consumer)
         else:
@@ -305,12 +306,10 @@ class _Backward:
                     name = f"of {self.forward.names[node]} {use.words}"
                     part = replace(box, name=name, kind="partial", note="partial")
                     self._add(self._not_drawn(use.partial), part, use.consumer)
-            self._add(self._not_drawn(total), box, None, node, known)
+            self._add(self._not_drawn(total), box, None, known, self._scope_of_sum(node, uses))
 
         self.totals[node] = total
         self.boxes[node] = self.variables[-1].key
-        # What an operator's gradient computes belongs to that operator; a sum belongs to its variable.
-        self._remember_scope(self.boxes[node], uses[0].consumer if len(uses) == 1 else node)
         self.columns[self.forward.keys[node]].append(self.boxes[node])
 
     def graph(self, limit: int, *, summary: bool) -> Graph:
@@ -325,11 +324,24 @@ class _Backward:
         )
         return _finished(graph, self.scopes, self.values, {}, summary)
 
-    def _remember_scope(self, key: str, node: Value | None) -> None:
-        """Put a box into the group of a node of the forward graph, or into none if that is in none."""
+    def _scope(self, consumer: Value | None) -> Scope | None:
+        """Where the gradient of a node's operator belongs: where the node was made."""
+        return None if consumer is None else self.forward.scopes.get(consumer)
+
+    def _scope_of_sum(self, node: Value, uses: Iterable[_Use]) -> Scope | None:
+        """Where the sum of a node's partial adjoints belongs.
+
+        That is where the node was made. But if it was given to a module in which it has all its uses, as to a
+        `Residual`, the sum belongs to that module.
+        """
+        own = self.forward.scopes.get(node)
+        common = common_scope(self._scope(use.consumer) for use in uses)
+        return own if common_scope([own, common]) is common else common
+
+    def _remember_scope(self, key: str, scope: Scope | None) -> None:
         self.scopes.pop(key, None)
-        if node in self.forward.scopes:
-            self.scopes[key] = self.forward.scopes[node]
+        if scope is not None:
+            self.scopes[key] = scope
 
     def _uses(self, adjoint: Adjoint) -> list[_Use]:
         times = Counter(consumer for consumer, _ in adjoint.partials)
@@ -375,19 +387,20 @@ class _Backward:
         nodes: Sequence[Value],
         last: Variable,
         consumer: Value | None,
-        sum_of: Value | None = None,
         known: Sequence[_Use] = (),
+        scope: Scope | None = None,
     ) -> None:
         """Add the steps that lead to a box, and the box itself.
 
         Parameters
         ----------
         consumer : Value or None
-            The node whose `gradient` computed them: they take its adjoint from the box of that adjoint.
-        sum_of : Value or None
-            The node whose partial adjoints they sum, if no `gradient` computed them.
+            The node whose `gradient` computed them: they take its adjoint from the box of that adjoint. None
+            for a sum of partial adjoints.
         known : sequence of _Use
             Partial adjoints that are drawn already, for the sum.
+        scope : Scope or None
+            Where the sum belongs.
         """
         unused: dict[Value, list[_Use]] = defaultdict(list)
         for use in reversed(known):
@@ -404,7 +417,7 @@ class _Backward:
             step = Variable("", "", kind, row=last.row, adjoint_of=last.adjoint_of)
             variable = replace(last if node is nodes[-1] else step, operator=_operator(node.op, operands))
             self.keys[node] = self._append(node, replace(variable, via=self._via(consumer)))
-            self._remember_scope(self.keys[node], sum_of if consumer is None else consumer)
+            self._remember_scope(self.keys[node], scope if consumer is None else self._scope(consumer))
 
     def _key(self, x: Value, consumer: Value | None) -> str:
         """The box that `x` comes from, for a step in the gradient of `consumer`."""

@@ -186,7 +186,7 @@ def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
     for i, operand in enumerate(x.operands):
         key = shown(operand.key)
         if key != operand.key and times[key] > MOST_EDGES:
-            operands[key] = Operand(key, f"× {times[key]}")
+            operands[key] = Operand(key, f"{times[key]} times")
         else:
             operands[i] = replace(operand, key=key)
     return replace(x, operator=replace(x.operator, operands=tuple(operands.values())))
@@ -281,24 +281,14 @@ def topological(waits_for: Sequence[set[int]]) -> list[int]:
 
 
 def twins(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """For each group, the groups of the same calls of modules in all rows, itself among them.
+    """For each group, the groups of the same call of a module in all rows, itself among them.
 
-    A module has one group in the forward graph and one in the gradient. Repeats of the same parts are twins.
+    A module has one group in the forward graph and one in the gradient; so has a repeat.
     """
-    names: dict[str, tuple[str, ...]] = {"": ()}  # titles, from the outermost module to the group
-    parts: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    together: dict[str, list[str]] = defaultdict(list)
     for group in graph.groups:
-        around = names[group.parent]
-        names[group.key] = around if group.count > 1 else (*around, group.title)
-        if group.count == 1:
-            parts[group.parent].add(names[group.key])
-    alike: dict[object, dict[int, str]] = defaultdict(dict)  # by row
-    for group in graph.groups:
-        name: object = frozenset(parts[group.key]) if group.count > 1 else names[group.key]
-        if not name or group.row in alike[name]:
-            name = group.key
-        alike[name][group.row] = group.key
-    return {key: tuple(keys.values()) for keys in alike.values() for key in keys.values()}
+        together[group.first].append(group.key)
+    return {key: tuple(keys) for keys in together.values() for key in keys}
 
 
 def inside(graph: Graph, keys: Collection[str]) -> Graph:

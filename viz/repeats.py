@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .graph_data import Graph, Group, Variable
-from .groups import Box, topological, with_boxes
+from .groups import Box, topological, twins, with_boxes
 from .text import elide
 
 __all__ = ["with_repeats"]
@@ -26,7 +26,8 @@ CERTAIN = 48  # rounds: so many are no coincidence, and no longer pattern is tri
 def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
     """The graph with the repeats in it, at every level of its groups.
 
-    Three or more groups that are alike become a group of their own: "Residual × 3".
+    Three or more groups that are alike become a group of their own: "3 times Residual". Only the forward
+    graph is searched: what is together there is together in its gradient.
 
     Parameters
     ----------
@@ -35,40 +36,19 @@ def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
         Whether to keep only the first and the last round of a long loop in a large graph, and of every repeat
         in a very large one. One variable of the kind "group", which cannot be opened, stands for the others.
     """
-    children, direct, within = _tree(graph)
-    repeats: dict[str, Group] = {}
-    repeat_around: dict[str, str] = {}  # by the key of a group in it
-    middles: dict[str, Box] = {}
-    gone: set[str] = set()
-    levels = [("", row) for row in graph.rows]
-    for parent, row in levels:  # the list grows on the way
-        parts = [_Part(x.key, None, [x]) for x in direct[parent, row]]
-        parts += [_Part(group.key, group, within[group.key]) for group in children[parent, row]]
-        for run, period in _runs(_in_order(parts)):
-            where = parent
-            in_groups = all(part.group for part in run)
+    found = _Repeats(graph)
+    for parent, row in found.levels:  # which grows on the way
+        for run, period in _runs(_in_order(found.parts(parent, row))):
+            groups = [part.group for part in run if part.group]
+            if any(group.first != group.key for group in groups):
+                continue  # as in the row that they are twins to
+            in_groups = len(groups) == len(run)
             if in_groups:
-                where = f"r{len(repeats) + 1}"
-                title = _title(run, period)
-                repeats[where] = Group(where, title, parent, row, title, len(run) // period)
-                repeat_around.update((part.key, where) for part in run)
+                found.put_around(groups, _title(run, period), len(run) // period)
             if summary and len(run) > _most_rounds(len(graph.variables), in_groups=in_groups) * period:
-                hidden = run[period:-period]
-                variables = [x for part in hidden for x in part.variables]
-                middles[f"m{len(middles) + 1}"] = Box(
-                    _title(hidden, period), where, variables, f"{len(variables):,} nodes"
-                )
-                gone.update(part.key for part in hidden)
-        levels += [(group.key, row) for group in children[parent, row] if group.key not in gone]
-
-    groups: dict[str, Group] = {}
-    for group in graph.groups:
-        around = repeat_around.get(group.key, group.parent)
-        if around in repeats:
-            groups.setdefault(around, repeats[around])  # before the first group in it
-        if group.key not in gone and (group.parent in groups or not group.parent):
-            groups[group.key] = replace(group, parent=around)
-    return with_boxes(replace(graph, groups=tuple(groups.values())), middles)
+                found.shorten(run[period:-period], period)
+        found.levels += [(x.key, row) for x in found.children[parent, row] if x.key not in found.gone]
+    return found.applied()
 
 
 def _most_rounds(size: int, *, in_groups: bool) -> float:
@@ -78,22 +58,87 @@ def _most_rounds(size: int, *, in_groups: bool) -> float:
     return LONG - 1 if size > LARGE and not in_groups else math.inf
 
 
-def _tree(graph: Graph):
-    """Groups and variables, by row and the group directly around them; and all variables within a group."""
-    children: dict[tuple[str, int], list[Group]] = defaultdict(list)
-    parents = {}
-    for group in graph.groups:
-        children[group.parent, group.row].append(group)
-        parents[group.key] = group.parent
-    direct: dict[tuple[str, int], list[Variable]] = defaultdict(list)
-    within: dict[str, list[Variable]] = defaultdict(list)
-    for x in graph.variables:
-        direct[x.group, x.row].append(x)
-        key = x.group
-        while key:
-            within[key].append(x)
-            key = parents[key]
-    return children, direct, within
+class _Repeats:
+    """What is found: the groups to put around others, and the boxes to put in place of what is left out."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.groups = {group.key: group for group in graph.groups}
+        self.twins = {key: [self.groups[twin] for twin in keys] for key, keys in twins(graph).items()}
+        self.levels = [("", row) for row in graph.rows if row < graph.forward_rows]
+        self.children: dict[tuple[str, int], list[Group]] = defaultdict(list)  # by the group around, and row
+        for group in graph.groups:
+            self.children[group.parent, group.row].append(group)
+        self.direct: dict[tuple[str, int], list[Variable]] = defaultdict(list)
+        self.within: dict[str, list[Variable]] = defaultdict(list)
+        for x in graph.variables:
+            self.direct[x.group, x.row].append(x)
+            key = x.group
+            while key:
+                self.within[key].append(x)
+                key = self.groups[key].parent
+        self.repeats: dict[str, Group] = {}
+        self.around: dict[str, str] = {}  # by the key of a group: the repeat that it is in
+        self.boxes: dict[str, Box] = {}
+        self.gone: set[str] = set()  # groups in these boxes
+
+    def parts(self, parent: str, row: int) -> list[_Part]:
+        """The variables and groups directly in a group."""
+        groups = [_Part(x.key, x, self.within[x.key]) for x in self.children[parent, row]]
+        return [_Part(x.key, None, [x]) for x in self.direct[parent, row]] + groups
+
+    def put_around(self, groups: Sequence[Group], title: str, count: int) -> None:
+        """Put groups, and in each other row their twins, into a group."""
+        first = f"r{len(self.repeats) + 1}"
+        made: dict[int, str] = {}
+        for x in (twin for group in groups for twin in self.twins[group.key]):
+            if x.row not in made:
+                made[x.row] = key = f"r{len(self.repeats) + 1}"
+                self.repeats[key] = Group(key, title, x.parent, x.row, title, count, first)
+            self.around[x.key] = made[x.row]
+
+    def shorten(self, parts: Sequence[_Part], period: int) -> None:
+        """Put parts into a box, and their gradients into one in each other row."""
+        row = parts[0].variables[0].row
+        outer = parts[0].group.parent if parts[0].group else parts[0].variables[0].group
+        twins = {x.key for part in parts if part.group for x in self.twins[part.key]}
+        where = {x.row: x.key for x in self.twins.get(outer, ())}
+        where |= {self.groups[key].row: self.around[key] for key in twins & self.around.keys()}
+        inside = {x.key for key in twins for x in self.within[key]}
+        inside |= {x.key for part in parts for x in part.variables}
+        beside = {x.key for x in self.twins[outer]} if outer else {""}
+        held: dict[int, list[Variable]] = defaultdict(list)
+        sums: dict[str, list[Variable]] = defaultdict(list)  # over all rounds, by the variable of the adjoint
+        for x in self.graph.variables:
+            if x.key in inside or (x.group in beside and self._is_gradient(x, inside)):
+                inside.add(x.key)
+                held[x.row].append(x)
+            elif x.group in beside and x.kind == "partial" and not x.via and x.operands[-1].key in inside:
+                sums[x.adjoint_of].append(x)
+        for there, variables in held.items():
+            note = f"each: {_each(parts[:period])}" if there == row else "their gradients"
+            self._add(Box(_title_of_rest(parts, period), where.get(there, ""), variables, note))
+        for variables in sums.values():
+            self._add(Box(_more(len(variables)), variables[0].group, variables, "each: +"))
+        self.gone |= twins
+
+    def _add(self, box: Box) -> None:
+        self.boxes[f"m{len(self.boxes) + 1}"] = box
+
+    def _is_gradient(self, x: Variable, inside: Collection[str]) -> bool:
+        """Whether reverse mode computed `x` at what is in a box: as its adjoint, or on the way from it."""
+        return x.adjoint_of in inside or (x.kind != "adjoint" and x.via in inside)
+
+    def applied(self) -> Graph:
+        """The graph with all that was found."""
+        groups: dict[str, Group] = {}
+        for group in self.graph.groups:
+            outer = self.around.get(group.key, group.parent)
+            if outer in self.repeats:
+                groups.setdefault(outer, self.repeats[outer])  # before the first group in it
+            if group.key not in self.gone and (group.parent in groups or not group.parent):
+                groups[group.key] = replace(group, parent=outer)
+        return with_boxes(replace(self.graph, groups=tuple(groups.values())), self.boxes)
 
 
 @dataclass(eq=False)
@@ -180,17 +225,40 @@ def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
 
 
 def _title(run: Sequence[_Part], period: int) -> str:
-    """The title of a run: "Residual × 3", "t = 2 … 9", or "× 98"."""
-    count = len(run) // period
+    """The title of groups that are alike: "3 times Residual", or "t = 2 … 9"."""
+    return _range(run, period) or f"{len(run) // period:,} times {_each(run[:period])}"
+
+
+def _title_of_rest(run: Sequence[_Part], period: int) -> str:
+    """The title of the rounds between the first and the last: "98 more of these", or "t = 3 … 8"."""
+    return _range(run, period) or _more(len(run) // period)
+
+
+def _more(count: int) -> str:
+    return f"{count:,} more of these"
+
+
+def _range(run: Sequence[_Part], period: int) -> str:
+    """From the first title to the last, if they count.
+
+    "t = 1 › Cell" to "t = 9 › Cell" are "t = 1 … 9 › Cell".
+    """
     titles = [part.group.label if part.group else "" for part in run]
-    if not all(titles):
-        return f"× {count:,}"
-    if period == 1 and titles[0] != titles[-1]:
-        # "t = 1 › Cell" to "t = 9 › Cell" are "t = 1 … 9 › Cell"
-        numbers = [re.findall(r"\d+|\D+", title) for title in (titles[0], titles[-1])]
-        differ = [i for i, (one, other) in enumerate(zip(*numbers, strict=False)) if one != other]
-        if len(differ) == 1 and len(numbers[0]) == len(numbers[1]):
-            numbers[0][differ[0]] += f" … {numbers[1][differ[0]]}"
-            return "".join(numbers[0])
-        return f"{titles[0]} … {titles[-1]}"
-    return f"{elide(', '.join(titles[:period]), 40)} × {count:,}"
+    if period > 1 or titles[0] == titles[-1]:
+        return ""
+    numbers = [re.findall(r"\d+|\D+", title) for title in (titles[0], titles[-1])]
+    differ = [i for i, (one, other) in enumerate(zip(*numbers, strict=False)) if one != other]
+    if len(differ) == 1 and len(numbers[0]) == len(numbers[1]):
+        numbers[0][differ[0]] += f" … {numbers[1][differ[0]]}"
+        return "".join(numbers[0])
+    return f"{titles[0]} … {titles[-1]}"
+
+
+def _each(parts: Sequence[_Part]) -> str:
+    """What one round consists of: its groups and its operators."""
+    names = [part.group.label if part.group else _symbol(part.variables[0]) for part in parts]
+    return elide(", ".join(filter(None, names)), 40)
+
+
+def _symbol(x: Variable) -> str:
+    return x.operator.symbol if x.operator else ""

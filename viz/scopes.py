@@ -14,7 +14,7 @@ from .constants import History, around
 from .graph_data import Graph, Group
 from .text import elide, ordinal
 
-__all__ = ["grouped", "parameter_names", "scopes_of"]
+__all__ = ["common_scope", "grouped", "parameter_names", "scopes_of"]
 
 
 def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Scope]:
@@ -40,7 +40,7 @@ def scopes_of(history: History, owners: Mapping[Value, Value]) -> dict[Value, Sc
             if x.scope is None and x.op is None:
                 uses[x].append(scope)
     for x, scopes in uses.items():
-        common = _common(scopes)
+        common = common_scope(scopes)
         if common is not None and (isinstance(x, Parameter) or _holds(common, x)):
             found[x] = common
     return found
@@ -68,7 +68,7 @@ def parameter_names(nodes: Iterable[Value]) -> dict[Value, str]:
     return names
 
 
-def _common(scopes: Iterable[Scope | None]) -> Scope | None:
+def common_scope(scopes: Iterable[Scope | None]) -> Scope | None:
     """The innermost scope that is around all of these."""
     paths = [around(scope) for scope in dict.fromkeys(scopes)]
     common = None
@@ -127,6 +127,7 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
         titles |= _numbered([(place[scope], scope.who) for scope in calls], labels)
 
     keys: dict[tuple[Scope | None, int], str] = {}
+    first: dict[Scope, str] = {}
     groups: list[Group] = []
 
     def key_of(scope: Scope | None, row: int) -> str:
@@ -137,8 +138,9 @@ def grouped(graph: Graph, scopes: Mapping[str, Scope]) -> Graph:
             outer = parents[outer]
         for part in reversed(new):
             parent = keys.get((parents[part], row), "")
-            keys[part, row] = f"g{len(keys) + 1}"
-            groups.append(Group(keys[part, row], titles[part], parent, row, labels[part]))
+            keys[part, row] = key = f"g{len(keys) + 1}"
+            of = first.setdefault(part, key)
+            groups.append(Group(key, titles[part], parent, row, labels[part], first=of))
         return keys.get((scope, row), "")
 
     variables = tuple(
