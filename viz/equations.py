@@ -18,14 +18,13 @@ from needle.autograd import TensorTuple, Value
 
 from .expressions import Name, Term, entry_of
 from .operators import RELATIONS, ZEROS_BUT
-from .text import Rows, cells_of, number, rows_of
+from .text import Rows, cells_of, number, rows_of, superscript
 
 __all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "joined", "partial_name"]
 
 MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
 EXPLAINED = {"@", "Σ"}  # signs of which an entry is worked out, even if all numbers are seen
 WAY = " via "  # between a node and the consumer that its partial adjoint came through
-SUPERSCRIPTS = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # How tightly a sign binds. An operand that binds less than it must gets brackets.
 WORDS, SUM, PRODUCT, POWER, ATOM = range(5)
 SIGNS_OF_RELATIONS = frozenset(RELATIONS.values())
@@ -275,10 +274,8 @@ class _Writer:
 
     def power(self, term: Term) -> _Written:
         base, exponent = term.operands
-        if _is_in_operator(exponent):
-            text = number(exponent.value)
-            if text.lstrip("−").isdecimal():
-                return self.with_sign(term, text.translate(SUPERSCRIPTS), POWER)
+        if _is_in_operator(exponent) and float(exponent.value).is_integer() and abs(exponent.value) < 1000:
+            return self.with_sign(term, superscript(int(exponent.value)), POWER)
         return _Written((*self.within(base, ATOM), Word(" ** "), *self.within(exponent, ATOM)), POWER)
 
     def condition(self, term: Term) -> Side:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import textwrap
 import unicodedata
 
@@ -11,7 +10,7 @@ import numpy as np
 
 __all__ = [
     "byte_count", "cells_of", "counted", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of",
-    "text_width", "wrap",
+    "superscript", "text_width", "wrap",
 ]  # fmt: skip
 
 MOST_IN_A_LINE = 6  # the longest vector written out
@@ -72,13 +71,29 @@ def _range_of(array: np.ndarray) -> Rows:
     return ((words + (f", {strange:,} nan or inf" if strange else ""),),)
 
 
-def number(value) -> str:
-    """A number in at most four significant digits; whole digits are never left out below a million."""
+def number(value, digits: int = 4) -> str:
+    """A number in at most so many significant digits: ``−0.25``, ``1.2·10⁻⁸``.
+
+    Below a million, no digits before the point are left out.
+    """
     if isinstance(value, (float, np.floating)):
-        text = f"{value:.0f}" if 1e4 <= abs(float(value)) < 1e6 else f"{value + 0.0:.4g}"  # + 0.0: no "-0"
+        whole = 10**digits <= abs(float(value)) < 1e6
+        text = f"{value:.0f}" if whole else f"{value + 0.0:.{digits}g}"  # + 0.0: no "-0"
     else:
         text = str(value)
-    return re.sub(r"e\+?(-?)0?", r"e\1", text).replace("-", "−")
+    mantissa, has_power, power = text.partition("e")
+    if has_power and power.lstrip("+-").isdecimal():
+        begin = {"1": "", "-1": "-"}.get(mantissa, f"{mantissa}·")
+        text = f"{begin}10{superscript(int(power))}"
+    return text.replace("-", "−")
+
+
+def superscript(whole: int) -> str:
+    """``⁻⁸`` for −8."""
+    return str(whole).translate(_SUPERSCRIPTS)
+
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def byte_count(number: int) -> str:
@@ -137,7 +152,15 @@ _BOLD = (
     "556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 280 389 584"
 )
 _WIDTHS = [dict(enumerate(map(int, table.split()), 32)) for table in (_REGULAR, _BOLD)]
-_OTHERS = {ord("×"): 584, ord("÷"): 584, ord("−"): 584, ord("…"): 1000, ord("Σ"): 618, 0xA0: 278}
+_OTHERS = {
+    ord("×"): 584,
+    ord("÷"): 584,
+    ord("−"): 584,
+    ord("…"): 1000,
+    ord("Σ"): 618,
+    0xA0: 278,
+    ord("·"): 278,
+} | dict.fromkeys(map(ord, "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), 350)
 
 
 def has_known_width(character: str) -> bool:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from needle.autograd import Tensor
 from needle.backend_selection import NDArray
 
-from ..text import counted, elide
+from ..text import counted, elide, number
 from .look import (
     BLUE,
     FAINT,
@@ -32,7 +32,7 @@ from .look import (
 )
 from .sketch import BODY, SMALL, Sketch, text_width
 
-__all__ = ["Layout", "broadcast", "shown", "strides"]
+__all__ = ["Layout", "broadcast", "fitting", "in_a_cell", "shown", "strides"]
 
 Shape = tuple[int, ...]
 
@@ -152,22 +152,39 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
     chosen = None if index is None else _checked_index(index, layout.shape)
     sketch = Sketch()
     place = _draw_elements(sketch, layout, chosen)
-    top = sketch.bottom + 34
-    cells = _draw_memory(sketch, layout, chosen, top)
+    between = sketch.bottom + 14  # where the arrow from an element to its cell turns
+    cells = _draw_memory(sketch, layout, chosen, between + 14)
     if chosen is not None:
         position = layout.position(chosen)
-        (x0, y0), (x1, y1) = place, cells[position]
-        # In front of the cells that it crosses, or it would seem to come from them; behind all words.
-        sketch.line((x0, y0), (x1, y1 - 1), ORANGE, thick=1.4, arrow=True, layer=4)
-        terms = [f"{i}·{s}" if s >= 0 else f"{i}·({s})" for i, s in zip(chosen, layout.strides, strict=True)]
+        _draw_way(sketch, place, between, cells[position])
+        terms = [
+            f"{i}·{s}" if s >= 0 else f"{i}·({number(s)})"
+            for i, s in zip(chosen, layout.strides, strict=True)
+        ]
         sum_ = " + ".join([str(layout.offset), *terms])
         sketch.text(
             *(0, sketch.bottom + 16),
-            f"[{', '.join(map(str, chosen))}]  is at  offset + Σ index·stride  =  {sum_}  =  {position}",
+            f"[{', '.join(map(str, chosen))}] is at  offset + Σ index·stride = {sum_} = {position}",
             colour="#B45309",
             bold=True,
         )
-    return sketch.on(ax, f"shape {layout.shape}   strides {layout.strides}   offset {layout.offset}")
+    steps = str(layout.strides).replace("-", "−")
+    return sketch.on(ax, f"shape {layout.shape}   strides {steps}   offset {layout.offset}")
+
+
+def _draw_way(
+    sketch: Sketch, element: tuple[float, float], between: float, cell: tuple[float, float, bool]
+) -> None:
+    """Draw an arrow from an element to its cell of memory. It runs between cells, and across none."""
+    (x0, y0), (x1, y1, is_first_line) = element, cell
+    way = [(x0, y0), (x0, between)]
+    if not is_first_line:  # round the cells above
+        aside = MEMORY_ROW * CELL + 14
+        way += [(aside, between), (aside, y1 - 8), (x1, y1 - 8)]
+    else:
+        way += [(x1, between)]
+    sketch.path(way, ORANGE, thick=1.4, layer=4)
+    sketch.line(way[-1], (x1, y1 - 1), ORANGE, thick=1.4, arrow=True, layer=4)
 
 
 def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
@@ -202,7 +219,7 @@ def shown(length: int, most: int, keep: Iterable[int] = ()) -> list[int | None]:
 
 
 def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tuple[float, float]:
-    """Draw the elements as matrices; returns the middle of the chosen one's lower edge."""
+    """Draw the elements as matrices; returns the lower right corner of the chosen one."""
     shape, ndim = layout.shape, len(layout.shape)
     if 0 in shape:
         sketch.box(0, 0, CELL * 3, CELL, words="no elements", colour=QUIET, dashed=True, size=SMALL)
@@ -242,16 +259,16 @@ def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tupl
                 here = chosen == index
                 _element(sketch, x, y, layout, position, here)
                 if here:
-                    place = (x + CELL / 2, y + CELL)
+                    place = (x + CELL, y + CELL)
         left = inner + len(column_numbers) * CELL + 22
     for axis in range(ndim - 2):
-        sketch.text(0, sketch.bottom + 12, _step(layout, axis, ""), size=SMALL, colour=QUIET)
+        sketch.text(0, -12 - 11 * (ndim - 3 - axis), _step(layout, axis, ""), size=SMALL, colour=QUIET)
     return place
 
 
 def _step(layout: Layout, axis: int, arrow: str = "↓") -> str:
     """How far a step along an axis leads in memory."""
-    return f"axis {axis} {arrow} {layout.strides[axis]:+d}".replace("  ", ": ")
+    return f"axis {axis} {arrow} {layout.strides[axis]:+d}".replace("  ", ": ").replace("-", "−")
 
 
 def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, here: bool) -> None:
@@ -259,9 +276,9 @@ def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, 
     sketch.box(
         x, y, CELL, CELL, fill, line, thick=1.8 if here else 0.8, layer=3 if here else 2, gid="element"
     )
-    value, at = _short(layout.storage[position]), f"@{position}"
-    sketch.text(x + CELL / 2, y + CELL / 2 - 4, value, anchor="center", size=_fitting(value, BODY))
-    sketch.text(x + CELL / 2, y + CELL - 6, at, anchor="center", size=_fitting(at, 5.5), colour=QUIET)
+    value, at = in_a_cell(layout.storage[position]), f"@{position}"
+    sketch.text(x + CELL / 2, y + CELL / 2 - 4, value, anchor="center", size=fitting(value, BODY))
+    sketch.text(x + CELL / 2, y + CELL - 6, at, anchor="center", size=fitting(at, 5.5), colour=QUIET)
 
 
 def _draw_gap(sketch: Sketch, x: float, y: float, cell: float, size: float = BODY) -> None:
@@ -269,46 +286,37 @@ def _draw_gap(sketch: Sketch, x: float, y: float, cell: float, size: float = BOD
     sketch.text(x + cell / 2, y + cell / 2, "…", size=size, colour=QUIET, anchor="center")
 
 
-def _fitting(words: str, size: float) -> float:
+def fitting(words: str, size: float, cell: float = CELL) -> float:
     """The largest font size, up to `size`, at which words fit into a cell."""
-    return min(size, size * (CELL - 3) / max(text_width(words, size), 1))
+    return min(size, size * (cell - 3) / max(text_width(words, size), 1))
 
 
-def _short(value: Any) -> str:
+def in_a_cell(value: Any) -> str:
     """A number that fits into a cell."""
-    if isinstance(value, np.floating):
-        return next(
-            (t for t in (f"{value:.{d}g}" for d in (3, 2, 1)) if len(t) <= 4),
-            f"{value:.0e}".replace("e-0", "e-"),
-        )
-    text = str(int(value))
+    if isinstance(value, (float, np.floating)):
+        texts = [number(value, digits) for digits in (3, 2, 1)]
+        return next((text for text in texts if len(text) <= 4), texts[-1])
+    text = number(int(value))
     return text if len(text) <= 5 else elide(text, 5)
 
 
 def _draw_memory(
     sketch: Sketch, layout: Layout, chosen: Shape | None, top: float
-) -> dict[int, tuple[float, float]]:
-    """Draw the storage cell by cell; returns the middle of each drawn cell's upper edge."""
+) -> dict[int, tuple[float, float, bool]]:
+    """Draw the storage; returns the upper middle of each cell, and whether it is in the first line."""
     uses = layout.uses()
     size = len(layout.storage)
     read = int(np.count_nonzero(uses))
     many = ", some by several indices" if (uses > 1).any() else ""
-    sketch.text(0, top, "memory", bold=True, ground=PAPER)
-    sketch.text(
-        *(text_width("memory", BODY, True) + 10, top),
-        f"{size:,} cell{'s' * (size != 1)}, {read:,} of them read{many}",
-        colour=QUIET,
-        ground=PAPER,
-    )
     keep = [layout.position(chosen)] if chosen is not None else []
     if size and layout.offset < size:
         keep.append(layout.offset)
     places = {}
-    y = top + 24
+    y = top
     column = 0
     for position in shown(size, MOST_MEMORY, sorted(set(keep))):
         if column == MEMORY_ROW:
-            column, y = 0, y + CELL + 24
+            column, y = 0, y + CELL + 30
         x = column * CELL
         column += 1
         if position is None:
@@ -318,24 +326,27 @@ def _draw_memory(
         count = int(uses[position]) if position < len(uses) else 0
         fill = PALE_ORANGE if here else PALE_BLUE if count else PAPER
         line = ORANGE if here else BLUE if count else FAINT
-        value = _short(layout.storage[position])
+        value = in_a_cell(layout.storage[position])
         sketch.box(
             *(x, y, CELL, CELL, fill, line),
             thick=1.8 if here else 0.8,
             layer=3 if here else 2 if count else 1.5,
             words=value,
-            size=_fitting(value, BODY),
+            size=fitting(value, BODY),
             colour=INK if count else QUIET,
             gid="read" if count else "unread",
         )
         below = str(position)
-        small = _fitting(below, SMALL)
+        small = fitting(below, SMALL)
         sketch.text(x + CELL / 2, y + CELL + 6, below, size=small, colour=QUIET, anchor="center")
         if count > 1:
             sketch.text(x + CELL - 3, y + 6, f"×{count}", size=5.5, colour="#B45309", anchor="right")
         if position == layout.offset and layout.shape and 0 not in layout.shape:
             sketch.text(x + CELL / 2, y + CELL + 15, "offset", size=SMALL, colour="#B45309", anchor="center")
-        places[position] = (x + CELL / 2, y)
+        places[position] = (x + CELL / 2, y, y == top)
+    low = sketch.bottom + 12
+    words = f"{counted(size, 'cell')}, {read:,} of them read{many}"
+    sketch.text(sketch.text(0, low, "memory", bold=True) + 10, low, words, colour=QUIET)
     return places
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from ..text import number
 from .look import (
     BLUE,
     COLOURS,
@@ -20,12 +21,13 @@ from .look import (
     PAPER,
     QUIET,
     RED,
+    SEQUENTIAL,
     colour_bar,
     colour_limit,
     drawing,
     framed_image,
     plain,
-    write_plain_powers,
+    write_plainly,
 )
 from .running import as_numpy
 
@@ -101,14 +103,14 @@ def curve(
             ylabel=ylabel,
         )
         if places is None and "x" not in log:  # numbers of steps or epochs
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
         elif "x" in log and 0 < len(ticks := _ticks(places)) <= MOST_TICKS:
-            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.set_xticks(ticks, [number(tick) for tick in ticks])
             ax.xaxis.set_minor_formatter(NullFormatter())
         elif "x" in log:
-            write_plain_powers(ax.xaxis)
+            write_plainly(ax.xaxis)
         if "y" in log:
-            write_plain_powers(ax.yaxis)
+            write_plainly(ax.yaxis)
         ax.set_title(title)
         ax.grid(axis="both" if "x" in log else "y")
         if len(curves) > 1 or "" not in curves:
@@ -168,14 +170,13 @@ def bars(
         if log:
             ax.set_xscale("log")
             ax.set_xlim(left=10 ** math.floor(math.log10(numbers.min()) - 0.3))
-        for place, number in enumerate(numbers):
+        for place, value in enumerate(numbers):
             look: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-            ax.annotate(f"{number:.3g}", (number, place), fontsize=8, color=INK, **look)
+            ax.annotate(number(value, 3), (value, place), fontsize=8, color=INK, **look)
         low, high = ax.get_xlim()
         ax.set_xlim(right=high * (high / low) ** 0.12 if log else numbers.max() * 1.14 or 1.0)
-        if log:  # ticks at powers of ten, not too many
-            ax.xaxis.set_major_locator(LogLocator(numticks=7))
-            ax.xaxis.set_minor_formatter(NullFormatter())
+        if log:
+            write_plainly(ax.xaxis)
         ax.invert_yaxis()
         ax.tick_params(axis="y", length=0, labelcolor=INK)
         ax.set_xlabel(xlabel)
@@ -225,22 +226,22 @@ def matrix(
     numbers = np.atleast_2d(numbers)
     rows, columns = numbers.shape
     scale = 4.2 / max(rows, columns)  # inches: cells are nearly square, and neither edge is extreme
-    reach = colour_limit(numbers, limit)
+    reach, below = colour_limit(numbers, limit), bool((numbers < 0).any())
     with drawing(ax, max(columns * scale, 2.2) + 1.5, max(rows * scale, 1.0) + 0.9) as ax:
         mesh = ax.imshow(
             np.ma.masked_invalid(numbers),
-            cmap=DIVERGING.with_extremes(bad="#D5DAE3"),
-            vmin=-reach,
+            cmap=(DIVERGING if below else SEQUENTIAL).with_extremes(bad="#D5DAE3"),
+            vmin=-reach if below else 0,
             vmax=reach,
             interpolation="nearest",
             aspect="auto" if min(rows, columns) * 12 < max(rows, columns) else "equal",
         )
         colour_bar(ax, mesh, what)
-        written = [f"{number:.3g}" for number in numbers.flat]
+        written = [number(x, 3) for x in numbers.astype(float).flat]
         size = min(8.0, 90 * scale / max(map(len, written)))  # points, so that it fits into a cell
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
             for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
-                dark = 0.4 * reach < abs(numbers[row, column]) < math.inf
+                dark = (0.4 if below else 0.5) * reach < abs(numbers[row, column]) < math.inf
                 colour = PAPER if dark else INK
                 ax.text(column, row, words, fontsize=size, color=colour, ha="center", va="center")
         ax.spines[:].set_visible(False)
@@ -248,6 +249,12 @@ def matrix(
         ax.set(xlabel=xlabel, ylabel=ylabel)
         ax.set_xticks(range(0, columns, max(1, math.ceil(columns / 10))))
         ax.set_yticks(range(0, rows, max(1, math.ceil(rows / 10))))
+        if max(rows, columns) <= MOST_WRITTEN:  # white cells side by side
+            ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+            ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+            ax.grid(which="minor")
+            ax.set_axisbelow(False)
+            ax.tick_params(which="minor", length=0)
     return ax
 
 

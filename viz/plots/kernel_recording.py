@@ -28,6 +28,8 @@ import numpy as np
 
 from needle.autograd import Tensor
 
+from ..text import number
+
 __all__ = ["Access", "KernelTrace", "Race", "trace_kernel"]
 
 Shape = tuple[int, ...]
@@ -54,6 +56,8 @@ class Access:
     array : str
         A parameter's name, or "shared cache" for a shared array called `cache`.
     index : tuple of int
+    value : number or None
+        What was in the element afterwards; None if the access was refused.
     """
 
     block: Shape
@@ -62,6 +66,7 @@ class Access:
     kind: str
     array: str
     index: Shape
+    value: Any = field(default=None, compare=False)
 
     @property
     def memory(self) -> tuple[str, Shape | None]:
@@ -138,7 +143,7 @@ class KernelTrace:
         for memory in ("global", "shared"):
             reads, writes = (self.count(kind, memory == "shared") for kind in ("read", "write"))
             if reads or writes or memory == "global":
-                each = f"{reads / threads:.3g} and {writes / threads:.3g} a thread"
+                each = f"{number(reads / threads, 3)} and {number(writes / threads, 3)} a thread"
                 lines.append(f"{memory} memory: {reads:,} reads and {writes:,} writes, {each}")
         return lines
 
@@ -374,15 +379,18 @@ class _Cuda:
             ) from error
         return 0
 
-    def _access(self, kind: str, array: str, index: Shape, act: Callable[[], Any], refused: bool) -> Any:
-        """What `act` gives, or gave when the thread was here before."""
+    def _access(
+        self, kind: str, array: str, index: Shape, act: Callable[[], Any], element: np.ndarray | None = None
+    ) -> Any:
+        """What `act` gives, or gave when the thread was here before; refused where there is no `element`."""
         self._repeated += 1
         if self._repeated > len(self._done):
-            noted = self._trace.out_of_bounds if refused else self._trace.accesses
-            noted.append(Access(*self._place, self._phase, kind, array, index))
+            self._done.append(act())
+            noted = self._trace.out_of_bounds if element is None else self._trace.accesses
+            value = None if element is None else element[0].item()
+            noted.append(Access(*self._place, self._phase, kind, array, index, value))
             if len(noted) > MOST_ACCESSES:
                 raise ValueError(f"more than {MOST_ACCESSES:,} accesses; launch fewer threads")
-            self._done.append(act())
         return self._done[self._repeated - 1]
 
     def _print(self, *args: Any, **options: Any) -> None:
@@ -461,12 +469,12 @@ class _Array:
                 needed = f"needs {self.ndim} whole numbers for shape {self.shape}, such as `//` gives"
                 raise IndexError(f"{self._name}[{_joined(numbers)}]: {needed}") from None
             zero = self.dtype.type(0)
-            return self._cuda._access(kind, self._name, tuple(map(int, numbers)), lambda: zero, refused=True)
+            return self._cuda._access(kind, self._name, tuple(map(int, numbers)), lambda: zero)
         if isinstance(cell, np.ndarray):
             return self._view(cell)
         place = tuple(map(int, np.unravel_index(cell, self._values.shape)))
         element = self._values.reshape(-1)[cell : cell + 1]
-        return self._cuda._access(kind, self._name, place, lambda: act(element), refused=False)
+        return self._cuda._access(kind, self._name, place, lambda: act(element), element)
 
     def _view(self, cells: np.ndarray) -> _Array:
         return _Array(self._cuda, self._name, self._values, cells)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from .arrays import shown
+from .arrays import fitting, in_a_cell, shown
 from .kernel_recording import Access, KernelTrace, trace_kernel
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, ORANGE, PALE_GREY, PALE_RED, PAPER, QUIET, RED
 from .sketch import SMALL, Sketch, text_width
@@ -21,7 +21,7 @@ __all__ = ["kernel_trace"]
 Shape = tuple[int, ...]
 Key = tuple[str, Shape | None]  # an array's name, and the block whose it is if it is shared
 
-CELL = 18.0  # points
+CELL = 22.0  # points
 BETWEEN = 18.0  # between arrays side by side
 GAP = 46.0  # between memory and threads: where the lines are
 MOST_LINES = 170  # with more only one thread's are drawn
@@ -112,6 +112,7 @@ class _Memory:
     columns: list[int | None]
     outside: list[Shape]  # indices that were refused
     used: dict[Shape, str]  # what the lines do with an element
+    values: dict[Shape, Any]  # what is in an element, where that is known
     x: float = 0.0
     meet: dict[Shape, tuple[float, float, float]] = field(default_factory=dict)
     """Where lines meet a cell: x, y from above, y from below."""
@@ -203,11 +204,11 @@ class _Picture:
         order = list(self.trace.shapes)
         keys = {a.memory for a in self.visible if here(a)}
         return [
-            self._memory(key, [a for a in self.lined if here(a) and a.memory == key])
+            self._memory(key, [a for a in self.lined if here(a) and a.memory == key], above, below)
             for key in sorted(keys, key=lambda key: (order.index(key[0]), key[1] or ()))
         ]
 
-    def _memory(self, key: Key, accesses: list[Access]) -> _Memory:
+    def _memory(self, key: Key, accesses: list[Access], above: int | None, below: int | None) -> _Memory:
         """An array, with what accesses do to it at this height."""
         shape = self.trace.shapes[key[0]]
         rows, columns = list(np.ndindex(shape[:-1])), shape[-1] if shape else 1
@@ -227,7 +228,22 @@ class _Picture:
                 for a in sorted(accesses, key=lambda a: a.kind != "read")
                 if a not in self.refused
             },
+            self._values(key, below - 1 if above is None and below is not None else above, below),
         )
+
+    def _values(self, key: Key, above: int | None, below: int | None) -> dict[Shape, Any]:
+        """What the elements of an array hold between two phases."""
+        known: dict[Shape, Any] = {}
+        ever = [a for a in self.everything if a.memory == key and a.value is not None]
+        for a in ever:
+            if above is not None and a.phase <= above:
+                known[a.index] = a.value
+            elif a.phase == below and a.kind == "read":
+                known.setdefault(a.index, a.value)
+        changed = {a.index for a in ever}
+        after = np.ndenumerate(self.trace.arrays.get(key[0], np.empty(0)))
+        # Where no thread comes, there is now what there was.
+        return known | {index: value for index, value in after if index not in changed}
 
     def _place(self, levels: list[list[_Memory]]) -> None:
         """Where blocks and arrays are from left to right."""
@@ -270,14 +286,28 @@ class _Picture:
             memory.meet[index] = (x + CELL / 2, y + CELL / 2 * (r > 0), y + CELL / 2 * (1 + last))
             if (memory.key, index) in self.races:
                 look: dict[str, Any] = {"colour": RED, "bold": True, "thick": 1.6, "layer": 3, "gid": "race"}
-                self._cell(x, y, index, PALE_RED, RED, **look)
+                self._element(x, y, index, memory, PALE_RED, RED, **look)
             else:
                 fill = USED.get(memory.used.get(index, ""), pale)
-                self._cell(x, y, index, fill, "#98A2B3", thick=0.7, gid="cell")
+                self._element(x, y, index, memory, fill, "#98A2B3", thick=0.7, gid="cell")
         for place, index in enumerate(memory.outside):
             x = memory.start + (len(memory.columns) + 0.3 + 1.3 * place) * CELL
             memory.meet[index] = (x + CELL / 2, top, top + CELL)
             self._cell(x, top, index, PAPER, RED, colour=RED, dashed=True, gid="outside")
+
+    def _element(
+        self, x: float, y: float, index: Shape, memory: _Memory, fill: str, line: str, **look: Any
+    ) -> None:
+        """A square with what an element holds, and below it in small its index."""
+        self.sketch.box(x, y, CELL, CELL, fill, line, **look)
+        colour = {"colour": look.get("colour", INK), "bold": look.get("bold", False), "anchor": "center"}
+        if index in memory.values:
+            value = in_a_cell(memory.values[index])
+            size = fitting(value, SMALL + 1, CELL)
+            self.sketch.text(x + CELL / 2, y + CELL / 2 - 3, value, size=size, **colour)
+        words = ",".join(map(str, index)) or "·"
+        small = fitting(words, 5.5, CELL)
+        self.sketch.text(x + CELL / 2, y + CELL - 5, words, size=small, **colour | {"colour": QUIET})
 
     def _cell(
         self, x: float, y: float, index: Shape, fill: str, line: str, side: float = CELL, **look: Any

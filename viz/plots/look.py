@@ -6,6 +6,7 @@ tells apart. What a colour says, every picture also says in words, by markers or
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,11 +27,12 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from ..text import number, superscript
 from .theme import Picture, settings
 
 __all__ = [
     "COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "colour_limit", "drawing", "figure_of",
-    "framed_image", "plain", "write_plain_powers",
+    "framed_image", "plain", "power_of_ten", "write_plainly",
 ]  # fmt: skip
 
 INK = "#101828"
@@ -190,13 +192,25 @@ def framed_image(
     return ax.imshow(values, extent=(x, x + width, y + height, y), interpolation="nearest", **look)
 
 
-def write_plain_powers(axis: Axis) -> None:
-    """Ticks such as 0.5, 1, 2, on a logarithmic axis over less than two powers of ten."""
+def write_plainly(axis: Axis) -> None:
+    """Ticks on a logarithmic axis: 0.01, 1, 100; or 0.5, 1, 2 if it is short; or 10⁻⁸, 10⁻⁴, 10⁰."""
     low, high = axis.get_view_interval()
-    if low > 0 and high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 4 * low else MaxNLocator(nbins=6))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
+    if not low > 0:
+        return
+    if high < 100 * low:
+        near, far = LogLocator(subs=(1, 2, 3, 5, 7)), LogLocator(subs=(1, 2, 5))
+        axis.set_major_locator(far if high > 12 * low else near if high > 4 * low else MaxNLocator(nbins=6))
+    else:
+        axis.set_major_locator(LogLocator(numticks=9))
+    plain = low > 5e-5 and high < 2e5
+    axis.set_major_formatter(lambda x, _: f"{x:.12f}".rstrip("0").rstrip(".") if plain else power_of_ten(x))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def power_of_ten(x: float) -> str:
+    """A tick on an axis over many powers of ten."""
+    power = math.log10(x)
+    return f"10{superscript(round(power))}" if abs(power - round(power)) < 1e-6 else number(x, 2)
 
 
 def plain(words: str) -> str:

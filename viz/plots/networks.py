@@ -17,7 +17,7 @@ from needle.autograd import gradients as gradients_of
 from needle.modes import no_grad
 from needle.nn import Module
 
-from ..text import elide
+from ..text import elide, number
 from .charts import matrix
 from .look import (
     BLUE,
@@ -32,6 +32,7 @@ from .look import (
     drawing,
     framed_image,
     plain,
+    power_of_ten,
 )
 from .running import as_numpy, unchanged
 
@@ -227,7 +228,6 @@ def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log
     shown = [row.values[np.isfinite(row.values) & ((row.values > 0) if log else True)] for row in rows]
     shown = [np.log10(values) if log else values for values in shown]
     low, high = _common_range(shown)
-    edges = np.linspace(low, high, BINS + 1)
     names = [plain(elide(row.name, 34)) for row in rows]
     longest = max(map(len, names))
     with drawing(ax, 5.6 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
@@ -235,11 +235,13 @@ def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log
             base = len(rows) - 1 - place
             ax.axhline(base, color="#D5DAE3", linewidth=0.8, zorder=1)
             if values.size:
-                counts, _ = np.histogram(np.clip(values, low, high), edges)
+                values = np.clip(values, low, high)
+                edges = _bins(float(values.min()), float(values.max()), (high - low) / BINS)
+                counts, _ = np.histogram(values, edges)
                 heights = 0.82 * counts / counts.max()
                 ax.stairs(base + heights, edges, baseline=base, fill=True, color="#A9C4F5", zorder=2)
                 ax.stairs(base + heights, edges, baseline=base, color=BLUE, linewidth=0.9, zorder=3)
-                middle = float(np.clip(np.median(values), low, high))
+                middle = float(np.median(values))
                 ax.plot([middle, middle], [base, base + 0.82], color=INK, linewidth=1.1, zorder=4)
             _say(ax, base, _summary(row, log), row)
         ax.set_title(title)
@@ -249,16 +251,19 @@ def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log
         ax.tick_params(axis="y", length=0, labelcolor=INK)
         ax.spines["left"].set_visible(False)
         if log:
-            ax.set_xlabel(f"{what}, powers of ten (line: median)")
-            ax.xaxis.set_major_formatter(_power)
+            ax.set_xlabel(f"{what} (line: median)")
+            ax.xaxis.set_major_formatter(lambda x, _: power_of_ten(10**x))
             ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         for label in ax.get_yticklabels():
             label.set_verticalalignment("bottom")
     return ax
 
 
-def _power(value: float, _: Any) -> str:
-    return f"1e{value:+.0f}" if value else "1"
+def _bins(low: float, high: float, width: float) -> np.ndarray:
+    """Edges of bins of about that width. They begin and end where the numbers do: tanh has none above 1."""
+    if high - low < 0.2 * width:  # all the same number, drawn as a narrow bar
+        return np.array([low - 0.1 * width, high + 0.1 * width])
+    return np.linspace(low, high, max(round((high - low) / width), 1) + 1)
 
 
 def _common_range(values: list[np.ndarray]) -> tuple[float, float]:
@@ -275,9 +280,9 @@ def _summary(row: _Row, log: bool) -> str:
     if not finite.size:
         return ""
     if log:
-        return f"largest {finite.max():.1e}"
+        return f"largest {number(finite.max(), 2)}"
     mean, std = float(finite.mean()), float(finite.std())
-    return f"mean {0.0 if abs(mean) < 1e-3 * std else mean:.2g}, std {std:.2g}"
+    return f"mean {number(0.0 if abs(mean) < 1e-3 * std else mean, 2)}, std {number(std, 2)}"
 
 
 def _say(ax: Axes, base: float, summary: str, row: _Row) -> None:
@@ -492,7 +497,7 @@ def attention(
         )
     if (values < 0).any():
         raise ValueError(
-            f"attention: weights are never below 0, but one of these is {np.nanmin(values):.3g}; "
+            f"attention: weights are never below 0, but one is {number(float(np.nanmin(values)), 3)}; "
             "take the softmax of scores over the last axis"
         )
     if values.ndim == 4:
@@ -562,7 +567,7 @@ def _write(ax: Axes, values: np.ndarray, top: float) -> None:
     for (row, column), value in np.ndenumerate(values):
         if value >= 0.005:
             ax.text(
-                *(column + 0.5, row + 0.5, f"{value:.2f}".removeprefix("0")),
+                *(column + 0.5, row + 0.5, f"{value:.2f}"),
                 fontsize=7,
                 ha="center",
                 va="center",

@@ -177,17 +177,24 @@ class Sketch:
                     alpha=alpha,
                     zorder=layer,
                     gid=gid,
-                    capstyle="butt",
+                    capstyle="butt" if arrow else "projecting",
                     joinstyle="miter",
                 )
             )
 
         self._drawn.append((layer, draw))
 
-    def path(self, points: Sequence[tuple[float, float]], colour: str = QUIET, *, thick: float = 0.9) -> None:
+    def path(
+        self,
+        points: Sequence[tuple[float, float]],
+        colour: str = QUIET,
+        *,
+        thick: float = 0.9,
+        layer: float = 1.0,
+    ) -> None:
         """Straight lines from point to point."""
         for start, end in pairwise(points):
-            self.line(start, end, colour, thick=thick)
+            self.line(start, end, colour, thick=thick, layer=layer)
 
     def on(self, ax: Axes | None, title: str) -> Axes:
         """Draw it all, with a title above, on Axes or on a new figure of its own size."""

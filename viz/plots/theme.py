@@ -116,7 +116,10 @@ def _for_the_page(figure: Figure, style: Style, whole: bool) -> str:
         return f"{part}: {colour}; {part}: light-dark({colour}, {_twin_of(colour)})"
 
     pieces = []
-    for one, other in zip(_ELEMENT.split(light), _ELEMENT.split(dark), strict=True):
+    one_by_one, others = _ELEMENT.split(light), _ELEMENT.split(dark)
+    if len(others) != len(one_by_one):  # another colour map has brought other elements: its colours remain
+        others = one_by_one
+    for one, other in zip(one_by_one, others, strict=True):
         if one == other:
             pieces.append(_COLOUR.sub(either, one))
         else:  # its colours stand for numbers: both are there, and one of them is seen

@@ -37,7 +37,7 @@ from .look import (
     drawing,
     figure_of,
     plain,
-    write_plain_powers,
+    write_plainly,
 )
 from .running import as_numpy, evaluated
 
@@ -329,7 +329,7 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
     ax.set_title("Loss" + (" on a logarithmic axis" if log else ""))
     ax.set_xlabel(xlabel or ("step" if longest > 100 else "epoch"))
     ax.set_ylabel("loss")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10), nbins=8))
     ax.grid(axis="y", which="major")
     ax.margins(x=0.02)
     if longest == 1:
@@ -337,7 +337,7 @@ def _draw_curves(ax: Axes, curves: dict, tests: dict, log: bool, xlabel: str | N
     if not log and all((v[np.isfinite(v)] >= 0).all() for v in [*curves.values(), *tests.values()]):
         ax.set_ylim(bottom=0)
     if log:
-        write_plain_powers(ax.yaxis)
+        write_plainly(ax.yaxis)
     ax.legend(loc="best")
 
 
@@ -570,7 +570,16 @@ def _draw_surface(ax: Axes, xs: np.ndarray, ys: np.ndarray, z: np.ndarray) -> No
     norm = BoundaryNorm(levels, HILLS.N)
     filled = ax.contourf(xs, ys, masked, levels=levels, cmap=HILLS, norm=norm, extend="both")
     ax.contour(xs, ys, masked, levels=levels[1:-1], colors=BLUE, linewidths=0.5, alpha=0.55)
-    colour_bar(ax, filled, "loss", shrink=1.0, pad=0.02, aspect=24, ticks=levels[::2], format="{x:.3g}")
+    colour_bar(
+        ax,
+        filled,
+        "loss",
+        shrink=1.0,
+        pad=0.02,
+        aspect=24,
+        ticks=levels[::2],
+        format=lambda x, _: number(float(x), 2),
+    )
     row, column = np.unravel_index(np.nanargmin(np.where(np.isfinite(z), z, np.nan)), z.shape)
     ax.plot(
         xs[column], ys[row], "+", color=INK, markersize=10, markeredgewidth=1.8, label="lowest on the grid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from matplotlib.patches import FancyArrowPatch
 
 import needle as ndl
 from viz import plots
@@ -52,7 +54,7 @@ def test_the_picture_of_a_view_shows_the_cells_that_it_reads(view: str, texts, d
     make, shape, strides, offset = VIEWS[view]
     array = make(twelve())
     ax = plots.strides(array, tuple(n - 1 for n in array.shape))
-    assert f"shape {shape}   strides {strides}   offset {offset}" in texts(ax)
+    assert f"shape {shape}   strides {strides}   offset {offset}".replace("-", "−") in texts(ax)
     read, unread = memory_of(ax, drawn)
     assert read == {str(int(x)) for x in array.numpy().ravel()}  # the numbers are their own positions
     assert read | unread == set(map(str, range(12)))
@@ -62,8 +64,26 @@ def test_the_picture_of_a_view_shows_the_cells_that_it_reads(view: str, texts, d
 
 def test_an_index_is_followed_to_its_cell_with_the_sum(texts, legible) -> None:
     ax = plots.strides(twelve()[::-1], (-1, 2))
-    assert "[2, 2]  is at  offset + Σ index·stride  =  8 + 2·(-4) + 2·1  =  2" in texts(ax)
+    assert "[2, 2] is at  offset + Σ index·stride = 8 + 2·(−4) + 2·1 = 2" in texts(ax)
     legible(ax)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"), [((3, 4), (1, 2)), ((3, 4), (0, 0)), ((6, 6), (4, 5)), ((2, 3, 4), (1, 0, 2))]
+)
+def test_the_way_to_a_cell_crosses_no_cell_and_no_word(shape, index, drawn) -> None:
+    ax = plots.strides(np.arange(math.prod(shape)).reshape(shape), index)
+    ax.figure.canvas.draw()
+    boxes = [x.get_window_extent() for kind in ("element", "read") for x in drawn(ax, kind)]
+    boxes += [text.get_window_extent() for text in ax.texts]
+    lines = [x for x in ax.patches if isinstance(x, FancyArrowPatch)]
+    assert len(lines) >= 3
+    for line in lines:
+        (x0, y0), (x1, y1) = (ax.transData.transform(x) for x in line._posA_posB)
+        left, right, low, high = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+        for box in boxes:
+            inside = left < box.x1 - 2 and right > box.x0 + 2 and low < box.y1 - 2 and high > box.y0 + 2
+            assert not inside
 
 
 def test_a_cell_that_several_indices_read_says_how_many(texts) -> None:

@@ -94,7 +94,7 @@ def test_a_matrix_shows_its_numbers(texts, legible) -> None:
     numbers = np.array([[1.0, -2.5, 0.0], [np.nan, 1 / 3, 12345.678]])
     ax = plots.matrix(numbers, title="Jacobian", xlabel="of x", ylabel="of y", what="slope")
     np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), numbers)
-    assert {"Jacobian", "of x", "of y", "slope", "-2.5", "0.333", "1.23e+04", "nan"} <= set(texts(ax))
+    assert {"Jacobian", "of x", "of y", "slope", "−2.5", "0.333", "12346", "nan"} <= set(texts(ax))
     legible(ax)
 
 

@@ -153,6 +153,23 @@ def test_a_reduction_in_shared_memory_waits_at_its_barriers(texts, legible) -> N
     legible(ax)
 
 
+def test_cells_say_what_is_in_them_from_phase_to_phase(texts) -> None:
+    def halve(cuda, out, a):
+        cache = cuda.shared.array(2, "float64")
+        i = cuda.threadIdx.x
+        cache[i] = a[i] / 2
+        cuda.syncthreads()
+        if i == 0:
+            cache[0] += cache[1]
+        cuda.syncthreads()
+        if i == 0:
+            out[0] = cache[0]
+
+    shown = texts(plots.kernel_trace(halve, 1, 2, np.zeros(2), np.array([31.0, 64.0])))
+    cells = [words for words in shown if words.replace(".", "").isdecimal() and float(words) > 2]
+    assert cells == ["31", "64", "15.5", "32", "47.5", "32", "47.5"]
+
+
 def test_tiles_save_reads_of_global_memory(texts, legible) -> None:
     a, b = array(4, 4), array(4, 4) / 7
     trace = plots.trace_kernel(tiled, (2, 2), (SIDE, SIDE), np.zeros((4, 4)), a, b)

@@ -9,6 +9,7 @@ import needle as ndl
 from needle import nn
 from needle.apps.models import LanguageModel, ResNet9
 from viz import plots
+from viz.text import number
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((32, 6))
@@ -99,6 +100,16 @@ def test_large_networks_are_drawn_in_part(legible) -> None:
     assert "… 10 more" in rows(ax)
 
 
+def test_no_bin_lies_where_the_numbers_cannot() -> None:
+    model = nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 40), nn.ReLU())
+    ax = plots.activations(model, 3 * X)
+    tanh, relu = ([x.get_data().edges for x in ax.patches if x.get_data().baseline == row] for row in (2, 0))
+    for edges in tanh:
+        assert -1 <= edges[0] < -0.9
+        assert 0.9 < edges[-1] <= 1
+    assert {edges[0] for edges in relu} == {0}
+
+
 # Gradients
 
 
@@ -109,7 +120,7 @@ def test_gradients_are_those_of_backward_and_none_is_written(texts, legible) -> 
     assert all(parameter.grad is None for parameter in model.parameters())
     assert rows(ax) == [name.replace("modules.", "") for name, _ in model.named_parameters()]
     loss.backward()
-    largest = [f"largest {abs(p.grad.numpy()).max():.1e}" for p in model.parameters()]
+    largest = [f"largest {number(float(abs(p.grad.numpy()).max()), 2)}" for p in model.parameters()]
     assert [text for text in texts(ax) if text.startswith("largest")] == largest
     assert texts(plots.gradients(model)) == texts(ax)
     legible(ax)
@@ -210,7 +221,7 @@ def test_attention_between_sequences_of_different_length(legible) -> None:
         (
             lambda: plots.attention(np.eye(3) - 0.25),
             ValueError,
-            "one of these is -0.25; take the softmax of scores over the last",
+            "one is −0.25; take the softmax of scores over the last",
         ),
         (lambda: plots.attention(np.log(np.tri(3) / 2 + 0.5)), ValueError, "take the softmax of scores"),
         (lambda: plots.module_tree([]), TypeError, "needs a Module, got list"),
