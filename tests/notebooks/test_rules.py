@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from needle import lecture as checking
 
-REPOSITORY = "https://github.com/needle-notebooks/needle-notebooks"
-COLAB = "https://colab.research.google.com/github/needle-notebooks/needle-notebooks/blob/main/notebooks"
+ROOT = Path(__file__).parent.parent.parent
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+COLAB = REPOSITORY.replace("https://", "https://colab.research.google.com/").replace(
+    ".com/github.com", ".com/github"
+)
+COLAB += "/blob/main/notebooks"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ depends on is there already, lent by the environment of the tests; needle-notebo
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -66,9 +67,9 @@ def from_wheel(set_up_cell, wheel) -> str:
 
 
 def set_address(cell: str, address: str) -> str:
-    repository = '"https://github.com/needle-notebooks/needle-notebooks"'
-    assert cell.count(repository) == 1
-    return cell.replace(repository, repr(address))
+    changed, times = re.subn(r'(?m)^ADDRESS = ".*"$', lambda _: f"ADDRESS = {address!r}", cell)
+    assert times == 1
+    return changed
 
 
 @pytest.fixture(scope="module")
