@@ -33,6 +33,9 @@ NO_RENDERER = (
 LONGEST = 20  # seconds for a layout, which usually takes one or two. If all edges cross it may take hours.
 
 PNG_DPI = 192  # sharp on a slide and in print
+# Where each picture begins, in the output for several graphs.
+BEGINS = {"svg": rb"(?=<\?xml )", "dot": rb"(?m)(?=^(?:strict )?digraph )"}
+
 LARGEST_PNG = 32_767  # pixels: Graphviz scales a larger picture down
 
 # pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
@@ -126,8 +129,7 @@ def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
     path = os.environ.get("PATH", "")
     if not (has_pygraphviz and path in _hung):
         try:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                return list(pool.map(lambda source: _with_dot(engine, kind, source), sources))
+            return _with_dots(engine, kind, sources)
         except graphviz.ExecutableNotFound:
             if not has_pygraphviz:
                 raise CannotRender(NO_RENDERER) from None
@@ -138,6 +140,27 @@ def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
                 _hung.add(path)
             warnings.warn(f"{error} The package pygraphviz draws instead.", stacklevel=2)
     return _with_pygraphviz(engine, kind, sources)
+
+
+def _with_dots(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
+    """Run the installed `dot` on several texts, in one call for each processor.
+
+    A call takes longer to begin than to draw a small graph.
+    """
+    processors = os.cpu_count() or 1
+    with ThreadPoolExecutor(processors) as pool:
+        if kind in BEGINS and len(sources) > processors:
+            shares = [sources[i::processors] for i in range(processors)]
+            try:
+                texts = list(pool.map(lambda share: _with_dot(engine, kind, "\n".join(share)), shares))
+            except CannotRender as error:  # one by one, so that a graph that fails spoils no other
+                if isinstance(error.__cause__, subprocess.TimeoutExpired):
+                    raise
+            else:
+                parts = [re.split(BEGINS[kind], text)[1:] for text in texts]
+                if list(map(len, parts)) == list(map(len, shares)):
+                    return [parts[i % processors][i // processors] for i in range(len(sources))]
+        return list(pool.map(lambda source: _with_dot(engine, kind, source), sources))
 
 
 def _with_dot(engine: str, kind: str, source: str) -> bytes:

@@ -278,6 +278,21 @@ def test_a_dot_that_hangs_is_not_called_again(example, install_dot, monkeypatch)
         assert viz.draw(example.v4).svg().count("data-key") > 7
 
 
+@pytest.mark.filterwarnings("ignore:dot could not draw")
+@pytest.mark.parametrize("kind", ["svg", "dot"])
+def test_many_graphs_need_few_calls_of_dot(kind: str, monkeypatch) -> None:
+    calls = []
+    with_dot = render._with_dot
+    monkeypatch.setattr(render, "_with_dot", lambda *given: calls.append(given) or with_dot(*given))
+    names = [f"digraph_{i}" for i in range(30)]
+    pictures = render.render_all([f'digraph {{ {name} [label="<?xml {name}"]; }}' for name in names], kind)
+    for name, picture in zip(names, pictures, strict=True):
+        assert set(re.findall(r"digraph_\d+", picture.decode())) == {name}
+    assert len(calls) <= (os.cpu_count() or 1)
+    with pytest.raises(viz.CannotRender, match="could not draw this graph"):
+        render.render_all(["digraph { a }"] * 30 + ["digraph { a "], kind)
+
+
 def test_a_failure_of_graphviz_is_told() -> None:
     with pytest.raises(viz.CannotRender, match=r"pygraphviz could not draw this graph: .*Invalid Input"):
         render._with_pygraphviz("dot", "svg", ["digraph { a -> ; }"])
