@@ -43,7 +43,10 @@ def text_of(cell: NotebookNode) -> str:
     shown = ""
     for output in cell.get("outputs", []):  # what a cell prints may come in several pieces
         shown += output.get("text", "") + "\n".join(
-            [*output.get("data", {}).values(), *output.get("traceback", [])]
+            [
+                data for data in output.get("data", {}).values() if isinstance(data, str)
+            ]  # a widget's is its id
+            + [*output.get("traceback", [])]
         )
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
