@@ -287,7 +287,7 @@ predictions.choose(
 )
 predictions.choose(
     "square",
-    "`s = x * x`. How many boxes for variables has its drawing? How many arrows enter the operator?",
+    "`s = x * x`. In its drawing, how many boxes are there, and how many arrows enter the operator?",
     {
         "2 boxes, 1 arrow": "Two boxes, yes. But × has two operands, and each has its own arrow.",
         "2 boxes, 2 arrows": "Right: x is one variable, used twice.",

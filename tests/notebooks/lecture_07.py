@@ -8,7 +8,7 @@ SQUARE = (
 )
 
 SHOWN = [
-    ("adjoint", "the thousand numbers agree", "hook-code", "(2000, 1, np.True_)"),
+    ("adjoint", "the thousand numbers agree", "hook-code", "(2000, 1, True)"),
     (
         "one-step",
         "We stay at `v1 = 0`",
