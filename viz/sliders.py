@@ -144,9 +144,8 @@ def _powers(low: float, high: float) -> Iterator[float]:
 def _label(stop: Stop) -> str:
     if not is_number(stop):
         return elide(str(stop))
-    text = number(stop)
-    exact = float(text.replace("−", "-")) == stop
-    return text if exact else f"{stop:.10g}".replace("-", "−")
+    is_short = float(f"{stop:.4g}") == stop
+    return number(stop) if is_short else f"{stop:.10g}".replace("-", "−")
 
 
 def labelled(sliders: Sequence[Slider], places: Sequence[int]) -> str:
