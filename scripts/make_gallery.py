@@ -227,6 +227,16 @@ def trained():
     return model, train, test, test_images, test_labels
 
 
+@picture("09 Softmax regression", "With a batch of 4, step by step: rows, columns, and what is summed")
+def softmax_steps():
+    X = ndl.Tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 1.0, 0.0], [1.0, 1.0, 1.0]], requires_grad=False)
+    W = ndl.Tensor([[0.5, -0.5], [0.0, 1.0], [1.0, 0.0]])
+    y = ndl.Tensor([0, 1, 1, 0], requires_grad=False)
+    Z = X @ W
+    loss = nn.SoftmaxLoss()(Z, y)
+    return viz.steps(loss)
+
+
 @picture("09 Softmax regression", "Loss per epoch")
 def losses():
     _, train, test, _, _ = trained()

@@ -25,7 +25,7 @@ from .memory import storage_of
 from .text import LARGEST_SEARCHED
 from .views import view_of
 
-__all__ = ["History", "around", "held"]
+__all__ = ["ONE_HOT", "History", "around", "held"]
 
 MOST_ASKED = 8  # Tensors that share a storage with a view: hundreds of batches can share that of their data
 ONE_HOT = "one hot"

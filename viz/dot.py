@@ -345,11 +345,13 @@ class _Dot:
         return _swatch(look, 1, 30, 22, inner) if box.double else inner
 
 
-def matrix(rows: Rows, color: str, bracket: str) -> str:
-    """A matrix in square brackets, as Graphviz's markup."""
+def matrix(
+    rows: Rows, color: str, bracket: str, marked: Collection[tuple[int, int]] = (), ground: str = ""
+) -> str:
+    """A matrix in square brackets, as Graphviz's markup; the marked cells have a `ground`."""
     # All sizes are fixed, or Graphviz would stretch the matrix to the width of the box.
     widths = matrix_widths(rows)
-    height = TEXT_SIZE + 5
+    height, look = TEXT_SIZE + 5, f' bgcolor="{ground}"'
     left, right = (
         f'<td rowspan="{len(rows)}" border="1" sides="{sides}" color="{bracket}" fixedsize="true" width="4"'
         f' height="{len(rows) * height}"></td>'
@@ -357,11 +359,11 @@ def matrix(rows: Rows, color: str, bracket: str) -> str:
     )
     lines = [
         "".join(
-            f'<td align="right" fixedsize="true" width="{width}" height="{height}">'
-            f"{_text(x + NO_BREAK, color)}</td>"
-            for x, width in zip(row, widths, strict=True)
+            f'<td align="right" fixedsize="true" width="{width}" height="{height}"'
+            f"{look if (r, c) in marked else ''}>{_text(x + NO_BREAK, color)}</td>"
+            for c, (x, width) in enumerate(zip(row, widths, strict=True))
         )
-        for row in rows
+        for r, row in enumerate(rows)
     ]
     lines[0] = left + lines[0] + right
     cells = "".join(f"<tr>{line}</tr>" for line in lines)

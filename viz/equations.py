@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from needle.autograd import TensorTuple, Value
 
-from .expressions import Name, Term, entry_of
+from .expressions import Index, Name, Term, entry_of
 from .operators import RELATIONS, ZEROS_BUT
 from .text import Rows, cells_of, number, rows_of, superscript
 
@@ -64,9 +66,17 @@ class Word:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A piece of a line: the numbers of a matrix, or of a vector as a row."""
+    """A piece of a line: the numbers of a matrix, or of a vector as a row.
+
+    Attributes
+    ----------
+    rows : tuple of tuples of str
+    marked : set of (row, column)
+        The cells that the worked entry comes from, or goes to.
+    """
 
     rows: Rows
+    marked: frozenset[tuple[int, int]] = frozenset()
 
     def __str__(self) -> str:
         rows = [f"[{' '.join(row)}]" for row in self.rows]
@@ -74,9 +84,23 @@ class Matrix:
 
     def html(self) -> str:
         """The numbers between square brackets, in a grid."""
-        cells = "".join(f"<span>{html.escape(cell)}</span>" for row in self.rows for cell in row)
+        cells = "".join(
+            f"<{tag}>{html.escape(cell)}</{tag}>"
+            for r, row in enumerate(self.rows)
+            for c, cell in enumerate(row)
+            for tag in ("mark" if (r, c) in self.marked else "span",)
+        )
         columns = f"grid-template-columns:repeat({len(self.rows[0])},auto)"
         return f'<span class="matrix" role="img" aria-label="{self}" style="{columns}">{cells}</span>'
+
+    def lines(self) -> list[str]:
+        """The numbers between square brackets, as lines of text."""
+        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        rows = [" ".join(map(str.rjust, row, widths)) for row in self.rows]
+        if len(rows) == 1:
+            return [f"[{rows[0]}]"]
+        ends = [("⎡", "⎤"), *[("⎢", "⎥")] * (len(rows) - 2), ("⎣", "⎦")]
+        return [f"{left}{row}{right}" for row, (left, right) in zip(rows, ends, strict=True)]
 
 
 Piece = Word | Matrix
@@ -95,31 +119,46 @@ class Equation:
         What is said after it.
     entry : tuple of tuples of Word and Matrix
         The sides of a second equation, which shows where one entry comes from. May be empty.
+    why : str
+        A sentence below.
     """
 
     sides: tuple[Side, ...]
     note: str = ""
     entry: tuple[Side, ...] = ()
+    why: str = ""
 
     def __str__(self) -> str:
+        lines = [" = ".join(map(_text, sides)) for sides in (self.sides, self.entry)]
+        return "; ".join(filter(None, [lines[0] + self.note, self._shapes, lines[1]]))
+
+    @property
+    def _shapes(self) -> str:
+        """The shapes, in words; empty if the numbers show them."""
         words = [x for side in self.sides for x in side if isinstance(x, Word) and x.below.startswith("(")]
-        facts = ", ".join(dict.fromkeys(f"{x} {x.below}" for x in words))
-        seen = any(isinstance(x, Matrix) for x in self.sides[-1])  # then the numbers show the shapes
-        lines = [" = ".join(map(_text, self.sides)) + self.note, " = ".join(map(_text, self.entry))]
-        return "; ".join(filter(None, [lines[0], f"shapes {facts}" if facts and not seen else "", lines[1]]))
+        seen = any(isinstance(x, Matrix) for side in self.sides for x in side)
+        facts = dict.fromkeys(f"{x} {x.below}" for x in words)
+        return f"shapes {', '.join(facts)}" if facts and not seen else ""
+
+    def lines(self, width: int) -> list[str]:
+        """The equation as lines of text, with matrices as they are written by hand."""
+        first = (*self.sides[:-1], (*self.sides[-1], Word(self.note))) if self.note else self.sides
+        rest = [x for words in (self._shapes, self.why) for x in textwrap.wrap(words, width)]
+        return [*_lines_of(first, width), *_lines_of(self.entry, width), *rest]
 
     def html(self) -> str:
         """The equation as HTML, with the second one below it."""
         line, entry = (
             " = ".join("".join(x.html() for x in side) for side in x) for x in (self.sides, self.entry)
         )
-        below = f'<div class="entry">{entry}</div>' if entry else ""
+        lines = {"entry": entry, "why": html.escape(self.why)}
+        below = "".join(f'<div class="{kind}">{line}</div>' for kind, line in lines.items() if line)
         note = f'<span class="note">{html.escape(self.note)}</span>' if self.note else ""
         return f'<div class="equation">{line}{note}{below}</div>'
 
 
 def equation(
-    name: Name, value: Value, term: Term | None, *, note: str = "", entries: bool = True
+    name: Name, value: Value, term: Term | None, *, note: str = "", entries: bool = True, why: str = ""
 ) -> Equation:
     """The equation of a node: its name, the expression, the same in numbers, and the result.
 
@@ -133,6 +172,7 @@ def equation(
     note : str
     entries : bool
         Whether to work out an entry, where that explains something.
+    why : str
     """
     own = Term(shape=None if isinstance(value, TensorTuple) else value.shape, name=name, value=value)  # type: ignore[attr-defined]
     result = _value(own)
@@ -140,10 +180,14 @@ def equation(
     entry: tuple[Side, ...] = ()
     if term is not None:
         sides.append(_write(term, _named))
-        if result is not None and (numbers := _in_numbers(term)):
-            sides.append(numbers)
+        has_numbers = result is not None and _fits_in_numbers(term)
+        marks: Marks = {}
         if entries and own.array is not None and own.shape and own.array.size:
-            entry = _entry(own, term, small=len(sides) > 2 and result is not None)
+            entry = _entry(own, term, has_numbers, marks)
+        if has_numbers and (numbers := _in_numbers(term, marks)):
+            sides.append(numbers)
+        if isinstance(result, Matrix):
+            result = replace(result, marked=_cells(marks.get(own, ()), result))
     if result is not None:
         sides.append((result,))
     elif isinstance(value, TensorTuple):
@@ -151,20 +195,36 @@ def equation(
     elif own.array is None:
         note += ", not computed"
     else:
-        note += "".join(f", {row[0]}" for row in rows_of(own.array))
-    return Equation(_without_repeats(sides), note, entry)
+        note += "".join(f"{', ' if len(sides) > 1 else ': '}{row[0]}" for row in rows_of(own.array))
+    return Equation(_without_repeats(sides), note, entry, why)
 
 
-def _entry(own: Term, term: Term, small: bool) -> tuple[Side, ...]:
-    """Where one entry comes from; empty if the equation shows that already."""
+Marks = dict[Term, list[Index]]  # the entries of a name in an expression that a worked entry comes from
+
+
+def _cells(indices: Iterable[Index], matrix: Matrix) -> frozenset[tuple[int, int]]:
+    """The cells at some indices; ``:`` stands for a whole row or column."""
+    found = set()
+    for index in indices:
+        row, column = index if len(index) == 2 else (0, *index)
+        rows = range(len(matrix.rows)) if row == ":" else [row]
+        columns = range(len(matrix.rows[0])) if column == ":" else [column]
+        found |= set(product(rows, columns))
+    return frozenset(found)  # type: ignore[arg-type]
+
+
+def _entry(own: Term, term: Term, small: bool, marks: Marks) -> tuple[Side, ...]:
+    """Where one entry comes from; empty if the equation shows that already. `marks` gets what it uses."""
     shapes = {x.shape for x in term.leaves() if math.prod(x.shape or ()) != 1}
     if small and shapes <= {own.shape} and not EXPLAINED.intersection(term.signs()):
         return ()
     index = (*[0] * (len(own.shape or ()) - 1), min(1, (own.shape or (1,))[-1] - 1))
-    symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True)
+    used: Marks = {}
+    symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True, used=used)
     if symbols.sign.startswith("[") or not (symbols.operands or (symbols.name and symbols.name.after)):
         return ()
     assert own.array is not None
+    marks.update(used | {own: [index]})
     sides: list[Side] = [(Word(f"entry {list(index)}"),), _write(symbols, _bare)]
     sides += [_write(numbers, _number_or_name), (Word(number(own.array[index])),)]
     return _without_repeats(sides)
@@ -361,25 +421,35 @@ def _bare(term: Term) -> Side:
     return _named(replace(term, shape=()))
 
 
-def _number_or_name(term: Term) -> Side:
+def _number_or_name(term: Term, marked: Iterable[Index] = ()) -> Side:
     value = _value(term)
+    if isinstance(value, Matrix):
+        value = replace(value, marked=_cells(marked, value))
     return (value,) if value is not None else _bare(term)
 
 
-def _in_numbers(term: Term) -> Side:
-    """An expression in numbers; empty if they are too many, or not known."""
+def _fits_in_numbers(term: Term) -> bool:
+    """Whether all numbers of an expression are known and can be written."""
     leaves = [x for x in term.leaves() if x.value is not None]
     cells = sum(x.array.size for x in leaves if x.array is not None)
-    if cells > MOST_CELLS or any(_value(x) is None for x in leaves):
-        return ()
-    return _write(_transposed(term), _number_or_name)
+    return cells <= MOST_CELLS and all(_value(x) is not None for x in leaves)
 
 
-def _transposed(term: Term) -> Term:
+def _in_numbers(term: Term, marks: Marks) -> Side:
+    """An expression in numbers, of which those are marked that a worked entry comes from."""
+    return _write(_transposed(term, marks), lambda x: _number_or_name(x, marks.get(x, ())))
+
+
+def _transposed(term: Term, marks: Marks) -> Term:
     """An expression in which the transpose of a matrix is a matrix: its numbers as they are used."""
-    if term.sign == "ᵀ" and term.operands[0].array is not None and not term.operands[0].operands:
-        return Term(shape=term.shape, value=np.swapaxes(term.operands[0].array, -1, -2))
-    return replace(term, operands=tuple(map(_transposed, term.operands)))
+    if not term.operands:
+        return term
+    inner = term.operands[0]
+    if term.sign == "ᵀ" and inner.array is not None and not inner.operands:
+        turned = Term(shape=term.shape, value=np.swapaxes(inner.array, -1, -2))
+        marks[turned] = [(*index[:-2], *index[:-3:-1]) for index in marks.get(inner, ())]
+        return turned
+    return replace(term, operands=tuple(_transposed(x, marks) for x in term.operands))
 
 
 def joined(pieces: Sequence[Piece]) -> Side:
@@ -396,6 +466,37 @@ def joined(pieces: Sequence[Piece]) -> Side:
 
 def _is_plain(word: Word) -> bool:
     return not (word.below or word.bar)
+
+
+def _lines_of(sides: Sequence[Side], width: int) -> list[str]:
+    """The sides of an equation as lines of text, in as many rows as they need."""
+    rows: list[list[str]] = []
+    for i, side in enumerate(sides):
+        blocks = [[" = "]] * (i > 0) + [x.lines() if isinstance(x, Matrix) else [str(x)] for x in side]
+        block = _beside(blocks)
+        together = _beside([rows[-1], block]) if rows else block
+        if rows and _columns(together[0]) > width:
+            rows.append(block)
+        else:
+            rows[-1:] = [together]
+    lines = [line.rstrip() for row in rows for line in row]
+    return [x for line in lines for x in (textwrap.wrap(line, width) if len(line) > width else [line])]
+
+
+def _beside(blocks: Sequence[Sequence[str]]) -> list[str]:
+    """Blocks of lines side by side, with their middles at one height. All lines of a block are as long."""
+    height = max(map(len, blocks))
+    columns = []
+    for block in blocks:
+        above, wide = (height - len(block)) // 2, _columns(block[0])
+        below = height - len(block) - above
+        columns.append([" " * wide] * above + list(block) + [" " * wide] * below)
+    return ["".join(line) for line in zip(*columns, strict=True)]
+
+
+def _columns(line: str) -> int:
+    """How many columns a line takes in a terminal: a bar above a letter takes none."""
+    return sum(not unicodedata.combining(character) for character in line)
 
 
 def _text(side: Side) -> str:

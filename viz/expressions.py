@@ -22,7 +22,7 @@ from needle.ops.families import Elementwise, Reduction
 
 from .operators import RELATIONS, in_words, parts
 
-__all__ = ["Name", "Term", "entry_of", "read", "sum_of"]
+__all__ = ["Index", "Name", "Term", "entry_of", "read", "sum_of"]
 
 MOST_OPERATORS = 24  # are read of one expression
 MOST_TERMS = 6  # are written of a sum
@@ -189,7 +189,9 @@ def sum_of(terms: Iterable[Term], count: int, shape: tuple[int, ...] | None = ()
     return shown[0] if count == 1 else Term("+", tuple(shown), shape)
 
 
-def entry_of(term: Term, index: Index, *, in_numbers: bool = False) -> Term:
+def entry_of(
+    term: Term, index: Index, *, in_numbers: bool = False, used: dict[Term, list[Index]] | None = None
+) -> Term:
     """One entry of an expression, as an expression of entries: for X @ W it is Σ over k of X[i, k] · W[k, j].
 
     Parameters
@@ -198,15 +200,17 @@ def entry_of(term: Term, index: Index, *, in_numbers: bool = False) -> Term:
         An int for each axis; or the letter over which a sum runs.
     in_numbers : bool
         Whether to write out what the letters stand for, entry by entry.
+    used : dict, optional
+        Gets the indices that each name in the expression is read at.
     """
-    return _Entries(in_numbers).of(term, index)
+    return _Entries(in_numbers, {} if used is None else used).of(term, index)
 
 
 class _Entries:
     """Goes down an expression with an index."""
 
-    def __init__(self, in_numbers: bool):
-        self.in_numbers = in_numbers
+    def __init__(self, in_numbers: bool, used: dict[Term, list[Index]]):
+        self.in_numbers, self.used = in_numbers, used
         self.letters = iter(INDICES)
 
     def of(self, term: Term, index: Index) -> Term:
@@ -269,6 +273,7 @@ class _Entries:
         """An entry of a part that is not taken apart further; or a row of it, for an index with ``:``."""
         words = f"[{', '.join(map(str, index))}]"
         value = _at(term.array, index)
+        self.used.setdefault(term, []).append(index)
         shape = () if value is None else value.shape
         if term.name is not None:
             return Term(shape=shape, name=replace(term.name, after=term.name.after + words), value=value)

@@ -18,6 +18,7 @@ from .equations import Equation, adjoint_name, equation, partial_name
 from .expressions import Name, Term, named, read, sum_of
 from .graph_data import Graph, Variable
 from .graph_reader import read_gradient
+from .reasons import of_partial, of_value
 from .text import counted
 
 __all__ = ["Frame", "Passes", "record_passes"]
@@ -57,6 +58,11 @@ class Frame:
     def said(self) -> tuple[str, ...]:
         """The equations as text, and what is said of those left out."""
         return (*map(str, self.equations), *filter(None, [self.more]))
+
+    def in_words(self, columns: int) -> str:
+        """The frame as lines of text, each of at most so many characters."""
+        lines = [line for x in self.equations for line in x.lines(columns - 3)]
+        return "\n   ".join([self.title, *lines, *filter(None, [self.more])])
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,9 @@ class _Recorder:
         key, place = self.keys[node], self.places[node]
         title = f"Forward, node {place + 1} of {len(self.order)}: {self.names[node]}"
         marked = tuple(dict.fromkeys(self.keys[x] for x in self.history.inputs(node)))
-        written = equation(self.known[node], node, self.made_from(node))
+        made = self.history.op(node), self.history.inputs(node)
+        why = of_value(*made, node, self.known)
+        written = equation(self.known[node], node, self.made_from(node), why=why)
         self.add(Frame("forward", title, (written,), place, key, marked), [key])
 
     def made_from(self, node: Value) -> Term | None:
@@ -204,14 +212,15 @@ class _Recorder:
         terms = [named(x, partial_name(self.names[node], self.names[user])) for user, x in partials]
         return equation(name, total, sum_of(terms, len(terms), terms[0].shape), entries=False)
 
-    def equation_of_partial(self, adjoint: Adjoint, operand: Value, partial: Value) -> Equation:
+    def equation_of_partial(self, adjoint: Adjoint, place: int, partial: Value) -> Equation:
         """``v̄2→4 = v̄4 · v3``: what the gradient of a node's operator computed."""
         node, _, total = adjoint
+        operand = node.inputs[place]
         name = partial_name(self.names[operand], self.names[node])
         names = ChainMap({total: adjoint_name(self.names[node])}, self.known)
         term = read(partial, names, expand=partial is not total and partial not in self.places)
         self.known.setdefault(partial, name)
-        return equation(name, partial, term)
+        return equation(name, partial, term, why=of_partial(adjoint, place, self.known))
 
     def pass_on(
         self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[Equation, ...]
@@ -223,8 +232,10 @@ class _Recorder:
         node = adjoint.node
         key = self.keys[node]
         equations, appearing, marked = [*before], [], []
-        for operand, partial in _by_operand(node, handed):
-            equations.append(self.equation_of_partial(adjoint, operand, partial))
+        passed_on = _by_operand(node, handed)
+        for place, partial in passed_on:
+            equations.append(self.equation_of_partial(adjoint, place, partial))
+            operand = node.inputs[place]
             for x in self.made[self.keys[operand], key]:
                 appearing.append(x.key)
                 if x.name:
@@ -232,7 +243,9 @@ class _Recorder:
         left_out = max(len(equations) - MOST_EQUATIONS, 0)
         more = f"… and {counted(left_out, 'more operand')}" if left_out else ""
         shown = tuple(equations[:MOST_EQUATIONS])
-        title = f"{self._backward(number)}: what {self.names[node]} passes on"
+        to = dict.fromkeys(self.names[node.inputs[place]] for place, _ in passed_on)
+        words = f" to {' and '.join(to)}" if len(to) <= 2 else ""
+        title = f"{self._backward(number)}: what {self.names[node]} passes on{words}"
         frame = Frame("pass on", title, shown, self.places[node], self.boxes[key], tuple(marked), more)
         self.add(frame, appearing)
 
@@ -240,12 +253,12 @@ class _Recorder:
         return f"Backward, node {number} of {len(self.walk)}"
 
 
-def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
-    """Each operand with what was passed on to it, in the order of the operands."""
+def _by_operand(node: Value, handed: list[tuple[Value, Value]]) -> list[tuple[int, Value]]:
+    """The place of each operand to which something was passed on, and what, in the order of the operands."""
     left = list(handed)
     found = []
-    for x in node.inputs:
+    for place, x in enumerate(node.inputs):
         match = next((i for i, (operand, _) in enumerate(left) if operand is x), None)
         if match is not None:
-            found.append(left.pop(match))
+            found.append((place, left.pop(match)[1]))
     return found

@@ -163,6 +163,7 @@ class PictureLayout:
         for x in frame.equations:
             yield from self._wrapped([*_between(x.sides), Word(x.note)], ink)
             yield from self._wrapped(_between(x.entry), quiet)
+            yield from self._wrapped([Word(f"{word} ") for word in x.why.split()], quiet)
         if frame.more:
             yield self._line([Word(frame.more)], quiet)
 
@@ -186,7 +187,8 @@ class PictureLayout:
 
     def _piece(self, piece: Piece, color: str) -> str:
         if isinstance(piece, Matrix):
-            table = matrix(piece.rows, color, self.style.bracket)
+            ground = self.style.boxes["leaf"].fill
+            table = matrix(piece.rows, color, self.style.bracket, piece.marked, ground)
             return f'<font point-size="{TEXT_SIZE}">{table}</font>'
         text = escape(piece.text).replace(" ", "&#160;")
         text = f"<o>{text}</o>" if piece.bar else text

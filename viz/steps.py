@@ -31,6 +31,7 @@ __all__ = ["StepPicture", "Steps", "steps"]
 LIMIT = 300  # nodes: nobody looks at more, one by one
 MOST_IN_A_STRIP = 24
 SECONDS_PER_FRAME = 1.8
+COLUMNS = 100  # of printed frames
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
 FRAMES_OF_PALETTE = 8
@@ -50,12 +51,15 @@ class StepPicture:
         What is computed, in names and in numbers.
     source : str
         The picture as DOT text, with the position of everything.
+    words : str
+        Title and equations for a terminal: what `print` shows.
     """
 
     title: str
     equations: tuple[str, ...]
     source: str
     style: Style
+    words: str
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element."""
@@ -70,6 +74,9 @@ class StepPicture:
         data = f"{self.svg()}\n".encode() if kind == "svg" else paint_all([self.source], kind)[0]
         path.write_bytes(data)
         return path
+
+    def __str__(self) -> str:
+        return self.words
 
     def __repr__(self) -> str:
         return f"<{self.title}: {'; '.join(self.equations)}>"
@@ -126,7 +133,8 @@ class Steps(Sequence[StepPicture]):
 
     def _picture(self, number: int) -> StepPicture:
         frame = self.passes.frames[number]
-        return StepPicture(frame.title, frame.said(), self._layout.source_of(number), self.style)
+        source = self._layout.source_of(number)
+        return StepPicture(frame.title, frame.said(), source, self.style, frame.in_words(COLUMNS))
 
     def data(self) -> dict[str, Any]:
         """What the player needs: one picture, and which parts of it each frame shows.
@@ -156,6 +164,7 @@ class Steps(Sequence[StepPicture]):
                 "line": style.css(style.forward.line),
                 "hover": style.css(style.boxes["intermediate"].fill),
                 "accent": style.css(style.reuse),
+                "mark": style.css(style.boxes["leaf"].fill),
                 "forward": style.css(style.forward.operator),
                 "backward": style.css(style.backward.operator),
             },
@@ -246,6 +255,9 @@ class Steps(Sequence[StepPicture]):
     def __repr__(self) -> str:
         return f"<{self.title}>"
 
+    def __str__(self) -> str:
+        return "\n\n".join([self.title, *(frame.in_words(COLUMNS) for frame in self.passes.frames)])
+
     def _repr_html_(self) -> str:
         try:
             return self._player(self.strip())
@@ -254,11 +266,7 @@ class Steps(Sequence[StepPicture]):
 
     def in_words(self, error: CannotRender) -> str:
         """The title and the equations of each frame, as HTML, below the reason why there is no picture."""
-        rows = "\n".join(
-            "\n   ".join([f"{i}. {frame.title}", *frame.said()])
-            for i, frame in enumerate(self.passes.frames, 1)
-        )
-        return f"<pre>{html.escape(str(error))}\n\n{html.escape(rows)}</pre>"
+        return f"<pre>{html.escape(str(error))}\n\n{html.escape(str(self))}</pre>"
 
     def strip(self) -> str:
         """The frames side by side, as HTML without scripts; if they are many, the first of them.

@@ -273,7 +273,7 @@ def test_a_large_product_is_explained_by_one_entry():
     x = tensor(np.arange(40).reshape(5, 8))
     h = ndl.tanh(x)
     lines = said(h, names={"x": x, "h": h})
-    assert lines[0] == "x, min 0, max 39; shapes x (5, 8)"
+    assert lines[0] == "x: min 0, max 39; shapes x (5, 8)"
     assert about("h", lines).endswith("entry [0, 1] = tanh(x[0, 1]) = tanh(1) = 0.7616")
     assert "entry [0, 1] = h̄[0, 1] · (1 − h[0, 1] · h[0, 1]) = 1 · (1 − 0.7616 · 0.7616) = 0.42" in lines[-2]
 

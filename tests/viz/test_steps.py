@@ -57,10 +57,10 @@ def test_what_comes_later_is_not_there_yet(example):
         "v3": "Forward, node 3 of 4: v3",
         "v4": "Forward, node 4 of 4: v4",
         "adjoint of v4": "Backward, node 1 of 4: adjoint of v4, the seed",
-        "of v2 via v4": "Backward, node 1 of 4: what v4 passes on",
-        "adjoint of v3": "Backward, node 1 of 4: what v4 passes on",
+        "of v2 via v4": "Backward, node 1 of 4: what v4 passes on to v2 and v3",
+        "adjoint of v3": "Backward, node 1 of 4: what v4 passes on to v2 and v3",
         "adjoint of v2": "Backward, node 3 of 4: adjoint of v2, sum of 2 partial adjoints",
-        "adjoint of v1": "Backward, node 3 of 4: what v2 passes on",
+        "adjoint of v1": "Backward, node 3 of 4: what v2 passes on to v1",
     }
     total = next(frame for frame in known.frames if "sum of 2" in frame.title)
     assert {names[key] for key in total.marked} == {"of v2 via v4", "adjoint of v3"}
