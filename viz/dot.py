@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from . import style as words
 from .facts import BETWEEN_FACTS
-from .graph_data import LEFT_OUT, Graph, Group, Operand, Variable
-from .rising import RISING
+from .graph_data import LEFT_OUT, Graph, Variable
+from .layout import ARROW, Edge, Node, Point, Spacing, Title, lay_out
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
-__all__ = ["BETWEEN_ROWS", "CUT", "RANKDIRS", "check_rankdir", "matrix", "matrix_widths", "to_dot"]
+__all__ = [
+    "CUT",
+    "RANKDIRS",
+    "Markup",
+    "Picture",
+    "Statement",
+    "check_rankdir",
+    "matrix",
+    "matrix_widths",
+    "to_dot",
+]
 
 CIRCLE = 30  # points across: an operator with longer words is drawn as a wide box with round ends
 MANY = (
@@ -24,14 +33,17 @@ MANY = (
 FAR = 8  # operators: in a large graph, a value from farther away has no edge but is named where it is used
 LONGEST_HEADER = 20  # characters: a longer name and shape stand on two lines
 LONGEST_FACTS = 30  # characters: longer facts have a line of their own
-MARGIN = 9  # points between a frame and what it holds …
-ROOM = 16  # … and if edges lead from a gate around that
+LONGEST_IN_SQUARE = 9  # characters: a longer value is left out of a small square
 LEGEND_COLUMNS = 3
 # Directions, with the arrows of rows that run forward and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
 NO_BREAK = "\N{NO-BREAK SPACE}"
 CUT = "✂"
-BETWEEN_ROWS = "between-rows"  # the class of edges from one row to another
+PAD_X, PAD_Y = 7.0, 4.0  # points between a box and its text
+# How much wider text may be than in Helvetica: where that is missing, other fonts stand in for it.
+FONT_ROOM, BOLD_ROOM = 1.17, 1.22
+# Which of the operands without a history stands on an operator's line: data before weights.
+RANKS = {"adjoint": 1, "seed": 1, "constant": 1, "parameter": -1}
 
 
 def check_rankdir(rankdir: str) -> None:
@@ -42,7 +54,9 @@ def check_rankdir(rankdir: str) -> None:
         )
 
 
-def to_dot(graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR") -> str:
+def to_dot(
+    graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR", widest: float = math.inf
+) -> str:
     """The DOT text of a graph.
 
     Parameters
@@ -54,44 +68,91 @@ def to_dot(graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "L
     rankdir : "LR", "RL", "TB" or "BT"
         From left to right (or back) with gradients below, or from top to bottom (or back) with gradients on
         the right.
+    widest : float
+        In points. A drawing from left to right that would be wider goes on in a row below.
     """
-    return _Dot(graph, style, legend, rankdir).text()
+    return Picture(graph, style, legend=legend, rankdir=rankdir, widest=widest).text()
 
 
-class _Dot:
-    """A graph on its way to DOT."""
+class _Line(NamedTuple):
+    """A line of a box as Graphviz's markup, and its size in points in the widest of the fonts."""
 
-    def __init__(self, graph: Graph, style: Style, legend: bool, rankdir: str):
+    markup: str
+    width: float
+    height: float
+
+
+class Statement(NamedTuple):
+    """A node or an edge in DOT."""
+
+    subject: str
+    attributes: Mapping[str, object]
+
+    @property
+    def key(self) -> str:
+        return self.subject.replace(" ", "")
+
+    def text(self) -> str:
+        return _statement(self.subject, **self.attributes)
+
+
+class Picture:
+    """A graph in DOT, with the place of everything; see `to_dot`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        style: Style,
+        *,
+        legend: bool = True,
+        rankdir: str = "LR",
+        widest: float = math.inf,
+    ):
         self.graph = graph
         self.style = style
         self.has_legend = legend
         self.rankdir = rankdir
         self.by_key = {variable.key: variable for variable in graph.variables}
         self.far = _far(graph)
-        self.rises = style.rises and rankdir == "LR" and len(graph.variables) <= MANY
-        self.gates = [] if self.rises else _gates(graph, self.far)
-        self.gated = {gate.group for gate in self.gates}
-        self.gate_to = {(gate.value, user): gate for gate in self.gates for user in gate.users}
+        self.compact = style.rises
+        self.has_short_heads = not self.compact and self.fit_heads()
+        self.lines_of: dict[str, list[_Line]] = {}
+        self.nodes: dict[str, tuple[Node, dict[str, object]]] = {}
+        self.edges: list[tuple[Edge, dict[str, object]]] = []
+        for variable in graph.variables:
+            self.add_nodes(variable)
+        for variable in graph.variables:
+            self.add_edges(variable)
+        self.even_out()
+        groups = [self.title(x.key, elide(x.title), SMALL_SIZE + 1, x.parent, x.row) for x in graph.groups]
+        rows = [self.title(str(row), _row_title(row, rankdir), TEXT_SIZE, "", row) for row in graph.rows]
+        rows = rows if len(rows) > 1 else []
+        self.titles = [*groups, *rows]
+        near = (7.0, 8.0) if self.compact else (9.0, 10.0)
+        self.layout = lay_out(
+            [node for node, _ in self.nodes.values()],
+            [edge for edge, _ in self.edges],
+            columns=graph.columns,
+            groups=groups,
+            rows=rows,
+            rankdir=rankdir,
+            spacing=Spacing(*near, widest, below=self.compact),
+        )
 
-    def text(self) -> str:
-        several = len(self.graph.rows) > 1
-        lines = [*self.header()]
-        for row in self.graph.rows:
-            body = self.row(row, upwards=several and self.rankdir in ("LR", "RL"))
-            lines += self.cluster(row, body) if several else body
-        if several:
-            lines += [*self.edges_between_rows(), *_columns(self.graph), *_spine(self.graph)]
+    @staticmethod
+    def title(key: str, text: str, size: float, parent: str, row: int) -> Title:
+        return Title(key, FONT_ROOM * text_width(text, size), parent, row)
+
+    def text(self, more: Iterable[str] = (), statements: Iterable[Statement] | None = None) -> str:
+        """All of it, or only these of its statements, and more lines."""
+        own = self.statements() if statements is None else statements
+        lines = [*self.header(), *self.frames(), *(statement.text() for statement in own), *more]
         return "\n".join(["digraph {", *["  " + line for line in lines], "}"]) + "\n"
 
     def header(self) -> Iterator[str]:
-        layout: dict[str, object] = {"comment": RISING} if self.rises else {}
-        layout |= {"rankdir": self.rankdir, "newrank": "true", "nodesep": 0.28, "ranksep": 0.34, "pad": 0.2}
-        layout |= {"splines": "true"}
-        if len(self.graph.variables) > MANY:
-            layout |= {"splines": "line", "nslimit": 0.05, "nslimit1": 0.5, "mclimit": 0.2}
         look = {"bgcolor": self.style.background, "fontname": FONT, "fontsize": SMALL_SIZE}
         label = {"labelloc": "b", "labeljust": "l", "label": self.legend()} if self.has_legend else {}
-        yield _statement("graph", **layout, **look, **label)
+        yield _statement("graph", layout="nop2", rankdir=self.rankdir, pad=0.15, **look, **label)
         yield _statement("node", fontname=FONT, fontsize=TEXT_SIZE, fontcolor=self.style.text, penwidth=1.2)
         yield _statement(
             "edge",
@@ -99,109 +160,102 @@ class _Dot:
             fontname=FONT, fontsize=SMALL_SIZE, fontcolor=self.style.quiet,
         )  # fmt: skip
 
-    def cluster(self, row: int, body: Iterable[str]) -> list[str]:
-        ground = self.style.row(row)
-        look = _statement(
-            "graph",
-            label=_row_title(row, self.rankdir), labelloc="t", labeljust="l", style="rounded,filled",
-            margin=12, penwidth=ground.line_width, fillcolor=ground.fill, color=ground.line,
-            fontcolor=ground.title, fontsize=TEXT_SIZE,
-        )  # fmt: skip
-        return [f"subgraph cluster_{row} {{", *["  " + line for line in [look, *body]], "}"]
-
-    def row(self, row: int, *, upwards: bool) -> list[str]:
-        """The variables and operators of a row, the frames of its open groups, and the edges between them.
-
-        In a horizontal cluster Graphviz stacks the nodes from the bottom `upwards`, in the order of the text.
-        """
+    def frames(self) -> Iterator[str]:
+        """The grounds of the rows and the frames of the open groups, as clusters without members."""
         groups = {group.key: group for group in self.graph.groups}
-        contents: dict[str, list[str | Group]] = {"": []}  # in the row itself, and in each group
-
-        def content(key: str) -> list[str | Group]:
-            if key not in contents:
-                contents[key] = []
-                content(groups[key].parent).append(groups[key])
-            return contents[key]
-
-        edges: list[str] = []  # at nodes in a frame: inside it, an edge would pull its other end in as well
-        for variable in reversed(self.graph.variables) if upwards else self.graph.variables:
-            if variable.row == row:
-                content(variable.group).extend(self.nodes(variable))
-                (edges if variable.group else contents[""]).extend(self.edges(variable))
-        for gate in self.gates:
-            if gate.row == row:
-                content(gate.group).append(self.gate(gate))
-                edges.append(self.edge(gate.source, gate.key, row, dir="none"))
-        return [*self.framed(contents, ""), *edges]
-
-    def framed(self, contents: Mapping[str, Sequence[str | Group]], key: str) -> Iterator[str]:
-        """The content of a row or a group, with a frame around each group in it."""
-        for item in contents[key]:
-            if isinstance(item, str):
-                yield item
-                continue
-            if self.rises:  # a frame would be in the way of its neighbours
-                yield from self.framed(contents, item.key)
-                continue
-            ground = self.style.row(item.row)
-            yield f"subgraph cluster_{item.key} {{"
+        for frame in self.layout.frames:
+            key = frame.key.partition("_")[0]
+            group = groups.get(key)
+            ground = self.style.row(group.row if group else int(key))
+            size = SMALL_SIZE + 1 if group else TEXT_SIZE
+            look = {"style": "rounded"} if group else {"style": "rounded,filled", "fillcolor": ground.fill}
+            yield f"subgraph cluster_{frame.key} {{"
             yield "  " + _statement(
                 "graph",
-                label=elide(item.title), labelloc="t", labeljust="l", style="rounded",
-                margin=ROOM if item.key in self.gated else MARGIN,
-                penwidth=ground.line_width, color=ground.line, fontcolor=ground.title,
-                fontsize=SMALL_SIZE + 1,
+                label=elide(group.title) if group else _row_title(int(key), self.rankdir), **look,
+                penwidth=ground.line_width, color=ground.line, fontcolor=ground.title, fontsize=size,
+                bb=f"{frame.left:.1f},{frame.bottom:.1f},{frame.right:.1f},{frame.top:.1f}",
+                lp=_point(frame.title),
             )  # fmt: skip
-            yield from ("  " + line for line in self.framed(contents, item.key))
             yield "}"
 
-    def nodes(self, variable: Variable) -> Iterator[str]:
+    def statements(self) -> Iterator[Statement]:
+        """The nodes and the edges, each with its place."""
+        for key, (node, look) in self.nodes.items():
+            size = {"width": node.width / 72, "height": node.height / 72, "fixedsize": "true"}
+            if key in self.lines_of:
+                lines = self.lines_of[key]
+                look = {**look, "label": _table(lines, node.width - 14, centred=self.compact)}
+            yield Statement(key, {"pos": _point(self.layout.places[key][:2]), **look, **size})
+        ways = zip(self.edges, self.layout.curves, self.layout.labels, strict=True)
+        for (edge, look), curve, label in ways:
+            at = {"lp": _point(label)} if "label" in look else {}
+            yield Statement(f"{edge.tail} -> {edge.head}", {"pos": _way(curve, look), **at, **look})
+
+    def add_nodes(self, variable: Variable) -> None:
         """A variable, its operator, and mentions of operands that are far away."""
-        yield self.variable(variable)
+        self.add_variable(variable)
         if variable.operator is None:
             return
-        if variable.operator.symbol:
-            look = self.accent(variable) or {"color": self.style.row(variable.row).operator}
-            yield self.operator(f"{variable.key}_op", variable.operator.symbol, **look)
         for key in dict.fromkeys(operand.key for operand in variable.operands):
             if (key, variable.key) in self.far:
-                yield self.mention(f"{key}_for_{variable.key}", self.by_key[key], variable.row)
+                self.add_mention(f"{key}_for_{variable.key}", self.by_key[key], variable)
+        if variable.operator.symbol:
+            self.add_operator(variable, variable.operator.symbol)
 
-    def edges(self, variable: Variable) -> Iterator[str]:
-        """The edges of a row that lead to a variable, by its operator."""
+    def add_edges(self, variable: Variable) -> None:
+        """The edges that lead to a variable, by its operator."""
         source = self.source_of_cut(variable)
         if source is not None:
             cut = {"dir": "none", "style": "dashed", "color": self.style.cut, "fontcolor": self.style.cut}
-            yield _statement(f"{source.key} -> {variable.key}", label=CUT, fontsize=TEXT_SIZE + 3, **cut)
+            self.add_edge(source.key, variable.key, label=CUT, fontsize=TEXT_SIZE + 3, **cut)
         if variable.operator is None:
             return
-        to, row, look = _entrance(variable), variable.row, self.accent(variable)
+        to, row, accent = _entrance(variable), variable.row, self.accent(variable)
+        color = {"color": self.style.backward.operator} if row else {}
         for operand in variable.operands:
-            if (operand.key, variable.key) in self.far:
-                yield self.edge(f"{operand.key}_for_{variable.key}", to, row, **_label(operand), **look)
-            elif self.by_key[operand.key].row == row:
-                gate = self.gate_to.get((operand.key, variable.key))
-                tail = gate.key if gate else operand.key
-                yield self.edge(tail, to, row, **_label(operand), **_left_out(operand), **look)
+            look = {"label": operand.label} if operand.label else {}
+            key = operand.key
+            if (key, variable.key) in self.far:
+                key = f"{key}_for_{variable.key}"
+            else:
+                tail = self.by_key[key].row
+                if tail != row and tail < self.graph.forward_rows:
+                    look |= {"style": "dashed", "color": self.style.reuse}
+                if key == LEFT_OUT:
+                    look |= {"style": "dotted"}
+            self.add_edge(key, to, **(color | look | accent))
         if to != variable.key:
-            yield self.edge(to, variable.key, row, **look)
+            self.add_edge(to, variable.key, **(color | accent))
+
+    def add_edge(self, tail: str, head: str, **look: object) -> None:
+        size = (0.0, 0.0)
+        if "label" in look:
+            size = (FONT_ROOM * text_width(str(look["label"]), SMALL_SIZE), SMALL_SIZE + 1.0)
+        self.edges.append((Edge(tail, head, size), look))
+
+    def even_out(self) -> None:
+        """Make all boxes equally wide and high, except those that are much larger."""
+        boxes = [self.nodes[x.key] for x in self.graph.variables]
+        if not boxes:
+            return
+        usual = 66.0 if self.compact else 125.0
+        width = max((node.width for node, _ in boxes if node.width <= usual), default=0.0)
+        least = min(node.height for node, _ in boxes)
+        height = max(node.height for node, _ in boxes if node.height <= 1.35 * least)
+        for node, look in boxes:
+            node = node._replace(width=max(node.width, width), height=max(node.height, height))
+            self.nodes[node.key] = (node, look)
+
+    def fit_heads(self) -> bool:
+        """Whether each name is short enough to have its facts on the same line."""
+        heads = (self.heads(x) for x in self.graph.variables if x.kind not in ("failed", "group"))
+        return all(len(head) < 2 or len("".join(head)) <= LONGEST_HEADER for head in heads)
 
     def source_of_cut(self, variable: Variable) -> Variable | None:
         """The variable that a detached one was cut from, if it is in the same row."""
         source = self.by_key.get(variable.cut_from)
         return source if source is not None and source.row == variable.row else None
-
-    def edge(self, tail: str, head: str, row: int, **attributes) -> str:
-        """An edge along its row. A gradient row runs back, so there it is written the other way round."""
-        if row:
-            attributes.setdefault("color", self.style.backward.operator)
-        if row % 2 == 0:
-            return _statement(f"{tail} -> {head}", **attributes)
-        return _statement(f"{head} -> {tail}", **({"dir": "back"} | attributes))
-
-    def gate(self, gate: Gate) -> str:
-        color = self.style.backward.operator if gate.row else self.style.edge
-        return _statement(gate.key, shape="point", width=0.04, color=color)
 
     def accent(self, variable: Variable) -> dict[str, str]:
         """The colours of an operator that failed, and of its edges."""
@@ -210,102 +264,123 @@ class _Dot:
         color = self.style.boxes["failed"].line
         return {"color": color, "fontcolor": color, "penwidth": "1.8"}
 
-    def edges_between_rows(self) -> Iterator[str]:
-        for variable in self.graph.variables:
-            for operand in variable.operands:
-                row = self.by_key[operand.key].row
-                if row == variable.row or (operand.key, variable.key) in self.far:
-                    continue
-                look = {"constraint": "false", "class": BETWEEN_ROWS, "color": self.style.backward.operator}
-                if row < self.graph.forward_rows:
-                    look |= {"style": "dashed", "color": self.style.reuse}
-                look |= _label(operand) | _left_out(operand) | self.accent(variable)
-                yield _statement(f"{operand.key} -> {_entrance(variable)}", **look)
-
-    def mention(self, key: str, variable: Variable, row: int) -> str:
+    def add_mention(self, key: str, variable: Variable, user: Variable) -> None:
         """A small box with the name of a variable that is drawn elsewhere."""
-        color = self.style.reuse if variable.row != row else self.style.quiet
+        color = self.style.reuse if variable.row != user.row else self.style.quiet
         name = "…" if variable.key == LEFT_OUT else elide(variable.name or variable.facts, 16)
         look = {"label": name, "fontsize": SMALL_SIZE, "fontcolor": color, "color": color}
-        return _statement(
-            key, shape="box", style="rounded,dashed", margin="0.06,0.02", width=0.2, height=0.2, **look
+        width = FONT_ROOM * text_width(name, SMALL_SIZE) + 10
+        node = Node(key, width, SMALL_SIZE + 8.0, user.row, user.group, rank=-2)
+        self.nodes[key] = (node, {"shape": "box", "style": "rounded,dashed", **look})
+
+    def add_operator(self, variable: Variable, symbol: str) -> None:
+        color = self.style.row(variable.row).operator
+        look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
+        look |= self.accent(variable)
+        text = text_width(symbol, TEXT_SIZE)
+        across = CIRCLE - 4.0 if self.compact else CIRCLE
+        is_round = text <= across - 7
+        width, height = (across, across) if is_round else (FONT_ROOM * text + 14, 24.0)
+        height = max(height, 11.0 * len(variable.operands) + 4 if len(variable.operands) > 2 else 0.0)
+        shape = (
+            {"shape": "circle", "style": "filled"}
+            if is_round
+            else {"shape": "box", "style": "rounded,filled"}
         )
+        if is_round:
+            width = height = max(width, height)
+        in_order = not (self.compact and variable.row % 2 == 0)
+        node = Node(
+            f"{variable.key}_op", width, height, variable.row, variable.group, is_round, in_order=in_order
+        )
+        self.nodes[node.key] = (node, {**shape, **look})
 
-    def operator(self, key: str, symbol: str, color: str, **look: str) -> str:
-        look = {
-            "label": symbol,
-            "fillcolor": self.style.background,
-            "color": color,
-            "fontcolor": color,
-        } | look
-        width = text_width(symbol, TEXT_SIZE)
-        if width <= CIRCLE - 7:
-            shape = {"shape": "circle", "width": CIRCLE / 72, "fixedsize": "true", "style": "filled"}
-        else:
-            shape = {"shape": "box", "style": "rounded,filled", "width": (width + 20) / 72, "height": 24 / 72}
-            shape |= {"margin": "0.12,0.02"}
-        return _statement(key, **shape, **look)
-
-    def variable(self, variable: Variable) -> str:
+    def add_variable(self, variable: Variable) -> None:
         box = self.style.boxes[variable.kind]
         line = "dashed" if not variable.computed else "dotted" if box.dotted else ""
+        lines = self.lines_of[variable.key] = self.lines(variable)
         double = {"peripheries": 2} if box.double else {}
-        return _statement(
-            variable.key,
-            shape="box",
-            style=",".join(filter(None, [box.corners, "filled", line])),
-            fillcolor=box.fill if variable.computed else self.style.background,
-            color=box.line,
-            penwidth=box.line_width,
-            margin="0.09,0.05",
+        look = {
+            "shape": "box",
+            "style": ",".join(filter(None, [box.corners, "filled", line])),
+            "fillcolor": box.fill if variable.computed else self.style.background,
+            "color": box.line,
+            "penwidth": box.line_width,
             **double,
-            label=self.table(variable),
+        }
+        pad_x, pad_y = (4.0, 2.0) if self.compact else (PAD_X, PAD_Y)
+        width = max((x.width for x in lines), default=0.0) + 2 * pad_x
+        height = sum(x.height for x in lines) + 2 * pad_y
+        rank = RANKS.get(variable.kind, 0)
+        node = Node(
+            variable.key, max(width, 24.0), max(height, 24.0), variable.row, variable.group, rank=rank
         )
+        self.nodes[variable.key] = (node, look)
 
-    def table(self, variable: Variable) -> _Markup:
+    def lines(self, variable: Variable) -> list[_Line]:
         lines = [*self.head(variable), *self.value_lines(variable.value, self.style.text, "")]
-        lines += self.value_lines(variable.gradient, self.style.gradient, "grad")
-        rows = "".join(f'<tr><td align="left">{line}</td></tr>' for line in lines)
-        return _Markup(f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>')
+        return lines + self.value_lines(variable.gradient, self.style.gradient, "grad")
 
-    def head(self, variable: Variable) -> list[str]:
-        """The name and the facts, on one line if they are short."""
-        name, facts, note = elide(variable.name), variable.facts, elide(variable.note)
-        bold = _font(f"<b>{escape(name)}</b>", size=NAME_SIZE) if name else ""
-        if variable.kind == "failed":
-            return [bold, *map(escape, wrap(variable.note))]
-        if variable.kind == "group":
-            before, arrow, after = facts.partition(" → ")
-            shapes = [before, f"→ {after}"] if arrow and len(facts) > LONGEST_HEADER else [facts]
-            return [bold, *[self.small(line) for line in (*shapes, variable.note) if line]]
+    def heads(self, variable: Variable) -> list[str]:
+        """The name, the facts and the note, as far as there are any."""
+        facts, note = variable.facts, elide(variable.note)
         if variable.detached and self.source_of_cut(variable) is None:
             note = f"{CUT} {note}"
-        if len(facts) > LONGEST_FACTS or BETWEEN_FACTS in facts:
-            return [*_joined(bold, self.small(note)), self.small(facts)]
-        facts = (" " if "shape" in self.graph.shown else BETWEEN_FACTS).join(filter(None, [facts, note]))
-        parts = _joined(bold, self.small(facts))
-        return parts if len(name + facts) <= LONGEST_HEADER else list(filter(None, [bold, self.small(facts)]))
+        if not self.compact and len(facts) <= LONGEST_FACTS and BETWEEN_FACTS not in facts:
+            facts = (" " if "shape" in self.graph.shown else BETWEEN_FACTS).join(filter(None, [facts, note]))
+            note = ""
+        return [x for x in (elide(variable.name), facts, note) if x]
 
-    def small(self, text: str) -> str:
-        return _font(escape(text), color=self.style.quiet, size=SMALL_SIZE) if text else ""
+    def head(self, variable: Variable) -> list[_Line]:
+        """The name and the facts, on one line if they are short in the whole row."""
+        name, facts = elide(variable.name), variable.facts
+        short = textwrap.wrap(name, 10, break_long_words=False) if self.compact else [name]
+        bold = [self.bold(part) for part in short if part]
+        if variable.kind == "failed":
+            return [*bold, *(_line(line, self.style.text) for line in wrap(variable.note))]
+        if variable.kind == "group":
+            before, arrow, after = facts.partition(" → ")
+            split = arrow and len(facts) > (10 if self.compact else LONGEST_HEADER)
+            shapes = [before, f"→ {after}"] if split else [facts]
+            return [*bold, *[self.small(line) for line in (*shapes, elide(variable.note)) if line]]
+        rest = [self.small(x) for x in self.heads(variable)[bool(name) :]]
+        if not self.has_short_heads or not (bold and rest):
+            return [*bold, *rest]
+        gap = 2 * text_width(NO_BREAK, SMALL_SIZE)
+        one, other = bold[0], rest[0]
+        return [_Line(f"{one.markup}&#160;&#160;{other.markup}", one.width + gap + other.width, one.height)]
 
-    def value_lines(self, value: Rows, color: str, word: str) -> list[str]:
+    def bold(self, text: str) -> _Line:
+        width = BOLD_ROOM * text_width(text, NAME_SIZE, bold=True)
+        return _Line(_font(f"<b>{escape(text)}</b>", size=NAME_SIZE), width, NAME_SIZE + 5.0)
+
+    def small(self, text: str) -> _Line:
+        return _line(text, self.style.quiet, SMALL_SIZE)
+
+    def value_lines(self, value: Rows, color: str, word: str) -> list[_Line]:
         """A line of text, or a matrix in square brackets with its word above."""
+        if self.compact and (len(value) > 1 or any(len(row[0]) > LONGEST_IN_SQUARE for row in value)):
+            return []
         if len(value) < 2:
-            return [_font(escape(" ".join(filter(None, [word, *row]))), color=color) for row in value]
-        return ([_font(word, color=color)] if word else []) + [matrix(value, color, self.style.bracket)]
+            return [_line(" ".join(filter(None, [word, *row])), color) for row in value]
+        table = _Line(
+            matrix(value, color, self.style.bracket),
+            sum(matrix_widths(value)) + 12.0,
+            len(value) * (TEXT_SIZE + 5.0) + 6.0,
+        )
+        return ([_line(word, color)] if word else []) + [table]
 
-    def legend(self) -> _Markup:
+    def legend(self) -> Markup:
         """A table of everything that needs a word in this graph."""
         style, variables = self.style, self.graph.variables
         kinds = {variable.kind for variable in variables}
         later = [x.operator for x in variables if x.row >= self.graph.forward_rows and x.operator]
         frame = Box(style.background, style.forward.line, line_width=1)
         hollow = Box(style.background, style.quiet, corners="dashed", line_width=1)
-        reused = any('style="dashed"' in edge for edge in self.edges_between_rows())
+        reused = any(look.get("color") == style.reuse for _, look in self.edges)
         entries = [
             *[(k in kinds, self.swatch(style.boxes[k]), word) for k, word in LEGENDS.items() if word],
-            (self.graph.groups and not self.rises, self.swatch(frame), words.FRAME),
+            (self.graph.groups, self.swatch(frame), words.FRAME),
             (not all(x.computed for x in variables), self.swatch(hollow), words.NOT_COMPUTED),
             (any(o.symbol == "=" for o in later), _text("=", style.backward.operator), words.PASSED_ON),
             (self.far, _text("(x)", style.quiet), words.MENTIONED),
@@ -322,7 +397,7 @@ class _Dot:
         rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
         gap = '<td width="8"></td>'
         table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
-        return _Markup(f'<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>')
+        return Markup(f'<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>')
 
     def lacks_gradients(self) -> bool:
         """Whether gradients are missing where they could be; the legend then says why."""
@@ -397,92 +472,9 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
     return far
 
 
-class Gate(NamedTuple):
-    """A small point in a frame, at which a value comes in that several operators in the frame use.
-
-    The way of a skip connection begins there. Without it, Graphviz would lead the edge around the frame.
-    """
-
-    value: str
-    source: str  # the value itself, or its gate in a frame around this one
-    group: str
-    row: int
-    users: Collection[str]
-
-    @property
-    def key(self) -> str:
-        return f"{self.value}_in_{self.group}"
-
-
-def _gates(graph: Graph, far: Collection[tuple[str, str]]) -> list[Gate]:
-    """The gates of a graph, each after those in the frames around it."""
-    paths: dict[str, tuple[str, ...]] = {"": ()}  # the frames around each group, and its own
-    for group in graph.groups:
-        paths[group.key] = (*paths[group.parent], group.key)
-    by_key = {x.key: x for x in graph.variables}
-    users: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)  # and the frames between value and user
-    for x in graph.variables:
-        for operand in x.operands:
-            value = by_key[operand.key]
-            if value.row == x.row and (value.key, x.key) not in far:
-                users[value.key][x.key] = tuple(
-                    key for key in paths[x.group] if key not in paths[value.group]
-                )
-    gates: list[Gate] = []
-    for key, all_users in users.items():
-        waiting = [(key, all_users)]
-        while waiting:
-            source, between = waiting.pop()
-            by_frame: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-            for user, path in between.items():
-                if path:
-                    by_frame[path[0]][user] = path
-            for together in by_frame.values():
-                if len(together) > 1:
-                    shared = _shared([*together.values()])
-                    gates.append(Gate(key, source, shared[-1], by_key[key].row, together.keys()))
-                    further = {user: path[len(shared) :] for user, path in together.items()}
-                    waiting.append((gates[-1].key, further))
-    return gates
-
-
-def _shared(paths: Sequence[Sequence[str]]) -> list[str]:
-    """What all paths begin with."""
-    together = takewhile(lambda keys: len(set(keys)) == 1, zip(*paths, strict=False))
-    return [keys[0] for keys in together]
-
-
-def _columns(graph: Graph) -> Iterator[str]:
-    """A variable and its adjoints stand in one column."""
-    for column in graph.columns:
-        yield f"{{ rank=same; {'; '.join(column)}; }}"
-
-
-def _spine(graph: Graph) -> Iterator[str]:
-    """Invisible points that put the rows in order, from top to bottom.
-
-    Graphviz orders clusters as it likes, so that the fewest edges cross. The points stand in a column where
-    the rows begin, each with an edge to its row, so that any other order has more crossings.
-    """
-    points = {row: f"spine{row}" for row in graph.rows}
-    for row, point in points.items():
-        keys = [variable.key for variable in graph.variables if variable.row == row]
-        yield _statement(point, shape="point", style="invis", width=0.01, label="")
-        yield _statement(f"{point} -> {keys[-1] if row % 2 else keys[0]}", style="invis")
-    yield f"{{ rank=same; {' -> '.join(points.values())} [style=invis]; }}"
-
-
 def _entrance(variable: Variable) -> str:
     """The node that edges to a variable lead to: its operator, or the box of a closed group."""
     return f"{variable.key}_op" if variable.operator and variable.operator.symbol else variable.key
-
-
-def _label(operand: Operand) -> dict[str, str]:
-    return {"label": f" {operand.label} "} if operand.label else {}
-
-
-def _left_out(operand: Operand) -> dict[str, str]:
-    return {"style": "dotted"} if operand.key == LEFT_OUT else {}
 
 
 def _row_title(row: int, rankdir: str) -> str:
@@ -497,10 +489,29 @@ def _swatch(look: str, border: int, width: int, height: int, content: str = "") 
     return f'<table {look} border="{border}" cellspacing="0" {size}><tr><td>{content}</td></tr></table>'
 
 
-def _joined(*parts: str) -> list[str]:
-    """Pieces of text on one line, if there is one."""
-    line = "&#160;&#160;".join(filter(None, parts))
-    return [line] if line else []
+def _line(text: str, color: str, size: float = TEXT_SIZE) -> _Line:
+    return _Line(_font(escape(text), color=color, size=size), FONT_ROOM * text_width(text, size), size + 5.0)
+
+
+def _table(lines: Iterable[_Line], width: float, *, centred: bool) -> Markup:
+    side = "center" if centred else "left"
+    rows = "".join(f'<tr><td align="{side}">{line.markup}</td></tr>' for line in lines)
+    size = f'width="{width:.0f}"'
+    return Markup(f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2" {size}>{rows}</table>')
+
+
+def _point(point: Sequence[float]) -> str:
+    return ",".join(f"{x:.1f}" for x in point)
+
+
+def _way(curve: Sequence[Point], look: Mapping[str, object]) -> str:
+    """The way of an edge in DOT, with the arrow at its end."""
+    if look.get("dir") == "none":
+        return " ".join(map(_point, curve))
+    end, before = curve[-1], curve[-2]
+    share = ARROW / (math.dist(end, before) or 1.0)
+    neck = tuple(a + share * (b - a) for a, b in zip(end, before, strict=True))
+    return " ".join([f"e,{_point(end)}", *map(_point, [*curve[:-1], neck])])
 
 
 def _text(text: str, color: str) -> str:
@@ -518,12 +529,12 @@ def _statement(subject: str, **attributes: object) -> str:
     return f"{subject} [{written}];" if written else f"{subject};"
 
 
-class _Markup(str):
+class Markup(str):
     """A label in Graphviz's markup."""
 
 
 def _written(value: object) -> str:
-    if isinstance(value, _Markup):
+    if isinstance(value, Markup):
         return f"<{value}>"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') + '"'

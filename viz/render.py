@@ -15,15 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import graphviz
-from graphviz.backend import dot_command, execute
+from graphviz.backend import execute
 
-from .dot import BETWEEN_ROWS
-from .rising import RISING, risen
 from .style import FOLLOW, FOLLOWS, FONT, Style, dark_rules
 from .text import has_known_width, text_width
-from .ways import places_in, with_ways
 
-__all__ = ["CannotRender", "lay_out", "paint_all", "render", "render_all", "tidy_svg"]
+__all__ = ["CannotRender", "render", "render_all", "tidy_svg"]
 
 NO_RENDERER = (
     "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
@@ -33,8 +30,7 @@ NO_RENDERER = (
 LONGEST = 20  # seconds for a layout, which usually takes one or two. If all edges cross it may take hours.
 
 PNG_DPI = 192  # sharp on a slide and in print
-# Where each picture begins, in the output for several graphs.
-BEGINS = {"svg": rb"(?=<\?xml )", "dot": rb"(?m)(?=^(?:strict )?digraph )"}
+BEGINS = rb"(?=<\?xml )"  # each SVG, in the output for several graphs
 
 LARGEST_PNG = 32_767  # pixels: Graphviz scales a larger picture down
 
@@ -42,11 +38,11 @@ LARGEST_PNG = 32_767  # pixels: Graphviz scales a larger picture down
 # terminal, and holds up the whole interpreter while it searches for a layout.
 _WORKER = """
 import pickle, sys
-engine, kind, *sys.path = sys.argv[1:]
+kind, *sys.path = sys.argv[1:]
 from pygraphviz import AGraph
 for source in pickle.load(sys.stdin.buffer):
     with AGraph(string=source) as graph:
-        pickle.dump(graph.draw(format=kind, prog=engine), sys.stdout.buffer)
+        pickle.dump(graph.draw(format=kind, prog="nop2"), sys.stdout.buffer)
 """
 
 _hung: set[str] = set()  # each `PATH` on which `dot` did not answer: it is not called there again
@@ -61,75 +57,39 @@ def render(source: str, kind: str) -> bytes:
     return render_all([source], kind)[0]
 
 
-def render_all(sources: Sequence[str], kind: str) -> list[bytes]:
-    """Draw several DOT texts, which is faster than one by one.
-
-    Rows of a drawing are laid out first. Then the edges between rows are led around the boxes, the shortest
-    way. Given both at once, Graphviz goes a long way round.
+def render_all(sources: Iterable[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
+    """Draw DOT texts in which everything has its place. Several at once are faster than one by one.
 
     Parameters
     ----------
-    sources : sequence of str
-    kind : "svg", "png", "pdf" or "dot"
+    sources : iterable of str
+    kind : "svg", "png" or "pdf"
+    dpi : float
+        The sharpness of a PNG.
 
     Raises
     ------
     CannotRender
         If Graphviz is missing or fails.
     """
-    rising = [i for i, source in enumerate(sources) if f'comment="{RISING}"' in source[:300]]
-    in_rows = [i for i, source in enumerate(sources) if BETWEEN_ROWS in source and i not in rising]
-    placed = dict(zip(rising, _run("dot", "plain", [_within_rows(sources[i]) for i in rising]), strict=True))
-    placed |= zip(in_rows, _run("dot", "dot", [_within_rows(sources[i]) for i in in_rows]), strict=True)
-    texts = {
-        i: risen(sources[i], text.decode()) if i in rising else _with_edges_between(text.decode(), sources[i])
-        for i, text in placed.items()
-    }
-    pictures = dict(zip(texts, paint_all(list(texts.values()), kind), strict=True))
-    others = {i: source for i, source in enumerate(sources) if i not in placed}
-    pictures |= zip(others, _painted("dot", others.values(), kind), strict=True)
-    return [pictures[i] for i in range(len(sources))]
-
-
-def lay_out(source: str) -> str:
-    """DOT text with the position of everything in it."""
-    return render(source, "dot").decode()
-
-
-def paint_all(laid_out: Sequence[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
-    """Draw DOT texts in which everything has its position; `dpi` is the sharpness of a PNG."""
-    return _painted("nop2", laid_out, kind, dpi)
-
-
-def _painted(engine: str, texts: Iterable[str], kind: str, dpi: float = PNG_DPI) -> list[bytes]:
+    texts = list(sources)
     if kind == "png":
         texts = [text.replace("{", f"{{dpi={dpi:.0f};", 1) for text in texts]
-    pictures = _run(engine, kind, list(texts))
+    pictures = _run(kind, texts)
     if kind == "pdf":  # the same picture is the same file at any time
         pictures = [re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for pdf in pictures]
     return pictures
 
 
-def _within_rows(source: str) -> str:
-    return "\n".join(line for line in source.splitlines() if BETWEEN_ROWS not in line)
-
-
-def _with_edges_between(laid_out: str, source: str) -> str:
-    """The rows of a drawing with their positions, and the edges between them with their ways."""
-    between = [line for line in source.splitlines() if BETWEEN_ROWS in line]
-    ways = with_ways(between, places_in(laid_out))
-    return "\n".join([laid_out.rstrip().removesuffix("}"), *ways, "}"])
-
-
-def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
-    """Run Graphviz on each text. The engine "nop2" keeps given positions."""
+def _run(kind: str, sources: Sequence[str]) -> list[bytes]:
+    """Run Graphviz on each text. Its engine "nop2" keeps given positions."""
     if not sources:
         return []
     has_pygraphviz = importlib.util.find_spec("pygraphviz") is not None
     path = os.environ.get("PATH", "")
     if not (has_pygraphviz and path in _hung):
         try:
-            return _with_dots(engine, kind, sources)
+            return _with_dots(kind, sources)
         except graphviz.ExecutableNotFound:
             if not has_pygraphviz:
                 raise CannotRender(NO_RENDERER) from None
@@ -139,38 +99,37 @@ def _run(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
             if isinstance(error.__cause__, subprocess.TimeoutExpired):
                 _hung.add(path)
             warnings.warn(f"{error} The package pygraphviz draws instead.", stacklevel=2)
-    return _with_pygraphviz(engine, kind, sources)
+    return _with_pygraphviz(kind, sources)
 
 
-def _with_dots(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
+def _with_dots(kind: str, sources: Sequence[str]) -> list[bytes]:
     """Run the installed `dot` on several texts, in one call for each processor.
 
     A call takes longer to begin than to draw a small graph.
     """
     processors = os.cpu_count() or 1
     with ThreadPoolExecutor(processors) as pool:
-        if kind in BEGINS and len(sources) > processors:
+        if kind == "svg" and len(sources) > processors:
             shares = [sources[i::processors] for i in range(processors)]
             try:
-                texts = list(pool.map(lambda share: _with_dot(engine, kind, "\n".join(share)), shares))
+                texts = list(pool.map(lambda share: _with_dot(kind, "\n".join(share)), shares))
             except CannotRender as error:  # one by one, so that a graph that fails spoils no other
                 if isinstance(error.__cause__, subprocess.TimeoutExpired):
                     raise
             else:
-                parts = [re.split(BEGINS[kind], text)[1:] for text in texts]
+                parts = [re.split(BEGINS, text)[1:] for text in texts]
                 if list(map(len, parts)) == list(map(len, shares)):
                     return [parts[i % processors][i // processors] for i in range(len(sources))]
-        return list(pool.map(lambda source: _with_dot(engine, kind, source), sources))
+        return list(pool.map(lambda source: _with_dot(kind, source), sources))
 
 
-def _with_dot(engine: str, kind: str, source: str) -> bytes:
+def _with_dot(kind: str, source: str) -> bytes:
     """Run the installed `dot`, by way of the package graphviz; graphviz.pipe knows no time limit."""
-    is_placed = engine == "nop2"
-    command = dot_command.command("neato" if is_placed else engine, kind, neato_no_op=2 * is_placed)
     try:
         done = execute.run_check(
-            command, input=source.encode(), capture_output=True, quiet=True, timeout=LONGEST
-        )
+            ["dot", "-Knop2", f"-T{kind}"],
+            input=source.encode(), capture_output=True, quiet=True, timeout=LONGEST,
+        )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise _took_too_long("dot", LONGEST) from error
     except graphviz.CalledProcessError as error:
@@ -180,8 +139,8 @@ def _with_dot(engine: str, kind: str, source: str) -> bytes:
     return done.stdout
 
 
-def _with_pygraphviz(engine: str, kind: str, sources: Sequence[str]) -> list[bytes]:
-    command = [sys.executable, "-I", "-S", "-c", _WORKER, engine, kind, *sys.path]
+def _with_pygraphviz(kind: str, sources: Sequence[str]) -> list[bytes]:
+    command = [sys.executable, "-I", "-S", "-c", _WORKER, kind, *sys.path]
     seconds = LONGEST + len(sources)
     try:
         done = subprocess.run(command, input=pickle.dumps(sources), capture_output=True, timeout=seconds)

@@ -1,7 +1,6 @@
 """The pictures of the steps: one layout, in which parts still to come are faint and the current node strong.
 
-The drawing is laid out once, as DOT text with the position of everything. From frame to frame only colours
-and line widths in that text change, so nothing moves.
+The drawing is laid out once. From frame to frame only colours and line widths change, so nothing moves.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .dot import matrix, matrix_widths, to_dot
+from .dot import Markup, Picture, Statement, matrix, matrix_widths
 from .equations import Matrix, Piece, Word, joined
-from .render import lay_out
 from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
 from .text import elide, escape, text_width
@@ -29,26 +27,6 @@ BELOW = 11  # points for the shape below a name
 BARE_TABLE = '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
 # Graphviz stretches the columns of a line to the width of the caption: most of them are empty, at its end.
 EMPTY = "<td></td>" * 80
-_STATEMENT = re.compile(r"^(\s*)(\w+(?: -> \w+)?)(\s+\[)(.*?)\];$", re.MULTILINE | re.DOTALL)
-_MENTION = re.compile(r"^\s*(\w+);$", re.MULTILINE)  # of a node, in a column
-_BOX = re.compile(r'bb="([-\d.]+),([-\d.]+),([-\d.]+),([-\d.]+)"')
-
-
-class Statement(NamedTuple):
-    """A line of the DOT text about a node, an edge or all of them, and the text up to the next one."""
-
-    indent: str
-    subject: str
-    begin: str
-    attributes: str
-    after: str
-
-    @property
-    def key(self) -> str:
-        return self.subject.replace(" ", "")
-
-    def with_attributes(self, attributes: str) -> str:
-        return f"{self.indent}{self.subject}{self.begin}{attributes}];"
 
 
 class Line(NamedTuple):
@@ -65,19 +43,14 @@ class PictureLayout:
     def __init__(self, passes: Passes, style: Style, rankdir: str):
         self.passes = passes
         self.style = style
-        self.laid_out = lay_out(to_dot(passes.graph, style, legend=False, rankdir=rankdir))
-        box = _BOX.search(self.laid_out)
-        self.left, self.bottom, right, self.top = map(float, box.groups()) if box else (0.0, 0.0, 0.0, 0.0)
+        self.picture = Picture(passes.graph, style, legend=False, rankdir=rankdir)
+        self.right, self.top = self.picture.layout.width, self.picture.layout.height
         self.captions = [[*self._lines(frame)] for frame in passes.frames]
         longest = max(line.width for lines in self.captions for line in lines) + 2 * MARGIN
-        self.width = min(max(right - self.left, longest), max(WIDEST, longest))
-        self.right = right
-        self.begin, *rest = _STATEMENT.split(self.laid_out)
-        self.statements = [Statement(*rest[i : i + 5]) for i in range(0, len(rest), 5)]
-        self.edges = [x.key for x in self.statements if "->" in x.key]
-        places = ((x.key, re.search(r'pos="([-\d.]+),', x.attributes)) for x in self.statements)
-        self.across = {key: float(place[1]) for key, place in places if place}
-        self.faint: dict[str, str] = {}  # by key, the attributes of a part that is still to come
+        self.width = min(max(self.right, longest), max(WIDEST, longest))
+        self.statements = list(self.picture.statements())
+        self.across = {key: place.x for key, place in self.picture.layout.places.items()}
+        self.faint: dict[str, dict[str, object]] = {}  # by key, the look of a part that is still to come
         # One line more is for the order of the nodes.
         self.height = LINE + MARGIN + max(sum(line.height for line in lines) for lines in self.captions)
 
@@ -86,75 +59,65 @@ class PictureLayout:
         frame = self.passes.frames[number]
         left = self._window(frame)
         within = self._within(left)
-
-        def mentioned(match: re.Match[str]) -> str:
-            return match[0] if match[1] in within else ""
-
-        parts = [self.begin]
-        for x in self.statements:
-            if x.key in ("graph", "node", "edge"):
-                parts.append(x.with_attributes(x.attributes))
-            elif x.key in within:
-                parts.append(x.with_attributes(self._shown(x.key, x.attributes, number, frame)))
-            parts.append(x.after if x.after.isspace() else _MENTION.sub(mentioned, x.after))
-        text = "".join(parts).rstrip().removesuffix("}")
-        if self.width < self.right - self.left:
-            text += self._view(left)
-        return text + self._caption(number, frame, left) + "}\n"
+        shown = [self._shown(x, number, frame) for x in self.statements if x.key in within]
+        view = self._view(left) if self.width < self.right else []
+        return self.picture.text([*view, self._caption(number, frame, left)], shown)
 
     def _window(self, frame: Frame) -> float:
         """The left edge of the part that is shown: the current node is in its middle."""
-        middle = self.across.get(frame.key, self.left)
-        return max(min(middle - self.width / 2, self.right - self.width), self.left)
+        middle = self.across.get(frame.key, 0.0)
+        return max(min(middle - self.width / 2, self.right - self.width), 0.0)
 
     def _within(self, left: float) -> set[str]:
         """The nodes and edges that reach into the part that is shown."""
         right = left + self.width
         inside = {key for key, x in self.across.items() if left - WIDEST_BOX < x < right + WIDEST_BOX}
-        reaching = {
-            edge
-            for edge in self.edges
-            if min(self.across[end] for end in edge.split("->")) < right
-            and max(self.across[end] for end in edge.split("->")) > left
-        }
-        return inside | reaching | {end for edge in reaching for end in edge.split("->")}
+        reaching = set()
+        for x in self.statements:
+            ends = [self.across[end] for end in x.key.split("->")]
+            if min(ends) < right and max(ends) > left:
+                reaching |= {x.key, *x.key.split("->")}
+        return inside | reaching
 
-    def _view(self, left: float) -> str:
+    def _view(self, left: float) -> list[str]:
+        """The part that is shown; points in the corners, or else the picture would shrink to it."""
         # Graphviz moves the picture, with its caption, to where x and y are not negative.
-        height = self.top - self.bottom + MARGIN + self.height
+        height = self.top + MARGIN + self.height
         size = f"{self.width + 2 * MARGIN:.0f},{height + 2 * MARGIN:.0f}"
-        view = f'graph [viewport="{size},1,{left - self.left + self.width / 2:.1f},{height / 2:.1f}"];\n'
-        corners = (
-            (self.left, self.bottom),
-            (self.right, self.top),
-        )  # or the picture would shrink to the part shown
-        return view + "".join(
-            f'\tcorner{i} [shape=point, style=invis, width=0.01, label="", pos="{x},{y}"];\n'
-            for i, (x, y) in enumerate(corners)
-        )
+        view = f'graph [viewport="{size},1,{left + self.width / 2:.1f},{height / 2:.1f}"];'
+        return [view] + [
+            f'corner{i} [shape=point, style=invis, width=0.01, label="", pos="{x},{y}"];'
+            for i, (x, y) in enumerate([(0, 0), (self.right, self.top)])
+        ]
 
-    def _shown(self, key: str, attributes: str, number: int, frame: Frame) -> str:
-        """The attributes of a node or an edge, as they are in a frame."""
+    def _shown(self, part: Statement, number: int, frame: Frame) -> Statement:
+        """A node or an edge as it looks in a frame."""
+        key, look = part.key, part.attributes
         appears = self.passes.appears(key)
         if appears > number:
             if key not in self.faint:
-                default = self.style.edge if "->" in key else self.style.text
-                self.faint[key] = self._faint(f'color="{default}", {attributes}')
-            return self.faint[key]
+                self.faint[key] = self._faint(part)
+            return Statement(part.subject, self.faint[key])
         if "->" in key:
-            return f"{attributes}, penwidth=2.6" if appears == number else attributes
-        if key in (frame.key, f"{frame.key}_op"):
+            more: dict[str, object] = {"penwidth": 2.6} if appears == number else {}
+        elif key in (frame.key, f"{frame.key}_op"):
             strong = self.style.row(int(frame.phase != "forward")).operator
-            return f'{attributes}, penwidth={4 if key == frame.key else 2.6}, color="{strong}"'
-        return f"{attributes}, penwidth=2.8" if key in frame.marked else attributes
+            more = {"penwidth": 4 if key == frame.key else 2.6, "color": strong}
+        else:
+            more = {"penwidth": 2.8} if key in frame.marked else {}
+        return Statement(part.subject, {**look, **more})
 
-    def _faint(self, attributes: str) -> str:
-        """The same attributes, in colours near the background's; in a box, only the name can be read."""
+    def _faint(self, part: Statement) -> dict[str, object]:
+        """The same look in colours near the background's; in a box, only the name can be read."""
         ground = self.style.background
-        text = re.sub(r'(<font [^>]*color=")#\w+', rf"\g<1>{ground}", attributes)
-        text = re.sub(r'(<table [^>]*color=")#\w+', rf"\g<1>{ground}", text)
-        faint = re.sub(r'"(#\w{6})"', lambda match: f'"{_mixed(match[1], ground, FAINT)}"', text)
-        return f'{faint}, fontcolor="{_mixed(self.style.text, ground, 3 * FAINT)}"'
+        look: dict[str, object] = {"color": self.style.edge if "->" in part.key else self.style.text}
+        for name, value in {**look, **part.attributes}.items():
+            if isinstance(value, Markup):
+                value = Markup(re.sub(r'(<(?:font|table) [^>]*color=")#\w+', rf"\g<1>{ground}", value))
+            elif isinstance(value, str) and value.startswith("#"):
+                value = _mixed(value, ground, FAINT)
+            look[name] = value
+        return look | {"fontcolor": _mixed(self.style.text, ground, 3 * FAINT)}
 
     def _lines(self, frame: Frame) -> Iterator[Line]:
         """The caption: what happens, and the equations."""
@@ -222,11 +185,11 @@ class PictureLayout:
             f'<tr><td align="left" height="{line.height:.0f}">{line.markup}</td></tr>' for line in lines
         )
         rows += f'<tr><td width="{self.width:.0f}"></td></tr>'
-        x, y = left + self.width / 2, self.bottom - MARGIN - self.height / 2
+        x, y = left + self.width / 2, -MARGIN - self.height / 2
         return (
-            f"\tcaption [shape=plaintext, fixedsize=true, width={self.width / 72:.3f}, "
+            f"caption [shape=plaintext, fixedsize=true, width={self.width / 72:.3f}, "
             f'height={self.height / 72:.3f}, pos="{x:.1f},{y:.1f}", fontsize={NAME_SIZE}, '
-            f'fontname="{FONT}", label=<{BARE_TABLE}{rows}</table>>];\n'
+            f'fontname="{FONT}", label=<{BARE_TABLE}{rows}</table>>];'
         )
 
 

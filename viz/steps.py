@@ -21,7 +21,7 @@ from .dot import check_rankdir
 from .drawing import check_size
 from .interactive import page
 from .names import names_of, tensor_of
-from .render import PNG_DPI, CannotRender, paint_all, tidy_svg
+from .render import PNG_DPI, CannotRender, render_all, tidy_svg
 from .step_data import Frame, Passes, record_passes
 from .step_pictures import PictureLayout, with_faint
 from .style import FOLLOW, FOLLOWS, Style, style_called
@@ -71,7 +71,7 @@ class StepPicture:
         kind = path.suffix.lower().removeprefix(".")
         if kind not in ("svg", "png", "pdf"):
             raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
-        data = f"{self.svg()}\n".encode() if kind == "svg" else paint_all([self.source], kind)[0]
+        data = f"{self.svg()}\n".encode() if kind == "svg" else render_all([self.source], kind)[0]
         path.write_bytes(data)
         return path
 
@@ -149,7 +149,7 @@ class Steps(Sequence[StepPicture]):
     @cached_property
     def _data(self) -> dict[str, Any]:
         style = self.style
-        (svg,) = paint_all([self._layout.laid_out], "svg")
+        (svg,) = render_all([self._layout.picture.text()], "svg")
         return {
             "title": self.title,
             "svg": tidy_svg(svg.decode(), self.title, style),
@@ -235,7 +235,7 @@ class Steps(Sequence[StepPicture]):
             ) from None
 
         dpi = min(PNG_DPI / 1.5, 72 * LARGEST_GIF / self._layout.width)
-        pictures = paint_all([picture.source for picture in self], "png", dpi)
+        pictures = render_all([picture.source for picture in self], "png", dpi)
         images = [Image.open(BytesIO(picture)).convert("RGB") for picture in pictures]
         # One palette for all frames, so that what does not change keeps its colour. It comes from a few of
         # them, for no single frame of a wide picture shows all colours.
@@ -379,7 +379,7 @@ def _for_player(frame: Frame) -> dict[str, Any]:
 
 
 def _svgs(pictures: Sequence[StepPicture]) -> list[str]:
-    svgs = paint_all([picture.source for picture in pictures], "svg")
+    svgs = render_all([picture.source for picture in pictures], "svg")
     return [
         tidy_svg(svg.decode(), picture.title, picture.style, with_faint(picture.style))
         for svg, picture in zip(svgs, pictures, strict=True)

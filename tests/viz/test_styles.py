@@ -14,6 +14,7 @@ import pytest
 import needle as ndl
 import viz
 from needle import nn
+from viz.dot import Picture
 from viz.style import LEGENDS, OF_THE_PAGE, STYLES, Box
 from viz.text import elide
 
@@ -166,29 +167,36 @@ def mlp() -> dict[str, ndl.Tensor]:
     return {"x": x, "W1": W1, "W2": W2, "h": h, "L": L, "s": s, "J": J}
 
 
-def test_d2l_has_inputs_at_the_lower_left_and_the_loss_at_the_upper_right(mlp, boxes) -> None:
+def test_d2l_has_the_way_to_the_loss_on_one_line_and_weights_below(mlp, boxes) -> None:
     drawing = viz.draw(mlp["J"], names=mlp, style="d2l")
     found = {box.name: box for box in boxes(drawing.svg())}
-    assert min(found.values(), key=lambda box: box.left).name in ("x", "W1")
-    assert max(found.values(), key=lambda box: box.bottom).name in ("x", "W1")
-    assert max(found.values(), key=lambda box: box.right).name == "J"
-    assert min(found.values(), key=lambda box: box.top).name == "J"
-    order = ["x", "h", "L", "J"]
-    assert sorted(order, key=lambda name: found[name].left) == order
-    assert sorted(order, key=lambda name: -found[name].top) == order
+    line = [(found[name].top + found[name].bottom) / 2 for name in ("x", "h", "L", "J")]
+    assert line == pytest.approx(line[:1] * 4)
+    assert [found[name].left for name in ("x", "h", "L", "J")] == sorted(
+        found[name].left for name in ("x", "h", "L", "J")
+    )
+    for name in ("W1", "W2", "s"):
+        assert found[name].top > line[0]
+    assert found["s"].top < found["W2"].bottom  # the penalty has a line of its own
     squares = [line for line in drawing.source.splitlines() if 'shape="box"' in line and "<table" in line]
     assert not any("rounded" in line.partition("label=")[0] for line in squares)
 
 
-def test_d2l_keeps_adjoints_below_their_variables_in_frames_of_their_own(mlp, boxes, clusters) -> None:
-    svg = viz.draw_gradient(mlp["J"], names=mlp, style="d2l").svg()
-    frames = clusters(svg)
-    assert frames["forward →"].bottom < frames["gradient ←"].top
-    found = {box.name: box for box in boxes(svg)}
-    for name in ("W1", "W2", "h", "L", "J"):
-        one, other = found[name], found[f"adjoint of {name}"]
-        assert (one.left + one.right) / 2 == pytest.approx((other.left + other.right) / 2, abs=8)
-        assert one.bottom < other.top
+def test_d2l_can_be_read_on_a_page(mlp) -> None:
+    svg = viz.draw(mlp["J"], names=mlp, style="d2l").svg()
+    width = float(re.search(r'width="([\d.]+)pt"', svg)[1])
+    assert 9 * 1000 / width >= 9  # pixels: the smallest text on a page that is 1000 pixels wide
+
+
+def test_d2l_keeps_adjoints_below_their_variables_in_frames_of_their_own(mlp) -> None:
+    drawing = viz.draw_gradient(mlp["J"], names=mlp, style="d2l")
+    picture = Picture(drawing.graph, drawing.style)
+    frames = {frame.key: frame for frame in picture.layout.frames}
+    assert frames["0"].bottom > frames["1"].top
+    for column in drawing.graph.columns:
+        one, other = (picture.layout.places[key] for key in column)
+        assert one.x == pytest.approx(other.x)
+        assert one.bottom > other.top
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,226 @@
+"""Where things stand: edges meet no box, title or label, dashes lie on no line, operands come in order."""
+
+from __future__ import annotations
+
+import math
+import random
+from contextlib import nullcontext
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+import needle as ndl
+import viz
+from needle import nn
+from viz.dot import Picture
+from viz.groups import fold
+from viz.layout import Edge, Node, Place, Spacing, lay_out
+
+Rectangle = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+def picture_of(drawing: viz.Drawing) -> Picture:
+    return Picture(fold(drawing.graph, drawing.opened), drawing.style, rankdir=drawing.rankdir)
+
+
+def samples(curve: list[tuple[float, float]]) -> np.ndarray:
+    """Points along a Bézier curve of the third degree, close together."""
+    parts = []
+    for k in range(0, len(curve) - 3, 3):
+        a, b, c, d = np.array(curve[k : k + 4])
+        t = np.linspace(0, 1, max(int(math.dist(a, d) / 3), 3))[:, None]
+        parts.append((1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t**2 * c + t**3 * d)
+    return np.concatenate(parts)
+
+
+def inside(points: np.ndarray, box: Rectangle) -> bool:
+    (x, y), (left, bottom, right, top) = points.T, box
+    return bool(((left < x) & (x < right) & (bottom < y) & (y < top)).any())
+
+
+def box_of(place: Place) -> Rectangle:
+    return place.left, place.bottom, place.right, place.top
+
+
+def around(middle: tuple[float, float], width: float, height: float) -> Rectangle:
+    x, y = middle
+    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
+
+
+def faults(picture: Picture) -> list[str]:
+    """What is wrong with a drawing, in words."""
+    found = []
+    layout = picture.layout
+    edges = [edge for edge, _ in picture.edges]
+    ways = [samples(curve) for curve in layout.curves]
+    titles = {x.key: x.width / 1.17 for x in picture.titles}
+    words = {f"the title {x.key}": around(x.title, titles[x.key], 9) for x in layout.frames}
+    words |= {
+        f"the label of {edge.tail} -> {edge.head}": around(at, edge.label[0] / 1.17, 7)
+        for edge, at in zip(edges, layout.labels, strict=True)
+        if edge.label[0]
+    }
+    for edge, way in zip(edges, ways, strict=True):
+        name = f"{edge.tail} -> {edge.head}"
+        for key, place in layout.places.items():
+            if key not in (edge.tail, edge.head) and inside(way, box_of(place)):
+                found.append(f"{name} meets {key}")
+        found += [f"{name} meets {what}" for what, box in words.items() if inside(way, box)]
+    for (one, a), (other, b) in combinations(layout.places.items(), 2):
+        if a.left < b.right and b.left < a.right and a.bottom < b.top and b.bottom < a.top:
+            found.append(f"{one} covers {other}")
+    dashed = [look.get("style") == "dashed" for _, look in picture.edges]
+    for i, j in ((i, j) for i in range(len(ways)) for j in range(len(ways)) if dashed[i] and not dashed[j]):
+        if max(map(sum, runs(close(ways[i], ways[j])))) > 6:  # samples, three points apart
+            found.append(f"{edges[i].tail} -> {edges[i].head} lies on {edges[j].tail} -> {edges[j].head}")
+    for node, _ in picture.nodes.values():
+        ends = [
+            curve[-1][0] if picture.rankdir in ("TB", "BT") else -curve[-1][1]
+            for edge, curve in zip(edges, layout.curves, strict=True)
+            if edge.head == node.key and picture.nodes[edge.tail][0].row == node.row
+        ]
+        if node.in_order and any(a >= b for a, b in pairwise(ends)):
+            found.append(f"the operands of {node.key} are out of order")
+    return found
+
+
+def close(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Which points of one way lie on the other one."""
+    near = np.zeros(len(one), bool)
+    low, high = other.min(0) - 2, other.max(0) + 2
+    candidates = np.flatnonzero(((low < one) & (one < high)).all(1))
+    if len(candidates):
+        part = one[candidates]
+        other = other[((part.min(0) - 2 < other) & (other < part.max(0) + 2)).all(1)]
+        if len(other):
+            apart = np.abs(part[:, None] - other[None]).max(2).min(1)
+            near[candidates] = apart < 1.8
+    return near
+
+
+def runs(together: np.ndarray) -> list[list[bool]]:
+    found: list[list[bool]] = [[]]
+    for x in together:
+        if x:
+            found[-1].append(True)
+        else:
+            found.append([])
+    return found
+
+
+def crossings(picture: Picture) -> int:
+    """How often edges cross that share no node."""
+    ways = [samples(curve) for curve in picture.layout.curves]
+    count = 0
+    for (i, (one, _)), (j, (other, _)) in combinations(enumerate(picture.edges), 2):
+        if {one.tail, one.head} & {other.tail, other.head}:
+            continue
+        count += sum(bool(run) for run in runs(close(ways[i], ways[j])))
+    return count
+
+
+def random_output(seed: int) -> ndl.Tensor:
+    """A random graph, with blocks in blocks, values used twice, and operands whose order matters."""
+    choose = random.Random(seed)
+    made = [ndl.Tensor([1.0 + i], requires_grad=i != 1) for i in range(choose.randint(2, 3))]
+
+    def step() -> None:
+        a, b = (choose.choice(made[-4:]) for _ in range(2))
+        made.append(choose.choice([lambda: a / b, lambda: a - b, lambda: a * b, lambda: ndl.tanh(a)])())
+
+    for number in range(choose.randint(2, 4)):
+        with ndl.scope(f"block {number}") if choose.random() < 0.6 else nullcontext():
+            step()
+            with ndl.scope("inner") if choose.random() < 0.4 else nullcontext():
+                for _ in range(choose.randint(1, 3)):
+                    step()
+    return made[-1] * made[0]
+
+
+@pytest.fixture
+def emblem(example) -> Picture:
+    return picture_of(viz.draw_gradient(example.v4, names=vars(example)))
+
+
+def test_the_emblem_is_drawn_without_fault(emblem) -> None:
+    assert not faults(emblem)
+
+
+def test_in_the_emblem_two_edges_cross_once_because_they_must(emblem) -> None:
+    assert crossings(emblem) == 1
+
+
+def test_in_the_emblem_boxes_are_equal_and_the_main_line_is_straight(emblem) -> None:
+    places = emblem.layout.places
+    boxes = [places[x.key] for x in emblem.graph.variables]
+    assert len({(round(x.width, 3), round(x.height, 3)) for x in boxes}) == 1
+    for key in ("n1", "n2_op", "n2", "n3_op", "n3", "n4_op"):
+        assert places[key].y == pytest.approx(places["n4"].y)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_gradients_are_drawn_without_fault(seed: int) -> None:
+    assert not faults(picture_of(viz.draw_gradient(random_output(seed), names={})))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rankdir", ["LR", "RL", "TB", "BT"])
+@pytest.mark.parametrize("seed", range(12, 48))
+def test_more_random_gradients(seed: int, rankdir: str) -> None:
+    drawing = viz.draw_gradient(random_output(seed), names={}, rankdir=rankdir)
+    assert not faults(picture_of(drawing))
+
+
+def test_frames_hold_what_is_in_them_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(2, 3, rng=rng), nn.ReLU(), nn.Residual(nn.Linear(3, 3, rng=rng)))
+    picture = picture_of(viz.draw_gradient(model(ndl.Tensor(np.ones((4, 2)))), depth=9))
+    groups = {group.key: group for group in picture.graph.groups}
+    frames = {frame.key: frame for frame in picture.layout.frames}
+    assert groups.keys() < frames.keys()
+    for node, _ in picture.nodes.values():
+        place, around_it, group = picture.layout.places[node.key], set(), node.group
+        while group:
+            around_it.add(group)
+            group = groups[group].parent
+        for key in groups:
+            frame = frames[key]
+            across = frame.left < place.right and place.left < frame.right
+            overlap = across and frame.bottom < place.top and place.bottom < frame.top
+            assert overlap == (key in around_it), (key, node.key)
+
+
+def chain(count: int) -> tuple[list[Node], list[Edge]]:
+    nodes = [Node(str(i), 60, 30) for i in range(count)]
+    return nodes, [Edge(a.key, b.key) for a, b in pairwise(nodes)]
+
+
+def test_what_follows_stands_to_the_right_on_one_line() -> None:
+    layout = lay_out(*chain(5))
+    places = [layout.places[str(i)] for i in range(5)]
+    assert all(a.right + 10 < b.left and a.y == b.y for a, b in pairwise(places))
+    assert all(len(curve) == 4 for curve in layout.curves)  # straight
+
+
+def test_a_cycle_is_drawn_all_the_same() -> None:
+    nodes, edges = chain(3)
+    layout = lay_out(nodes, [*edges, Edge("2", "0")])
+    assert len(layout.places) == 3
+    assert all(layout.curves)
+
+
+@pytest.mark.parametrize("rankdir", ["LR", "RL"])
+def test_a_long_chain_goes_on_in_a_row_below(rankdir: str) -> None:
+    nodes, edges = chain(40)
+    layout = lay_out(nodes, edges, rankdir=rankdir, spacing=Spacing(widest=500))
+    assert layout.width <= 500
+    assert len({round(place.y) for place in layout.places.values()}) > 6
+    for edge, curve in zip(edges, layout.curves, strict=True):
+        way = samples(curve)
+        for key, place in layout.places.items():
+            assert key in (edge.tail, edge.head) or not inside(way, box_of(place))
+
+
+def test_nothing_is_no_trouble() -> None:
+    assert lay_out([], []).places == {}
