@@ -230,7 +230,7 @@ def _distributions(rows: list[_Row], title: str, what: str, ax: Axes | None, log
     low, high = _common_range(shown)
     names = [plain(elide(row.name, 34)) for row in rows]
     longest = max(map(len, names))
-    with drawing(ax, 4.7 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
+    with drawing(ax, 5.6 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
         for place, (row, values) in enumerate(zip(rows, shown, strict=True)):
             base = len(rows) - 1 - place
             ax.axhline(base, color="#D5DAE3", linewidth=0.8, zorder=1)
@@ -295,7 +295,7 @@ def _say(ax: Axes, base: float, summary: str, row: _Row) -> None:
                 *(1.015, base + y, words),
                 transform=ax.get_yaxis_transform(),
                 color=colour,
-                fontsize=8,
+                fontsize=7,
                 va="center",
             )
 
@@ -428,7 +428,7 @@ def _tiles(
             x, y = column * across, row * down + head
             shown = framed_image(ax, np.ma.masked_invalid(kernel), x, y, width, height, **look)
             if wrapped:
-                ax.text(x, y - 0.12 * height, str(place), fontsize=8, color=QUIET, va="bottom")
+                ax.text(x, y - 0.12 * height, str(place), fontsize=7, color=QUIET, va="bottom")
         ax.set(
             xlim=(-gap / 2, columns * across - gap / 2),
             ylim=(rows * down - gap / 2, -gap / 2),
@@ -568,7 +568,7 @@ def _write(ax: Axes, values: np.ndarray, top: float) -> None:
         if value >= 0.005:
             ax.text(
                 *(column + 0.5, row + 0.5, f"{value:.2f}"),
-                fontsize=8,
+                fontsize=7,
                 ha="center",
                 va="center",
                 color="#FFFFFF" if value > 0.55 * top else INK,

@@ -104,7 +104,7 @@ def decision_boundary(
     outputs = evaluated("decision_boundary", model, plane)
     k = outputs.shape[1]
     names = _class_names(classes, k)
-    with drawing(ax, 5.0, 4.1) as ax:
+    with drawing(ax, 5.4, 4.4) as ax:
         shape = (resolution, resolution)
         if k == 1:
             _draw_score(ax, xs, ys, outputs.reshape(shape), threshold)
@@ -275,7 +275,7 @@ def _loss_axes(
     curves = {name or "train": values for name, values in curves.items()}
     tests = _curves("test", test) if test is not None else {}
     tests = {f"{name}, test" if name else "test": values for name, values in tests.items()}
-    with drawing(ax, 5.0, 3.3, private=private) as ax:
+    with drawing(ax, 5.6, 3.6, private=private) as ax:
         _draw_curves(ax, curves, tests, log, xlabel)
     return ax
 
@@ -495,7 +495,7 @@ def loss_surface(
     walked = {name: _pairs(name, path) for name, path in named.items()}
     xs, ys = _extent(extent, walked, resolution)
     z = _surface(loss, xs, ys)
-    with drawing(ax, 5.0, 4.0) as ax:
+    with drawing(ax, 5.4, 4.3) as ax:
         _draw_surface(ax, xs, ys, z)
         for place, (name, path) in enumerate(walked.items()):
             _draw_path(ax, name, path, PATHS[place % len(PATHS)], MARKERS[place % len(MARKERS)])
