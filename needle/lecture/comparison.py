@@ -42,7 +42,7 @@ def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) 
             return f"{extra[0]!r} should not be there"
         for key in expected:
             if difference := values(expected[key], got[key], names, tolerance):
-                return f"at {key!r}: {difference}"
+                return f"{key}: {difference}"
         return ""
     if kind(expected) in ("number", "ndarray") or is_tensor(expected):
         return _numbers(to_numpy(expected), to_numpy(got), tolerance)
@@ -192,6 +192,8 @@ def show(value: Any, names: Names) -> str:
         return names[id(value)]
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(show(item, names) for item in value)}]"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {show(item, names)}" for key, item in value.items())
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     if callable(value) and hasattr(value, "__name__"):

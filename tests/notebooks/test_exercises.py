@@ -73,6 +73,16 @@ def test_a_wrong_answer_says_the_input_the_expected_and_the_given_answer_and_a_h
     ]
 
 
+def test_several_results_are_shown_with_their_names():
+    _, check = exercise(lambda x: {"sum": 2.0 * x, "left over": [0]}, case(1))
+    message = refusal(check, lambda x: {"sum": 3.0 * x, "left over": [0]})
+    assert message.splitlines()[1:4] == [
+        "  expected: sum: 2, left over: [0]",
+        "  got:      sum: 3, left over: [0]",
+        "  so:       sum: 3.0 should be 2.0",
+    ]
+
+
 def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
     exercises = Exercises()
     exercises.exercise(case(1), otherwise="")(doubling[0].right)
@@ -210,7 +220,7 @@ def test_a_call_that_would_do_the_exercise_is_told_by_whatever_way_it_comes():
         ([1, 2], [1], "the length is 1, but should be 2"),
         ([1, 2], [2, 1], "item 0 differs: 2 should be 1"),
         ({"a": 1, "b": 2}, {"a": 1}, "'b' is missing"),
-        ({"a": 1}, {"a": 2}, "at 'a': 2 should be 1"),
+        ({"a": 1}, {"a": 2}, "a: 2 should be 1"),
         ({"a": 1}, {"a": 1, "c": 3}, "'c' should not be there"),
         (ndl.Tensor([1.0]), np.ones(1), "the type is ndarray, but should be Tensor"),
         (1.0, float("nan"), "nan should be 1.0"),

@@ -1,0 +1,547 @@
+"""Lecture 06, eager, lazy, and memory: its exercises, the usual mistakes in them, and its predictions."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd, ops
+from ..autograd import Tensor, find_topo_sort, lazy, no_grad
+from ..nn import Parameter
+from ..optim import SGD
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- What is counted ----------------------------------------------------------------------------------------
+
+
+def alive() -> int:
+    """How many Tensors there are, once rings are freed: a node and its gradient hold each other."""
+    gc.collect()
+    return autograd.TENSOR_COUNTER
+
+
+class Batches:
+    """Gives Tensors one by one, and counts how many Tensors there are at the first and at the last."""
+
+    def __init__(self, make: Callable[[Any], Any], items: Sequence[Any]):
+        self.make = make
+        self.items = items
+        self.counts: list[int] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, item in enumerate(self.items):
+            if number in (1, len(self.items) - 1):  # after the first step, and before the last one
+                self.counts.append(alive())
+            yield self.make(item)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def more(self) -> int:
+        """How many Tensors more there were at the end."""
+        return self.counts[-1] - self.counts[0] if self.counts else 0
+
+
+# --- 1 Count the bytes --------------------------------------------------------------------------------------
+
+
+def three_steps() -> dict[str, Any]:
+    """Three steps of the loop, each with three numbers of its own."""
+    sum_loss = Tensor(0.0)
+    for start in (1.0, 2.0, 3.0):
+        x = Tensor([start, start, start])
+        sum_loss = sum_loss + (x * x).sum()
+    return {"sum_loss": sum_loss}
+
+
+def one_square() -> dict[str, Any]:
+    """A leaf that one operator takes twice."""
+    x = Tensor(np.ones(10))
+    return {"square": x * x}
+
+
+def double_precision() -> dict[str, Any]:
+    """Numbers of eight bytes, used at two places."""
+    x = Tensor(np.ones((2, 3)), dtype="float64")
+    y = ops.exp(x)
+    return {"total": y * x + y}
+
+
+def cut_off() -> dict[str, Any]:
+    """A detached sum."""
+    return {"detached": three_steps()["sum_loss"].detach()}
+
+
+@exercises.exercise(
+    given(three_steps, "sum_loss"),
+    given(one_square, "square"),
+    given(double_precision, "total"),
+    given(cut_off, "detached"),
+    otherwise="Draw this graph on paper, and write into each box how many bytes its numbers take.",
+)
+def kept_bytes(output):
+    """The bytes of the arrays of all nodes, by the arrays themselves."""
+    return sum(node.numpy().nbytes for node in find_topo_sort([output]))
+
+
+@kept_bytes.mistake("These are numbers. Each of them takes `dtype.itemsize` bytes.")
+def numbers_not_bytes(output):
+    return sum(node.size for node in find_topo_sort([output]))
+
+
+@kept_bytes.mistake("You count a node once for each way that leads to it. It is kept only once.")
+def each_way(output):
+    return output.numpy().nbytes + sum(each_way(i) for i in output.inputs)
+
+
+@kept_bytes.mistake("This is the output alone. It keeps its inputs, and they keep theirs.")
+def output_alone(output):
+    return output.numpy().nbytes
+
+
+@kept_bytes.mistake("The output and its own inputs are there. Go on: they have inputs, too.")
+def one_level(output):
+    return output.numpy().nbytes + sum(i.numpy().nbytes for i in dict.fromkeys(output.inputs))
+
+
+@kept_bytes.mistake("These are the leaves alone. What was computed from them is kept as well.")
+def leaves_alone(output):
+    return sum(node.numpy().nbytes for node in find_topo_sort([output]) if node.is_leaf())
+
+
+@kept_bytes.mistake("The output itself is missing: it has numbers, too.")
+def without_the_output(output):
+    return sum(node.numpy().nbytes for node in find_topo_sort([output])[:-1])
+
+
+@kept_bytes.mistake("Not every number takes four bytes: float64 takes eight. `dtype.itemsize` knows.")
+def always_four(output):
+    return sum(4 * node.size for node in find_topo_sort([output]))
+
+
+@kept_bytes.mistake("This is how many nodes there are. Ask each for its `size` and its `dtype.itemsize`.")
+def how_many_nodes(output):
+    return len(find_topo_sort([output]))
+
+
+# --- 2 Add up, and keep nothing -----------------------------------------------------------------------------
+
+MORE = "Tensors more at the end of the loop"
+
+
+def _add_up(answer: Callable, rows: Sequence[Sequence[float]]) -> Any:
+    batches = Batches(Tensor, rows)
+    total = answer(batches)
+    if total is ... or total is None:
+        return total
+    kept = len(find_topo_sort([total])) - 1 if isinstance(total, Tensor) else 0
+    return {"sum": float(total), MORE: batches.more, "nodes that the result keeps": kept}
+
+
+@exercises.exercise(
+    case([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0], [1.0, 1.0]]),
+    case([[float(number)] for number in range(1, 9)]),
+    otherwise="Look at one step of your loop: which Tensor of the step before can it still reach?",
+    use=_add_up,
+)
+def add_up(batches):
+    """The sum of the losses, without a graph."""
+    total = Tensor(0.0, requires_grad=False)
+    with no_grad():
+        for x in batches:
+            total = total + (x * x).sum()
+    return total
+
+
+@add_up.mistake(
+    "Each sum still holds the one before it. `detach` leaves its Tensor as it is and returns a new one: go "
+    "on "
+    "with that one."
+)
+def nothing_cut(batches):
+    total = Tensor(0.0)
+    for x in batches:
+        total = total + (x * x).sum()
+    return total
+
+
+@add_up.mistake(
+    "The result is free of its past, but while the loop ran, everything was kept. Cut in every step."
+)
+def cut_at_the_end(batches):
+    return nothing_cut(batches).detach()
+
+
+@add_up.mistake(
+    "The losses are cut off now, but the sums still hold each other, since the first sum is a leaf that "
+    "wants "
+    "a gradient. Cut the sum."
+)
+def losses_cut(batches):
+    total = Tensor(0.0)
+    for x in batches:
+        total = total + (x * x).sum().detach()
+    return total
+
+
+@add_up.mistake("This is the loss of the last batch. Add it to what you have so far.")
+def last_one(batches):
+    total = Tensor(0.0)
+    for x in batches:
+        total = (x * x).sum().detach()
+    return total
+
+
+@add_up.mistake("You keep all losses in a list, and each loss keeps its step. Add up as you go.")
+def in_a_list(batches):
+    losses = [(x * x).sum() for x in batches]
+    return Tensor(sum(loss.item() for loss in losses))
+
+
+@add_up.mistake("This is the mean. The exercise asks for the sum.")
+def the_mean(batches):
+    return add_up.right(batches) / len(batches)
+
+
+# --- 3 The shape, and nothing else --------------------------------------------------------------------------
+
+
+class Runs:
+    """How many operators were computed."""
+
+    count = 0
+
+
+class CountedMatMul(ops.MatMul):
+    """A matrix product that counts its computations."""
+
+    def compute(self, a, b):
+        Runs.count += 1
+        return super().compute(a, b)
+
+
+class CountedSummation(ops.Summation):
+    """A sum that counts its computations."""
+
+    def compute(self, a):
+        Runs.count += 1
+        return super().compute(a)
+
+
+WEIGHTS = Tensor(np.ones((5, 2)))
+
+
+def layer(x):
+    """A product with a 5 × 2 matrix."""
+    return CountedMatMul()(x, WEIGHTS)
+
+
+def row_sums(x):
+    """The sum of each row."""
+    return CountedSummation((1,))(x)
+
+
+def gram(x):
+    """All products of two columns."""
+    return CountedMatMul()(x.transpose(), x)
+
+
+def _shape_of(answer: Callable, f: Callable, x: Tensor) -> Any:
+    Runs.count, default = 0, autograd.LAZY_MODE
+    try:
+        result = answer(f, x)
+        left_on = autograd.LAZY_MODE is not default
+    finally:
+        autograd.LAZY_MODE = default
+    if result is ... or result is None:
+        return result
+    return {"the shape": result, "operators that ran": Runs.count, "LAZY_MODE is left on": left_on}
+
+
+def _batch() -> dict[str, Any]:
+    x = Tensor(np.ones((3, 5)))
+    return {"x": x, "layer": layer, "row_sums": row_sums, "gram": gram}
+
+
+@exercises.exercise(
+    given(_batch, "layer", "x"),
+    given(_batch, "row_sums", "x"),
+    given(_batch, "gram", "x"),
+    otherwise="Call `f` within `with ndl.lazy():`, and ask the Tensor that comes back for its `shape`.",
+    use=_shape_of,
+)
+def shape_of(f, x):
+    """The shape, from a lazy result."""
+    with lazy():
+        return f(x).shape
+
+
+@shape_of.mistake(
+    "The shape is right, but `f` ran for it. In lazy mode it runs only when you ask for numbers, by "
+    "`.numpy()`, say. A "
+    "lazy "
+    "Tensor knows its `shape` without them."
+)
+def eager(f, x):
+    return f(x).shape
+
+
+@shape_of.mistake("This is the whole Tensor. The exercise asks for its `shape`.")
+def the_tensor(f, x):
+    with lazy():
+        return f(x)
+
+
+@shape_of.mistake("This is the shape of what goes in. You want the shape of what comes out: call `f`.")
+def input_shape(f, x):
+    return x.shape
+
+
+@shape_of.mistake("This is how many axes there are. The shape has the length of each axis.")
+def axes(f, x):
+    with lazy():
+        return f(x).ndim
+
+
+@shape_of.mistake("This is how many numbers there are. The shape has the length of each axis.")
+def size(f, x):
+    with lazy():
+        return f(x).size
+
+
+@shape_of.mistake(
+    "Now everything that follows is lazy, too. Use `with ndl.lazy():`, which ends with its block."
+)
+def left_on(f, x):
+    autograd.LAZY_MODE = True
+    return f(x).shape
+
+
+# --- 4 The training that ran out of memory ------------------------------------------------------------------
+
+
+def _train(answer: Callable, pairs: Sequence[tuple[float, float]]) -> Any:
+    batches = Batches(lambda pair: (Tensor([pair[0]]), Tensor([pair[1]])), pairs)
+    losses = answer(batches)
+    if not isinstance(losses, (list, tuple)) or ... in losses:
+        return losses
+    return {"losses": [float(loss) for loss in losses], MORE: batches.more}
+
+
+@exercises.exercise(
+    case([(1.0, 2.0), (2.0, 4.0), (0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (2.0, 4.0)]),
+    case([(1.0, -1.0), (3.0, 1.0), (1.0, 1.0), (-1.0, 2.0)]),
+    otherwise="Follow `inputs` from what your step leaves in its variables: does a way lead into the step "
+    "before?",
+    use=_train,
+)
+def train(batches):
+    """The losses, with the library's optimiser."""
+    w = Parameter(Tensor([0.0]))
+    optimizer, losses = SGD([w], lr=0.1), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@train.mistake(
+    "This is the loop as it was. Two of its lines keep the past: what is in the list, and what was `w` "
+    "computed "
+    "from?"
+)
+def as_it_was(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = w - 0.1 * w.grad
+        losses.append(loss)
+    return losses
+
+
+@train.mistake(
+    "The list holds plain numbers now, good. But each `w` was computed from the one before: there is a chain "
+    "through all steps. Write to `w.data`."
+)
+def chain_of_weights(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = w - 0.1 * w.grad
+        losses.append(loss.item())
+    return losses
+
+
+@train.mistake(
+    "`w` is one leaf now, good. But each loss in the list is a Tensor that keeps its whole step. Keep its "
+    "number."
+)
+def losses_with_their_past(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w.data = w.data - 0.1 * w.grad.data
+        losses.append(loss)
+    return losses
+
+
+NO_GRADIENT = (
+    "A detached Tensor asks for no gradient, so the next step has nothing to go down by. Keep one leaf "
+    "`w`, and "
+    "write to `w.data`."
+)
+
+
+@train.mistake(NO_GRADIENT)
+def weight_detached(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = (w - 0.1 * w.grad).detach()
+        losses.append(loss.item())
+    return losses
+
+
+@train.mistake(NO_GRADIENT)
+def both_detached(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = w.detach() - 0.1 * w.grad.detach()
+        losses.append(loss.item())
+    return losses
+
+
+@train.mistake("`w` never moves. Each step goes downhill: `w` minus 0.1 times its gradient.")
+def never_moves(batches):
+    w = Tensor([0.0])
+    return [((x * w - y) ** 2).sum().item() for x, y in batches]
+
+
+@train.mistake("This goes uphill: the loss grows. Subtract the gradient.")
+def uphill(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w.data = w.data + 0.1 * w.grad.data
+        losses.append(loss.item())
+    return losses
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "memory of the loop",
+    "A batch takes 1 MB. After a hundred steps, how much more memory does the process hold?",
+    {
+        "about 0 MB": "That is what you would want: `sum_loss` is one number. But look at what else is "
+        "there.",
+        "about 100 MB": "You count the hundred batches, and they are still there. But that is not all.",
+        "about 200 MB": "Right: a hundred batches, and a hundred squares `x * x` of the same size.",
+        "about 2 MB": "That is one step: a batch and its squares. But the steps before have not gone.",
+    },
+    right="about 200 MB",
+)
+predictions.ask(
+    "nodes of three steps",
+    "`sum_loss` begins as a leaf. After three steps of `sum_loss = sum_loss + x * x`, each with an `x` of "
+    "its "
+    "own: how many nodes does `sum_loss` keep alive, itself included?",
+    right="10",
+    why="Each step leaves three, `x`, `x * x` and the new sum. And there is the 0 at the beginning.",
+    replies={
+        "1": "Itself, yes. But it also keeps its inputs, and they keep theirs.",
+        "3": "That is one step: `x`, `x * x` and the sum. There were three steps.",
+        "4": "These are the four sums. Each was computed from an `x * x`, and that from an `x`.",
+        "7": "In each step there are three: `x`, the product `x * x`, and the new sum.",
+        "9": "Nearly: three for each step. And the leaf that `sum_loss` was at the beginning?",
+        "13": "`x * x` takes `x` twice, but that is one node.",
+    },
+    otherwise="How many nodes does one step leave? And what was there before the first?",
+)
+predictions.choose(
+    "what detach cuts",
+    "`loss` is 9 and was computed from `x`. What does `loss.detach()` give you?",
+    {
+        "the number 9 with no `inputs`": "Right: a leaf with the same value. Its past is not reachable "
+        "from it.",
+        "nothing: `loss` itself loses its `inputs`": "No: `loss` stays as it is. You get a new Tensor.",
+        "a Python number": "That is `loss.item()`, which would do here as well. `detach` gives a Tensor.",
+        "a Tensor of zeros": "No: the value stays. Only the history is gone.",
+    },
+    right="the number 9 with no `inputs`",
+)
+predictions.choose(
+    "backward of a cut sum",
+    "You add up losses for one `backward()` over all of them, and detach the sum in each step. What happens?",
+    {
+        "the right gradient": "No: to find it, the walk has to get back to `x`. It cannot.",
+        "a gradient of 0": "That would be a wrong answer, and a silent one. The library does better.",
+        "an error": "Right: there is no way back, and the message says why.",
+        "the gradient of the last step only": "No: the last step is cut off from the sum as well.",
+    },
+    right="an error",
+)
+predictions.choose(
+    "lazy product",
+    "`x1` is 3, `x2` is 4, and `x3 = x1 * x2` is made in lazy mode. What is in `x3.cached_data`?",
+    {
+        "12": "That is what eager mode would give: there each operator runs at once.",
+        "None": "Right: nobody has asked for the number yet.",
+        "0": "No: a 0 would look like a result. Nothing has been computed at all.",
+        "an error": "No: it is a Tensor like any other, with `op`, `inputs` and `shape`.",
+    },
+    right="None",
+)
+predictions.choose(
+    "written before it ran",
+    "`plan = x1 * x2` is made lazily with 3 and 4. Then you write 100 into `x1`. And now `plan.numpy()` is?",
+    {
+        "400": "No: then a plan would change behind your back whenever somebody updates a weight.",
+        "12": "Right: a plan remembers the arrays that it was made with, and `x1` now stands for another "
+        "one.",
+        "an error": "No: the plan is still good, since it holds the array that it was made with.",
+    },
+    right="12",
+)
+predictions.choose(
+    "lazy and detached",
+    "The loop with `detach` in each step, this time in lazy mode. The sum has no `inputs`. How much does "
+    "it keep?",
+    {
+        "4 bytes": "That was so in eager mode. But how would you compute this sum now, without the batches?",
+        "all 100 MB of the batches": "Right: without them, nobody could compute the sum any more.",
+        "200 MB, as before": "No: the squares are not computed yet, so they take nothing.",
+        "nothing at all": "Then nobody could ever compute it. What does it need for that?",
+    },
+    right="all 100 MB of the batches",
+)
+predictions.choose(
+    "one loop",
+    "Six operators, one after the other, move 60 MB. One loop for all six: how much is left?",
+    {
+        "60 MB": "No: what is between two operators never has to leave the processor.",
+        "10 MB": "A sixth would be right if each operator moved the same. Count: what must be read, what "
+        "written?",
+        "12 MB": "Right: read `a` and `b`, write `out`, 4 MB each. All else stays in the processor.",
+        "4 MB": "That is `out` alone. `a` and `b` have to be read.",
+    },
+    right="12 MB",
+)
