@@ -11,7 +11,7 @@ from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
 
-from .text import elide
+from .text import elide, number
 
 __all__ = ["Parts", "in_words", "order_matters", "parts", "symbol"]
 
@@ -95,7 +95,7 @@ def symbol(op: Op | Module | str) -> str:
     sign, scalar, attributes = parts(op)
     if scalar is not None:
         words = in_words(scalar)
-        return f"− {words[1:]}" if sign == "+" and words.startswith("-") else f"{sign} {words}"
+        return f"− {words[1:]}" if sign == "+" and words[0] in "-−" else f"{sign} {words}"
     name = type(op).__name__
     if name in ONE_ATTRIBUTE_SAYS_ALL:
         attribute = attributes.get(ONE_ATTRIBUTE_SAYS_ALL[name])
@@ -116,4 +116,4 @@ def in_words(x: object) -> str:
         items = list(map(in_words, x))
         words = ", ".join(items if len(x) <= MOST_ITEMS else [*items[:3], "…", items[-1]])
         return f"({words},)" if len(x) == 1 else f"({words})"
-    return f"{x:.6g}" if isinstance(x, (float, np.floating)) else str(x)
+    return number(x, 6) if isinstance(x, (float, np.floating)) else str(x)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from .arrays import Layout, broadcast, strides
+from .attention_maps import attention
+from .boundary import decision_boundary
 from .charts import bars, curve, images, matrix
+from .distributions import activations, gradients
 from .kernel_recording import KernelTrace, trace_kernel
 from .kernels import kernel_trace
+from .losses import LiveLossCurve, live_loss_curve, loss_curve
 from .modules import module_tree
-from .networks import activations, attention, filters, gradients, weights
-from .training import LiveLossCurve, decision_boundary, live_loss_curve, loss_curve, loss_surface
+from .parameters import filters, weights
+from .surface import loss_surface
 
 __all__ = [
     "KernelTrace", "Layout", "LiveLossCurve", "activations", "attention", "bars", "broadcast", "curve",

@@ -540,7 +540,7 @@ def _draw_block(
             )
     right = x0 + width + 5 * behind
     if sheets:
-        words = f"{own} sheet{'s' * (own != 1)}" + (f", {every // own} times" if 0 < own < every else "")
+        words = counted(own, "sheet") + (f", {every // own} times" if 0 < own < every else "")
         sketch.text(x0, y0 + height + 9, words, size=SMALL, colour=QUIET)
         right = max(right, x0 + text_width(words, SMALL))
     return max(right, left + text_width(str(shape), 8, True))

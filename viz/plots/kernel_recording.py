@@ -28,7 +28,7 @@ import numpy as np
 
 from needle.autograd import Tensor
 
-from ..text import number
+from ..text import counted, number
 
 __all__ = ["Access", "KernelTrace", "Race", "trace_kernel"]
 
@@ -158,7 +158,7 @@ class KernelTrace:
     def __str__(self) -> str:
         """Memory traffic and mistakes, in a few lines."""
         blocks, threads = math.prod(self.grid), math.prod(self.block)
-        first = f"{self.name}: {blocks} block{'s' * (blocks != 1)} of {threads} threads"
+        first = f"{self.name}: {counted(blocks, 'block')} of {threads} threads"
         races = [f"race: {race}" for race in self.races]
         return "\n".join([first, *self.traffic(), *self.refusals(), *races])
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from needle.nn import Module, Parameter
 
 from ..drawing import check_size
+from ..operators import in_words
 from ..text import counted, elide
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET
 from .sketch import SMALL, Sketch, text_width
@@ -84,7 +85,7 @@ def _tree(module: Module, name: str, path: str, depth: int, seen: dict[int, str]
     seen[id(module)] = path
     parts, tensors = _contents(module)
     settings = ", ".join(
-        f"{key}={value!r}"
+        f"{key}={in_words(value) if isinstance(value, float) else repr(value)}"
         for key, value in vars(module).items()
         if isinstance(value, (bool, int, float, str)) and not key.startswith("_") and key != "training"
     )
