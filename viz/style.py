@@ -302,8 +302,8 @@ def set_style(style: str | None) -> None:
     Parameters
     ----------
     style : "needle", "d2l", "print", "dark" or None
-        As for `draw`; None goes back to following the page. Pictures that are not graphs are dark with "dark"
-        and light with any other.
+        As for `draw`; None goes back to following the page. On a page, figures of matplotlib are dark with
+        "dark" and light with any other; as files they are light.
 
     Raises
     ------

@@ -83,7 +83,7 @@ def curve(
             raise ValueError(
                 f"curve: {name or 'values'}: needs one number after the other,{wanted} got {numbers.shape}"
             )
-    with drawing(ax, 5.6, 3.6) as ax:
+    with drawing(ax, 5.0, 3.3) as ax:
         for place, (name, numbers) in enumerate(curves.items()):
             xs = np.arange(len(numbers)) if places is None else places
             there = np.isfinite(numbers) & np.isfinite(xs)
@@ -165,7 +165,7 @@ def bars(
         raise ValueError(
             f"bars: needs finite numbers {'above' if log else 'from'} 0{' on' * (not log)}, got {values}"
         )
-    with drawing(ax, 5.6, 0.9 + 0.34 * len(names)) as ax:
+    with drawing(ax, 5.0, 0.9 + 0.34 * len(names)) as ax:
         ax.barh([plain(name) for name in names], numbers, height=0.62, color=BLUE)
         if log:
             ax.set_xscale("log")
@@ -225,7 +225,7 @@ def matrix(
         raise ValueError(f"matrix: needs one or two axes and at least one number, got shape {numbers.shape}")
     numbers = np.atleast_2d(numbers)
     rows, columns = numbers.shape
-    scale = 4.2 / max(rows, columns)  # inches: cells are nearly square, and neither edge is extreme
+    scale = 3.7 / max(rows, columns)  # inches: cells are nearly square, and neither edge is extreme
     reach, below = colour_limit(numbers, limit), bool((numbers < 0).any())
     with drawing(ax, max(columns * scale, 2.2) + 1.5, max(rows * scale, 1.0) + 0.9) as ax:
         mesh = ax.imshow(
@@ -238,7 +238,7 @@ def matrix(
         )
         colour_bar(ax, mesh, what)
         written = [number(x, 3) for x in numbers.astype(float).flat]
-        size = min(8.0, 90 * scale / max(map(len, written)))  # points, so that it fits into a cell
+        size = min(9.0, 95 * scale / max(map(len, written)))  # points, so that it fits into a cell
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
             for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
                 dark = (0.4 if below else 0.5) * reach < abs(numbers[row, column]) < math.inf

@@ -25,9 +25,10 @@ from ..style import FOLLOW, OF_THE_PAGE, STYLES, Style, style_called
 __all__ = ["Picture", "dark_twin", "settings"]
 
 GROUND, INK = (np.array(to_rgb(x)) for x in (STYLES["dark"].background, STYLES["dark"].text))
-SMALLEST = 0.8  # of its size: where there is less room you scroll, so that words can be read
+SMALLEST = 0.7  # of its size: where there is less room you scroll, so that words can be read
 
 _ELEMENT, _TAG = re.compile("(?=<)"), re.compile(r"^<(\w+)")
+_WIDTH = re.compile(r'width="([\d.]+)pt"')
 _COLOUR = re.compile(r"(fill|stroke): ?(#[0-9a-f]{6})")
 _KNOWN = {colour.lower(): twin for colour, twin in OF_THE_PAGE.twins.items()}
 _SWITCH = (
@@ -37,10 +38,7 @@ _SWITCH = (
 
 
 class Picture(Figure):
-    """A figure that is light on a light page and dark on a dark one.
-
-    As a file it is light, or dark after ``set_style("dark")``.
-    """
+    """A figure that is light on a light page and dark on a dark one. As a file it is light."""
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -48,8 +46,9 @@ class Picture(Figure):
     def html(self, *, whole: bool = False) -> str:
         """The figure as a piece of a web page, without its empty margins, or the `whole` of it."""
         style = style_called(None)
-        width = 100 * self.get_size_inches()[0]
-        image = base64.b64encode(_for_the_page(self, style, whole).encode()).decode()
+        svg = _for_the_page(self, style, whole)
+        image = base64.b64encode(svg.encode()).decode()
+        width = float(_WIDTH.search(svg)[1]) * 100 / 72  # type: ignore[index]
         look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
         words = html.escape(_words(self))
         return (
