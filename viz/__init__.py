@@ -6,15 +6,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from needle.nn import Module
+
 from .drag import Drag, drag
-from .drawing import Drawing, draw, draw_gradient
+from .drawing import MODELS, Drawing, draw, draw_gradient
 from .errors import draw_error
-from .memory import memory
+from .picture import Picture
 from .render import CannotRender
 from .steps import Steps, steps
 from .style import set_style
 
 if TYPE_CHECKING:
+    from .kept import memory
     from .plots import (
         activations,
         attention,
@@ -38,14 +41,17 @@ if TYPE_CHECKING:
     from .step_widget import step
 
 __all__ = [
-    "CannotRender", "Drag", "Drawing", "Steps", "activations", "attention", "bars", "broadcast", "curve",
-    "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters", "gradients", "images",
-    "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory", "module_tree",
-    "set_style", "step", "steps", "strides", "trace_kernel", "weights",
+    "CannotRender", "Drag", "Drawing", "Picture", "Steps", "activations", "attention", "bars", "broadcast",
+    "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters", "gradients",
+    "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory",
+    "module_tree", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 # Pictures that need matplotlib, and the widget, are imported on their first use.
-_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {"step": ".step_widget"}
+_WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {
+    "memory": ".kept",
+    "step": ".step_widget",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +59,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value = getattr(import_module(_WHERE[name], __name__), name)
     return value
+
+
+def _draw_modules(model: Module, depth: int | None) -> Picture:
+    return import_module(".plots.modules", __name__).module_picture(model, depth)
+
+
+MODELS.append(_draw_modules)
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,7 @@ from needle.graph import Op, Pending, find_topo_sort
 from needle.modes import Scope
 from needle.ops import Identity, Negate, Take
 
-from .memory import storage_of
+from .storage import storage_of
 from .text import LARGEST_SEARCHED
 from .views import view_of
 

@@ -15,8 +15,6 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from os import PathLike
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -26,8 +24,8 @@ from needle.autograd import Tensor, Value
 
 from .drawing import Drawing, check_size, draw, draw_gradient
 from .frames import Album, Frame, Places, check_picture, frame_of
-from .interactive import page
 from .names import names_in, variables_in
+from .picture import Picture
 from .render import CannotRender
 from .sliders import Slider, is_number, labelled, slider_of
 from .steps import STATIC
@@ -45,7 +43,7 @@ SECONDS_TO_SAVE = 30.0  # … and before it is saved
 SECONDS_FOR_A_LAYOUT = 0.08
 
 
-class Drag:
+class Drag(Picture):
     """A picture with sliders below it. It shows itself in a notebook, and saves itself.
 
     Attributes
@@ -53,6 +51,8 @@ class Drag:
     sliders : list of Slider
     title : str
     """
+
+    formats = ("html",)  # `at` gives a picture that can be saved in others
 
     def __init__(
         self,
@@ -326,33 +326,11 @@ class Drag:
         title = html.escape(self.title)
         return f'<img alt="{title}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file.
+    def _instead(self) -> str:
+        return f", or save the picture at one place: drag.at({self.sliders[0].name}=…).save(…)"
 
-        A name that ends in ``.html`` gives a page with the sliders, which needs nothing else and moves
-        through frames that are computed beforehand. For one picture, save what `at` gives.
-
-        Returns
-        -------
-        Path
-            Where it was written.
-
-        Raises
-        ------
-        ValueError
-            For another suffix.
-        CannotRender
-            If Graphviz is missing.
-        """
-        path = Path(path)
-        if path.suffix.lower() != ".html":
-            raise ValueError(
-                f"save: cannot write {path.name!r}; end the name in .html, or save the picture at one place: "
-                f"drag.at({self.sliders[0].name}=…).save(…)"
-            )
-        data = self.data(SECONDS_TO_SAVE)
-        path.write_text(page(self._html(data), self.title, data["colours"]["ground"]), encoding="utf-8")
-        return path
+    def _page(self) -> str:
+        return self._as_page(self._html(self.data(SECONDS_TO_SAVE)))
 
     @cached_property
     def widget(self) -> Any:
@@ -396,15 +374,6 @@ class Drag:
             "frame": shown,
             "pictures": dict(enumerate(album.pictures[known:], known)),
         }
-
-    def __repr__(self) -> str:
-        return f"<{self.title}>"
-
-    def _repr_html_(self) -> str:
-        try:
-            return self.html()
-        except CannotRender as error:
-            return f"<pre>{html.escape(str(error))}</pre>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget, and a piece of a page with frames where there is no kernel."""

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import html
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
+from typing import Any, overload
 
 from graphviz import Source
 
 from needle.autograd import Tensor, Value
+from needle.nn import Module
 
 from .dot import check_rankdir, to_dot
 from .facts import showing
 from .graph_data import Graph
 from .graph_reader import read_gradient, read_graph
 from .groups import MOST_DRAWN, at_depth, fold, readable
-from .interactive import fragment, page
+from .interactive import fragment
 from .names import names_of, tensor_of, values_of
+from .picture import Picture
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
 from .style import style_called
 from .text import counted, elide
 
-__all__ = ["Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
+__all__ = ["MODELS", "Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
 
 LONGEST_TITLE = 300  # characters: it can hold the message of an error
 
 
-class Drawing:
+class Drawing(Picture):
     """A picture of a graph. It holds plain data and no Tensor.
 
     In JupyterLab, Colab and VS Code it shows itself. Elsewhere, `html` gives a piece of a web page and `svg`
@@ -119,71 +119,44 @@ class Drawing:
             fitting=self.fitting,
         )
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file. Its suffix names the format.
-
-        That is ``.svg``, ``.png``, ``.pdf``, or ``.html`` for a page with what `html` gives.
-
-        Returns
-        -------
-        Path
-            Where it was written.
-
-        Raises
-        ------
-        ValueError
-            For another suffix, and for a PNG that would be too large.
-        CannotRender
-            If Graphviz is missing.
-        """
-        path = Path(path)
-        kind = path.suffix.lower().removeprefix(".")
+    def _file(self, kind: str) -> bytes:
         if kind == "svg":
-            path.write_text(self.svg() + "\n", encoding="utf-8")
-        elif kind == "html":
-            path.write_text(
-                page(self.html(), self.title, self.style.css(self.style.background)), encoding="utf-8"
-            )
-        elif kind in ("png", "pdf"):
-            if kind == "png":
-                self._check_fits_png(path)
-            path.write_bytes(render(self.source, kind))
-        else:
-            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png, .pdf or .html")
-        return path
+            return f"{self.svg()}\n".encode()
+        if kind == "png":
+            self._check_fits_png()
+        return render(self.source, kind)
 
-    def _check_fits_png(self, path: Path) -> None:
+    def _check_fits_png(self) -> None:
         size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', self.svg())
         pixels = [round(float(x) * PNG_DPI / 72) for x in size.groups()] if size else [0, 0]
         if max(pixels) > LARGEST_PNG:
             raise ValueError(
-                f"save: {path.name} would be {pixels[0]:,} x {pixels[1]:,} pixels; Graphviz scales a PNG of "
-                f"more than {LARGEST_PNG:,} down until nothing can be read. Save it as .svg or .pdf, or draw "
-                "less with a smaller limit="
+                f"save: a PNG would be {pixels[0]:,} x {pixels[1]:,} pixels; Graphviz scales a PNG of more "
+                f"than {LARGEST_PNG:,} down until nothing can be read. Save it as .svg or .pdf, or draw less "
+                "with a smaller limit="
             )
 
-    def _as_text(self, error: CannotRender) -> str:
+    def _in_words(self, error: CannotRender) -> str:
         return f"{error} Until then, this is the drawing as DOT text:\n\n{self.source}"
-
-    def __repr__(self) -> str:
-        return f"<{self.title}>"
-
-    def _repr_html_(self) -> str:
-        try:
-            return self.html()
-        except CannotRender as error:
-            return f"<pre>{html.escape(self._as_text(error))}</pre>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
             svg = self.svg()
         except CannotRender as error:
-            return {"text/plain": self._as_text(error)}
+            return {"text/plain": self._in_words(error)}
         return {"text/html": self._repr_html_(), "image/svg+xml": svg, "text/plain": repr(self)}
 
 
-def draw(
-    tensors: Value | Sequence[Value],
+#: What draws a model. It needs matplotlib, so that `viz` puts it here: it knows what is imported when.
+MODELS: list[Callable[[Module, int | None], Picture]] = []
+
+
+@overload
+def draw(tensors: Module, *, depth: int | None = None) -> Picture: ...
+@overload
+def draw(tensors: Value | Sequence[Value], **options: Any) -> Drawing: ...
+def draw(  # type: ignore[misc]  # the options are these
+    tensors: Value | Sequence[Value] | Module,
     *,
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
@@ -192,7 +165,7 @@ def draw(
     depth: int | None = None,
     style: str | None = None,
     show: Collection[str] | None = None,
-) -> Drawing:
+) -> Picture:
     """Draw the computational graph that leads to one or several Tensors.
 
     Boxes are variables: name, shape, value if it is small, and gradient if there is one. Circles are
@@ -209,6 +182,7 @@ def draw(
     Parameters
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
+        Of a model, `module_tree` is drawn; for that, there is only `depth`.
     names : dict from str to Tensor, optional
         What to call the variables. By default they have the names of your own variables. Parameters have
         those that their module gives them; all others are called n1, n2, … in topological order.
@@ -239,7 +213,7 @@ def draw(
     Raises
     ------
     TypeError
-        If one of `tensors` is no Tensor; for a model the message says what to draw instead.
+        If one of `tensors` is no Tensor.
 
     Examples
     --------
@@ -248,6 +222,8 @@ def draw(
     >>> v4 = v2 * (v2 + 1)
     >>> viz.draw(v4).save("graph.svg")
     """
+    if isinstance(tensors, Module):
+        return MODELS[0](tensors, depth)
     outputs = values_of("draw", tensors)
     known = names_of(names, sys._getframe(1))
     return drawing_of(

@@ -28,9 +28,9 @@ from . import operators
 from .constants import History
 from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
-from .memory import arrays_of, storage_of
 from .repeats import with_repeats
 from .scopes import common_scope, grouped, parameter_names, scopes_of
+from .storage import arrays_of, storage_of
 from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]

@@ -26,7 +26,7 @@ from .groups import MOST_EDGES, at_depth, beside, inside, twins
 from .render import render_all, tidy_svg
 from .style import FOLLOW, FONT, Style, dark_rules
 
-__all__ = ["fragment", "page"]
+__all__ = ["fragment"]
 
 MOST_VARIABLES = (
     1000  # inside all groups together, unless limit= is higher: their layout takes a second or two
@@ -34,19 +34,6 @@ MOST_VARIABLES = (
 
 _STATIC = Path(__file__).parent / "static"
 _MODULES = ("picture.js", "sheet.js", "ways.js", "edges.js", "drawing.js")  # each after those that it imports
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-html {{ color-scheme: light dark; background: {background}; }}
-body {{ margin: 0 auto; padding: 16px; max-width: 1800px; }}
-</style>
-{fragment}
-</html>
-"""
 
 
 def fragment(
@@ -215,11 +202,6 @@ def _ways(graph: Graph) -> dict[str, list[str]]:
     for group in graph.groups:
         ways[group.key] = [*ways[group.parent], group.key]
     return ways
-
-
-def page(fragment: str, title: str, background: str) -> str:
-    """A page of its own for a piece of HTML."""
-    return _PAGE.format(fragment=fragment, title=html.escape(title), background=background)
 
 
 @cache

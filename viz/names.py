@@ -65,7 +65,7 @@ def _not_a_tensor(function: str, needed: str, given: object, where: str = "") ->
     call = f"viz.{function.partition(':')[0]}"
     what, way = type(given).__name__, ""
     if isinstance(given, Module):
-        way = f"; draw its modules with viz.module_tree(model), or call it: {call}(model(x))"
+        way = f"; draw its modules with viz.draw(model), or call it: {call}(model(x))"
     elif isinstance(given, (np.ndarray, NDArray)):
         way = "; make a Tensor of it, x = ndl.Tensor(array), and give what you compute from x"
     elif isinstance(given, (list, tuple)):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 
 from needle.autograd import Tensor, Value
 
 from .names import names_of
+from .picture import Picture
 from .render import CannotRender
 from .steps import LIMIT, STATIC, Steps, steps_of
 
@@ -23,7 +26,7 @@ except ImportError as error:
 __all__ = ["Stepper", "step"]
 
 
-class Stepper(anywidget.AnyWidget):
+class Stepper(anywidget.AnyWidget, Picture):
     """A player of steps, for JupyterLab, VS Code and Colab; without Graphviz it shows their equations.
 
     Attributes
@@ -35,6 +38,7 @@ class Stepper(anywidget.AnyWidget):
         The same frames as pictures.
     """
 
+    formats = Steps.formats
     _esm = STATIC / "step.js"
     _css = STATIC / "step.css"
     frame = traitlets.Int(0).tag(sync=True)
@@ -47,6 +51,7 @@ class Stepper(anywidget.AnyWidget):
         except CannotRender as error:
             data = {"instead": steps.in_words(error)}
         super().__init__(data=data)
+        self.title = steps.title
 
     @traitlets.validate("frame")
     def _check_frame(self, proposal):
@@ -55,6 +60,14 @@ class Stepper(anywidget.AnyWidget):
                 f"frame: needs a number from 0 to {len(self.steps) - 1}, got {proposal['value']}"
             )
         return proposal["value"]
+
+    def html(self) -> str:
+        """The player of `steps`."""
+        return self.steps.html()
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write all frames to a file, as `steps` does."""
+        return self.steps.save(path)
 
     def __repr__(self) -> str:
         return repr(self.steps)

@@ -19,8 +19,8 @@ from needle.graph import find_topo_sort
 
 from .dot import check_rankdir
 from .drawing import check_size
-from .interactive import page
 from .names import names_of, tensor_of
+from .picture import Picture
 from .render import PNG_DPI, CannotRender, render_all, tidy_svg
 from .step_data import Frame, Passes, record_passes
 from .step_pictures import PictureLayout, with_faint
@@ -39,8 +39,8 @@ FRAMES_OF_PALETTE = 8
 STATIC = Path(__file__).parent / "static"
 
 
-@dataclass(frozen=True)
-class StepPicture:
+@dataclass(frozen=True, repr=False)
+class StepPicture(Picture):
     """The picture of one frame, with its equations below it.
 
     Attributes
@@ -65,15 +65,12 @@ class StepPicture:
         """The picture as an ``<svg>`` element."""
         return _svgs([self])[0]
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file whose name ends in ``.svg``, ``.png`` or ``.pdf``."""
-        path = Path(path)
-        kind = path.suffix.lower().removeprefix(".")
-        if kind not in ("svg", "png", "pdf"):
-            raise ValueError(f"save: cannot write {path.name!r}; end the name in .svg, .png or .pdf")
-        data = f"{self.svg()}\n".encode() if kind == "svg" else render_all([self.source], kind)[0]
-        path.write_bytes(data)
-        return path
+    def html(self) -> str:
+        """The picture as an image in a piece of a web page."""
+        return _image(self.svg(), self)
+
+    def _file(self, kind: str) -> bytes:
+        return f"{self.svg()}\n".encode() if kind == "svg" else render_all([self.source], kind)[0]
 
     def __str__(self) -> str:
         return self.words
@@ -81,11 +78,8 @@ class StepPicture:
     def __repr__(self) -> str:
         return f"<{self.title}: {'; '.join(self.equations)}>"
 
-    def _repr_html_(self) -> str:
-        return _image(self.svg(), self)
 
-
-class Steps(Sequence[StepPicture]):
+class Steps(Picture, Sequence[StepPicture]):
     """All steps of a forward and a backward pass: a sequence of pictures.
 
     In a notebook it shows itself as a player, or as a strip of pictures where scripts do not run. It holds
@@ -97,6 +91,8 @@ class Steps(Sequence[StepPicture]):
         What happens in each frame, as plain data.
     title : str
     """
+
+    formats = ("gif", "html")
 
     def __init__(self, passes: Passes, title: str, *, style: str | None = None, rankdir: str = "LR"):
         check_rankdir(rankdir)
@@ -181,7 +177,7 @@ class Steps(Sequence[StepPicture]):
         CannotRender
             If Graphviz is missing.
         """
-        return self._player(self[-1]._repr_html_())
+        return self._player(self[-1].html())
 
     def _player(self, without_scripts: str, begin: str = "playAll(document)") -> str:
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
@@ -211,20 +207,16 @@ class Steps(Sequence[StepPicture]):
         CannotRender
             If Graphviz is missing.
         """
-        path = Path(f"steps.{path}" if path in ("gif", "html") else path)
-        kind = path.suffix.lower()
-        if kind == ".html":
-            player = self._player(self[-1]._repr_html_(), "playAll(document, document)")
-            text = page(player, self.title, self.style.css(self.style.background))
-            path.write_text(text, encoding="utf-8")
-        elif kind == ".gif":
-            path.write_bytes(self._gif())
-        else:
-            raise ValueError(
-                f"save: cannot write {path.name!r}; end the name in .gif or .html, or save one frame: "
-                "steps[0].save('first.png')"
-            )
-        return path
+        return super().save(f"steps.{path}" if path in ("gif", "html") else path)
+
+    def _instead(self) -> str:
+        return ", or save one frame: steps[0].save('first.png')"
+
+    def _page(self) -> str:
+        return self._as_page(self._player(self[-1].html(), "playAll(document, document)"))
+
+    def _file(self, kind: str) -> bytes:
+        return self._gif()
 
     def _gif(self) -> bytes:
         try:
@@ -251,9 +243,6 @@ class Steps(Sequence[StepPicture]):
         milliseconds = [int(1000 * s) for s in seconds]
         frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
         return file.getvalue()
-
-    def __repr__(self) -> str:
-        return f"<{self.title}>"
 
     def __str__(self) -> str:
         return "\n\n".join([self.title, *(frame.in_words(COLUMNS) for frame in self.passes.frames)])

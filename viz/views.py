@@ -19,7 +19,7 @@ from needle.backend_ndarray.indexing import index_in_words
 from needle.backend_ndarray.strides import broadcast_strides, reshaped_strides
 from needle.graph import Op
 
-from .memory import storage_of
+from .storage import storage_of
 
 __all__ = ["view_of"]
 

@@ -267,17 +267,30 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(call, error, words: str
         call(ndl.Tensor([1.0]))
 
 
+def test_of_a_model_its_modules_are_drawn(tmp_path) -> None:
+    import matplotlib.pyplot as plt
+
+    model = nn.Sequential(nn.Linear(2, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 1)))
+    before = plt.get_fignums()
+    picture = viz.draw(model)
+    assert isinstance(picture, viz.Picture)
+    assert picture.title == "Sequential: 33 parameters"
+    assert picture.get_size_inches()[1] > viz.draw(model, depth=1).get_size_inches()[1]
+    assert plt.get_fignums() == before
+    assert picture.save(tmp_path / "model.svg").read_text().count("<svg") == 1
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (
-            lambda model, x: viz.draw(model),
-            "draw: needs a Tensor or a list of Tensors, got Linear; draw its modules with "
-            "viz.module_tree(model), or call it: viz.draw(model(x))",
+            lambda model, x: viz.draw([model]),
+            "draw: needs a Tensor or a list of Tensors, got Linear at place 0 of the list; draw its modules "
+            "with viz.draw(model), or call it: viz.draw(model(x))",
         ),
         (
             lambda model, x: viz.draw_gradient(model),
-            "draw_gradient: needs a Tensor, got Linear; draw its modules with viz.module_tree(model), or "
+            "draw_gradient: needs a Tensor, got Linear; draw its modules with viz.draw(model), or "
             "call it: viz.draw_gradient(model(x))",
         ),
         (

@@ -7,7 +7,9 @@ import pytest
 
 import needle as ndl
 import viz
-from viz.memory import MOST_ROWS, storage_of
+from needle import nn
+from viz.kept import MOST_ROWS
+from viz.storage import storage_of
 
 
 def rows(memory) -> dict:
@@ -134,6 +136,41 @@ def test_several_tensors_keep_alive_and_one_keeps() -> None:
 def test_names_cannot_write_html() -> None:
     x = ndl.Tensor([1.0])
     assert "<script>" not in viz.memory(x, names={"<script>": x})._repr_html_()
+
+
+def growth(memory):
+    """Of the picture: the height of each group, bar by bar, and where the backward pass begins."""
+    (ax,) = memory._figure.axes
+    heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in ax.containers}
+    return heights, [line.get_xdata()[0] for line in ax.lines]
+
+
+def test_the_picture_grows_node_by_node_forward_and_back(example) -> None:
+    example.v4.backward(create_graph=False)
+    heights, begins = growth(viz.memory(example.v4, names=vars(example)))
+    assert begins == [4]
+    assert heights["inputs: 4 B"] == [4.0] * 8
+    assert heights["exp: 4 B"] == [0.0] + [4.0] * 7
+    assert heights["gradients: 16 B"] == [0.0] * 4 + [4.0, 8.0, 12.0, 16.0]
+
+
+def test_the_picture_groups_what_modules_compute() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    memory = viz.memory(model(ndl.Tensor(np.ones((16, 4)), requires_grad=False)))
+    heights, begins = growth(memory)
+    assert [label.partition(":")[0] for label in heights] == ["parameters", "inputs", "Linear", "ReLU"]
+    assert begins == []
+    unit = 1000 if memory.total >= 1000 else 1
+    assert sum(bars[-1] for bars in heights.values()) == pytest.approx(memory.total / unit)
+
+
+def test_many_nodes_share_a_bar() -> None:
+    total = ndl.Tensor([0.0])
+    for _ in range(500):
+        total = total + 1.0
+    heights, _ = growth(viz.memory(total))
+    assert len(heights["+ 1: 2 kB"]) == 100
+    assert heights["+ 1: 2 kB"][-1] == 2.0
 
 
 @pytest.mark.slow

@@ -351,6 +351,6 @@ def test_a_png_too_large_to_be_read_is_refused(tmp_path) -> None:
     for _ in range(300):
         y = y + 1
     drawing = viz.draw(y, limit=1000)
-    with pytest.raises(ValueError, match=r"chain\.png would be [\d,]+ x [\d,]+ pixels.*\.svg"):
+    with pytest.raises(ValueError, match=r"save: a PNG would be [\d,]+ x [\d,]+ pixels.*\.svg"):
         drawing.save(tmp_path / "chain.png")
     assert drawing.save(tmp_path / "chain.svg").exists()

@@ -28,7 +28,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from ..text import number, superscript
-from .theme import Picture, settings
+from .theme import PictureFigure, settings
 
 __all__ = [
     "COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "colour_limit", "drawing", "figure_of",
@@ -220,10 +220,10 @@ def plain(words: str) -> str:
 
 def _new_figure(width: float, height: float, private: bool) -> Figure:
     if private or mpl.get_backend().lower() in _SILENT:
-        figure = Picture(figsize=(width, height), layout="constrained")
+        figure = PictureFigure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         return figure
-    return plt.figure(figsize=(width, height), layout="constrained", FigureClass=Picture)
+    return plt.figure(figsize=(width, height), layout="constrained", FigureClass=PictureFigure)
 
 
 # Backends that show nothing: a figure that pyplot knows would only stay in memory.

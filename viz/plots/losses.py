@@ -25,7 +25,7 @@ from .look import (
     write_plainly,
 )
 from .running import as_numpy
-from .theme import Picture
+from .theme import PictureFigure
 
 __all__ = ["LiveLossCurve", "live_loss_curve", "loss_curve"]
 
@@ -217,7 +217,7 @@ class LiveLossCurve:
 
         start = time.monotonic()
         figure = figure_of(self._axes(None, private=True))
-        assert isinstance(figure, Picture)
+        assert isinstance(figure, PictureFigure)
         picture = HTML(figure.html(whole=True))  # of one size from picture to picture
         if self._display is None:
             self._display = display(picture, display_id=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from needle.nn import Module, Parameter
@@ -12,10 +13,11 @@ from needle.nn import Module, Parameter
 from ..drawing import check_size
 from ..operators import in_words
 from ..text import counted, elide
-from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET
+from .look import BLUE, FAINT, GREY, INK, MAGENTA, PALE_BLUE, PALE_GREY, QUIET, figure_of
 from .sketch import SMALL, Sketch, text_width
+from .theme import PictureFigure
 
-__all__ = ["module_tree"]
+__all__ = ["module_picture", "module_tree"]
 
 ROW = 19.0  # points
 INDENT = 20.0
@@ -76,6 +78,13 @@ def module_tree(model: Module, *, depth: int | None = None, ax: Axes | None = No
         while depth > 1 and len(_lines(root, depth)) > MOST_ROWS:
             depth -= 1
     return _draw(_lines(root, depth), root, depth, ax)
+
+
+def module_picture(model: Module, depth: int | None) -> PictureFigure:
+    """The same as a picture of its own, which `viz.draw` returns for a model."""
+    figure = cast(PictureFigure, figure_of(module_tree(model, depth=depth)))
+    plt.close(figure)  # or a notebook would show it twice
+    return figure
 
 
 def _tree(module: Module, name: str, path: str, depth: int, seen: dict[int, str]) -> _Row:

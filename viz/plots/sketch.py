@@ -214,6 +214,7 @@ class Sketch:
                 ax.set_position((0, 0, 1, 1))
             scale = min(ax.bbox.width / width, ax.bbox.height / height) * 72 / figure_of(ax).dpi
             ax.set_axis_off()
+            ax.set_label(title)  # for those who do not see it
             ax.set_xlim(self._left - MARGIN, self._right + MARGIN)
             ax.set_ylim(self._bottom + MARGIN, self._top - MARGIN)
             ax.set_aspect("equal")

@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from io import StringIO
+from io import BytesIO, StringIO
 from typing import Any, cast
 
 import matplotlib as mpl
@@ -20,9 +20,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from ..picture import Picture
 from ..style import FOLLOW, OF_THE_PAGE, STYLES, Style, style_called
 
-__all__ = ["Picture", "dark_twin", "settings"]
+__all__ = ["PictureFigure", "dark_twin", "settings"]
 
 GROUND, INK = (np.array(to_rgb(x)) for x in (STYLES["dark"].background, STYLES["dark"].text))
 SMALLEST = 0.7  # of its size: where there is less room you scroll, so that words can be read
@@ -37,8 +38,19 @@ _SWITCH = (
 )
 
 
-class Picture(Figure):
+class PictureFigure(Figure, Picture):
     """A figure that is light on a light page and dark on a dark one. As a file it is light."""
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The titles in it: what it shows, for those who do not see it."""
+        titles = (ax.get_title("left") or ax.get_title() or str(ax.get_label()) for ax in self.axes)
+        return "; ".join(x for x in titles if x and not x.startswith("<"))  # matplotlib's own labels
+
+    def _file(self, kind: str) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format=kind, dpi=2 * self.get_dpi(), bbox_inches="tight")
+        return file.getvalue()
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -50,16 +62,11 @@ class Picture(Figure):
         image = base64.b64encode(svg.encode()).decode()
         width = float(_WIDTH.search(svg)[1]) * 100 / 72  # type: ignore[index]
         look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
-        words = html.escape(_words(self))
+        words = html.escape(self.title)
         return (
             f'<style>{FOLLOW}</style><div {style.attribute}><div style="overflow-x:auto">'
             f'<img alt="{words}" style="{look}" src="data:image/svg+xml;base64,{image}"></div></div>'
         )
-
-
-def _words(figure: Figure) -> str:
-    """What a picture shows, for those who do not see it."""
-    return "; ".join(filter(None, (ax.get_title("left") or ax.get_title() for ax in figure.axes)))
 
 
 def dark_twin(colours: Any) -> Any:

@@ -1,4 +1,7 @@
-"""`viz.memory`: what a Tensor keeps alive, the nodes that it leads to and the bytes of their arrays."""
+"""`viz.memory`: what a Tensor keeps alive, the nodes that it leads to and the bytes of their arrays.
+
+It is a picture of how the memory grows, node by node, and a table of what takes most.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import html
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -14,11 +18,16 @@ from needle.backend_selection import NDArray
 from needle.graph import Pending, find_topo_sort
 from needle.nn import Parameter
 
+from .constants import around
 from .names import names_of, values_of
 from .operators import symbol
+from .picture import Picture
+from .plots.growth import GRADIENTS, INPUTS, PARAMETERS, draw_growth
+from .plots.theme import PictureFigure
+from .storage import arrays_of, storage_of
 from .text import byte_count, counted, elide
 
-__all__ = ["Kept", "Memory", "arrays_of", "memory", "storage_of"]
+__all__ = ["Kept", "Memory", "memory"]
 
 MOST_ROWS = 20  # are shown of a table
 COLUMNS = ("bytes", "name", "made by", "shape", "dtype", "")
@@ -32,6 +41,9 @@ class Kept:
     ----------
     name, made_by : str
         `made_by` is the operator, or the kind of a leaf.
+    group : str
+        What it is counted with in the picture: "parameters", "inputs", "gradients", or the module or operator
+        that made it.
     bytes : int
         The size of its array's storage; 0 if that counts elsewhere, or is not computed yet.
     shape : tuple of int or None
@@ -43,40 +55,39 @@ class Kept:
 
     name: str
     made_by: str
+    group: str
     bytes: int
     shape: tuple[int, ...] | None
     dtype: str
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Memory:
-    """All that some Tensors keep alive. It shows itself as a table, the largest first.
+@dataclass(frozen=True, repr=False)
+class Memory(Picture):
+    """All that some Tensors keep alive. It shows itself as a picture, and as a table, the largest first.
 
     Attributes
     ----------
-    of : tuple of str
-        The names of the Tensors.
-    rows : tuple of Kept
-        The largest first; rows of the same size are in topological order.
+    title : str
+    kept : tuple of Kept
+        In the order in which they were computed: forward, then gradients.
     nodes : int
-        How many of the rows are nodes; the others are arrays that nodes keep.
+        How many of these are nodes; the others are arrays that nodes keep.
     """
 
-    of: tuple[str, ...]
-    rows: tuple[Kept, ...]
+    title: str
+    kept: tuple[Kept, ...]
     nodes: int
+
+    @cached_property
+    def rows(self) -> tuple[Kept, ...]:
+        """The largest first; those of the same size in the order in which they were computed."""
+        return tuple(sorted(self.kept, key=lambda row: -row.bytes))
 
     @property
     def total(self) -> int:
         """Bytes of all storages, each counted once."""
-        return sum(row.bytes for row in self.rows)
-
-    @property
-    def _heading(self) -> str:
-        keep = "keeps" if len(self.of) == 1 else "keep"
-        kept = f"{counted(self.nodes, 'node')}, {byte_count(self.total)} of arrays"
-        return f"{elide(', '.join(self.of), 60)} {keep} alive: {kept}"
+        return sum(row.bytes for row in self.kept)
 
     @property
     def _more(self) -> tuple[int, int]:
@@ -107,9 +118,20 @@ class Memory:
             "  ".join([row[0].rjust(widths[0]), *map(str.ljust, row[1:], widths[1:])]).rstrip()
             for row in table
         ]
-        return "\n".join([self._heading, *lines])
+        return "\n".join([self.title, *lines])
 
-    def _repr_html_(self) -> str:
+    def html(self) -> str:
+        """The picture and the table, as a piece of a web page."""
+        return f"{self._figure.html()}{self._table()}"
+
+    def _file(self, kind: str) -> bytes:
+        return self._figure._file(kind)
+
+    @cached_property
+    def _figure(self) -> PictureFigure:
+        return draw_growth(self.title, self.kept)
+
+    def _table(self) -> str:
         def line(tag: str, cells: Sequence[str]) -> str:
             sides = ["right", *["left"] * (len(cells) - 1)]
             return "".join(
@@ -122,14 +144,14 @@ class Memory:
         return (
             f'<div style="overflow-x:auto"><table style="border-collapse:collapse;color:inherit">'
             f'<caption style="text-align:left;caption-side:top;padding:4px 10px;color:inherit">'
-            f"<b>{html.escape(self._heading)}</b></caption>"
+            f"<b>{html.escape(self.title)}</b></caption>"
             f'<thead><tr style="border-bottom:1px solid">{line("th", COLUMNS)}</tr></thead>'
             f'<tbody style="font-variant-numeric:tabular-nums">{body}</tbody></table></div>'
         )
 
 
 def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | None = None) -> Memory:
-    """What one or several Tensors keep alive, as a table. Nothing is computed.
+    """What one or several Tensors keep alive, as a picture and a table. Nothing is computed.
 
     A Tensor keeps the inputs that it was computed from, and they keep theirs: a loss that is summed up over a
     whole training keeps all of it, and ``loss.detach()`` keeps nothing but its number. The table counts
@@ -152,7 +174,8 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
     Returns
     -------
     Memory
-        With its `rows`, the largest first, its `total` in bytes, and the number of its `nodes`.
+        A picture of how the memory grows from node to node, forward and then backward, with a table below
+        it. It has the `rows` of the table, the `total` in bytes, and the number of `nodes`.
 
     Examples
     --------
@@ -163,31 +186,35 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
     """
     outputs = values_of("memory", tensors)
     known = names_of(names, sys._getframe(1))
+    forward = set(find_topo_sort(dict.fromkeys(outputs)))
     nodes = _nodes(outputs)
     called = _names(nodes, known)
-    rows = []
     owners: dict[int, str] = {}  # id of a storage -> where it is counted
+    rows: list[list[Kept]] = []  # of each node
     for node in nodes:
-        row = _row(called[node], _made_by(node), arrays_of(node._data), owners)
+        group = _group(node) if node in forward else GRADIENTS
+        row = _row(called[node], _made_by(node), group, arrays_of(node._data), owners)
         if isinstance(node, Tensor):
             row = replace(row, shape=node.shape, dtype=str(node.dtype))
-        rows.append(row)
-    for node in nodes:
+        rows.append([row])
+    for node, of_node in zip(nodes, rows, strict=True):
         for what, arrays in _kept_for(node, called):
             unknown = [array for array in arrays if id(storage_of(array)[0]) not in owners]
             if unknown:
-                rows.append(_row(what, "", unknown, owners))
-    of = tuple(called[node] for node in dict.fromkeys(outputs))
-    return Memory(of, tuple(sorted(rows, key=lambda row: -row.bytes)), len(nodes))
+                of_node.append(_row(what, "", of_node[0].group, unknown, owners))
+    kept = tuple(row for of_node in rows for row in of_node)
+    of = [called[node] for node in dict.fromkeys(outputs)]
+    bytes_kept = byte_count(sum(row.bytes for row in kept))
+    title = f"{elide(', '.join(of), 60)} {'keeps' if len(of) == 1 else 'keep'} alive: "
+    return Memory(f"{title}{counted(len(nodes), 'node')}, {bytes_kept} of arrays", kept, len(nodes))
 
 
-def storage_of(array) -> tuple[object, int]:
-    """The storage that an array looks at, which other arrays can share, and its bytes."""
-    if isinstance(array, (np.ndarray, np.generic)):  # NumPy's sum of everything is a bare number
-        while isinstance(array.base, np.ndarray):
-            array = array.base
-        return array, array.nbytes
-    return array.storage, array.storage.size * array.dtype.itemsize
+def _group(node: Value) -> str:
+    """What a node of the forward graph is counted with: its module, or else what made it."""
+    if node.op is None:
+        return PARAMETERS if isinstance(node, Parameter) else INPUTS
+    path = around(node.scope)
+    return path[min(1, len(path) - 1)].name if path else symbol(node.op)
 
 
 def _nodes(outputs: Sequence[Value]) -> list[Value]:
@@ -197,7 +224,7 @@ def _nodes(outputs: Sequence[Value]) -> list[Value]:
     while reached:
         new = [node for node in reached if node not in nodes]
         nodes.update(dict.fromkeys(new))
-        reached = find_topo_sort(node.grad for node in new if isinstance(node.grad, Value))
+        reached = find_topo_sort(node.grad for node in reversed(new) if isinstance(node.grad, Value))
         if all(node in nodes for node in reached):
             break
     return list(nodes)
@@ -218,7 +245,7 @@ def _made_by(node: Value) -> str:
     return "parameter" if isinstance(node, Parameter) else "leaf" if node.requires_grad else "constant"
 
 
-def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, str]) -> Kept:
+def _row(name: str, made_by: str, group: str, arrays: Sequence[NDArray], owners: dict[int, str]) -> Kept:
     """A row of the table; it counts those storages of `arrays` that have no owner yet."""
     sizes: dict[int, int] = {}
     in_use, notes = 0, []
@@ -237,14 +264,7 @@ def _row(name: str, made_by: str, arrays: Sequence[NDArray], owners: dict[int, s
         notes.append("not computed yet")
     dtypes = dict.fromkeys(str(array.dtype) for array in arrays)
     shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
-    return Kept(name, made_by, total, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
-
-
-def arrays_of(data) -> list:
-    """The arrays of a node's data; none if it is lazy and not computed yet."""
-    if type(data) is Pending:
-        data = data.data
-    return list(data) if isinstance(data, tuple) else [] if data is None else [data]
+    return Kept(name, made_by, group, total, shape, ", ".join(dtypes), ", ".join(dict.fromkeys(notes)))
 
 
 def _kept_for(node: Value, called: Mapping[Value, str]) -> Iterator[tuple[str, list]]:
