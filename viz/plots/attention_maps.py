@@ -143,10 +143,10 @@ def _write(ax: Axes, values: np.ndarray, top: float) -> None:
         if value >= 0.005:
             ax.text(
                 *(column + 0.5, row + 0.5, f"{value:.2f}"),
-                fontsize=7,
+                fontsize=8,
                 ha="center",
                 va="center",
-                color="#FFFFFF" if value > 0.55 * top else INK,
+                color="#FFFFFF" if value > 0.6 * top else INK,
             )
 
 

@@ -88,7 +88,7 @@ def decision_boundary(
     outputs = evaluated("decision_boundary", model, plane)
     k = outputs.shape[1]
     names = _class_names(classes, k)
-    with drawing(ax, 5.4, 4.4) as ax:
+    with drawing(ax, 5.0, 4.1) as ax:
         shape = (resolution, resolution)
         if k == 1:
             _draw_score(ax, xs, ys, outputs.reshape(shape), threshold)

@@ -241,7 +241,7 @@ def matrix(
         size = min(9.0, 95 * scale / max(map(len, written)))  # points, so that it fits into a cell
         if max(rows, columns) <= MOST_WRITTEN and size >= SMALLEST:
             for (row, column), words in zip(np.ndindex(numbers.shape), written, strict=True):
-                dark = (0.4 if below else 0.5) * reach < abs(numbers[row, column]) < math.inf
+                dark = (0.4 if below else 0.6) * reach < abs(numbers[row, column]) < math.inf
                 colour = PAPER if dark else INK
                 ax.text(column, row, words, fontsize=size, color=colour, ha="center", va="center")
         ax.spines[:].set_visible(False)

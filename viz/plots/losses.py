@@ -75,7 +75,7 @@ def _loss_axes(
     curves = {name or "train": values for name, values in curves.items()}
     tests = _curves("test", test) if test is not None else {}
     tests = {f"{name}, test" if name else "test": values for name, values in tests.items()}
-    with drawing(ax, 5.6, 3.6, private=private) as ax:
+    with drawing(ax, 5.0, 3.3, private=private) as ax:
         _draw_curves(ax, curves, tests, log, xlabel)
     return ax
 

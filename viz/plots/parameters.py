@@ -151,7 +151,7 @@ def _tiles(
             x, y = column * across, row * down + head
             shown = framed_image(ax, np.ma.masked_invalid(kernel), x, y, width, height, **look)
             if wrapped:
-                ax.text(x, y - 0.12 * height, str(place), fontsize=7, color=QUIET, va="bottom")
+                ax.text(x, y - 0.12 * height, str(place), fontsize=8, color=QUIET, va="bottom")
         ax.set(
             xlim=(-gap / 2, columns * across - gap / 2),
             ylim=(rows * down - gap / 2, -gap / 2),

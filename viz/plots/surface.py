@@ -75,7 +75,7 @@ def loss_surface(
     walked = {name: _pairs(name, path) for name, path in named.items()}
     xs, ys = _extent(extent, walked, resolution)
     z = _surface(loss, xs, ys)
-    with drawing(ax, 5.4, 4.3) as ax:
+    with drawing(ax, 5.0, 4.0) as ax:
         _draw_surface(ax, xs, ys, z)
         for place, (name, path) in enumerate(walked.items()):
             _draw_path(ax, name, path, PATHS[place % len(PATHS)], MARKERS[place % len(MARKERS)])
