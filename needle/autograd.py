@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ops
+from . import modes, ops
 from .backend_ndarray.device import common_device
 from .backend_ndarray.indexing import index_in_words
 from .backend_selection import (
@@ -75,6 +75,8 @@ class Value(Node):
     grad: Any = None
     # Whether `detach` cut it off from what needs a gradient; drawings show it. It does not hold what was cut.
     detached = False
+    # The line that made it: see `modes.line_of_user`.
+    line: Any = None
     # The step function, such as a comparison, that stopped all gradients on the way here.
     step_function: Op | None = None
 
@@ -93,6 +95,9 @@ class Value(Node):
     def __del__(self):
         global TENSOR_COUNTER
         TENSOR_COUNTER -= 1
+
+    def __getstate__(self):
+        return {name: x for name, x in vars(self).items() if name != "line"}  # code cannot be copied
 
     @classmethod
     def make_const(cls, data, *, requires_grad: bool = False):
@@ -146,6 +151,8 @@ class Value(Node):
         value._data = data
         if scope is not None:
             value.scope = scope
+        if modes.remembers_lines:
+            value.line = modes.line_of_user(op.frames)
         if requires_grad or op.deferred or constants:
             value.op = op
             value.inputs = inputs
@@ -315,6 +322,8 @@ class Tensor(Value):
         _, _, scope, _ = mode.get()
         if scope is not None:
             self.scope = scope
+        if modes.remembers_lines:
+            self.line = modes.line_of_user(2)
         check_device(device)
         if isinstance(array, Tensor):
             with no_grad():

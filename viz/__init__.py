@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from needle import modes
 from needle.nn import Module
 
 from .drag import Drag, drag
@@ -46,6 +47,8 @@ __all__ = [
     "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory",
     "module_tree", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
+
+modes.remembers_lines = True  # from now on
 
 # Pictures that need matplotlib, and the widget, are imported on their first use.
 _WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {

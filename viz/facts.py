@@ -8,7 +8,7 @@ from dataclasses import replace
 from .graph_data import Graph, Variable
 from .text import byte_count, elide
 
-__all__ = ["BETWEEN_FACTS", "FACTS", "showing"]
+__all__ = ["BETWEEN_FACTS", "FACTS", "in_words", "showing"]
 
 FACTS = ("value", "gradient", "shape", "dtype", "device", "bytes", "requires_grad")
 BETWEEN_FACTS = " · "
@@ -38,11 +38,16 @@ def showing(graph: Graph, facts: Collection[str] | None) -> Graph:
     return replace(graph, variables=tuple(_with(x, wanted) for x in graph.variables), shown=wanted)
 
 
-def _with(variable: Variable, facts: frozenset[str]) -> Variable:
+def _with(variable: Variable, facts: Collection[str]) -> Variable:
     value = variable.value if "value" in facts else ()
     gradient = variable.gradient if "gradient" in facts else ()
     if variable.requires_grad is None:  # not a node, but a box for others
         return replace(variable, value=value, gradient=gradient)
+    return replace(variable, facts=in_words(variable, facts), value=value, gradient=gradient)
+
+
+def in_words(variable: Variable, facts: Collection[str] = FACTS) -> str:
+    """Some facts about a node, without its value and its gradient: ``(2, 3) · float32 · cpu() · 24 B``."""
     words = {
         "shape": variable.facts if variable.shape is None else str(variable.shape),
         "dtype": variable.dtype,
@@ -50,8 +55,7 @@ def _with(variable: Variable, facts: frozenset[str]) -> Variable:
         "bytes": _memory(variable),
         "requires_grad": "needs gradient" if variable.requires_grad else "needs no gradient",
     }
-    written = BETWEEN_FACTS.join(filter(None, [word for fact, word in words.items() if fact in facts]))
-    return replace(variable, facts=written, value=value, gradient=gradient)
+    return BETWEEN_FACTS.join(filter(None, [word for fact, word in words.items() if fact in facts]))
 
 
 def _memory(variable: Variable) -> str:

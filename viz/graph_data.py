@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .text import Rows
 
-__all__ = ["LEFT_OUT", "Graph", "Group", "Operand", "Operator", "Variable"]
+__all__ = ["LEFT_OUT", "Graph", "Group", "Line", "Operand", "Operator", "Variable"]
 
 LEFT_OUT = "more"  # the key of the box that stands for everything left out
+
+
+class Line(NamedTuple):
+    """A line of a user's program."""
+
+    file: str  # or the cell of a notebook
+    number: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,10 @@ class Variable:
     via : str
         The key of the consumer whose operator's `gradient` computed it; empty for a seed, and for the steps
         of a sum.
+    numbers : rows of cells
+        All its numbers, or the first rows and columns of a large array.
+    line : Line or None
+        The line that made it; of a step of a gradient, the line that made the consumer.
     """
 
     key: str
@@ -98,6 +111,8 @@ class Variable:
     detached: bool = False
     adjoint_of: str = ""
     via: str = ""
+    numbers: Rows = ()
+    line: Line | None = None
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -28,10 +28,11 @@ from . import operators
 from .constants import History
 from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 from .groups import MOST_DRAWN
+from .lines import line_of
 from .repeats import with_repeats
 from .scopes import common_scope, grouped, parameter_names, scopes_of
 from .storage import arrays_of, storage_of
-from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of
+from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of, table_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
 
@@ -451,6 +452,8 @@ def _finished(
         else x
         for x in graph.variables
     ]
+    lines = {x.key: x.line for x in variables}
+    variables = [replace(x, line=lines[x.via]) if x.via in lines else x for x in variables]
     return replace(graph, variables=_with_memory(variables, values))
 
 
@@ -562,13 +565,20 @@ def _description(node: Value) -> dict[str, Any]:
     assert isinstance(node, Tensor)
     facts = f"{node.shape}" if node.dtype == "float32" else f"{node.shape} {node.dtype}"
     known |= {"facts": facts, "dtype": str(node.dtype), "device": str(node.device)}
-    return {**known, "value": _value_of(node)}
+    return {**known, "value": _value_of(node), "numbers": _numbers_of(node), "line": line_of(node)}
 
 
 def _gradient_of(gradient: Tensor | None) -> Rows:
     if gradient is None:
         return ()
     return _value_of(gradient) if gradient.cached_data is not None else (("not computed",),)
+
+
+def _numbers_of(tensor: Tensor) -> Rows:
+    array = tensor.cached_data
+    if array is None or math.prod(array.shape) > LARGEST_SEARCHED:
+        return ()
+    return table_of(to_numpy(array))
 
 
 def _value_of(tensor: Tensor) -> Rows:

@@ -20,11 +20,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from .dot import CUT, to_dot
-from .graph_data import LEFT_OUT, Graph
+from .facts import in_words
+from .graph_data import LEFT_OUT, Graph, Variable
 from .graph_reader import MOST
 from .groups import MOST_EDGES, at_depth, beside, inside, twins
 from .render import render_all, tidy_svg
 from .style import FOLLOW, FONT, Style, dark_rules
+from .text import elide
 
 __all__ = ["fragment"]
 
@@ -33,7 +35,14 @@ MOST_VARIABLES = (
 )
 
 _STATIC = Path(__file__).parent / "static"
-_MODULES = ("picture.js", "sheet.js", "ways.js", "edges.js", "drawing.js")  # each after those that it imports
+_MODULES = (
+    "picture.js",
+    "sheet.js",
+    "ways.js",
+    "edges.js",
+    "hover.js",
+    "drawing.js",
+)  # each after those that it imports
 
 
 def fragment(
@@ -74,6 +83,7 @@ def fragment(
         "pictures": _pictures(graph, picture, title, style, legend, rankdir),
         "groups": _groups(graph),
         "variables": {x.key: (x.group, x.row) for x in graph.variables},
+        "about": {x.key: _about(x, graph) for x in graph.variables if x.requires_grad is not None},
         "uses": _uses(graph) if graph.groups else [],
         "beside": beside(graph),
         "several": MOST_EDGES,
@@ -162,6 +172,19 @@ def _groups(graph: Graph) -> dict[str, dict[str, object]]:
         }
         for group in graph.groups
     }  # fmt: skip
+
+
+def _about(x: Variable, graph: Graph) -> dict[str, object]:
+    """What is shown of a node on hover, beside what is in its box."""
+    about: dict[str, object] = {"name": elide(x.name), "facts": in_words(x)}
+    if x.numbers:
+        about["numbers"] = x.numbers
+    if x.shape is not None and len(x.shape) > 2:
+        about["part"] = "its first matrix"
+    if x.line is not None:
+        about["line"] = x.line
+        about["of"] = "the gradient of" if x.row >= graph.forward_rows else ""
+    return about
 
 
 def _uses(graph: Graph) -> list[tuple[str, str, str, str]]:

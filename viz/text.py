@@ -10,11 +10,12 @@ import numpy as np
 
 __all__ = [
     "byte_count", "cells_of", "counted", "elide", "escape", "has_known_width", "number", "ordinal", "rows_of",
-    "superscript", "text_width", "wrap",
+    "superscript", "table_of", "text_width", "wrap",
 ]  # fmt: skip
 
 MOST_IN_A_LINE = 6  # the longest vector written out
 MOST_ROWS = MOST_COLUMNS = 4  # the largest matrix written out
+MOST_IN_TABLE = 12  # rows, and columns
 LONGEST_LINE = 44  # characters
 LARGEST_SEARCHED = 100_000  # elements: of a larger array the range is not given
 
@@ -42,6 +43,30 @@ def cells_of(array: np.ndarray) -> Rows:
     if array.ndim not in (1, 2) or array.size == 0 or not _is_small(array):
         return ()
     return tuple(tuple(map(number, row)) for row in np.atleast_2d(array))
+
+
+def table_of(array: np.ndarray) -> Rows:
+    """The numbers of a matrix or a vector row by row; of a large one, its first rows and columns.
+
+    Of an array with more axes it is the first matrix.
+    """
+    while array.ndim > 2:
+        array = array[0] if len(array) else array.reshape(0, 0)
+    if array.size == 0:
+        return ()
+    rows, columns = np.atleast_2d(array).shape
+    part = np.atleast_2d(array)[:MOST_IN_TABLE, :MOST_IN_TABLE]
+    # `number` takes as long as ten of these, and a page can hold thousands of numbers.
+    if array.dtype.kind == "f":
+        cells = [[f"{x:.4g}" for x in row] for row in part.tolist()]
+        table = [[number(float(x)) if "e" in x else x.replace("-", "−") for x in row] for row in cells]
+    else:
+        table = [[number(x) for x in row] for row in part.tolist()]
+    if columns > MOST_IN_TABLE:
+        table = [[*row, "…"] for row in table]
+    if rows > MOST_IN_TABLE:
+        table.append(["…"] * len(table[0]))
+    return tuple(map(tuple, table))
 
 
 def _is_small(array: np.ndarray) -> bool:

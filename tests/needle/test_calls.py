@@ -8,8 +8,16 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pytest
 
+from needle import modes
 from needle.autograd import Tensor
+
+
+@pytest.fixture(autouse=True)
+def no_lines(monkeypatch) -> None:
+    """Nodes do not remember the lines that made them, as long as nobody imports viz."""
+    monkeypatch.setattr(modes, "remembers_lines", False)
 
 
 def calls(f) -> list[str]:
@@ -36,6 +44,13 @@ def test_a_product_is_at_most_eight_calls(no_gc):
     names = calls(lambda: a * b)
     assert names[:4] == ["Tensor.__mul__", "TensorOp.__call__", "Value.make_from_op", "Elementwise.compute"]
     assert len(names) <= 8, names
+
+
+def test_to_remember_the_line_is_one_call_more(no_gc, monkeypatch):
+    a, b = Tensor(np.ones((2, 3))), Tensor(np.ones((2, 3)))
+    names = calls(lambda: a * b)
+    monkeypatch.setattr(modes, "remembers_lines", True)
+    assert sorted(calls(lambda: a * b)) == sorted([*names, "line_of_user"])
 
 
 def test_a_walk_back_over_a_product_and_a_sum_is_at_most_sixty_calls(no_gc):

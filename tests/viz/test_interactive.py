@@ -169,6 +169,14 @@ def show(browser, tmp_path):
     assert not troubles
 
 
+READABLE = 9 / 11 - 1e-3  # the scale at which numbers of 11 points are 9 pixels high
+
+
+def see_all(page) -> None:
+    """Have the whole in view, even if it is small."""
+    button(page, "Fit").dblclick()
+
+
 def button(page, name):
     return page.get_by_role("button", name=name, exact=True)
 
@@ -227,11 +235,28 @@ def test_the_drawing_fits_the_page(show, network, tmp_path, width) -> None:
     assert not page.locator("img").is_visible()
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     view = page.locator(".view").bounding_box()
+    # On a phone, where all of it would be too small to read, it is the beginning that is there.
+    seen = page.locator('[data-key="n1"]' if width < 400 else ".sheet").first.bounding_box()
+    assert view["x"] <= seen["x"]
+    assert seen["x"] + seen["width"] <= view["x"] + view["width"]
+    assert seen["y"] + seen["height"] <= view["y"] + view["height"]
+    assert READABLE <= look(page)[2] <= 4 / 3 + 1e-3
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
+def test_open_all_and_fit_end_where_one_can_read(show, gradient, width) -> None:
+    page = show(gradient.html(), width=width)
+    for name in ("Open all", "Fit"):
+        button(page, name).click()
+        assert look(page)[2] >= READABLE
+        view = page.locator(".view").bounding_box()
+        first = page.locator('[data-key="n1"]').bounding_box()
+        assert view["x"] <= first["x"] < first["x"] + first["width"] <= view["x"] + view["width"]
+    see_all(page)
+    assert look(page)[2] < READABLE
     sheet = page.locator(".sheet").first.bounding_box()
-    assert view["x"] <= sheet["x"]
-    assert sheet["x"] + sheet["width"] <= view["x"] + view["width"]
-    assert sheet["y"] + sheet["height"] <= view["y"] + view["height"]
-    assert look(page)[2] <= 4 / 3 + 1e-3
+    assert view["x"] <= sheet["x"] < sheet["x"] + sheet["width"] <= view["x"] + view["width"]
 
 
 @pytest.mark.slow
@@ -254,12 +279,14 @@ def test_groups_open_and_close(show, gradient) -> None:
     assert assert_no_overlap(page) == 3
     button(page, "Open Residual").first.click()
     assert assert_no_overlap(page) == 5
+    see_all(page)
     button(page, "Open SoftmaxLoss").last.click()
     assert assert_no_overlap(page) == 7
-    button(page, "Fit").click()
+    see_all(page)
     button(page, "Close Sequential").last.click()
     assert assert_no_overlap(page) == 3
     button(page, "Close SoftmaxLoss").first.click()
+    see_all(page)
     assert page.locator(".sheet").first.bounding_box() == pytest.approx(closed, abs=0.5)
 
 
@@ -430,6 +457,7 @@ def test_the_keyboard_does_all_of_it(show, network) -> None:
     assert look(page)[0] < first[0]
     page.keyboard.press("0")
     assert look(page) == pytest.approx(first, abs=0.1)
+    page.keyboard.press("Tab")  # to the first variable, and on to the first group
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert button(page, "Close Sequential").is_visible()
@@ -438,6 +466,53 @@ def test_the_keyboard_does_all_of_it(show, network) -> None:
     page.keyboard.press("/")
     page.keyboard.type("relu")
     assert page.locator(".count").inner_text() != ""
+
+
+LIT = """() => {
+    const {shadowRoot} = document.querySelector("[data-needle-drawing]")
+    const lit = [...shadowRoot.querySelectorAll(".node.lit, .edge.lit")].map(({dataset}) => dataset.key)
+    return [lit.sort(), shadowRoot.querySelector(".choosing .node:not(.lit)").checkVisibility()]
+}"""
+
+
+@pytest.mark.browser
+def test_the_pointer_and_the_keyboard_show_all_about_a_node(show, example) -> None:
+    page = show(viz.draw(example.v4, names=vars(example)).html())
+    about = page.locator(".about")
+    page.locator('[data-key="n3"]').hover()
+    assert about.inner_text().split("\n")[0] == "v3 (1,) · float32 · cpu() · 4 B · needs gradient"
+    assert about.locator("td").all_inner_texts() == ["2"]
+    assert "v3 = v2 + 1" in about.inner_text()
+    assert re.search(r"conftest.py, line \d+", about.inner_text())
+    near = ["n2", "n3", "n3_op", "n4", "n4_op"]
+    edges = ["n2->n3_op", "n3->n4_op", "n3_op->n3", "n4_op->n4"]
+    assert page.evaluate(LIT)[0] == sorted(near + edges)
+    box = about.bounding_box()
+    assert 0 <= box["x"] < box["x"] + box["width"] <= 1280
+    page.mouse.move(2, 2)
+    assert about.is_hidden()
+    assert page.locator(".lit").count() == 0
+    page.locator(".view").focus()
+    page.keyboard.press("Tab")
+    assert "Tensor([0.0])" in about.inner_text()  # the leaf v1
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert "v3 = v2 + 1" in about.inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert "v2 = ndl.exp(v1)" in about.inner_text()
+
+
+@pytest.mark.browser
+def test_a_matrix_is_shown_as_a_table(show) -> None:
+    x = ndl.Tensor(np.arange(600).reshape(20, 30))
+    with ndl.scope("block"):
+        y = x * 1
+    page = show(viz.draw(y, depth=0, names={"x": x}).html())
+    page.locator('[data-key="n1"]').hover()
+    cells = page.locator(".about tr").first.locator("td").all_inner_texts()
+    assert cells == [*map(str, range(12)), "…"]
+    assert page.locator(".about tr").count() == 13
+    assert set(page.evaluate(LIT)[0]) >= {"n1", "g1"}
 
 
 @pytest.mark.browser

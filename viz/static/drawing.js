@@ -1,16 +1,16 @@
 // A drawing that you can pan, zoom and search, and whose groups open and close.
 
 import { Edges } from "./edges.js";
+import { Hover } from "./hover.js";
 import { attribute, create, extent, extentOfText, middle, mix, readPicture, round } from "./picture.js";
 import { Sheet } from "./sheet.js";
 
 const NATURAL = 4 / 3; // pixels of a point: letters are never drawn larger unless one zooms
 const LEGEND = 1.15; // pixels of a point of the legend
 const SIGN = 28; // points across
-const READABLE = 0.7; // a smaller scale is not chosen for a picture that has just been opened further
+const READABLE = 9 / 11; // the scale at which values, 11 points high, are 9 pixels high: no smaller one is chosen
 const ZOOM = [0.05, 6];
 const MARGIN = 12; // between a picture and the edge of the view
-const VISIBLE = 0.15; // of a picture at a smaller scale nothing can be made out
 const SHORTEST = 120; // a view, in pixels
 const DURATION = 280; // milliseconds
 
@@ -23,13 +23,14 @@ const PAGE = `
       <button data-do="all" hidden></button>
       <button data-do="out" title="Smaller (−)" aria-label="Zoom out">−</button>
       <button data-do="in" title="Larger (+)" aria-label="Zoom in">+</button>
-      <button data-do="fit" title="Show all of it (0)">Fit</button>
+      <button data-do="fit" title="Show all of it, or if that is too small to read, its beginning; again: all of it (0)">Fit</button>
     </div>
     <div class="view" tabindex="0" role="group">
       <svg><g class="world"></g></svg>
       <div class="hint" aria-hidden="true"></div>
     </div>
     <details class="legend"><summary>Legend</summary></details>
+    <div class="about" role="tooltip" hidden></div>
   </div>
   <div class="paper"><slot></slot></div>`;
 
@@ -55,6 +56,7 @@ class Drawing {
     this.edges = new Edges(this);
     this.world.append(this.sheet.element, this.edges.element);
     this.rings = this.world.appendChild(create("g", { class: "rings" }));
+    this.hover = new Hover(this, part(".about"));
     this.addLegend();
     this.measureAll();
     this.listen();
@@ -88,6 +90,16 @@ class Drawing {
     list.append(...signs);
     legend.append(list);
     legend.open = true;
+  }
+
+  // Lets the keyboard reach a variable: the first of them with Tab, the others with arrows.
+  makeReachable({ element, key, words }) {
+    const { about } = this.data;
+    if (!(key in about)) return;
+    element.setAttribute("tabindex", this.reachable ? -1 : 0);
+    this.reachable = true;
+    element.setAttribute("role", "img");
+    element.setAttribute("aria-label", `${words.trim()}, ${about[key].facts}`);
   }
 
   makeButton(element, key, isOpen) {
@@ -281,11 +293,12 @@ class Drawing {
   // Look at everything, unless it would be too small to read; then at the beginning.
   firstLook() {
     const all = this.lookAtAll();
-    this.whole = all.scale >= VISIBLE;
+    this.whole = all.scale >= READABLE;
     if (this.whole) return all;
-    const places = [...this.sheet.nodes.values()].map(({ place }) => place);
-    const first = places.reduce((a, b) => (b.left + b.top < a.left + a.top ? b : a));
-    return this.lookThatShows(first, { scale: READABLE, x: 0, y: 0 });
+    const key = Object.keys(this.data.about)[0]; // each variable comes after its operands
+    const shown = key && (this.hides(key) ?? key);
+    const box = shown && this.sheet.find(shown, this.pictureWith(shown));
+    return box ? this.lookAt(box, READABLE) : all;
   }
 
   // -- Size --
@@ -346,12 +359,15 @@ class Drawing {
     this.moveTo({ ...this.look, x: this.look.x + dx, y: this.look.y + dy });
   }
 
+  // The whole, or its beginning if the whole is too small to read. The second time it is the whole all the same.
   fit() {
     this.moved = false;
-    this.whole = true;
-    const end = this.lookAtAll();
+    const first = this.firstLook();
+    const again = this.fitted === this.look;
+    if (again) this.whole = true;
+    const end = again ? this.lookAtAll() : first;
     this.setHeight(end);
-    this.travel(end);
+    this.travel(end).then(() => (this.fitted = this.look));
   }
 
   travel(end) {
@@ -443,6 +459,11 @@ class Drawing {
     await this.travel(end);
   }
 
+  bringIntoView(key) {
+    const box = this.sheet.find(key, this.pictureWith(key));
+    if (box) this.moveTo(this.lookThatShows(box));
+  }
+
   // The picture that a found node is in now.
   pictureNow({ key, home }) {
     return key in this.data.beside ? this.pictureWith(key) : home;
@@ -531,7 +552,10 @@ class Drawing {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
     const button = target.closest("[data-toggle]");
+    const node = target.closest(".node")?.dataset.key;
+    const away = key in arrows && arrows[key].map((by) => -Math.sign(by));
     if ((key === "Enter" || key === " ") && button) this.toggle(button.dataset.toggle);
+    else if (node && away && this.hover.go(node, away)) this.whole = false;
     else if (key in arrows) this.pan(...arrows[key]);
     else if (key === "+" || key === "=") this.do("in");
     else if (key === "-") this.do("out");

@@ -52,6 +52,14 @@ export class Edges {
     for (const place of this.sheets.values()) this.edges.push(...this.results(place));
   }
 
+  // All edges that can be seen.
+  seen() {
+    const laidOut = [...this.drawing.sheets().values()].flatMap(({ sheet }) => sheet.edges);
+    return [...laidOut.filter(({ element }) => element.style.display !== "none"), ...(this.led ?? [])].map(
+      ({ from, to, element }) => ({ from: from.split("_for_")[0], to, element }),
+    );
+  }
+
   // The edges of a picture from operators to their results.
   results({ sheet, frames }) {
     const { uses, variables } = this.drawing.data;
@@ -75,7 +83,11 @@ export class Edges {
     const boxes = new Map(); // by picture: its boxes on the whole sheet
     for (const { sheet, frames } of this.sheets.values()) boxes.set(sheet, sheet.boxes(frames));
     this.aim(led, boxes);
-    this.element.replaceChildren(...led.map((edge) => this.line(edge, boxes)));
+    this.led = led.map((edge) => {
+      const [from, to] = [edge.tail, edge.head].map(({ node }) => node.key);
+      return { from, to, element: this.line(edge, boxes) };
+    });
+    this.element.replaceChildren(...this.led.map(({ element }) => element));
   }
 
   // Lets the edges that come into one box end side by side, in the order in which they come.

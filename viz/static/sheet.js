@@ -49,6 +49,7 @@ export class Sheet {
     for (const node of this.nodes.values()) node.isShown = true;
     this.groups = [...this.nodes.values()].filter((node) => node.key in drawing.data.groups);
     for (const node of this.groups) this.prepare(node);
+    for (const node of this.nodes.values()) drawing.makeReachable(node);
   }
 
   // The edges that stand for uses of a value. In a large picture some of them begin at a mention of it.
