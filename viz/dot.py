@@ -17,8 +17,8 @@ from .text import Rows, elide, escape, text_width, wrap
 __all__ = [
     "CUT",
     "RANKDIRS",
+    "DrawnGraph",
     "Markup",
-    "Picture",
     "Statement",
     "check_rankdir",
     "matrix",
@@ -34,7 +34,9 @@ FAR = 8  # operators: in a large graph, a value from farther away has no edge bu
 LONGEST_HEADER = 20  # characters: a longer name and shape stand on two lines
 LONGEST_FACTS = 30  # characters: longer facts have a line of their own
 LONGEST_IN_SQUARE = 9  # characters: a longer value is left out of a small square
-LEGEND_COLUMNS = 3
+LEGEND_COLUMN = 210  # points
+USUAL_WIDTH, LARGEST_WIDTH = 1200.0, 2400.0  # points: a wider drawing goes on in rows of the usual width
+PAD = 10.0  # points around a drawing
 # Directions, with the arrows of rows that run forward and back.
 RANKDIRS = {"LR": "→←", "RL": "←→", "TB": "↓↑", "BT": "↑↓"}
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -55,7 +57,7 @@ def check_rankdir(rankdir: str) -> None:
 
 
 def to_dot(
-    graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR", widest: float = math.inf
+    graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR", width: float | None = math.inf
 ) -> str:
     """The DOT text of a graph.
 
@@ -68,10 +70,11 @@ def to_dot(
     rankdir : "LR", "RL", "TB" or "BT"
         From left to right (or back) with gradients below, or from top to bottom (or back) with gradients on
         the right.
-    widest : float
-        In points. A drawing from left to right that would be wider goes on in a row below.
+    width : float or None
+        In points. A drawing from left to right that would be wider goes on in a row below. With None, only a
+        very wide one does.
     """
-    return Picture(graph, style, legend=legend, rankdir=rankdir, widest=widest).text()
+    return DrawnGraph(graph, style, legend=legend, rankdir=rankdir, width=width).text()
 
 
 class _Line(NamedTuple):
@@ -96,7 +99,7 @@ class Statement(NamedTuple):
         return _statement(self.subject, **self.attributes)
 
 
-class Picture:
+class DrawnGraph:
     """A graph in DOT, with the place of everything; see `to_dot`."""
 
     def __init__(
@@ -106,7 +109,7 @@ class Picture:
         *,
         legend: bool = True,
         rankdir: str = "LR",
-        widest: float = math.inf,
+        width: float | None = math.inf,
     ):
         self.graph = graph
         self.style = style
@@ -127,7 +130,9 @@ class Picture:
         groups = [self.title(x.key, elide(x.title), SMALL_SIZE + 1, x.parent, x.row) for x in graph.groups]
         rows = [self.title(str(row), _row_title(row, rankdir), TEXT_SIZE, "", row) for row in graph.rows]
         rows = rows if len(rows) > 1 else []
+        self.is_narrow = width is not None and width < 2 * LEGEND_COLUMN
         self.titles = [*groups, *rows]
+        room = (USUAL_WIDTH, LARGEST_WIDTH) if width is None else (width - 2 * PAD, 0.0)
         near = (7.0, 8.0) if self.compact else (9.0, 10.0)
         self.layout = lay_out(
             [node for node, _ in self.nodes.values()],
@@ -136,7 +141,7 @@ class Picture:
             groups=groups,
             rows=rows,
             rankdir=rankdir,
-            spacing=Spacing(*near, widest, below=self.compact),
+            spacing=Spacing(*near, *room, below=self.compact),
         )
 
     @staticmethod
@@ -152,7 +157,7 @@ class Picture:
     def header(self) -> Iterator[str]:
         look = {"bgcolor": self.style.background, "fontname": FONT, "fontsize": SMALL_SIZE}
         label = {"labelloc": "b", "labeljust": "l", "label": self.legend()} if self.has_legend else {}
-        yield _statement("graph", layout="nop2", rankdir=self.rankdir, pad=0.15, **look, **label)
+        yield _statement("graph", layout="nop2", rankdir=self.rankdir, pad=PAD / 72, **look, **label)
         yield _statement("node", fontname=FONT, fontsize=TEXT_SIZE, fontcolor=self.style.text, penwidth=1.2)
         yield _statement(
             "edge",
@@ -169,13 +174,13 @@ class Picture:
             ground = self.style.row(group.row if group else int(key))
             size = SMALL_SIZE + 1 if group else TEXT_SIZE
             look = {"style": "rounded"} if group else {"style": "rounded,filled", "fillcolor": ground.fill}
+            title = elide(group.title) if group else _row_title(int(key), self.rankdir)
+            label = {"label": title, "lp": _point(frame.title)} if frame.title else {"label": ""}
             yield f"subgraph cluster_{frame.key} {{"
             yield "  " + _statement(
-                "graph",
-                label=elide(group.title) if group else _row_title(int(key), self.rankdir), **look,
+                "graph", **label, **look,
                 penwidth=ground.line_width, color=ground.line, fontcolor=ground.title, fontsize=size,
                 bb=f"{frame.left:.1f},{frame.bottom:.1f},{frame.right:.1f},{frame.top:.1f}",
-                lp=_point(frame.title),
             )  # fmt: skip
             yield "}"
 
@@ -394,7 +399,9 @@ class Picture:
             for occurs, sign, meaning in entries
             if occurs
         ]
-        rows = [cells[i : i + LEGEND_COLUMNS] for i in range(0, len(cells), LEGEND_COLUMNS)]
+        columns = min(max(int(max(self.layout.width, 2 * LEGEND_COLUMN) / LEGEND_COLUMN), 1), 3)
+        columns = 1 if self.is_narrow else columns
+        rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
         gap = '<td width="8"></td>'
         table = "".join(f"<tr>{gap.join(row)}</tr>" for row in rows)
         return Markup(f'<table border="0" cellborder="0" cellspacing="2" cellpadding="2">{table}</table>')

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -21,13 +23,15 @@ from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment
 from .names import names_of, tensor_of, values_of
 from .picture import Picture
-from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, tidy_svg
+from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy_svg
 from .style import style_called
 from .text import counted, elide
 
 __all__ = ["MODELS", "Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
 
 LONGEST_TITLE = 300  # characters: it can hold the message of an error
+WIDTHS = {"page": 1000, "slide": 1600, "phone": 390}  # pixels of a screen, of which 96 are an inch
+MOST_PIXELS, LEAST_DPI = 20_000_000, 60  # of a PNG: painting more takes long, and less cannot be read
 
 
 class Drawing(Picture):
@@ -58,6 +62,7 @@ class Drawing(Picture):
         legend: bool = True,
         rankdir: str = "LR",
         style: str | None = None,
+        width: str | float | None = None,
     ):
         check_rankdir(rankdir)
         self.style = style_called(style)
@@ -67,7 +72,10 @@ class Drawing(Picture):
         self.rankdir = rankdir
         self.opened = readable(graph) if opened is None else frozenset(opened)
         self.fitting = fitting
-        self.source = to_dot(fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir)
+        self.width = _points(width)
+        self.source = to_dot(
+            fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir, width=self.width
+        )
 
     @property
     def graphviz(self) -> Source:
@@ -96,7 +104,8 @@ class Drawing(Picture):
         """The picture as a piece of a web page that needs nothing else.
 
         You can move, zoom and search it with the mouse or the keyboard. A click opens or closes a group, and
-        its gradient with it; then you see the boxes and edges of the static picture of that state.
+        its gradient with it; then you see the boxes and edges of the static picture of that state. A picture
+        that has a given width stays as it is: its groups do not open.
         Where scripts do not run, it shows an image.
 
         Raises
@@ -109,7 +118,7 @@ class Drawing(Picture):
     @cached_property
     def _html(self) -> str:
         return fragment(
-            self.graph,
+            self.graph if self.width is None else replace(fold(self.graph, self.opened), groups=()),
             self.svg(),
             self.title,
             self.style,
@@ -122,19 +131,26 @@ class Drawing(Picture):
     def _file(self, kind: str) -> bytes:
         if kind == "svg":
             return f"{self.svg()}\n".encode()
-        if kind == "png":
-            self._check_fits_png()
-        return render(self.source, kind)
+        return self._png() if kind == "png" else render(self.source, kind)
 
-    def _check_fits_png(self) -> None:
+    def _png(self) -> bytes:
+        """A PNG that is as sharp as its size allows.
+
+        Raises
+        ------
+        ValueError
+            If nothing could be read in it.
+        """
         size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', self.svg())
-        pixels = [round(float(x) * PNG_DPI / 72) for x in size.groups()] if size else [0, 0]
-        if max(pixels) > LARGEST_PNG:
+        width, height = (float(x) / 72 for x in size.groups()) if size else (1.0, 1.0)
+        dpi = min(PNG_DPI, math.sqrt(MOST_PIXELS / (width * height)), LARGEST_PNG / max(width, height))
+        if dpi < LEAST_DPI:
+            pixels = f"{round(width * LEAST_DPI):,} x {round(height * LEAST_DPI):,}"
             raise ValueError(
-                f"save: a PNG would be {pixels[0]:,} x {pixels[1]:,} pixels; Graphviz scales a PNG of more "
-                f"than {LARGEST_PNG:,} down until nothing can be read. Save it as .svg or .pdf, or draw less "
-                "with a smaller limit="
+                f"save: a PNG would need {pixels} pixels to be read, which is too many. Save it as .svg or "
+                ".pdf, or draw less with a smaller limit="
             )
+        return render_all([self.source], "png", dpi)[0]
 
     def _in_words(self, error: CannotRender) -> str:
         return f"{error} Until then, this is the drawing as DOT text:\n\n{self.source}"
@@ -165,6 +181,7 @@ def draw(  # type: ignore[misc]  # the options are these
     depth: int | None = None,
     style: str | None = None,
     show: Collection[str] | None = None,
+    width: str | float | None = None,
 ) -> Picture:
     """Draw the computational graph that leads to one or several Tensors.
 
@@ -199,12 +216,16 @@ def draw(  # type: ignore[misc]  # the options are these
         parts, and so on. By default as many as can be read: all of them in a small graph.
     style : "needle", "d2l", "print", "dark" or None
         The look: this package's own; that of the figures in Dive into Deep Learning, with square variables,
-        inputs at the lower left and the output at the upper right; black and white; light on dark. By
+        the way to the output in one row and weights below it; black and white; light on dark. By
         default the one chosen with `set_style`, and else the own one, light or dark as the page is.
     show : collection of str, optional
         Which facts to show, of "value", "gradient", "shape", "dtype", "device", "bytes" (of its array; a
         storage that several arrays share counts once) and "requires_grad". By default value, gradient and
         shape, and the dtype where it is not float32.
+    width : "page", "slide", "phone" or float, optional
+        How wide the picture may be: 1000, 1600 or 390 pixels, or as many as you say; an inch has 96 of them.
+        A longer drawing from left to right goes on in rows, one below the other, and its text keeps its size.
+        By default only a drawing of more than 3200 pixels does so.
 
     Returns
     -------
@@ -230,6 +251,7 @@ def draw(  # type: ignore[misc]  # the options are these
         lambda limit: read_graph(outputs, known, limit=limit),
         lambda graph: _title("computational graph", outputs, known, graph),
         legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
+        width=width,
     )  # fmt: skip
 
 
@@ -245,6 +267,7 @@ def draw_gradient(
     depth: int | None = None,
     style: str | None = None,
     show: Collection[str] | None = None,
+    width: str | float | None = None,
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
@@ -263,7 +286,7 @@ def draw_gradient(
         Draw only the adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, rankdir, limit, depth, style, show
+    names, legend, rankdir, limit, depth, style, show, width
         As for `draw`.
 
     Returns
@@ -286,6 +309,7 @@ def draw_gradient(
         lambda limit: read_gradient(output, inputs, known, limit=limit, out_grad=out_grad),
         lambda graph: _title("gradient graph", [output], known, graph),
         legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
+        width=width,
     )  # fmt: skip
 
 
@@ -299,6 +323,7 @@ def drawing_of(
     depth: int | None,
     style: str | None,
     show: Collection[str] | None,
+    width: str | float | None = None,
     always_open: Callable[[Graph], set[str]] | None = None,
 ) -> Drawing:
     """A drawing of the graph that `read` finds within a limit; the other arguments are those of `draw`.
@@ -317,7 +342,26 @@ def drawing_of(
         legend=legend,
         rankdir=rankdir,
         style=style,
+        width=width,
     )
+
+
+def _points(width: str | float | None) -> float | None:
+    """A width in points; None stays None.
+
+    Raises
+    ------
+    ValueError
+        If it is no positive number and no name of a width.
+    """
+    if width is None:
+        return None
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width] * 0.75
+    if isinstance(width, bool) or not isinstance(width, (int, float)) or not 0 < width < math.inf:
+        names = ", ".join(map(repr, WIDTHS))
+        raise ValueError(f"width: needs a number of pixels or one of {names}, got {width!r}")
+    return width * 0.75
 
 
 def check_size(name: str, size: int | None, least: int) -> None:

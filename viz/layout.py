@@ -17,8 +17,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 __all__ = ["Edge", "Frame", "Layout", "Node", "Place", "Spacing", "Title", "lay_out"]
 
@@ -72,12 +74,14 @@ class Title(NamedTuple):
 class Spacing:
     """How close things stand, in points: between columns and between lines; and how wide the whole may be.
 
-    With `below`, every further operand stands below the line that it joins, the first one too.
+    A drawing that would be wider than is `tolerated` goes on in bands of the width `widest`, one below the
+    other. With `below`, every further operand stands below the line that it joins, the first one too.
     """
 
     columns: float = 22.0
     lines: float = 10.0
     widest: float = math.inf
+    tolerated: float = 0.0
     below: bool = False
 
 
@@ -108,14 +112,17 @@ class Place(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A frame around a row or a group: its box, and the middle of its title."""
+    """A frame around a row or a group: its box, and the middle of its title.
+
+    Where a frame goes on in the next row of a drawing, it has no title if there is no room for it.
+    """
 
     key: str
     left: float
     bottom: float
     right: float
     top: float
-    title: Point
+    title: Point | None
 
 
 @dataclass
@@ -332,10 +339,21 @@ class _Sheet:
         for row in self.rows:
             _Lines(self, row).place()
         self.ports = _Ports(self)
-        self.detours = [_Detour(self, i) for i in range(len(edges)) if i not in set(self.along)]
-        self.width = self.height = 0.0
+        along = set(self.along)
+        self.detours = [_Detour(self, i) for i in range(len(edges)) if i not in along]
+        self.width = self.height = self.left_side = self.right_side = 0.0
+        self.outside = 0
         self._set_columns()
-        self._set_rows()
+        widest = math.inf
+        if self.length > max(spacing.tolerated, spacing.widest) and not self.upright:
+            widest = spacing.widest
+        for _ in range(4):  # the more bands there are, the more room the ways between them take
+            self._set_bands(widest)
+            self._set_rows()
+            too_wide = self.right_side - self.left_side - spacing.widest
+            if too_wide <= 0 or widest == math.inf:
+                break
+            widest -= too_wide
 
     def _runs_along(self, edge: Edge) -> bool:
         """Whether an edge runs along a row, in its direction."""
@@ -415,8 +433,11 @@ class _Sheet:
             after[c] += ends[c] * self.end_margin
         if not self.upright:
             for key, (first, last) in self.span.items():
+                title = self.titles[key].width
+                if first == last and len(self.rows) > 1:  # an edge may come in from above, beside the title
+                    title = 2 * title + 2 * MARGIN
                 within = sum(widths[first : last + 1]) + (last - first) * self.spacing.columns + 2 * MARGIN
-                widths[last] += max(0.0, self.titles[key].width - within)
+                widths[last] += max(0.0, title - within)
         for i in self.along:
             for a, b in self.steps(i):
                 rise[b.column] = max(rise[b.column], abs(self.y_at(i, a) - self.y_at(i, b)))
@@ -426,35 +447,73 @@ class _Sheet:
                 tracks[detour.start].append((False, detour.tail_y, detour))
             if not detour.arrives_above:
                 tracks[detour.end].append((True, -detour.head_y, detour))
+        self.widths, self.before, self.after = widths, before, after
+        self.bends = [min(self.spacing.columns + 0.14 * x, 3 * self.spacing.columns) for x in rise]
+        self.tracks = {c: sorted(found, key=lambda track: track[:2]) for c, found in tracks.items()}
+        self.length = sum(map(self._step, range(count)))
+
+    def _ahead(self, column: int) -> float:
+        """The room left of a column: for tracks, frames and labels."""
+        tracks = len(self.tracks.get(column, ()))
+        return self.before[column] + (TRACK * (tracks + 0.5) if tracks else 0.0)
+
+    def _step(self, column: int) -> float:
+        """How much longer a band is with this column."""
+        return self.bends[column] + self._ahead(column) + self.widths[column] + self.after[column]
+
+    def _cut(self, widest: float, steps: Sequence[float], crossed: Sequence[int]) -> list[tuple[int, int]]:
+        """Bands of columns that are no wider than this, cut where few edges are."""
+        bands = []
+        first, length = 0, 0.0
+        for c, step in enumerate(steps):
+            length += step
+            if length > widest and c > first:
+                lengths = list(accumulate(steps[first:c]))
+                places = [k for k in range(first + 1, c + 1) if lengths[k - first - 1] >= 0.75 * lengths[-1]]
+                start = min(places, key=lambda k: (crossed[k], -k))
+                bands.append((first, start - 1))
+                first, length = start, sum(steps[start : c + 1])
+        return [*bands, (first, len(steps) - 1)]
+
+    def _set_bands(self, widest: float) -> None:
+        """Cut the columns into as few bands of this width as there can be, all about equally long."""
+        count = self.last + 1
+        crossed = [0] * count
+        for i in self.along:
+            for _, b in self.steps(i):
+                crossed[b.column] += 1
+        steps = [self._step(c) for c in range(count)]
+        self.bands = self._cut(widest, steps, crossed)
+        low, high = self.length / len(self.bands), widest
+        while len(self.bands) > 1 and high - low > 20:
+            middle = (low + high) / 2
+            bands = self._cut(middle, steps, crossed)
+            if len(bands) > len(self.bands):
+                low = middle
+            else:
+                high, self.bands = middle, bands
         self.left, self.right, self.middle = [0.0] * count, [0.0] * count, [0.0] * count
-        self.bend: list[tuple[float, float]] = [(0.0, 0.0)] * count  # where edges bend, left of each column
+        self.bend = [(0.0, 0.0)] * count  # where edges bend, left of each column
         self.band = [0] * count
-        self.bands: list[tuple[int, int]] = []
-        at, first = 0.0, 0
-        side = ROW_MARGIN + 4 * TRACK
-        for c in range(count):
-            beside = sorted(tracks[c], key=lambda track: track[:2])
-            ahead = before[c] + (TRACK * (len(beside) + 0.5) if beside else 0.0)
-            bend = min(self.spacing.columns + 0.14 * rise[c], 3 * self.spacing.columns)
-            end = at + bend + ahead + widths[c] + after[c]
-            if c > first and end + 2 * side > self.spacing.widest:
-                self.bands.append((first, c - 1))
-                at, first = 0.0, c
-            start = at
-            at += bend if c > first else 0.0
-            self.bend[c] = (start, at)
-            for number, (arrives, _, detour) in enumerate(beside):
-                track_at = at + TRACK * (number + 0.75)
-                if arrives:
-                    detour.end_x = track_at
-                else:
-                    detour.start_x = track_at
-            at += ahead
-            self.left[c], self.right[c], self.middle[c] = at, at + widths[c], at + widths[c] / 2
-            at += widths[c] + after[c]
-            self.band[c] = len(self.bands)
+        self.width = 0.0
+        for band, (first, last) in enumerate(self.bands):
+            at = 0.0
+            for c in range(first, last + 1):
+                start = at
+                at += self.bends[c] if c > first else 0.0
+                self.bend[c] = (start, at)
+                for number, (arrives, _, detour) in enumerate(self.tracks.get(c, ())):
+                    track_at = at + TRACK * (number + 0.75)
+                    if arrives:
+                        detour.end_x = track_at
+                    else:
+                        detour.start_x = track_at
+                at += self._ahead(c)
+                self.left[c], self.right[c] = at, at + self.widths[c]
+                self.middle[c] = at + self.widths[c] / 2
+                at += self.widths[c] + self.after[c]
+                self.band[c] = band
             self.width = max(self.width, at)
-        self.bands.append((first, count - 1))
 
     def _nested(self, key: str, side: int) -> int:
         """How many frames begin (or end) together at this one and outside of it."""
@@ -463,6 +522,11 @@ class _Sheet:
 
     def _set_rows(self) -> None:
         """Where each row is in each band, and the channels below it."""
+        self.leaving: dict[str, list[_Detour]] = defaultdict(list)
+        self.arriving: dict[str, list[_Detour]] = defaultdict(list)
+        for detour in self.detours:
+            self.leaving[detour.tail.key].append(detour)
+            self.arriving[detour.head.key].append(detour)
         for detour in self.detours:
             detour.set_ends(self)
         title = TITLE if self.row_titles and not self.upright else 0.0
@@ -479,9 +543,9 @@ class _Sheet:
             row = self.nodes[cell.node or self.edges[cell.edge].head].row
             up, down = self.reach(cell)
             extend(self.band[cell.column], row, y - up, y + down)
-        for key, (top, bottom) in self.extent.items():
-            for band in range(self.band[self.span[key][0]], self.band[self.span[key][1]] + 1):
-                extend(band, self.titles[key].row, top, bottom)
+        self._cut_frames()
+        for (band, key), (top, bottom) in self.part.items():
+            extend(band, self.titles[key].row, top, bottom)
         self.wraps = self._wraps()
         tracks = self._tracks()
         y = 0.0
@@ -500,6 +564,32 @@ class _Sheet:
                 y += TRACK * (used + 1) if used else 0.0 if is_last else 2 * TRACK
             y += 0.0 if band == len(self.bands) - 1 else 2 * TRACK
         self.height = y
+        beside = ROW_MARGIN * bool(self.row_titles)
+        wraps = self._most_wraps()
+        ways = wraps + self.outside
+        self.left_side = -beside - TRACK * (ways + 1 if ways else 0)
+        self.right_side = self.width + beside + TRACK * (wraps + 1 if wraps else 0)
+
+    def _cut_frames(self) -> None:
+        """The top and the bottom of each frame, in each band that it reaches into."""
+        self.part: dict[tuple[int, str], tuple[float, float]] = {}
+        if len(self.bands) == 1:
+            self.part = {(0, key): extent for key, extent in self.extent.items()}
+            return
+
+        def extend(band: int, group: str, top: float, bottom: float) -> None:
+            before = self.part.get((band, group), (math.inf, -math.inf))
+            self.part[band, group] = (min(before[0], top), max(before[1], bottom))
+
+        for cell, y in self.y.items():
+            if group := self.group_of(cell):
+                up, down = self.reach(cell)
+                extend(self.band[cell.column], group, y - up - MARGIN - TITLE, y + down + MARGIN)
+        for group in reversed(self.titles):
+            for band in range(len(self.bands)):
+                if (band, group) in self.part and (parent := self.titles[group].parent):
+                    top, bottom = self.part[band, group]
+                    extend(band, parent, top - MARGIN - TITLE, bottom + MARGIN)
 
     def _wraps(self) -> dict[int, list[int]]:
         """The edges from each band to the next one, from the top of the sheet to its bottom."""
@@ -647,10 +737,7 @@ class _Sheet:
             else:
                 labels[detour.number] = (x - ARROW - 2 - width / 2, y - height / 2 - 1)
         frames = self._frames(curves)
-        outside = ROW_MARGIN * bool(self.row_titles)
-        wraps = self._most_wraps()
-        left = -outside - TRACK * (wraps + self.outside) - (TRACK if wraps or self.outside else 0)
-        right = self.width + outside + TRACK * (wraps + 1 if wraps else 0)
+        left, right = self.left_side, self.right_side
 
         def turn(point: Point) -> Point:
             x, y = point
@@ -696,42 +783,56 @@ class _Sheet:
                     top, bottom = self.ground[band, title.row]
                     box = (-ROW_MARGIN, bottom, self.width + ROW_MARGIN, top)
                     boxes.append((_of_band(title.key, band), title.width, box))
+        deepest = [0] * len(self.bands)
+        for band, key in self.part:
+            deepest[band] = max(deepest[band], len(self.around(key)))
         for key, title in self.titles.items():  # the outer ones first
             if key not in self.span:
                 continue
             first, last = self.span[key]
-            top, bottom = self.extent[key]
             for band in range(self.band[first], self.band[last] + 1):
+                if (band, key) not in self.part:
+                    continue
+                top, bottom = self.part[band, key]
                 a, b = max(first, self.bands[band][0]), min(last, self.bands[band][1])
-                before = (
-                    (self.starts[a] - self._nested(key, 0) + 1) * self.start_margin if a == first else 4.0
-                )
-                after = (self.ends[b] - self._nested(key, 1) + 1) * self.end_margin if b == last else 4.0
+                inside = deepest[band] - len(self.around(key)) + 1  # where a band cuts frames, they nest too
+                before = self.starts[a] * self.start_margin + 4 * inside
+                if a == first:
+                    before = (self.starts[a] - self._nested(key, 0) + 1) * self.start_margin
+                after = self.ends[b] * self.end_margin + 4 * inside
+                if b == last:
+                    after = (self.ends[b] - self._nested(key, 1) + 1) * self.end_margin
                 base = self.base[band, title.row]
                 left = self.left[a] - self.label_before[a] - before
                 box = (left, base + bottom, self.right[b] + self.label_after[b] + after, base + top)
                 boxes.append((_of_band(key, band), title.width, box))
-        return [Frame(key, *box, self._title(width, box, curves)) for key, width, box in boxes]
+        pieces = np.array([c[k : k + 4] for c in curves for k in range(0, len(c) - 3, 3)]).reshape(-1, 4, 2)
+        low, high = pieces.min(1), pieces.max(1)
+        return [Frame(key, *box, self._title(width, box, low, high, "_" in key)) for key, width, box in boxes]
 
-    def _title(self, width: float, box: tuple[float, float, float, float], curves) -> Point:
-        """The middle of a title: as far left as no edge goes through it."""
+    def _title(
+        self,
+        width: float,
+        box: tuple[float, float, float, float],
+        lows: np.ndarray,
+        highs: np.ndarray,
+        goes_on: bool,
+    ) -> Point | None:
+        """The middle of a title: as far left as no piece of an edge goes through it."""
         left, bottom, right, top = box
         along, across = (1, 0) if self.upright else (0, 1)
         low, high = (top, bottom) if self.upright else (left, right)
+        edge = left if self.upright else top
         if self.rankdir == "BT":
-            edge, depth = right - TITLE, right
-        else:
-            edge, depth = (left if self.upright else top), (left if self.upright else top) + TITLE
-        taken = []
-        for curve in curves:
-            for k in range(0, len(curve) - 1, 3):
-                part = curve[k : k + 4]
-                near, far = min(p[across] for p in part), max(p[across] for p in part)
-                if near < depth and far > edge:
-                    a, b = min(p[along] for p in part), max(p[along] for p in part)
-                    if a < high and b > low:
-                        taken.append((a - 4, b + 4))
+            edge = right - TITLE
+        depth = edge + TITLE
+        met = (lows[:, across] < depth) & (highs[:, across] > edge)
+        met &= (lows[:, along] < high) & (highs[:, along] > low)
+        taken = list(zip(lows[met, along] - 4, highs[met, along] + 4, strict=True))
         start = _first_gap(sorted(taken), low + 8, high - 8, width, from_end=self.rankdir == "RL")
+        if start is None and goes_on:
+            return None
+        start = low + 8 if start is None else start
         middle = (start + width / 2, (edge + depth) / 2 + 1)
         return middle[::-1] if self.upright else middle
 
@@ -968,11 +1069,11 @@ class _Detour:
         self.first_channel = (sheet.band[self.start], self.tail.row)
         self.last_channel = self.first_channel if same else (sheet.band[self.end], self.arrival)
         if self.leaves_below:
-            leaving = [x for x in sheet.detours if x.tail == self.tail]
+            leaving = sheet.leaving[self.tail.key]
             leaving.sort(key=lambda x: (x.end, x.number))
             self.start_x = sheet.middle[self.start] + _spread(leaving.index(self), len(leaving), self.tail)
         if self.arrives_above:
-            arriving = [x for x in sheet.detours if x.head == self.head]
+            arriving = sheet.arriving[self.head.key]
             arriving.sort(key=lambda x: (x.start, x.number))
             self.end_x = sheet.middle[self.end] + _spread(arriving.index(self), len(arriving), self.head)
 
@@ -1050,21 +1151,24 @@ def _of_band(key: str, band: int) -> str:
     return f"{key}_{band + 1}" if band else key
 
 
-def _first_gap(taken, low: float, high: float, width: float, *, from_end: bool) -> float:
-    """Where a piece fits between what is taken; at the beginning if it fits nowhere."""
+def _first_gap(taken, low: float, high: float, width: float, *, from_end: bool) -> float | None:
+    """Where a piece fits between what is taken, if anywhere."""
     if from_end:
         flipped = sorted((-b, -a) for a, b in taken)
-        return -_first_gap(flipped, -high, -low, width, from_end=False) - width
+        start = _first_gap(flipped, -high, -low, width, from_end=False)
+        return None if start is None else -start - width
     start = low
     for a, b in taken:
         if a < start + width and b > start:
             start = b
-    return start if start + width <= high else low
+    return start if start + width <= high else None
 
 
 def _turned(frame: Frame, turn) -> Frame:
     (x0, y0), (x1, y1) = turn((frame.left, frame.bottom)), turn((frame.right, frame.top))
-    return Frame(frame.key, min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1), turn(frame.title))
+    return Frame(
+        frame.key, min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1), frame.title and turn(frame.title)
+    )
 
 
 def _spread(place: int, count: int, x: Node) -> float:

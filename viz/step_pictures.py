@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .dot import Markup, Picture, Statement, matrix, matrix_widths
+from .dot import DrawnGraph, Markup, Statement, matrix, matrix_widths
 from .equations import Matrix, Piece, Word, joined
 from .step_data import Frame, Passes
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
@@ -43,7 +43,7 @@ class PictureLayout:
     def __init__(self, passes: Passes, style: Style, rankdir: str):
         self.passes = passes
         self.style = style
-        self.picture = Picture(passes.graph, style, legend=False, rankdir=rankdir)
+        self.picture = DrawnGraph(passes.graph, style, legend=False, rankdir=rankdir)
         self.right, self.top = self.picture.layout.width, self.picture.layout.height
         self.captions = [[*self._lines(frame)] for frame in passes.frames]
         longest = max(line.width for lines in self.captions for line in lines) + 2 * MARGIN

@@ -22,7 +22,7 @@ import viz
 from needle import nn
 from needle.apps.models import LanguageModel, ResNet9
 from needle.autograd import find_topo_sort
-from viz.dot import Picture
+from viz.dot import DrawnGraph
 from viz.graph_data import Graph, Variable
 from viz.groups import at_depth, fold, inside, twins
 
@@ -354,7 +354,9 @@ def test_all_that_a_module_computes_is_inside_of_its_frame(seeds) -> None:
         model = nn.Sequential(*[random_module(choose) for _ in range(3)], nn.Linear(3, 3))
         y = model(ndl.Tensor(np.ones((2, 3)))).sum()
         draw = choose.choice([viz.draw, viz.draw_gradient])
-        drawing = draw(y, depth=choose.randint(1, 5), rankdir=choose.choice(["LR", "TB"]), show=["shape"])
+        drawing = draw(
+            y, depth=choose.randint(1, 5), rankdir=choose.choice(["LR", "TB"]), show=["shape"], width=1e6
+        )
         count += check_frames(drawing)
     assert count
 
@@ -363,9 +365,9 @@ def test_all_that_a_module_computes_is_inside_of_its_frame(seeds) -> None:
 def test_a_skip_connection_is_inside_of_its_residual(draw) -> None:
     block = nn.Residual(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
     y = nn.Sequential(nn.Linear(3, 3), block, nn.Linear(3, 3))(ndl.Tensor(np.ones((2, 3)))).sum()
-    drawing = draw(y, depth=5)
+    drawing = draw(y, depth=5, width=1e6)
     graph = shown(drawing)
-    picture = Picture(graph, drawing.style)
+    picture = DrawnGraph(graph, drawing.style)
     frames = {frame.key: frame for frame in picture.layout.frames}
     for residual in (group for group in graph.groups if group.title == "Residual"):
         (plus,) = (x for x in graph.variables if x.group == residual.key and x.operator.symbol == "+")

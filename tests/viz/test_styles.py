@@ -14,7 +14,7 @@ import pytest
 import needle as ndl
 import viz
 from needle import nn
-from viz.dot import Picture
+from viz.dot import DrawnGraph
 from viz.style import LEGENDS, OF_THE_PAGE, STYLES, Box
 from viz.text import elide
 
@@ -190,7 +190,7 @@ def test_d2l_can_be_read_on_a_page(mlp) -> None:
 
 def test_d2l_keeps_adjoints_below_their_variables_in_frames_of_their_own(mlp) -> None:
     drawing = viz.draw_gradient(mlp["J"], names=mlp, style="d2l")
-    picture = Picture(drawing.graph, drawing.style)
+    picture = DrawnGraph(drawing.graph, drawing.style)
     frames = {frame.key: frame for frame in picture.layout.frames}
     assert frames["0"].bottom > frames["1"].top
     for column in drawing.graph.columns:
@@ -358,7 +358,7 @@ def test_words_are_words_wherever_they_stand(words: str) -> None:
     with ndl.scope(words):
         for _ in range(100):
             result = ndl.exp(result) * x
-    drawing = viz.draw(result, names={words: x, f"{words} y": result}, limit=1000, depth=2)
+    drawing = viz.draw(result, names={words: x, f"{words} y": result}, limit=1000, depth=2, width=1e6)
     seen = elide(words)
     assert drawing.title.startswith(f"computational graph of {seen} y: ")
     texts = [text.text for text in ElementTree.fromstring(drawing.svg()).findall(".//{*}text")]
