@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from .arrays import Layout, broadcast, strides
 from .attention_maps import attention
 from .boundary import decision_boundary
+from .broadcasting import broadcast
 from .charts import bars, curve, images, matrix
 from .distributions import activations, gradients
 from .kernel_recording import KernelTrace, trace_kernel
 from .kernels import kernel_trace
 from .losses import LiveLossCurve, live_loss_curve, loss_curve
+from .memory_layout import Layout, strides
 from .modules import module_tree
 from .parameters import filters, weights
 from .surface import loss_surface

@@ -10,16 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..text import elide, number
-from .look import (
-    GREY,
-    INK,
-    QUIET,
-    SEQUENTIAL,
-    colour_bar,
-    drawing,
-    framed_image,
-    plain,
-)
+from .look import GREY, INK, QUIET, SEQUENTIAL, colour_bar, drawing, framed_image, plain
 from .running import as_numpy
 
 __all__ = ["attention"]

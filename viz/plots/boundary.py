@@ -14,18 +14,7 @@ from needle.autograd import Tensor
 
 from ..drawing import check_size
 from ..text import number
-from .look import (
-    COLOURS,
-    FAINT,
-    GREY,
-    INK,
-    MARKERS,
-    PAPER,
-    QUIET,
-    RED,
-    colour_bar,
-    drawing,
-)
+from .look import COLOURS, FAINT, GREY, INK, MARKERS, PAPER, QUIET, RED, colour_bar, drawing
 from .running import as_numpy, evaluated
 
 __all__ = ["decision_boundary"]

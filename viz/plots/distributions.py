@@ -17,15 +17,7 @@ from needle.modes import no_grad
 from needle.nn import Module
 
 from ..text import elide, number
-from .look import (
-    BLUE,
-    INK,
-    QUIET,
-    RED,
-    drawing,
-    plain,
-    power_of_ten,
-)
+from .look import BLUE, INK, QUIET, RED, drawing, plain, power_of_ten
 from .running import unchanged
 
 __all__ = ["Row", "activations", "distributions", "gradients", "short_path"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from .arrays import fitting, in_a_cell, shown
+from .cells import fitting, in_a_cell, shown
 from .kernel_recording import Access, KernelTrace, trace_kernel
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, ORANGE, PALE_GREY, PALE_RED, PAPER, QUIET, RED
 from .sketch import SMALL, Sketch, text_width

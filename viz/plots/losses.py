@@ -15,15 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from needle.autograd import Tensor
 
 from ..text import number
-from .look import (
-    COLOURS,
-    ORANGE,
-    RED,
-    drawing,
-    figure_of,
-    plain,
-    write_plainly,
-)
+from .look import COLOURS, ORANGE, RED, drawing, figure_of, plain, write_plainly
 from .running import as_numpy
 from .theme import PictureFigure
 

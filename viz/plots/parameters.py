@@ -13,14 +13,7 @@ from needle.nn import Module
 
 from .charts import matrix
 from .distributions import Row, distributions, short_path
-from .look import (
-    DIVERGING,
-    QUIET,
-    colour_bar,
-    colour_limit,
-    drawing,
-    framed_image,
-)
+from .look import DIVERGING, QUIET, colour_bar, colour_limit, drawing, framed_image
 from .running import as_numpy
 
 __all__ = ["filters", "weights"]

@@ -16,19 +16,7 @@ from needle.modes import no_grad
 
 from ..drawing import check_size
 from ..text import counted, number
-from .look import (
-    BLUE,
-    COLOURS,
-    GREEN,
-    INK,
-    MARKERS,
-    ORANGE,
-    PAPER,
-    RED,
-    colour_bar,
-    drawing,
-    plain,
-)
+from .look import BLUE, COLOURS, GREEN, INK, MARKERS, ORANGE, PAPER, RED, colour_bar, drawing, plain
 from .running import as_numpy
 
 __all__ = ["loss_surface"]
