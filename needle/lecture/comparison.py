@@ -186,16 +186,19 @@ def to_numpy(value: Any) -> np.ndarray:
     return np.asarray(value.numpy() if is_tensor(value) else value)
 
 
-def show(value: Any, names: Names) -> str:
-    """A value by the name that the lecture gave it, if it has one; everything else as Python shows it."""
+def show(value: Any, names: Names, exact: bool = False) -> str:
+    """A value by the name that the lecture gave it, if it has one; everything else as Python shows it.
+
+    Numbers are shortened to six digits, unless they are wanted `exact`.
+    """
     if id(value) in names:
         return names[id(value)]
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(show(item, names) for item in value)}]"
+        return f"[{', '.join(show(item, names, exact) for item in value)}]"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {show(item, names)}" for key, item in value.items())
+        return ", ".join(f"{key}: {show(item, names, exact)}" for key, item in value.items())
     if isinstance(value, (float, np.floating)):
-        return f"{value:.6g}"
+        return repr(float(value)).removesuffix(".0") if exact else f"{value:.6g}"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     return repr(value)

@@ -107,6 +107,9 @@ class Exercise:
         How an answer is used: ``use(answer, *inputs)``. By default it is called.
     without : mapping from a function to a sentence
         What an answer may not call, and why not.
+    form : str
+        How messages write the use of an answer, with a {} for each input: ``"zip_with({})({}, {})"``. By
+        default it is a call.
     mistakes : list of (sentence, function)
     """
 
@@ -116,6 +119,7 @@ class Exercise:
     compare: Compare
     use: Callable[..., Any]
     without: Mapping[Callable, str]
+    form: str = ""
     mistakes: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
 
     @property
@@ -187,7 +191,8 @@ class Attempt:
         self.answer = answer
         everything = asked.make()
         self.inputs = [everything[name] for name in asked.chosen]
-        self.names = {id(value): name for name, value in everything.items() if has_name(value)}
+        named = ((name, value) for name, value in everything.items() if name.isidentifier())
+        self.names = {id(value): name for name, value in named if has_name(value)}
         before = {name: Snapshot(value) for name, value in everything.items()}
         state = library_state()
         with watched(exercise.without) as called:
@@ -233,7 +238,8 @@ class Attempt:
 
     def message(self, where: str, hint: str) -> str:
         """All that is said of a wrong attempt, line by line."""
-        call = f"{self.exercise.name}({', '.join(show(value, self.names) for value in self.inputs)})"
+        shown = [show(value, self.names, exact=True) for value in self.inputs]
+        call = self.exercise.form.format(*shown) or f"{self.exercise.name}({', '.join(shown)})"
         failed = "stopped with an exception" if self.got.error is not None else "is not right yet"
         lines = [f"{call} {failed} ({where})."]
         for value in dict.fromkeys(map(id, filter(is_tensor, self.inputs))):
@@ -265,12 +271,13 @@ class Exercises:
         compare: Compare = values,
         use: Callable[..., Any] | None = None,
         without: Mapping[Callable, str] | None = None,
+        form: str = "",
     ) -> Callable[[Callable], Any]:
         """Make an `Exercise` of its right answer: a decorator, with the attributes of the exercise."""
 
         def make(right: Callable) -> Exercise:
             called = use or (lambda answer, *inputs: answer(*inputs))
-            exercise = Exercise(right, cases, otherwise, compare, called, without or {})
+            exercise = Exercise(right, cases, otherwise, compare, called, without or {}, form)
             self.by_name[exercise.name] = exercise
             return exercise
 

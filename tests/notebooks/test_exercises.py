@@ -83,6 +83,17 @@ def test_several_results_are_shown_with_their_names():
     ]
 
 
+def test_plain_values_are_shown_as_they_are_in_the_form_of_their_use():
+    _, check = exercise(
+        lambda f: lambda numbers: [f(x) for x in numbers],
+        case(abs, [-1.0, 0.1 + 0.2]),
+        use=lambda answer, f, numbers: answer(f)(numbers),
+        form="each({})({})",
+    )
+    message = refusal(check, lambda f: lambda numbers: numbers)
+    assert message.startswith("each(abs)([-1, 0.30000000000000004]) is not right yet (case 1 of 1).")
+
+
 def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
     exercises = Exercises()
     exercises.exercise(case(1), otherwise="")(doubling[0].right)
