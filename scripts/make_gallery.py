@@ -61,6 +61,16 @@ def drag_a_step():
     return viz.drag(slope, e=(1e-16, 10))
 
 
+@picture("04 Derivatives", "Side by side: x³ through a magnifying glass, and the error of its slope")
+def side_by_side():
+    e = np.logspace(-12, 0, 60)
+    near = np.linspace(-1e-15, 1e-15, 300)
+    left, right = viz.panels(2)
+    viz.curve((2 + near) ** 3 - 8, near, xlabel="x - 2", ylabel="x³ - 8", ax=left)
+    error = abs(((2 + e) ** 3 - (2 - e) ** 3) / (2 * e) - 12)
+    return viz.curve(error, e, log="xy", xlabel="e", ylabel="error", ax=right)
+
+
 @picture("04 Derivatives", "Why the order matters: a is used twice, and so is b")
 def used_twice():
     a = ndl.Tensor([3.0])

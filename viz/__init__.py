@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         loss_surface,
         matrix,
         module_tree,
+        panels,
         strides,
         trace_kernel,
         weights,
@@ -45,7 +46,7 @@ __all__ = [
     "CannotRender", "Drag", "Drawing", "Picture", "Steps", "activations", "attention", "bars", "broadcast",
     "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters", "gradients",
     "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory",
-    "module_tree", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
+    "module_tree", "panels", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 modes.remembers_lines = True  # from now on

@@ -13,7 +13,7 @@ Nothing here imports Tensors: whatever has ``numpy()`` is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -67,8 +67,10 @@ def objects(expected: Any, got: Any, names: Names) -> str:
     return f"it is {show(got, names)}, but should be {show(expected, names)} itself"
 
 
-def order_of(first: Literal["inputs", "consumers"]) -> Compare:
-    """Compare nodes: each must come once, after all its inputs or after all its consumers."""
+def order_of(
+    first: Literal["inputs", "consumers"], inputs: Callable[[Any], Iterable[Any]] = lambda node: node.inputs
+) -> Compare:
+    """Compare nodes: each must come once, after all its `inputs` or after all its consumers."""
 
     def compare(expected: Any, got: Any, names: Names) -> str:
         if kind(got) != "list":
@@ -77,7 +79,7 @@ def order_of(first: Literal["inputs", "consumers"]) -> Compare:
             return difference
         place = {id(node): number for number, node in enumerate(got)}
         for node in got:
-            for i in node.inputs:
+            for i in inputs(node):
                 too_early = (
                     place[id(i)] > place[id(node)] if first == "inputs" else place[id(i)] < place[id(node)]
                 )

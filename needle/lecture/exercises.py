@@ -316,7 +316,7 @@ class Exercises:
                 return answer
         except WrongAnswer:
             pass
-        print(f"{exercise.name} has not passed its check yet, so the library's stands in for it.")
+        print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         return exercise.right
 
 

@@ -9,6 +9,7 @@ from .charts import bars, curve, images, matrix
 from .distributions import activations, gradients
 from .kernel_recording import KernelTrace, trace_kernel
 from .kernels import kernel_trace
+from .look import panels
 from .losses import LiveLossCurve, live_loss_curve, loss_curve
 from .memory_layout import Layout, strides
 from .modules import module_tree
@@ -18,5 +19,5 @@ from .surface import loss_surface
 __all__ = [
     "KernelTrace", "Layout", "LiveLossCurve", "activations", "attention", "bars", "broadcast", "curve",
     "decision_boundary", "filters", "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "matrix", "module_tree", "strides", "trace_kernel", "weights",
+    "loss_surface", "matrix", "module_tree", "panels", "strides", "trace_kernel", "weights",
 ]  # fmt: skip

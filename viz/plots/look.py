@@ -32,7 +32,7 @@ from .theme import PictureFigure, settings
 
 __all__ = [
     "COLOURS", "DIVERGING", "MARKERS", "SEQUENTIAL", "colour_bar", "colour_limit", "drawing", "figure_of",
-    "framed_image", "plain", "power_of_ten", "write_plainly",
+    "framed_image", "panels", "plain", "power_of_ten", "write_plainly",
 ]  # fmt: skip
 
 INK = "#101828"
@@ -146,6 +146,32 @@ def drawing(
             if figure is not None:
                 plt.close(figure)
             raise
+
+
+def panels(count: int, *, width: float = 4.3, height: float = 3.6) -> tuple[Axes, ...]:
+    """Axes side by side in one figure, for pictures that belong together: give each as ``ax=`` to a picture.
+
+    Parameters
+    ----------
+    count : int
+    width, height : float
+        The size of each, in inches.
+
+    Returns
+    -------
+    tuple of matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> left, right = viz.panels(2)
+    >>> viz.decision_boundary(line, X, y, ax=left)
+    >>> viz.decision_boundary(net, X, y, ax=right)
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"panels: count: needs a whole number from 1 on, got {count!r}")
+    with _one_at_a_time, settings(_STYLE):
+        figure = _new_figure(count * width, height, private=False)
+        return tuple(figure.subplots(1, count, squeeze=False)[0])
 
 
 def figure_of(ax: Axes) -> Figure:

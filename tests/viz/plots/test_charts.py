@@ -30,6 +30,18 @@ def test_curves_have_names(texts, legible) -> None:
     legible(ax)
 
 
+def test_pictures_stand_side_by_side(texts, legible) -> None:
+    left, right = plots.panels(2)
+    plots.curve([1, 2, 3], ylabel="one", ax=left)
+    plots.curve([3, 2, 1], ylabel="other", ax=right)
+    assert left.figure is right.figure
+    assert left.get_position().x1 <= right.get_position().x0
+    legible(left)
+    legible(right)
+    with pytest.raises(ValueError, match="count: needs a whole number from 1 on, got 0"):
+        plots.panels(0)
+
+
 def test_ticks_are_where_the_numbers_are(texts, legible) -> None:
     sizes = plots.curve([0.1, 0.8, 6.4], [64, 128, 256], log="xy", xlabel="n", ylabel="seconds")
     assert {"64", "128", "256"} <= set(texts(sizes))

@@ -1,0 +1,650 @@
+"""Lecture 04, derivatives and a scalar engine: its exercises, the usual mistakes in them, its predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from .comparison import Names, order_of
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- The numbers and the graphs of the cases ----------------------------------------------------------------
+
+
+class Scalar:
+    """The lecture's number that remembers, with a name for messages."""
+
+    def __init__(self, value: float, history: Sequence[tuple[Scalar, float]] = (), name: str = ""):
+        self.value = value
+        self.history = history
+        self.grad = 0.0
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.value:g})"
+
+    def __add__(self, other: Scalar) -> Scalar:
+        return Scalar(self.value + other.value, [(self, 1.0), (other, 1.0)])
+
+    def __mul__(self, other: Scalar) -> Scalar:
+        return Scalar(self.value * other.value, [(self, other.value), (other, self.value)])
+
+
+def inputs_of(node: Any) -> list[Any]:
+    """What a number was computed from."""
+    return [i for i, _ in node.history]
+
+
+def in_order(output: Any) -> list[Any]:
+    """All numbers that lead to `output`, each once and after its inputs."""
+    order: dict[Any, None] = {}
+    stack = [(output, False)]
+    while stack:
+        node, inputs_are_there = stack.pop()
+        if inputs_are_there:
+            order[node] = None
+        elif node not in order:
+            stack.append((node, True))
+            stack += [(i, False) for i in reversed(inputs_of(node))]
+    return list(order)
+
+
+def _named(**numbers: Scalar) -> dict[str, Any]:
+    for name, number in numbers.items():
+        number.name = name
+    return numbers
+
+
+def taxi() -> dict[str, Any]:
+    """The bill of the lecture: a tree."""
+    base, rate, km, one, tip = map(Scalar, (4.0, 2.0, 8.0, 1.0, 0.1))
+    way = rate * km
+    fare = base + way
+    factor = one + tip
+    bill = fare * factor
+    return _named(base=base, rate=rate, km=km, one=one, tip=tip, way=way, fare=fare, factor=factor, bill=bill)
+
+
+def doubling() -> dict[str, Any]:
+    """A number that is used twice, twice in a row."""
+    a = Scalar(3.0)
+    b = a + a
+    c = b + b
+    return _named(a=a, b=b, c=c)
+
+
+def detour() -> dict[str, Any]:
+    """Two ways from x to y, one longer than the other."""
+    x = Scalar(3.0)
+    square = x * x
+    cube = square * x
+    y = x + cube
+    return _named(x=x, square=square, cube=cube, y=y)
+
+
+def used_before() -> dict[str, Any]:
+    """3 · x1 + x2, after a first walk has left 1 in both grads."""
+    x1, x2, three = map(Scalar, (10.0, 20.0, 3.0))
+    x1.grad = x2.grad = 1.0
+    triple = three * x1
+    y = triple + x2
+    return _named(three=three, x1=x1, x2=x2, triple=triple, y=y)
+
+
+# --- 1 The central difference -------------------------------------------------------------------------------
+
+
+def cube(x):
+    """x³"""
+    return x * x * x
+
+
+def half_of_square(x):
+    """x² / 2"""
+    return x * x / 2
+
+
+@exercises.exercise(
+    given(lambda: {"cube": cube, "x": 2.0, "e": 0.1}, "cube", "x", "e"),
+    given(lambda: {"cube": cube, "x": -1.0, "e": 0.5}, "cube", "x", "e"),
+    given(lambda: {"half_of_square": half_of_square, "x": 3.0, "e": 0.01}, "half_of_square", "x", "e"),
+    otherwise=(
+        "Compute it with pencil and paper for `cube` at 2 with e = 0.1: what is f(2.1), what is f(1.9), and "
+        "how far apart are 2.1 and 1.9?"
+    ),
+)
+def central_difference(f, x, e=1e-5):
+    """How far f moves per unit of x, from a little below to a little above."""
+    return (f(x + e) - f(x - e)) / (2 * e)
+
+
+@central_difference.mistake(
+    "You compare with the middle, f(x), so you look to one side only. Look to both sides: from x - e to "
+    "x + e."
+)
+def one_side(f, x, e=1e-5):
+    return (f(x + e) - f(x)) / e
+
+
+@central_difference.mistake(
+    "You compare the middle, f(x), with one side only. Look to both sides: from x - e to x + e."
+)
+def other_side(f, x, e=1e-5):
+    return (f(x) - f(x - e)) / e
+
+
+@central_difference.mistake(
+    "This is twice what it should be. From x - e to x + e the distance is not e. How far is it?"
+)
+def divided_by_e(f, x, e=1e-5):
+    return (f(x + e) - f(x - e)) / e
+
+
+@central_difference.mistake(
+    "Python works from left to right: `/ 2 * e` divides by 2 and then multiplies by e. Write `/ (2 * e)`."
+)
+def no_brackets(f, x, e=1e-5):
+    return (f(x + e) - f(x - e)) / 2 * e
+
+
+@central_difference.mistake(
+    "This is how far the result moves. You want how far it moves *per unit*: divide by the distance."
+)
+def not_divided(f, x, e=1e-5):
+    return f(x + e) - f(x - e)
+
+
+@central_difference.mistake("The sign is wrong: take f above minus f below.")
+def turned_around(f, x, e=1e-5):
+    return (f(x - e) - f(x + e)) / (2 * e)
+
+
+@central_difference.mistake("You use a step of your own. Take the step that you are given, `e`.")
+def own_step(f, x, e=1e-5):
+    return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5
+
+
+# --- 2 A product that remembers -----------------------------------------------------------------------------
+
+
+class Made:
+    """What an answer made of two numbers, a and b, so that it can be compared and shown.
+
+    Attributes
+    ----------
+    slopes : dict
+        By the name of each input in the history: its derivative, summed over the pairs.
+    """
+
+    def __init__(self, result: Any, a: Any, b: Any):
+        self.value = result.value
+        names = {id(a): "a", id(b): "b"}
+        self.pairs = [(names.get(id(i), f"{i!r}"), slope) for i, slope in result.history]
+        self.slopes: dict[str, float] = {}
+        for name, slope in self.pairs:
+            self.slopes[name] = self.slopes.get(name, 0.0) + slope
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"({name}, {slope!r})" for name, slope in self.pairs)
+        return f"a Scalar of value {self.value!r} with the history [{pairs}]"
+
+
+def _made(answer: Callable, a: float, b: float) -> Any:
+    """What an answer makes of two numbers of its own class."""
+    make = getattr(answer, "__globals__", {}).get("Scalar", Scalar)
+    one, other = make(a), make(b)
+    result = answer(one, other)
+    return Made(result, one, other) if hasattr(result, "history") else result
+
+
+def _as_made(expected: Any, got: Any, names: Names) -> str:
+    if not (isinstance(expected, Made) and isinstance(got, Made)):
+        alike = type(expected) is type(got) and expected == got
+        return "" if alike else f"it is {_article(got)}, but should be a Scalar"
+    if got.value != expected.value:
+        return f"its value is {got.value!r}, but should be {expected.value!r}"
+    for name in dict.fromkeys([*got.slopes, *expected.slopes]):
+        if name not in expected.slopes:
+            return f"its history names {name}, which is neither a nor b itself"
+        if name not in got.slopes:
+            return f"{name} is not in its history"
+        if got.slopes[name] != expected.slopes[name]:
+            slope, right = got.slopes[name], expected.slopes[name]
+            return f"its derivative with respect to {name} is {slope!r}, but should be {right!r}"
+    return ""
+
+
+def _article(value: Any) -> str:
+    return "None" if value is None else f"a plain {type(value).__name__}"
+
+
+@exercises.exercise(
+    case(2.0, 5.0),
+    case(-3.0, 0.5),
+    otherwise=(
+        "You need two things: the value, and a list of two pairs, one for a and one for b. If a moves by "
+        "0.1, how far does a · b move?"
+    ),
+    compare=_as_made,
+    use=_made,
+)
+def multiply(a, b):
+    """The product of two numbers, with its history."""
+    return type(a)(a.value * b.value, [(a, b.value), (b, a.value)])
+
+
+@multiply.mistake(
+    "Each factor has its own value as its derivative. But if a moves by 0.1, a · b moves by 0.1 times *b*."
+)
+def own_value(a, b):
+    return type(a)(a.value * b.value, [(a, a.value), (b, b.value)])
+
+
+@multiply.mistake("That is the history of a sum. A product passes a nudge of one factor on times the other.")
+def history_of_a_sum(a, b):
+    return type(a)(a.value * b.value, [(a, 1.0), (b, 1.0)])
+
+
+@multiply.mistake("The value is right, but it has forgotten where it came from. Give Scalar a history, too.")
+def no_history(a, b):
+    return type(a)(a.value * b.value)
+
+
+@multiply.mistake("A plain number remembers nothing. Make a Scalar of it, with a history.")
+def plain_number(a, b):
+    return a.value * b.value
+
+
+@multiply.mistake(
+    "The history holds new Scalars where it should hold `a` and `b` themselves: a walk back would never "
+    "arrive at them."
+)
+def values_in_the_history(a, b):
+    return type(a)(a.value * b.value, [(type(a)(a.value), b.value), (type(a)(b.value), a.value)])
+
+
+@multiply.mistake(
+    "The pairs hold plain numbers where they should hold `a` and `b` themselves: nobody could walk on from "
+    "there."
+)
+def plain_values_in_the_history(a, b):
+    return type(a)(a.value * b.value, [(a.value, b.value), (b.value, a.value)])
+
+
+@multiply.mistake("The history is right. The value is that of a sum; this is a product.")
+def value_of_a_sum(a, b):
+    return type(a)(a.value + b.value, [(a, b.value), (b, a.value)])
+
+
+# --- 3 The order --------------------------------------------------------------------------------------------
+
+
+@exercises.exercise(
+    given(doubling, "c"),
+    given(taxi, "bill"),
+    given(detour, "y"),
+    given(doubling, "a"),
+    otherwise="Draw this graph, and write down a number only when all its inputs are written down.",
+    compare=order_of("inputs", inputs_of),
+)
+def topological_order(output):
+    """All numbers that lead to `output`, each once and after its inputs."""
+    return in_order(output)
+
+
+@topological_order.mistake(
+    "You come to a number once for each way that leads to it. Remember which ones you have seen, and pass "
+    "over those."
+)
+def every_way(output):
+    return [node for i in inputs_of(output) for node in every_way(i)] + [output]
+
+
+@topological_order.mistake(
+    "This is the order of the walk back, output first. Here the inputs come first: append a number *after* "
+    "its inputs."
+)
+def output_first(output):
+    return in_order(output)[::-1]
+
+
+@topological_order.mistake(
+    "You write a number down as soon as you meet it. First visit its inputs, then write it down."
+)
+def as_met(output):
+    order: list[Any] = []
+
+    def visit(node):
+        if not any(node is other for other in order):
+            order.append(node)
+            for i in inputs_of(node):
+                visit(i)
+
+    visit(output)
+    return order
+
+
+@topological_order.mistake(
+    "To turn around the order in which you meet the numbers is not enough: one that is near along one way "
+    "may be far along another."
+)
+def as_met_turned_around(output):
+    return as_met(output)[::-1]
+
+
+@topological_order.mistake("The output belongs to its own graph: it comes last in the list.")
+def without_the_output(output):
+    return in_order(output)[:-1]
+
+
+@topological_order.mistake(
+    "Only the output and its own inputs are there. Their inputs belong to the graph, too."
+)
+def two_levels(output):
+    return [*dict.fromkeys(inputs_of(output)), output]
+
+
+@topological_order.mistake("These are the numbers that nobody computed. Those in between belong there, too.")
+def leaves_only(output):
+    return [node for node in in_order(output) if not node.history]
+
+
+# --- 4 The walk back ----------------------------------------------------------------------------------------
+
+
+def _grads(answer: Callable, output: Scalar) -> Any:
+    """What a walk leaves in all grads, on a copy of the graph."""
+    output = deepcopy(output)
+    if answer(output) is ...:
+        return ...
+    return {node.name: round(node.grad, 6) for node in in_order(output)}
+
+
+@exercises.exercise(
+    given(taxi, "bill"),
+    given(doubling, "c"),
+    given(detour, "y"),
+    given(used_before, "y"),
+    otherwise=(
+        "Print each number and its grad in the order of your walk. The output has 1. What does it pass on to "
+        "its inputs?"
+    ),
+    use=_grads,
+)
+def backward(output):
+    """Add to the grad of each number how far the output moves per unit of it."""
+    order = in_order(output)
+    came_back = {id(node): 0.0 for node in order}
+    came_back[id(output)] = 1.0
+    for node in reversed(order):
+        node.grad += came_back[id(node)]
+        for i, slope in node.history:
+            came_back[id(i)] += came_back[id(node)] * slope
+
+
+def _walk(output, nodes, pass_on, seed=1.0):
+    output.grad = seed
+    for node in nodes:
+        for i, slope in node.history:
+            pass_on(node, i, slope)
+
+
+def _add(node, i, slope):
+    i.grad += node.grad * slope
+
+
+def _replace(node, i, slope):
+    i.grad = node.grad * slope
+
+
+@backward.mistake(
+    "What comes back later replaces what came before. A number that is used twice gets two parts: write `+=`."
+)
+def replaced(output):
+    _walk(output, in_order(output)[::-1], _replace)
+
+
+@backward.mistake("This is your own derivative alone. Multiply it by what came back: the grad of the node.")
+def slope_alone(output):
+    def add(node, i, slope):
+        i.grad += slope
+
+    _walk(output, in_order(output)[::-1], add)
+
+
+@backward.mistake(
+    "You pass on what came back as it is. Multiply it by the derivative that the history holds."
+)
+def passed_on(output):
+    def add(node, i, slope):
+        i.grad += node.grad
+
+    _walk(output, in_order(output)[::-1], add)
+
+
+@backward.mistake(
+    "Nothing comes back at all. The walk begins with the output: nudge it by 0.1, and it moves by 0.1, so "
+    "its grad is 1."
+)
+def no_seed(output):
+    _walk(output, in_order(output)[::-1], _add, seed=output.grad)
+
+
+@backward.mistake(
+    "Only the output has passed something on. If you walk from the inputs to the output, nothing has come "
+    "back yet when you look: turn the order around."
+)
+def not_reversed(output):
+    _walk(output, in_order(output), _add)
+
+
+@backward.mistake("You go to a number once for each way to it, and each time it passes on all it has so far.")
+def every_way_again(output):
+    waiting = [output]
+    output.grad = 1.0
+    for node in waiting:
+        for i, slope in node.history:
+            i.grad += node.grad * slope
+            waiting.append(i)
+
+
+@backward.mistake(
+    "You walk on from a number as soon as something arrives there, and again when more arrives. Wait until "
+    "all has come back: go by the order."
+)
+def on_at_once(output):
+    output.grad = 1.0
+
+    def walk(node):
+        for i, slope in node.history:
+            i.grad += node.grad * slope
+            walk(i)
+
+    walk(output)
+
+
+@backward.mistake(
+    "You clear the grads first, so what an earlier walk left there is lost. Here you add to it, whatever "
+    "it is."
+)
+def cleared_first(output):
+    for node in in_order(output):
+        node.grad = 0.0
+    _walk(output, in_order(output)[::-1], _add)
+
+
+# --- 5 Forward mode -----------------------------------------------------------------------------------------
+
+
+class Expression(str):
+    """Python code that a message shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _value_and_slope(numbers: type, expression: Expression) -> Any:
+    result = eval(expression, {"Dual": numbers})
+    return [result.value, result.slope] if hasattr(result, "slope") else result
+
+
+class Dual:
+    """A value, and how far it moves per unit of the one input that is nudged."""
+
+    def __init__(self, value: float, slope: float = 0.0):
+        self.value, self.slope = value, slope
+
+    def __add__(self, other: Dual) -> Dual:
+        return type(self)(self.value + other.value, self.slope + other.slope)
+
+    def __mul__(self, other: Dual) -> Any:
+        moved = self.slope * other.value + self.value * other.slope
+        return type(self)(self.value * other.value, moved)
+
+    def tanh(self) -> Dual:
+        t = math.tanh(self.value)
+        return type(self)(t, (1 - t * t) * self.slope)
+
+
+dual = exercises.exercise(
+    case(Expression("Dual(2.0, 1.0) * Dual(5.0)")),
+    case(Expression("Dual(3.0, 1.0) * Dual(3.0, 1.0)")),
+    case(Expression("(Dual(2.0, 1.0) + Dual(1.0, 4.0)) * Dual(-1.0, 0.5)")),
+    otherwise=(
+        "Both factors may move at once. How far does the product move if only the first moves? If only the "
+        "second does? Add the two."
+    ),
+    use=_value_and_slope,
+)(Dual)
+
+
+@dual.mistake(
+    "You multiply the two slopes. But if only one factor moves, the other's slope is 0, and the product "
+    "still moves."
+)
+class SlopesMultiplied(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope * other.slope)
+
+
+@dual.mistake(
+    "You add the slopes, as for a sum. In a product, each is multiplied by the *other* value first."
+)
+class SlopesAdded(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope + other.slope)
+
+
+@dual.mistake("Only the first factor moves in your rule. The second one may move, too: add what it brings.")
+class FirstFactorOnly(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope * other.value)
+
+
+@dual.mistake("Only the second factor moves in your rule. The first one may move, too: add what it brings.")
+class SecondFactorOnly(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.value * other.slope)
+
+
+@dual.mistake("Each slope meets its own value here. It has to meet the value of the *other* factor.")
+class OwnValues(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope * self.value + other.slope * other.value)
+
+
+@dual.mistake("The slope is lost: your product is a Dual with slope 0. Give it a second number.")
+class NoSlope(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value)
+
+
+@dual.mistake("This is a plain number. Give back a Dual: the value, and the slope.")
+class PlainNumber(Dual):
+    def __mul__(self, other):
+        return self.value * other.value
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.ask(
+    "one more kilometre",
+    "How much more does the ride cost if it is one kilometre longer?",
+    right="2.2",
+    why="The kilometre costs 2, and the driver gets a tenth of that on top.",
+    replies={
+        "2": "That is the kilometre itself. The tip is a tenth of everything, so it grows, too.",
+        "22": "That is the whole bill. By how much does it *change*?",
+        "0.2": "That is what the tip grows by. And the kilometre itself?",
+        "24.2": "That is the new bill. By how much has it changed?",
+        "1.1": "That is what one more *unit* of the fare costs with its tip. A kilometre is 2 of them.",
+    },
+    otherwise="What does the kilometre cost? And what does the tip add to that?",
+)
+predictions.choose(
+    "best step",
+    "Your central difference of x³ at 2 should be 12. Which step gives the smallest error?",
+    {
+        "e = 0.1": "Rather small already, but the curve still bends between 1.9 and 2.1. The error is 0.01.",
+        "e = 0.00001": "Right, and far better than the other two. The picture shows why.",
+        "e = 0.000000000000001, the smallest": (
+            "That is what mathematics says. But a computer keeps only some 16 digits of each number."
+        ),
+    },
+    right="e = 0.00001",
+)
+predictions.ask(
+    "two factors",
+    "z1 is 50, z2 = z1 · 2 and z3 = z2 · 3. What is the derivative of z3 with respect to z1?",
+    right="6",
+    why="A nudge of z1 arrives at z2 doubled, and there it is tripled.",
+    replies={
+        "300": "That is the value of z3. By how much does it move if z1 moves by 1?",
+        "5": "You added the factors. But the second step triples what the first one has doubled.",
+        "3": "That is the last step alone. What did the first one do to the nudge?",
+        "2": "That is the first step alone. What does the second one do to the nudge?",
+    },
+    otherwise="Let z1 be 51. What is z2 then, and z3? How far did z3 move?",
+)
+predictions.choose(
+    "naive walk",
+    "What will the same loop write into `a.grad`?",
+    {
+        "4": "That would be right. But look at how often `b` gets into the list.",
+        "8": "Right: `b` is visited twice, and each time it passes on all that it has.",
+        "2": "No: `b` passes on 2 when it is visited, and to `a` it does so more than once.",
+    },
+    right="8",
+)
+predictions.choose(
+    "second walk",
+    "`y = 3 * x1 + x2`, with the same two numbers as before. What do `x1.grad` and `x2.grad` hold after "
+    "`y.backward()`?",
+    {
+        "3 and 1": "These are the derivatives of the new `y`. But what was in the grads before?",
+        "4 and 2": "Right: 1 + 3 and 1 + 1. The walk only adds, and nobody has cleared the grads.",
+        "1 and 1": "That is what the first walk left. The second one does add something.",
+        "30 and 20": "These are the two summands of `y`. A derivative says how far it *moves*.",
+    },
+    right="4 and 2",
+)
+predictions.ask(
+    "forward runs",
+    "The curve has 19 weights. Each run with Dual numbers nudges one of them. How many runs does it take to "
+    "get the derivative with respect to every weight?",
+    right="19",
+    why="One for each weight; and that for every single step of learning.",
+    replies={
+        "1": "In one run, only one input moves. There are 19 of them.",
+        "38": "Two runs for each weight is what central differences need. Forward mode needs one.",
+        "20": "You don't need a run without a nudge: each run computes the value as well.",
+    },
+    otherwise="How many weights does one run nudge? And how many are there?",
+)
