@@ -73,9 +73,11 @@ class Drawing(Picture):
         self.opened = readable(graph) if opened is None else frozenset(opened)
         self.fitting = fitting
         self.width = _points(width)
-        self.source = to_dot(
-            fold(graph, self.opened), self.style, legend=legend, rankdir=rankdir, width=self.width
-        )
+        self.source = self.source_of(fold(graph, self.opened))
+
+    def source_of(self, graph: Graph) -> str:
+        """The DOT text of a graph in the look of this drawing."""
+        return to_dot(graph, self.style, legend=self.legend, rankdir=self.rankdir, width=self.width)
 
     @property
     def graphviz(self) -> Source:

@@ -10,13 +10,14 @@ import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from needle.autograd import Value
 
-from .dot import to_dot
+from .dot import LONGEST_IN_SQUARE
 from .drawing import Drawing
 from .graph_data import Graph, Variable
 from .groups import fold
@@ -54,7 +55,7 @@ class Frame:
 
     @property
     def texts(self) -> list[str]:
-        """The numbers in the picture, in its order."""
+        """The numbers, in the order of the picture."""
         return [text for x in (self.graph.variables if self.graph else ()) for text in _as_drawn(x)]
 
 
@@ -72,6 +73,7 @@ class Album:
         self.frames = frames
         self.pictures: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}  # of the picture with a look
+        self._seen: dict[str, list[bool]] = {}  # for a look: which numbers have room in their boxes
         self._put(frames.values())
 
     @property
@@ -86,7 +88,7 @@ class Album:
             return [-1, [frame.error]]
         if frame.look not in self._numbers:
             self._put([frame])
-        return [self._numbers[frame.look], frame.texts]
+        return [self._numbers[frame.look], list(compress(frame.texts, self._seen[frame.look]))]
 
     def _put(self, frames: Iterable[Frame]) -> None:
         """Add the pictures of frames, with room for the widest number at each place."""
@@ -94,30 +96,29 @@ class Album:
         for frame in frames:
             if not frame.error:
                 alike.setdefault(frame.look, []).append(frame)
-        graphs = {look: _widest(same) for look, same in alike.items() if same[0].graph}
-        sources = [_source(graph, alike[look][0].drawing) for look, graph in graphs.items()]
-        svgs = dict(zip(graphs, render_all(sources, "svg"), strict=True))
-        for look, same in alike.items():
+        drawings = {look: same[0].drawing for look, same in alike.items() if same[0].drawing}
+        graphs = {look: _widest(alike[look]) for look in drawings}
+        sources = [drawing.source_of(graphs[look]) for look, drawing in drawings.items()]
+        svgs = dict(zip(drawings, render_all(sources, "svg"), strict=True))
+        for look in alike:
             self._numbers[look] = len(self.pictures)
-            drawing = same[0].drawing
+            drawing = drawings.get(look)
             if drawing is None:
+                self._seen[look] = []
                 self.pictures.append({"markup": look, "nodes": []})
-            else:
-                markup = tidy_svg(svgs[look].decode(), drawing.title, drawing.style)
-                nodes = [(x.key, len(_as_drawn(x))) for x in graphs[look].variables]
-                self.pictures.append({"markup": markup, "nodes": [x for x in nodes if x[1]]})
-
-
-def _source(graph: Graph, drawing: Drawing | None) -> str:
-    assert drawing is not None
-    return to_dot(graph, drawing.style, legend=drawing.legend, rankdir=drawing.rankdir)
+                continue
+            markup = tidy_svg(svgs[look].decode(), drawing.title, drawing.style)
+            seen = {x.key: _has_room(x, drawing.style) for x in graphs[look].variables}
+            self._seen[look] = [x for of_node in seen.values() for x in of_node]
+            nodes = [(key, sum(of_node)) for key, of_node in seen.items() if any(of_node)]
+            self.pictures.append({"markup": markup, "nodes": nodes, "centred": drawing.style.rises})
 
 
 def frame_of(picture: Any) -> Frame:
     """A picture as a frame."""
     if isinstance(picture, Drawing):
         graph = fold(picture.graph, picture.opened)
-        return Frame(_source(_with_cells(graph, lambda cell: "0"), picture), graph, picture)
+        return Frame(picture.source_of(_with_cells(graph, lambda cell: "0")), graph, picture)
     figure = _figure_of(picture)
     if figure is not None:
         return Frame(_image(figure))
@@ -169,6 +170,16 @@ def _as_drawn(variable: Variable) -> list[str]:
     if len(variable.gradient) > 1:
         return [*value, "grad", *gradient]
     return [*value, *(f"grad {cell}" for cell in gradient)]
+
+
+def _has_room(variable: Variable, style: Style) -> list[bool]:
+    """Which of the texts of `_as_drawn` are drawn: a small square leaves out what is large."""
+
+    def fits(rows: Rows) -> bool:
+        return not style.rises or (len(rows) == 1 and len(rows[0][0]) <= LONGEST_IN_SQUARE)
+
+    values, texts = len(_cells(variable.value)), len(_as_drawn(variable))
+    return [fits(variable.value)] * values + [fits(variable.gradient)] * (texts - values)
 
 
 def _with_cells(graph: Graph, written: Callable[[str], str]) -> Graph:

@@ -145,6 +145,23 @@ def test_numbers_of_matrices_and_gradients_have_their_places() -> None:
             assert [not re.search(r"\d", x) for x in end] == [x == "grad" for x in end]
 
 
+def test_a_small_square_leaves_out_the_same_numbers_in_each_frame() -> None:
+    def y(x):
+        large = x * 12345.678
+        return large * ndl.Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=False)
+
+    drag = viz.drag(y, x=(0.001, 0.1), gradient=False, frames=3, style="d2l")
+    data = drag.data()
+    (picture,) = data["pictures"]
+    kept = dict(picture["nodes"])
+    assert set(kept) == {"n1", "n2"}
+    for _, shown in data["frames"].values():
+        assert len(shown) == 2
+    for key, content in nodes_of(picture["markup"]).items():
+        if key in kept:
+            assert re.search(r">\[[\d.]+\]</text>$", content)
+
+
 def test_variables_are_called_as_in_the_function() -> None:
     outside = ndl.Tensor([2.0])
 

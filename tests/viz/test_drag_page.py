@@ -150,6 +150,28 @@ def test_a_figure_can_be_dragged(page_of) -> None:
     assert image.evaluate("image => image.complete && image.naturalWidth") == 1000
 
 
+def test_two_on_one_page_move_by_themselves(page_of, tmp_path) -> None:
+    first = viz.drag(v4, v1=(-2, 2), v2=1.5, frames=5)
+    second = viz.drag(lambda x: x * x, x=(0, 1), frames=5, style="d2l")
+    page = page_of(first)
+    page.set_content(first.html() + second.html())
+    slider(page, "x").focus()
+    page.keyboard.press("End")
+    assert page.locator(f"{ROOT} .value").all_inner_texts() == ["0", "1"]
+    slider(page, "v1").focus()
+    page.keyboard.press("Home")
+    assert page.locator(f"{ROOT} .value").all_inner_texts() == ["−2", "1"]
+    # In this style numbers stand in the middle of their boxes.
+    middles = page.evaluate("""() => [...document.querySelectorAll(".needle-drag:last-of-type .node")]
+        .filter((node) => node.querySelectorAll("text").length > 1)
+        .flatMap((node) => [...node.querySelectorAll("polygon, text:last-of-type")].map((x) => {
+            const { left, right } = x.getBoundingClientRect()
+            return (left + right) / 2
+        }))""")
+    assert len(middles) > 6
+    assert all(abs(a - b) < 2 for a, b in zip(middles[::2], middles[1::2], strict=True))
+
+
 def test_without_scripts_there_is_the_picture_at_the_start(page_of, browser, tmp_path) -> None:
     path = viz.drag(v4, v1=(-2, 2), v2=1.5, frames=3).save(tmp_path / "still.html")
     page = browser.new_page(java_script_enabled=False)

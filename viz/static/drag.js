@@ -155,8 +155,12 @@ function drag(root, data, ask) {
       sheet.replaceChildren(holder.content);
     }
     const svg = sheet.querySelector("svg");
-    texts = numbered.flatMap(([key, count]) =>
-      [...svg.querySelectorAll(`.node[data-key="${key}"] text`)].slice(-count));
+    texts = numbered.flatMap(([key, count]) => {
+      const node = svg.querySelector(`.node[data-key="${key}"]`);
+      const own = [...node.querySelectorAll("text")].slice(-count);
+      if (picture.centred) centre(node, own);
+      return own;
+    });
     room = texts.map((text) => Number(text.getAttribute("textLength")) || Infinity);
     if (svg?.viewBox.baseVal?.width) svg.style.minWidth = `${LEAST_SCALE * svg.viewBox.baseVal.width}px`;
     if (!before.size || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
@@ -195,18 +199,32 @@ const middle = (node) => {
   return [left + width / 2, top + height / 2];
 };
 
+// Let texts stay in the middle of their box whatever is written in them.
+function centre(node, texts) {
+  const { x, width } = node.querySelector("path, polygon, ellipse").getBBox();
+  for (const text of texts) {
+    text.setAttribute("x", x + width / 2);
+    text.setAttribute("text-anchor", "middle");
+  }
+}
+
 // Where in a sorted list the number nearest to another one is.
 const nearest = (list, wanted) =>
   list.reduce((best, x, i) => (Math.abs(x - wanted) < Math.abs(list[best] - wanted) ? i : best), 0);
 
 // Bring all new sliders of a page to life.
-async function dragAll(page) {
+function dragAll(page) {
   for (const root of page.querySelectorAll("[data-needle-drag]")) {
-    const bytes = Uint8Array.from(atob(root.dataset.needleDrag), (c) => c.charCodeAt(0));
-    delete root.dataset.needleDrag;
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    drag(root, JSON.parse(await new Response(stream).text()));
+    const packed = root.dataset.needleDrag;
+    delete root.dataset.needleDrag; // the next script of the page leaves this one alone
+    unpack(packed).then((data) => drag(root, data));
   }
+}
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
 }
 
 // As a widget: Python computes each move.
