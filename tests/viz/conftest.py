@@ -154,9 +154,10 @@ class JupyterLab:
         page.goto(f"{self.address}/doc/tree/{name}")
         page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000)
 
-    def run(self, page: Page, command: str) -> None:
+    def run(self, page: Page, command: str, **arguments: str) -> None:
         """Run a command of JupyterLab, such as ``notebook:run-all-cells``."""
-        page.evaluate("command => jupyterapp.commands.execute(command).then(() => null)", command)
+        run = "([command, given]) => jupyterapp.commands.execute(command, given).then(() => null)"
+        page.evaluate(run, [command, arguments])
 
     def execute(self, page: Page, code: str) -> str:
         """Execute code in the page's kernel, and return what it printed."""

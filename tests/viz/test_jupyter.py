@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -157,3 +160,32 @@ def test_the_player_of_steps_works_without_a_widget(notebook, width):
     wait_for_frame(page, LAST)
     root = page.locator(PLAYER)
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
+
+
+def test_pictures_change_with_jupyterlabs_own_theme(notebook, jupyterlab):
+    """Not with the reader's system, which is dark here."""
+    page = notebook(
+        EXAMPLE,
+        "viz.draw(v4)",
+        "viz.step(v4)",
+        "viz.curve([1.0, 2.0]);",
+        color_scheme="dark",
+        viewport={"width": 1280, "height": 2400},
+    )
+    page.locator(PLAYER).wait_for()
+    figure = page.locator("img[src^='data:image/svg+xml']").last
+    figure.wait_for()
+    drawing = page.locator("[data-needle-drawing]")
+    drawing.locator(".view").wait_for()
+    for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
+        jupyterlab.run(page, "apputils:change-theme", theme=theme)
+        page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(not is_dark).lower()}'")
+        page.wait_for_timeout(1000)  # the theme's style sheet
+        for picture in (drawing, page.locator(PLAYER), figure):
+            assert (lightness(picture) < 0.3) == is_dark
+
+
+def lightness(picture) -> float:
+    """Of the ground of a picture, from 0 to 1."""
+    with Image.open(BytesIO(picture.screenshot())) as image:
+        return float(np.median(np.asarray(image.convert("L")))) / 255
