@@ -61,7 +61,8 @@ class Word:
         """The word, with what stands below it."""
         text = html.escape(self.text)
         text = (f'<span class="bar-above">{text}</span>' if self.bar else text) + html.escape(self.after)
-        return f'<span class="name">{text}<small>{self.below}</small></span>' if self.below else text
+        below = f"<small>{self.below}</small>"
+        return f'<span class="name"><span>{text}</span>{below}</span>' if self.below else text
 
 
 @dataclass(frozen=True)
