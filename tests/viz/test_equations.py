@@ -378,7 +378,7 @@ def test_what_was_written_to_since_is_called_so(terms):
 def test_an_operator_of_several_results_with_axes():
     x = tensor([[1.0, 2.0], [3.0, 5.0]])
     lines = said(ndl.nn.LayerNorm1d(2)(x), names={"x": x})
-    assert about("n2", lines[1:]).startswith("n2 = standardize[axis 1](x, eps=1e-05), a tuple of 3")
+    assert about("n2", lines[1:]).startswith("n2 = standardize[axis 1](x, eps=10⁻⁵), a tuple of 3")
     assert any(line.startswith("n̄2→3 = n̄3 at [0], else 0, a tuple of 3") for line in lines)
 
 
@@ -400,7 +400,7 @@ def test_a_large_expression_is_cut(terms):
 def test_names_and_matrices_as_html():
     X = tensor([[1, -2], [3, 4]])
     adjoint = equation(adjoint_name("x<y"), X, None)
-    name = '<span class="name"><span class="bar-above">x&lt;y</span><small>(2, 2)</small></span>'
+    name = '<span class="name"><span><span class="bar-above">x&lt;y</span></span><small>(2, 2)</small></span>'
     cells = "<span>1</span><span>−2</span><span>3</span><span>4</span>"
     columns = 'style="grid-template-columns:repeat(2,auto)"'
     matrix = f'<span class="matrix" role="img" aria-label="[[1 −2] [3 4]]" {columns}>{cells}</span>'
