@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .text import Rows
 
-__all__ = ["LEFT_OUT", "Graph", "Group", "Line", "Operand", "Operator", "Variable"]
+__all__ = ["LEFT_OUT", "Graph", "Group", "Line", "Operand", "Operator", "Step", "Variable"]
 
 LEFT_OUT = "more"  # the key of the box that stands for everything left out
+
+
+class Step(NamedTuple):
+    """A variable in a box that stands for rounds of a loop, in words: ``n7``, ``n6 × 2``, ``[1]``."""
+
+    name: str
+    made_of: str
+    value: str
 
 
 class Line(NamedTuple):
@@ -87,6 +96,8 @@ class Variable:
         All its numbers, or the first rows and columns of a large array.
     line : Line or None
         The line that made it; of a step of a gradient, the line that made the consumer.
+    rounds : tuple of tuples of str
+        Of a box that stands for rounds of a loop: the keys of what each round computed.
     """
 
     key: str
@@ -113,6 +124,7 @@ class Variable:
     via: str = ""
     numbers: Rows = ()
     line: Line | None = None
+    rounds: tuple[tuple[str, ...], ...] = ()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -167,6 +179,8 @@ class Graph:
         used again.
     groups : tuple of Group
         Each after the group that it is in.
+    steps : mapping of str to Step
+        By key, what is in the `rounds` of boxes.
     shown : frozenset of str
         Which facts are shown; see `facts.showing`.
     """
@@ -177,6 +191,7 @@ class Graph:
     limit: int = 0
     forward_rows: int = 1
     groups: tuple[Group, ...] = ()
+    steps: Mapping[str, Step] = field(default_factory=dict)
     shown: frozenset[str] = frozenset(("value", "gradient", "shape"))
 
     @property

@@ -26,7 +26,7 @@ from needle.reverse import Adjoint
 
 from . import operators
 from .constants import History
-from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
+from .graph_data import LEFT_OUT, Graph, Operand, Operator, Step, Variable
 from .groups import MOST_DRAWN
 from .lines import line_of
 from .repeats import with_repeats
@@ -36,6 +36,7 @@ from .text import LARGEST_SEARCHED, Rows, ordinal, rows_of, table_of
 
 __all__ = ["MOST", "Failure", "read_gradient", "read_graph"]
 
+MOST_STEPS = 60_000  # in boxes for rounds: they take a page about a megabyte
 MOST = 20_000  # variables that are read of a forward graph; with its gradient, three times as many
 
 
@@ -443,7 +444,8 @@ def _finished(
 
     A summary keeps only the first and the last of what a large graph repeats.
     """
-    graph = with_repeats(grouped(_counted(graph), scopes), summary=summary)
+    whole = _counted(graph)
+    graph = with_repeats(grouped(whole, scopes), summary=summary)
     if summary and not graph.groups and len(graph.variables) > MOST_DRAWN:
         return graph  # too large: a part will be drawn
     variables = [
@@ -454,7 +456,24 @@ def _finished(
     ]
     lines = {x.key: x.line for x in variables}
     variables = [replace(x, line=lines[x.via]) if x.via in lines else x for x in variables]
-    return replace(graph, variables=_with_memory(variables, values))
+    return replace(graph, variables=_with_memory(variables, values), steps=_steps(graph, whole, values))
+
+
+def _steps(graph: Graph, whole: Graph, values: Mapping[str, Value]) -> dict[str, Step]:
+    """What is in the rounds of boxes, in words, unless that is too much for a page."""
+    keys = {key for x in graph.variables for computed in x.rounds for key in computed}
+    if not keys or len(keys) > MOST_STEPS:
+        return {}
+    names = {x.key: x.name or "…" for x in whole.variables}
+    steps = {}
+    for x in whole.variables:
+        if x.key in keys and x.operator is not None:
+            node = values[x.key]
+            rows = _value_of(node) if isinstance(node, Tensor) else ()
+            value = "; ".join(" ".join(row) for row in rows)
+            made_of = operators.applied(x.operator.symbol, [names[y.key] for y in x.operands])
+            steps[x.key] = Step(names[x.key], made_of, value)
+    return steps
 
 
 def _counted(graph: Graph) -> Graph:

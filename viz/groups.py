@@ -124,6 +124,7 @@ class Box(NamedTuple):
     group: str  # the key of the group around it
     variables: Sequence[Variable]
     note: str = ""  # by default the number of its parameters
+    rounds: tuple[tuple[str, ...], ...] = ()  # as in `Variable`
 
 
 def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
@@ -223,6 +224,7 @@ def _box(
         row=row,
         group=box.group,
         parameters=count,
+        rounds=box.rounds,
     )
 
 

@@ -84,6 +84,11 @@ def fragment(
         "groups": _groups(graph),
         "variables": {x.key: (x.group, x.row) for x in graph.variables},
         "about": {x.key: _about(x, graph) for x in graph.variables if x.requires_grad is not None},
+        "rounds": {
+            x.key: [[graph.steps[key] for key in computed if key in graph.steps] for computed in x.rounds]
+            for x in graph.variables
+            if x.rounds and graph.steps
+        },
         "uses": _uses(graph) if graph.groups else [],
         "beside": beside(graph),
         "several": MOST_EDGES,

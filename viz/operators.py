@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from needle.nn import Module
 
 from .text import elide, number
 
-__all__ = ["Parts", "in_words", "order_matters", "parts", "symbol"]
+__all__ = ["Parts", "applied", "in_words", "order_matters", "parts", "symbol"]
 
 SIGNS = {
     "EWiseAdd": "+",
@@ -33,6 +34,7 @@ SIGNS = {
     "ToDevice": "to",
 }
 SIGNS_WITH_SCALAR = {"AddScalar": "+", "MulScalar": "×", "DivScalar": "÷", "PowerScalar": "**"}
+BETWEEN = {"+", "×", "÷", "−", "@", "**"}  # signs that stand between operands
 RELATIONS = {"eq": "==", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 ZEROS_BUT = "zeros but "  # before the index of what is not zero
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
@@ -40,6 +42,17 @@ ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
 
 LONGEST_TUPLE = 1000  # a longer one is not shown
 MOST_ITEMS = 8  # of a longer tuple, only the first and the last are written
+
+
+def applied(symbol: str, operands: Sequence[str]) -> str:
+    """What an operator with this `symbol` computes, in a line: ``a × b``, ``a + 1``, ``exp of a``."""
+    if symbol in BETWEEN and len(operands) > 1:
+        return f" {symbol} ".join(operands)
+    if len(operands) == 1 and (
+        symbol.startswith("[") or (symbol.partition(" ")[0] in BETWEEN and " " in symbol)
+    ):
+        return f"{operands[0]} {symbol}"
+    return f"{symbol} of {', '.join(operands)}"
 
 
 def order_matters(op: Op | str) -> bool:

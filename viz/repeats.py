@@ -115,9 +115,17 @@ class _Repeats:
                 held[x.row].append(x)
             elif x.group in beside and x.kind == "partial" and not x.via and x.operands[-1].key in inside:
                 sums[x.adjoint_of].append(x)
+        number = {x.key: i // period for i, part in enumerate(parts) for x in part.variables}
         for there, variables in held.items():
             note = f"each: {_each(parts[:period])}" if there == row else "their gradients"
-            self._add(Box(_title_of_rest(parts, period), where.get(there, ""), variables, note))
+            rounds: list[list[str]] = [[] for _ in range(len(parts) // period)]
+            for x in variables:
+                at = number.get(x.key, number.get(x.via, number.get(x.adjoint_of)))
+                if at is not None:
+                    number[x.key] = at
+                    rounds[at].append(x.key)
+            title = _title_of_rest(parts, period)
+            self._add(Box(title, where.get(there, ""), variables, note, tuple(map(tuple, rounds))))
         for variables in sums.values():
             self._add(Box(_more(len(variables)), variables[0].group, variables, "each: +"))
         self.gone |= twins

@@ -503,6 +503,34 @@ def test_the_pointer_and_the_keyboard_show_all_about_a_node(show, example) -> No
 
 
 @pytest.mark.browser
+def test_what_repeats_is_opened_at_any_round(show, example) -> None:
+    y = example.v1
+    for _ in range(100):
+        y = (y + 1) * 1.5
+    page = show(viz.draw_gradient(y, names={}).html())
+    forward, back = page.locator("[data-rounds]").all()
+    about = page.locator(".about")
+    forward.click()
+    assert about.locator("tr").all_inner_texts() == [
+        "n4\t= n3 + 1\t= [2.5]", "n5\t= n4 × 1.5\t= [3.75]"
+    ]  # fmt: skip
+    assert "of 98" in about.inner_text()
+    page.keyboard.type("3")  # the number was marked
+    assert about.locator("tr").all_inner_texts()[1].startswith("n9\t= n8 × 1.5\t")
+    button(page, "Last").click()
+    assert about.locator("input").input_value() == "98"
+    assert about.locator("tr").all_inner_texts()[1].startswith("n199\t= n198 × 1.5\t")
+    page.keyboard.press("Escape")
+    assert about.is_hidden()
+    back.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("98")
+    assert about.locator("tr").all_inner_texts()[0].startswith("adjoint of n199\t= ")
+    page.mouse.click(*(page.locator(".view").bounding_box()[side] + 5 for side in "xy"))
+    assert about.is_hidden()
+
+
+@pytest.mark.browser
 def test_a_matrix_is_shown_as_a_table(show) -> None:
     x = ndl.Tensor(np.arange(600).reshape(20, 30))
     with ndl.scope("block"):

@@ -94,7 +94,13 @@ class Drawing {
 
   // Lets the keyboard reach a variable: the first of them with Tab, the others with arrows.
   makeReachable({ element, key, words }) {
-    const { about } = this.data;
+    const { about, rounds } = this.data;
+    if (key in rounds) {
+      element.setAttribute("tabindex", 0);
+      element.setAttribute("role", "button");
+      element.setAttribute("aria-label", `Look into ${words.trim()}`);
+      element.dataset.rounds = key;
+    }
     if (!(key in about)) return;
     element.setAttribute("tabindex", this.reachable ? -1 : 0);
     this.reachable = true;
@@ -527,6 +533,8 @@ class Drawing {
     view.addEventListener("click", ({ target }) => {
       const button = target.closest("[data-toggle]");
       if (button && !this.dragged) this.toggle(button.dataset.toggle);
+      const box = target.closest("[data-rounds]");
+      if (box && !this.dragged) this.hover.open(box.dataset.rounds);
     });
     view.addEventListener("dblclick", ({ target }) => target.closest("[data-toggle]") || this.fit());
     view.addEventListener("keydown", (event) => this.key(event));
@@ -555,6 +563,7 @@ class Drawing {
     const node = target.closest(".node")?.dataset.key;
     const away = key in arrows && arrows[key].map((by) => -Math.sign(by));
     if ((key === "Enter" || key === " ") && button) this.toggle(button.dataset.toggle);
+    else if ((key === "Enter" || key === " ") && node in this.data.rounds) this.hover.open(node);
     else if (node && away && this.hover.go(node, away)) this.whole = false;
     else if (key in arrows) this.pan(...arrows[key]);
     else if (key === "+" || key === "=") this.do("in");

@@ -12,9 +12,13 @@ export class Hover {
     const nodeAt = ({ target }) => target.closest?.(".node")?.dataset.key;
     view.addEventListener("pointerover", (event) => this.show(event.buttons ? undefined : nodeAt(event)));
     view.addEventListener("pointerleave", () => this.show(this.focused));
-    view.addEventListener("pointerdown", () => this.show());
-    view.addEventListener("wheel", () => this.show(), { passive: true });
-    addEventListener("scroll", () => this.show(), { passive: true });
+    const hide = () => {
+      this.close();
+      this.show();
+    };
+    view.addEventListener("pointerdown", hide);
+    view.addEventListener("wheel", hide, { passive: true });
+    addEventListener("scroll", hide, { passive: true });
     view.addEventListener("focusin", (event) => {
       this.focused = nodeAt(event);
       if (event.target.matches(":focus-visible")) this.show(this.focused);
@@ -42,7 +46,7 @@ export class Hover {
   show(node) {
     const { world } = this.drawing;
     const key = this.variableOf(node);
-    if (key === this.shown) return;
+    if (key === this.shown || this.opened) return;
     this.shown = key;
     for (const element of world.querySelectorAll(".lit")) element.classList.remove("lit");
     world.classList.toggle("choosing", key !== undefined);
@@ -73,13 +77,47 @@ export class Hover {
     }
   }
 
-  words({ name, facts, numbers, part, line, of }) {
-    const make = (tag, className, ...children) => {
-      const element = document.createElement(tag);
-      element.className = className;
-      element.append(...children);
-      return element;
+  // Shows one of the rounds that a box stands for: the first, the last, or any other by its number.
+  open(key) {
+    this.show();
+    const rounds = this.drawing.data.rounds[key];
+    const node = this.nodes().get(key);
+    const [first, last] = ["First", "Last"].map((name) => make("button", "", name));
+    const field = make("input", "");
+    Object.assign(field, { type: "number", min: 1, max: rounds.length, value: 1, ariaLabel: "Number" });
+    const table = make("table", "");
+    const fill = (number) => {
+      const wanted = Math.max(1, Math.min(rounds.length, Math.round(number) || 1));
+      if (field !== this.card.getRootNode().activeElement) field.value = wanted;
+      table.replaceChildren(...rounds[wanted - 1].map(([name, madeOf, value]) =>
+        make("tr", "", make("th", "", name), make("td", "", `= ${madeOf}`), make("td", "", value && `= ${value}`))));
     };
+    first.addEventListener("click", () => fill(1));
+    last.addEventListener("click", () => fill(rounds.length));
+    field.addEventListener("input", () => fill(Number(field.value)));
+    this.card.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.close(node);
+      event.stopPropagation(); // a notebook has shortcuts of one letter
+    });
+    const of = make("span", "facts", `of ${rounds.length.toLocaleString("en")}`);
+    this.card.replaceChildren(make("div", "rounds", first, field, of, last), table);
+    this.card.hidden = false;
+    this.card.classList.add("opened");
+    this.opened = key;
+    fill(1);
+    this.place(node);
+    field.focus({ preventScroll: true });
+    field.select();
+  }
+
+  close(node) {
+    this.opened = undefined;
+    this.card.classList.remove("opened");
+    this.card.hidden = true;
+    node?.element.focus({ preventScroll: true });
+  }
+
+  words({ name, facts, numbers, part, line, of }) {
     const parts = [make("div", "facts", ...(name ? [make("b", "", name), " "] : []), facts)];
     if (numbers) {
       const rows = numbers.map((row) => make("tr", "", ...row.map((cell) => make("td", "", cell))));
@@ -124,6 +162,13 @@ export class Hover {
     this.show(next.key);
     return true;
   }
+}
+
+function make(tag, className, ...children) {
+  const element = document.createElement(tag);
+  element.className = className;
+  element.append(...children);
+  return element;
 }
 
 function centre(node) {

@@ -49,7 +49,10 @@ export class Sheet {
     for (const node of this.nodes.values()) node.isShown = true;
     this.groups = [...this.nodes.values()].filter((node) => node.key in drawing.data.groups);
     for (const node of this.groups) this.prepare(node);
-    for (const node of this.nodes.values()) drawing.makeReachable(node);
+    for (const node of this.nodes.values()) {
+      drawing.makeReachable(node);
+      if (node.key in drawing.data.rounds) this.addSign(node);
+    }
   }
 
   // The edges that stand for uses of a value. In a large picture some of them begin at a mention of it.
@@ -120,13 +123,17 @@ export class Sheet {
       node.element.classList.add("sealed");
       return;
     }
-    const { right, top } = node.box;
-    const stroke = node.element.querySelector("path, polygon").getAttribute("stroke");
+    this.addSign(node);
+    this.drawing.makeButton(node.element, node.key, false);
+  }
+
+  // The sign of a box that there is more to see in it.
+  addSign({ element, box: { right, top } }) {
+    const stroke = element.querySelector("path, polygon").getAttribute("stroke");
     const sign = create("g", { class: "sign", transform: `translate(${right - 1} ${top + 1})` });
     const plus = create("path", { d: "M-3.2,0H3.2M0,-3.2V3.2", stroke });
     sign.append(create("circle", { r: 6.5, stroke }), plus);
-    node.element.append(sign);
-    this.drawing.makeButton(node.element, node.key, false);
+    element.append(sign);
   }
 
   // The frame, title and inside of a group, made when it first opens.
