@@ -58,7 +58,7 @@ def drag_a_step():
         central = (np.sin(x + e) - np.sin(x - e)) / (2 * e)
         return viz.curve({"cos x": np.cos(x), "central difference": central}, x, title=f"e = {e:g}")
 
-    return viz.drag(slope, e=(1e-16, 10))
+    return viz.drag(slope, e=(1e-16, 10), frames=18)
 
 
 @picture("04 Derivatives", "Side by side: x³ through a magnifying glass, and the error of its slope")
@@ -174,7 +174,7 @@ def drag_an_input():
         v3 = v2 + 1
         return v2 * v3
 
-    return viz.drag(v4, v1=(-2, 2))
+    return viz.drag(v4, v1=(-2, 2), frames=41)
 
 
 @picture("07 Reverse mode", "The gradient of the gradient")

@@ -144,7 +144,7 @@ class Memory(Picture):
         return (
             f'<div style="overflow-x:auto"><table style="border-collapse:collapse;color:inherit">'
             f'<caption style="text-align:left;caption-side:top;padding:4px 10px;color:inherit">'
-            f"<b>{html.escape(self.title)}</b></caption>"
+            "<b>what takes most</b></caption>"
             f'<thead><tr style="border-bottom:1px solid">{line("th", COLUMNS)}</tr></thead>'
             f'<tbody style="font-variant-numeric:tabular-nums">{body}</tbody></table></div>'
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
@@ -20,6 +21,7 @@ LOOKS = {PARAMETERS: MAGENTA, INPUTS: GREY, GRADIENTS: ORANGE, OTHERS: "#98A2B3"
 FREE = [BLUE, GREEN, CYAN, *COLOURS[6:]]  # of the other groups, the largest first
 MOST_GROUPS = 7
 MOST_BARS = 100  # of more nodes, several share a bar
+LONGEST_LINE = 48  # characters of the title
 MOST_NAMED = 14  # so many nodes are called by name
 UNITS = {1: "bytes", 1e3: "kB", 1e6: "MB", 1e9: "GB", 1e12: "TB"}
 
@@ -34,9 +36,11 @@ class Counted(Protocol):
 
 def draw_growth(title: str, kept: Sequence[Any]) -> PictureFigure:
     """Draw one bar for each node, as high as all that is kept once it is computed, stacked by group."""
-    with drawing(None, 8.4, 3.6, private=True) as ax:
+    with drawing(None, 5.0, 4.1, private=True) as ax:
         _draw(ax, kept)
-        ax.set_title(plain(title))
+        ax.set_title("\n".join(textwrap.wrap(plain(title), LONGEST_LINE)))
+        handles, labels = ax.get_legend_handles_labels()
+        figure_of(ax).legend(handles[::-1], labels[::-1], loc="outside lower left", ncols=2)
     return cast(PictureFigure, figure_of(ax))
 
 
@@ -56,16 +60,15 @@ def _draw(ax: Axes, kept: Sequence[Counted]) -> None:
     unit = max(x for x in UNITS if x <= max(total, 1))
     below = np.zeros(len(ends))
     few = len(ends) <= MOST_NAMED
-    gap = 0.1 if few else 0.0
     for group in groups:
         grown = np.cumsum([row.bytes * (group_of[row.group] == group) for row in kept])[ends - 1] / unit
         words = f"{elide(group, 24)}: {byte_count(round(grown[-1] * unit))}"
-        look = {"edgecolor": "white", "linewidth": 0.8} if few else {"linewidth": 0}
-        ax.bar(
-            steps[:-1] + gap, grown, np.diff(steps) - 2 * gap, below,
-            align="edge", color=colours[group], label=plain(words), **look,
-        )  # fmt: skip
-        below += grown
+        look: dict[str, Any] = {"color": colours[group], "label": plain(words)}
+        if few:
+            ax.bar(steps[:-1] + 0.5, grown, 0.8, below, edgecolor="white", linewidth=0.8, **look)
+        else:
+            ax.stairs(below + grown, steps, baseline=below, fill=True, **look)
+        below = below + grown
     if not few:
         ax.stairs(below, steps, baseline=None, color=INK, linewidth=1.8)
     _mark_backward(ax, kept)
@@ -77,8 +80,6 @@ def _draw(ax: Axes, kept: Sequence[Counted]) -> None:
     ax.set_ylim(0, 1.14 * total / unit or 1)
     ax.set_ylabel(f"kept alive ({UNITS[unit]})")
     ax.grid(axis="y")
-    handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _order(group: str, size: Counter[str]) -> tuple[int, int]:
