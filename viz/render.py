@@ -193,7 +193,9 @@ def tidy_svg(svg: str, title: str, style: Style, colours: Mapping[str, str] | No
         look = f'class="{FOLLOWS}" {look}'
         used = {x: twin for x, twin in (colours or style.twins).items() if f'"{x.lower()}"' in svg}
         ground = f"svg.{FOLLOWS}{{background:{style.css(style.background)}!important}}"
-        begin += f"\n<style>{FOLLOW}{ground}{dark_rules(used, f'svg.{FOLLOWS} ')}</style>"
+        rules = ground + dark_rules(used, f"svg.{FOLLOWS} ")
+        # A program that knows no light-dark() passes over all of it, and draws the picture light.
+        begin += f"\n<style>{FOLLOW}@supports (color:light-dark(red,red)){{{rules}}}</style>"
     svg = svg.replace("<svg ", f"<svg {look} ", 1).replace(">", f">\n{begin}", 1)
     return svg.encode("ascii", "xmlcharrefreplace").decode()
 
