@@ -129,7 +129,7 @@ def test_the_step_through_shows_the_transpose_of_the_batch() -> None:
     passes = record_passes(y, {X: "X", W: "W", y: "y"})
     (transpose,) = [v for v in passes.graph.variables if v.operator and v.operator.symbol == "transpose"]
     assert [operand.key for operand in transpose.operands] == ["n1"]
-    assert passes.frames[passes.appears(transpose.key)].title.endswith("what n3 passes on")
+    assert passes.frames[passes.appears(transpose.key)].title.endswith("what n3 passes on to W")
 
 
 def test_the_step_through_of_a_part_of_the_batch_begins_with_the_batch() -> None:
