@@ -6,23 +6,25 @@ import linecache
 import sys
 from pathlib import Path
 
+import needle
 from needle.autograd import Value
 
 from .graph_data import Line
 
 __all__ = ["line_of"]
 
-_HERE = str(Path(__file__).parent)
+# What makes nodes, and runs cells, but is no user's program.
+_OURS = (str(Path(__file__).parent), str(Path(needle.__file__).parent))
 LONGEST = 200  # characters
 
 
 def line_of(node: Value) -> Line | None:
-    """The line that made a node; None if it was made before `import viz`, or by this package."""
+    """The line that made a node; None if it was made before `import viz`, or by no user's program."""
     if node.line is None:
         return None
     code, instruction = node.line
     file = code.co_filename
-    if file.startswith(_HERE) or f"{Path('/IPython/core')}" in file:
+    if file.startswith(_OURS) or str(Path("/IPython/core")) in file:
         return None
     lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)
     number = next(lines, None) or code.co_firstlineno

@@ -19,8 +19,7 @@ FEWEST = 3  # two parts that are alike are drawn one by one
 LARGE = 40  # variables: a summary of a larger graph leaves out the middle of a loop …
 LONG = 8  # … with this many rounds or more
 MANY = 150  # variables: a summary of a larger graph leaves out the middle of every repeat
-LONGEST_PERIOD = 48  # parts: longer patterns are not found
-CERTAIN = 48  # rounds: so many are no coincidence, and no longer pattern is tried
+LONGEST_PERIOD = 48  # parts: longer patterns are not found; and so many rounds are no coincidence
 
 
 def with_repeats(graph: Graph, *, summary: bool = False) -> Graph:
@@ -113,7 +112,13 @@ class _Repeats:
             if x.key in inside or (x.group in beside and self._is_gradient(x, inside)):
                 inside.add(x.key)
                 held[x.row].append(x)
-            elif x.group in beside and x.kind == "partial" and not x.via and x.operands[-1].key in inside:
+            elif (
+                x.group in beside
+                and x.kind == "partial"
+                and not x.via
+                and x.operands
+                and x.operands[-1].key in inside
+            ):
                 sums[x.adjoint_of].append(x)
         number = {x.key: i // period for i, part in enumerate(parts) for x in part.variables}
         for there, variables in held.items():
@@ -225,7 +230,7 @@ def _runs(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], int]]:
             rounds = (end - start) // p + 1
             if rounds >= FEWEST and rounds * p > longest:
                 longest, period = rounds * p, p
-            if rounds > CERTAIN:
+            if rounds > LONGEST_PERIOD:
                 break
         if longest:
             yield parts[start : start + longest], period

@@ -530,6 +530,18 @@ def test_what_repeats_is_opened_at_any_round(show, example) -> None:
     assert about.is_hidden()
 
 
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_tap_shows_what_hovering_does(show, example) -> None:
+    page = show(viz.draw(example.v4, names=vars(example)).html(), width=390, has_touch=True)
+    page.locator('[data-key="n2"]').tap()
+    assert "v2 = ndl.exp(v1)" in page.locator(".about").inner_text()
+    page.locator("input").first.tap()
+    page.locator(".view").tap(position={"x": 3, "y": 3})
+    assert page.locator(".about").is_hidden()
+
+
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_matrix_is_shown_as_a_table(show) -> None:
     x = ndl.Tensor(np.arange(600).reshape(20, 30))

@@ -11,7 +11,7 @@ import pytest
 
 import needle as ndl
 import viz
-from needle import nn
+from needle import modes, nn
 from viz.lines import line_of
 from viz.text import table_of
 
@@ -74,6 +74,12 @@ def test_a_cell_and_a_program_without_source() -> None:
     assert line_of(space["y"]) == ("<cell 7>", 2, "y = x + 1")
     exec("y = x + 1", space)
     assert line_of(space["y"]) == ("<string>", 1, "")
+
+
+def test_a_node_that_no_program_made_has_no_line() -> None:
+    a = ndl.Tensor([1.0])
+    a.line = modes.line_of_user(10_000)  # there are not so many frames
+    assert line_of(a) is None
 
 
 def test_a_node_with_a_line_can_be_copied() -> None:

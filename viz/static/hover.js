@@ -17,6 +17,9 @@ export class Hover {
       this.show();
     };
     view.addEventListener("pointerdown", hide);
+    view.addEventListener("click", (event) => { // a tap, where nothing hovers
+      if (!drawing.dragged && !event.target.closest("[data-toggle], [data-rounds]")) this.show(nodeAt(event));
+    });
     view.addEventListener("wheel", hide, { passive: true });
     addEventListener("scroll", hide, { passive: true });
     view.addEventListener("focusin", (event) => {
