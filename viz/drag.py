@@ -40,6 +40,7 @@ MOST_FRAMES = 450
 MOST_BYTES = 6_000_000
 SECONDS_TO_SHOW = 2.0  # are spent on frames before a picture shows itself, …
 SECONDS_TO_SAVE = 30.0  # … and before it is saved
+BYTES_OF_A_GRAPH = 20_000  # about
 SECONDS_FOR_A_LAYOUT = 0.08
 
 
@@ -321,7 +322,7 @@ class Drag(Picture):
         if frame.error:
             return f"<p>{html.escape(frame.error)}</p>"
         if frame.drawing is None:
-            return frame.look
+            return str(frame.look)
         data = base64.b64encode(frame.drawing.svg().encode()).decode()
         title = html.escape(self.title)
         return f'<img alt="{title}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
@@ -397,7 +398,9 @@ def _looks(frames: Mapping[Places, Frame]) -> int:
 def _size(frames: Mapping[Places, Frame]) -> int:
     """About how many bytes the frames take on a page."""
     looks = {frame.look for frame in frames.values()}
-    return sum(map(len, looks)) + sum(len(text) + 4 for frame in frames.values() for text in frame.texts)
+    return sum(len(x) if isinstance(x, str) else BYTES_OF_A_GRAPH for x in looks) + sum(
+        len(text) + 4 for frame in frames.values() for text in frame.texts
+    )
 
 
 @contextmanager

@@ -48,8 +48,6 @@ class Drawing(Picture):
         The keys of the open groups.
     fitting : bool
         Whether a page may open fewer groups at first: as many as can be read in its width.
-    source : str
-        The picture as DOT text. The same graph gives the same text.
     """
 
     def __init__(
@@ -73,7 +71,11 @@ class Drawing(Picture):
         self.opened = readable(graph) if opened is None else frozenset(opened)
         self.fitting = fitting
         self.width = _points(width)
-        self.source = self.source_of(fold(graph, self.opened))
+
+    @cached_property
+    def source(self) -> str:
+        """The picture as DOT text. The same graph gives the same text."""
+        return self.source_of(fold(self.graph, self.opened))
 
     def source_of(self, graph: Graph) -> str:
         """The DOT text of a graph in the look of this drawing."""

@@ -7,7 +7,7 @@ boxes have room for the widest of them: a move then changes texts, and nothing i
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import compress
@@ -38,8 +38,8 @@ class Frame:
 
     Attributes
     ----------
-    look : str
-        Frames with the same look have one picture: an image, or the DOT text of a graph without its numbers.
+    look : str or tuple
+        Frames with the same look have one picture: an image, or what a graph is without its numbers.
     graph : Graph or None
         With its numbers, if the picture is a graph.
     drawing : Drawing or None
@@ -48,7 +48,7 @@ class Frame:
         What went wrong, in place of a picture.
     """
 
-    look: str = ""
+    look: Hashable = ""
     graph: Graph | None = None
     drawing: Drawing | None = None
     error: str = ""
@@ -72,8 +72,8 @@ class Album:
     def __init__(self, frames: Mapping[Places, Frame]):
         self.frames = frames
         self.pictures: list[dict[str, Any]] = []
-        self._numbers: dict[str, int] = {}  # of the picture with a look
-        self._seen: dict[str, list[bool]] = {}  # for a look: which numbers have room in their boxes
+        self._numbers: dict[Hashable, int] = {}  # of the picture with a look
+        self._seen: dict[Hashable, list[bool]] = {}  # for a look: which numbers have room in their boxes
         self._put(frames.values())
 
     @property
@@ -92,7 +92,7 @@ class Album:
 
     def _put(self, frames: Iterable[Frame]) -> None:
         """Add the pictures of frames, with room for the widest number at each place."""
-        alike: dict[str, list[Frame]] = {}
+        alike: dict[Hashable, list[Frame]] = {}
         for frame in frames:
             if not frame.error:
                 alike.setdefault(frame.look, []).append(frame)
@@ -118,7 +118,7 @@ def frame_of(picture: Any) -> Frame:
     """A picture as a frame."""
     if isinstance(picture, Drawing):
         graph = fold(picture.graph, picture.opened)
-        return Frame(picture.source_of(_with_cells(graph, lambda cell: "0")), graph, picture)
+        return Frame(_look_of(graph, picture), graph, picture)
     figure = _figure_of(picture)
     if figure is not None:
         return Frame(_image(figure))
@@ -180,6 +180,16 @@ def _has_room(variable: Variable, style: Style) -> list[bool]:
 
     values, texts = len(_cells(variable.value)), len(_as_drawn(variable))
     return [fits(variable.value)] * values + [fits(variable.gradient)] * (texts - values)
+
+
+def _look_of(graph: Graph, drawing: Drawing) -> Hashable:
+    """All that a layout depends on but the numbers: to compare is quicker than to lay out."""
+    variables = _with_cells(graph, lambda cell: "").variables
+    return (
+        tuple(replace(x, numbers=(), line=None) for x in variables),
+        *(graph.columns, graph.groups, graph.left_out, graph.forward_rows, graph.shown),
+        *(id(drawing.style), drawing.legend, drawing.rankdir, drawing.width),
+    )
 
 
 def _with_cells(graph: Graph, written: Callable[[str], str]) -> Graph:
