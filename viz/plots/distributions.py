@@ -215,7 +215,7 @@ def distributions(rows: list[Row], title: str, what: str, ax: Axes | None, log: 
     low, high = _common_range(shown)
     names = [plain(elide(row.name, 34)) for row in rows]
     longest = max(map(len, names))
-    with drawing(ax, 4.7 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
+    with drawing(ax, 4.3 + 0.075 * longest, 0.75 + 0.36 * len(rows)) as ax:
         for place, (row, values) in enumerate(zip(rows, shown, strict=True)):
             base = len(rows) - 1 - place
             ax.axhline(base, color="#D5DAE3", linewidth=0.8, zorder=1)
