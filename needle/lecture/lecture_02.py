@@ -1,0 +1,598 @@
+"""Lecture 02, modules and parameters: what its exercises ask for, the usual mistakes, and its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .. import nn
+from ..autograd import Tensor
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+class Shelves:
+    """An object with two shelves: one for its parameters, one for the modules inside it."""
+
+    training = True
+    _parameters: dict[str, Any]
+    _modules: dict[str, Any]
+
+    def __new__(cls, *args, **kwargs):  # Python calls this before __init__
+        self = object.__new__(cls)
+        self.__dict__.update(_parameters={}, _modules={})
+        return self
+
+
+# --- 1 A module of your own ---------------------------------------------------------------------------------
+
+
+def _tried_out(answer: Any, x: Tensor) -> Any:
+    module = answer()
+    found = [name for name, _ in module.named_parameters()]
+    kept = {name: type(vars(module)[name]).__name__ for name in ("scale", "shift") if name in vars(module)}
+    result = module(x)
+    return result if result is ... else {"result": result, "parameters": found, "kept": kept}
+
+
+class Affine(nn.Module):
+    """scale · x + shift."""
+
+    def __init__(self):
+        self.scale = nn.Parameter([3.0])
+        self.shift = nn.Parameter([2.0])
+
+    def forward(self, x):
+        return self.shift - x * -self.scale
+
+
+affine = exercises.exercise(
+    given(lambda: {"x": Tensor([1.0, 10.0])}, "x"),
+    given(lambda: {"x": Tensor([[0.0], [-1.0]])}, "x"),
+    otherwise="For x = 1 the result is 3 · 1 + 2, which is 5. Which numbers does your `forward` use?",
+    use=_tried_out,
+    form="Affine()({})",
+)(Affine)
+
+
+@affine.mistake(
+    "A Tensor is data. What shall be learned is an `nn.Parameter`: a module finds those, and only those."
+)
+class AsTensors(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = Tensor([3.0]), Tensor([2.0])
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+@affine.mistake("Plain numbers are settings, and nothing learns them. Wrap each in `nn.Parameter([...])`.")
+class AsNumbers(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = 3.0, 2.0
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+@affine.mistake(
+    "You make the parameters in `forward`, so they are new at every call, and nothing that was learned "
+    "stays. "
+    "Make them in `__init__`."
+)
+class MadeInForward(nn.Module):
+    def forward(self, x):
+        return nn.Parameter([3.0]) * x + nn.Parameter([2.0])
+
+
+@affine.mistake("Look at `forward`: `scale` multiplies x, and `shift` is added.")
+class Swapped(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return self.shift * x + self.scale
+
+
+@affine.mistake("Your `forward` gives None back. Is a `return` missing?")
+class NothingReturned(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return None
+
+
+@affine.mistake("Look at `forward`: where is `shift`?")
+class WithoutShift(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return self.scale * x
+
+
+# --- 2 Registration -----------------------------------------------------------------------------------------
+
+
+def _shelved(answer: Any, steps: tuple[str, ...]) -> Any:
+    """What stands on the shelves after these assignments, and whether each attribute can be read."""
+    module = answer()
+    if module.__setattr__("size", 1) is ...:
+        return ...
+    module, kept = answer(), {}
+    for step in steps:
+        name, what = step.split(" = ")
+        kinds: dict[str, Callable[[], Any]] = {
+            "Parameter": lambda: nn.Parameter([1.0]),
+            "Tensor": lambda: Tensor([1.0]),
+            "module": answer,
+        }
+        value: Any = kinds[what]() if what in kinds else None if what == "None" else int(what)
+        setattr(module, name, value)
+        kept[name] = value
+    lost = [name for name, value in kept.items() if getattr(module, name, ...) is not value]
+    return {"_parameters": list(module._parameters), "_modules": list(module._modules), "lost": lost}
+
+
+class Registering(Shelves):
+    """Notes its parameters and modules: after each assignment it goes through all its attributes."""
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+        mine = {key: item for key, item in vars(self).items() if key not in ("_parameters", "_modules")}
+        self._parameters.clear()
+        self._modules.clear()
+        self._parameters.update({key: p for key, p in mine.items() if isinstance(p, nn.Parameter)})
+        self._modules.update({key: part for key, part in mine.items() if isinstance(part, Shelves)})
+
+
+registering = exercises.exercise(
+    case(("weight = Parameter", "size = 3")),
+    case(("first = module", "weight = Parameter", "mean = Tensor")),
+    case(("bias = Parameter", "bias = None")),
+    case(("part = module", "part = Parameter")),
+    otherwise="Go through the assignments one by one: what should stand on which shelf after each?",
+    use=_shelved,
+    form="A Registering module, after {},",
+)(Registering)
+
+
+@registering.mistake(
+    "The shelves are right, but the attribute itself is not there. Keep it, too: "
+    "`object.__setattr__(self, name, value)`."
+)
+class NotKept(Shelves):
+    def __setattr__(self, name, value):
+        self._parameters.pop(name, None)
+        self._modules.pop(name, None)
+        if isinstance(value, nn.Parameter):
+            self._parameters[name] = value
+        elif isinstance(value, Shelves):
+            self._modules[name] = value
+
+
+@registering.mistake(
+    "`self.name = value` inside `__setattr__` calls `__setattr__` again, and so on for ever. Use "
+    "`object.__setattr__(self, name, value)`."
+)
+class CallsItself(Shelves):
+    def __setattr__(self, name, value):
+        setattr(self, name, value)
+
+
+@registering.mistake(
+    "What was there before under this name is still on its shelf. First take it off both: "
+    "`self._parameters.pop(name, None)`."
+)
+class Stale(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if isinstance(value, nn.Parameter):
+            self._parameters[name] = value
+        elif isinstance(value, Shelves):
+            self._modules[name] = value
+
+
+@registering.mistake("Where are the modules? A value that is a `Shelves` belongs on the shelf `_modules`.")
+class ModulesForgotten(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        self._parameters.pop(name, None)
+        if isinstance(value, nn.Parameter):
+            self._parameters[name] = value
+
+
+@registering.mistake(
+    "A number or a Tensor that is no `nn.Parameter` belongs on no shelf. Look at what kind of value it is."
+)
+class Everything(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        self._modules.pop(name, None)
+        self._parameters.pop(name, None)
+        (self._modules if isinstance(value, Shelves) else self._parameters)[name] = value
+
+
+@registering.mistake(
+    "Every Parameter is a Tensor, but not every Tensor is a Parameter. Ask for `nn.Parameter`."
+)
+class TensorsToo(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        self._modules.pop(name, None)
+        self._parameters.pop(name, None)
+        if isinstance(value, Tensor):
+            self._parameters[name] = value
+        elif isinstance(value, Shelves):
+            self._modules[name] = value
+
+
+@registering.mistake("Nothing is on the shelves. Depending on what `value` is, put it on one of them.")
+class NothingShelved(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+# --- 3 Named parameters -------------------------------------------------------------------------------------
+
+#: The library's own way of registering, under the name that the lecture's later cells build on.
+Module: Any = Registering
+
+
+def layer(weight: float, **parts: Any) -> Any:
+    """A module with one weight, and these parts."""
+    module = Module()
+    module.weight = nn.Parameter([weight])
+    for name, part in parts.items():
+        setattr(module, name, part)
+    return module
+
+
+def flat() -> dict[str, Any]:
+    net = layer(1.0)
+    net.bias = nn.Parameter([2.0])
+    return {"net": net}
+
+
+def nested() -> dict[str, Any]:
+    return {"net": layer(1.0, first=layer(2.0), last=layer(3.0, inner=layer(4.0)))}
+
+
+def hollow() -> dict[str, Any]:
+    """A network that has no parameters of its own."""
+    net = Module()
+    net.encoder = layer(1.0, inner=layer(2.0, core=layer(3.0)))
+    return {"net": net}
+
+
+def _by_path(answer: Any, net: Any) -> Any:
+    found = answer(net)
+    if found is ...:
+        return ...
+    found = list(found.items() if isinstance(found, Mapping) else found) if _many(found) else found
+    if not isinstance(found, list) or not all(isinstance(x, (tuple, list)) and len(x) == 2 for x in found):
+        return found
+    return dict(found)
+
+
+def _many(found: Any) -> bool:
+    return isinstance(found, (list, tuple, Mapping)) or hasattr(found, "__next__")
+
+
+@exercises.exercise(
+    given(flat, "net"),
+    given(nested, "net"),
+    given(hollow, "net"),
+    otherwise="Write the paths of this net on paper: one for each parameter, from the net down to it.",
+    use=_by_path,
+)
+def named_parameters(module):
+    """Pairs of path and parameter, with a list of what is still to be visited."""
+    found, waiting = [], [("", module)]
+    while waiting:
+        path, part = waiting.pop(0)
+        found += [(path + name, parameter) for name, parameter in part._parameters.items()]
+        waiting += [(f"{path}{name}.", inner) for name, inner in part._modules.items()]
+    return found
+
+
+@named_parameters.mistake(
+    "These are the module's own parameters. Go on with the modules on its other shelf, and with theirs."
+)
+def own_only(module):
+    return list(module._parameters.items())
+
+
+@named_parameters.mistake(
+    "You go one level down, and no further. Call `named_parameters` itself for each module inside."
+)
+def one_level(module):
+    found = list(module._parameters.items())
+    for name, part in module._modules.items():
+        found += [(f"{name}.{own}", parameter) for own, parameter in part._parameters.items()]
+    return found
+
+
+@named_parameters.mistake(
+    "You go through the modules inside, and forget the parameters of the module itself."
+)
+def children_only(module):
+    return [
+        (f"{name}.{own}", parameter)
+        for name, part in module._modules.items()
+        for own, parameter in [*part._parameters.items(), *children_only(part)]
+    ]
+
+
+@named_parameters.mistake(
+    "Several parameters have the same name now. Put the name of the module before the paths that come from "
+    "it."
+)
+def without_path(module):
+    found = list(module._parameters.items())
+    for part in module._modules.values():
+        found += without_path(part)
+    return found
+
+
+@named_parameters.mistake("There should be a dot between two names of a path: `last.inner.weight`.")
+def without_dots(module):
+    found = list(module._parameters.items())
+    for name, part in module._modules.items():
+        found += [(name + path, parameter) for path, parameter in without_dots(part)]
+    return found
+
+
+@named_parameters.mistake("These are the paths alone. Give a pair for each: its path and the parameter.")
+def paths_only(module):
+    return [path for path, _ in named_parameters.right(module)]
+
+
+@named_parameters.mistake(
+    "The path begins with a dot. Only between two names should there be one: the net itself has no name."
+)
+def leading_dot(module):
+    return [("." + path, parameter) for path, parameter in named_parameters.right(module)]
+
+
+# --- 4 Training and use -------------------------------------------------------------------------------------
+
+
+def three_deep() -> tuple[Any, Any]:
+    """A network with a part within a part, and another one of the same class."""
+    net_class: Any = type("Net", (Module,), {})
+    part_class: Any = type("Part", (Module,), {})
+    net, other = net_class(), net_class()
+    net.part, net.part.inner, net.last = part_class(), part_class(), part_class()
+    return net, other
+
+
+def _switched(answer: Any, make: Callable[[], tuple[Any, Any]], training: bool) -> Any:
+    net, other = make()
+    parts = {"net": net, "net.part": net.part, "net.part.inner": net.part.inner, "net.last": net.last}
+    for part in parts.values():
+        type(part).training = not training  # nobody has switched them yet
+    if answer(net, training) is ...:
+        return ...
+    states = {name: part.training for name, part in parts.items()}
+    return {**states, "another net": other.training}
+
+
+@exercises.exercise(
+    case(three_deep, False),
+    case(three_deep, True),
+    otherwise="Which of the modules has the wrong mode, and by which way does your function come to it?",
+    use=_switched,
+    form="set_training(net, {1})",
+)
+def set_training(module, training):
+    """Set the mode of a module and of all inside it."""
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        part.training = training
+        waiting += part._modules.values()
+
+
+@set_training.mistake("Only the net itself is switched. Its parts have a `training` of their own.")
+def top_only(module, training):
+    module.training = training
+
+
+@set_training.mistake("The net itself is not switched, only what is inside it.")
+def inside_only(module, training):
+    for part in module._modules.values():
+        part.training = training
+        inside_only(part, training)
+
+
+@set_training.mistake(
+    "You switch the net and its direct parts. But parts have parts: call `set_training` for each of them."
+)
+def two_levels_only(module, training):
+    module.training = training
+    for part in module._modules.values():
+        part.training = training
+
+
+@set_training.mistake(
+    "You set it on the class, and every other net of this class is switched with it. Set it on the module: "
+    "`module.training = training`."
+)
+def on_the_class(module, training):
+    type(module).training = training
+    for part in module._modules.values():
+        on_the_class(part, training)
+
+
+@set_training.mistake("It is the wrong way round: False means that the net is used, and not trained.")
+def inverted(module, training):
+    set_training.right(module, not training)
+
+
+@set_training.mistake("You always switch to use. The second argument says to which of the two.")
+def always_off(module, training):
+    set_training.right(module, False)
+
+
+# --- 5 Modules in a list ------------------------------------------------------------------------------------
+
+
+def _parts_by_path(answer: Any, name: str, value: Any) -> Any:
+    return _by_path(lambda value: answer(name, value), value)
+
+
+def _named(*labels: str, value: Callable[..., Any]) -> Callable[[], dict[str, Any]]:
+    """A case whose value holds these layers. The value itself is shown, and not called by a name."""
+
+    def make() -> dict[str, Any]:
+        layers = {label: layer(float(place)) for place, label in enumerate(labels)}
+        return {**layers, "its name": "layers", "its value": value(*layers.values())}
+
+    return make
+
+
+@exercises.exercise(
+    given(_named("a", value=lambda a: a), "its name", "its value"),
+    given(_named("a", "b", value=lambda a, b: [a, b]), "its name", "its value"),
+    given(_named("a", "b", value=lambda a, b: [3, a, "relu", b]), "its name", "its value"),
+    given(_named("a", "b", "c", value=lambda a, b, c: [a, [b, [c]]]), "its name", "its value"),
+    given(_named("a", "b", value=lambda a, b: (a, b)), "its name", "its value"),
+    given(_named(value=lambda: 3), "its name", "its value"),
+    otherwise="Write the paths of this value on paper: `layers`, then a dot and the place in each list.",
+    use=_parts_by_path,
+)
+def parts_in(name, value):
+    """All modules in a value, with their paths."""
+
+    def walk(path: str, item: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(item, Shelves):
+            yield path, item
+        for place, inner in enumerate(item if isinstance(item, (list, tuple)) else ()):
+            yield from walk(f"{path}.{place}", inner)
+
+    return list(walk(name, value))
+
+
+@parts_in.mistake("A value that is itself a module is there, too: its path is just the name.")
+def lists_only(name, value):
+    return [] if isinstance(value, Shelves) else parts_in.right(name, value)
+
+
+@parts_in.mistake("Each path begins with the name of the attribute: `layers.0`, and not `0`.")
+def without_name(name, value):
+    if isinstance(value, Shelves):
+        return [(name, value)]
+    return [(path.removeprefix(name + "."), part) for path, part in parts_in.right(name, value)]
+
+
+@parts_in.mistake("A list may hold another list. Call `parts_in` itself for each item.")
+def not_deeper(name, value):
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}.{place}", x) for place, x in enumerate(value) if isinstance(x, Shelves)]
+    return parts_in.right(name, value)
+
+
+@parts_in.mistake("Not everything in a list is a module: leave out numbers and texts.")
+def everything_in_it(name, value):
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}.{place}", item) for place, item in enumerate(value)]
+    return parts_in.right(name, value)
+
+
+@parts_in.mistake(
+    "You count the modules only. The path has the item's place in the list, whatever stands before."
+)
+def counted_anew(name, value):
+    if isinstance(value, (list, tuple)):
+        found = [item for item in value if isinstance(item, (list, tuple, Shelves))]
+        return [pair for place, item in enumerate(found) for pair in counted_anew(f"{name}.{place}", item)]
+    return parts_in.right(name, value)
+
+
+@parts_in.mistake("A tuple holds things just as a list does: `isinstance(value, (list, tuple))`.")
+def no_tuples(name, value):
+    return [] if isinstance(value, tuple) else parts_in.right(name, value)
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.ask(
+    "how many numbers",
+    "`nn.Linear(2, 8)`, then ReLU, then `nn.Linear(8, 1)`. How many numbers will this network learn?",
+    right="33",
+    why="2 · 8 weights and 8 biases in the first, 8 · 1 weights and 1 bias in the second; a ReLU has none.",
+    replies={
+        "24": "These are the weights, 16 and 8. Each Linear also has a bias for each of its outputs.",
+        "4": "That is how many Tensors there are. How many numbers are in them?",
+        "25": "You have all weights and one bias. The first Linear has 8 outputs, and a bias for each.",
+        "32": "Almost: the last Linear has a bias, too.",
+        "26": "Each Linear has as many biases as it has outputs, not just one.",
+    },
+    otherwise="A Linear(a, b) has a · b weights and b biases. What does that give for the two?",
+)
+predictions.choose(
+    "which path",
+    "In this network, what is the path of the bias of the last Linear in the Residual?",
+    {
+        "`bias`": "That name occurs many times. The path says from the top which one it is.",
+        "`modules.1.fn.modules.2.bias`": "Right: from the top down, one name for each level.",
+        "`fn.modules.2.bias`": "That is its path as seen from the Residual, which is itself `modules.1`.",
+        "`modules.2.bias`": "That would be the third module at the top. This Linear is two levels deeper.",
+    },
+    right="`modules.1.fn.modules.2.bias`",
+)
+predictions.choose(
+    "twice",
+    "One and the same Linear(4, 4), with 20 numbers, is put into a network twice. How many numbers does the "
+    "network have to learn?",
+    {
+        "20": "Right: it is one layer, used in two places. Learned twice, it would be changed twice.",
+        "40": "That would be two layers. Here it is the same one, and it counts where it comes first.",
+        "an error": "No: sharing a layer is useful, and allowed.",
+    },
+    right="20",
+)
+predictions.choose(
+    "dropout in use",
+    "Dropout sets half of the numbers to 0, at random. After `eval()`, we give it eight ones. What comes "
+    "out?",
+    {
+        "eight ones": "Right: Dropout only disturbs the network while it learns.",
+        "about four ones, four zeros": "While it learns, roughly so. But who would want an answer that is "
+        "different every time?",
+        "eight halves": "That would be their mean. But it is while learning that the survivors are "
+        "doubled, so "
+        "nothing has to be halved now.",
+    },
+    right="eight ones",
+)
+predictions.choose(
+    "misspelt",
+    "You want a new weight, and mistype its name: `layer.wieght = nn.Parameter(...)`. What happens?",
+    {
+        "an error": "When you *read* a name that is not there, yes. But you may *set* any name.",
+        "the old weight is replaced": "Python does not guess what you mean: the old one is still there.",
+        "the layer has one more parameter": "Right: it is registered under the wrong name, and the old "
+        "weight is "
+        "still used.",
+    },
+    right="the layer has one more parameter",
+)
+predictions.choose(
+    "in a list",
+    "`net.layers = [first, second]` holds two layers, each with a weight. How many parameters "
+    "does "
+    "your walk find in `net`?",
+    {
+        "2": "It would, if the list were looked into. What does `__setattr__` do with a list?",
+        "1": "These are two different layers. But the question is whether the walk comes to them at all.",
+        "0": "Right: a list is neither a Parameter nor a module, so nothing went on a shelf.",
+        "an error": "If only there were one! It is silent.",
+    },
+    right="0",
+)
