@@ -36,23 +36,20 @@ def pictures(v) -> dict[str, viz.Picture]:
 BEGINS = {"svg": b"<", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!doctype html>", "gif": b"GIF"}
 
 
-def test_each_picture_has_a_title_and_saves_itself(example, tmp_path) -> None:
+def test_each_picture_has_a_title_and_says_how_it_can_be_saved(example, tmp_path) -> None:
     for name, picture in pictures(example).items():
         assert isinstance(picture, viz.Picture), name
         assert picture.title, name
-        path = picture.save(str(tmp_path / f"{name}.html"))
-        assert path.read_bytes().startswith(BEGINS["html"]), name
-        assert not re.search(r"(src|href)=.https?://", path.read_text("utf-8")), name
-        assert picture.html() in picture._repr_html_() or name in ("steps", "step"), name
         with pytest.raises(ValueError, match=r"save: cannot write 'x\.txt'; end the name in \.[^;]*html"):
             picture.save(tmp_path / "x.txt")
 
 
 @pytest.mark.slow
-def test_each_format_is_what_its_name_says(example, tmp_path) -> None:
+def test_each_picture_saves_itself_in_the_formats_that_it_names(example, tmp_path) -> None:
     for name, picture in pictures(example).items():
         for kind in picture.formats:
-            assert picture.save(tmp_path / f"{name}.{kind}").read_bytes().startswith(BEGINS[kind]), (
-                name,
-                kind,
-            )
+            path = picture.save(str(tmp_path / f"{name}.{kind}"))
+            assert path.read_bytes().startswith(BEGINS[kind]), (name, kind)
+        page = (tmp_path / f"{name}.html").read_text("utf-8")
+        assert not re.search(r"(src|href)=.https?://", page), name
+        assert picture.html() in picture._repr_html_() or name in ("steps", "step"), name
