@@ -10,7 +10,7 @@ from typing import NamedTuple
 from . import style as words
 from .facts import BETWEEN_FACTS
 from .graph_data import LEFT_OUT, Graph, Variable
-from .layout import ARROW, Edge, Node, Point, Spacing, Title, lay_out
+from .layout import ARROW, Edge, Layout, Node, Point, Spacing, Title, columns_of, lay_out
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, text_width, wrap
 
@@ -30,7 +30,8 @@ CIRCLE = 30  # points across: an operator with longer words is drawn as a wide b
 MANY = (
     150  # variables: in a larger graph edges are straight and short, and the search for a layout ends early
 )
-FAR = 8  # operators: in a large graph, a value from farther away has no edge but is named where it is used
+LONGEST_WAY = 1000  # points of an edge's curve: Graphviz reads no longer text
+FAR = 16  # columns: in a large graph, a value from farther away has no edge but is named where it is used
 LONGEST_HEADER = 20  # characters: a longer name and shape stand on two lines
 LONGEST_FACTS = 30  # characters: longer facts have a line of their own
 LONGEST_IN_SQUARE = 9  # characters: a longer value is left out of a small square
@@ -57,7 +58,13 @@ def check_rankdir(rankdir: str) -> None:
 
 
 def to_dot(
-    graph: Graph, style: Style, *, legend: bool = True, rankdir: str = "LR", width: float | None = math.inf
+    graph: Graph,
+    style: Style,
+    *,
+    legend: bool = True,
+    rankdir: str = "LR",
+    width: float | None = math.inf,
+    below: bool = False,
 ) -> str:
     """The DOT text of a graph.
 
@@ -73,8 +80,10 @@ def to_dot(
     width : float or None
         In points. A drawing from left to right that would be wider goes on in a row below. With None, only a
         very wide one does.
+    below : bool
+        Whether all that joins a line comes from below it, the first operand too.
     """
-    return DrawnGraph(graph, style, legend=legend, rankdir=rankdir, width=width).text()
+    return DrawnGraph(graph, style, legend=legend, rankdir=rankdir, width=width, below=below).text()
 
 
 class _Line(NamedTuple):
@@ -110,6 +119,7 @@ class DrawnGraph:
         legend: bool = True,
         rankdir: str = "LR",
         width: float | None = math.inf,
+        below: bool = False,
     ):
         self.graph = graph
         self.style = style
@@ -118,15 +128,8 @@ class DrawnGraph:
         self.by_key = {variable.key: variable for variable in graph.variables}
         self.far = _far(graph)
         self.compact = style.rises
+        self.below = below or self.compact
         self.has_short_heads = not self.compact and self.fit_heads()
-        self.lines_of: dict[str, list[_Line]] = {}
-        self.nodes: dict[str, tuple[Node, dict[str, object]]] = {}
-        self.edges: list[tuple[Edge, dict[str, object]]] = []
-        for variable in graph.variables:
-            self.add_nodes(variable)
-        for variable in graph.variables:
-            self.add_edges(variable)
-        self.even_out()
         groups = [self.title(x.key, elide(x.title), SMALL_SIZE + 1, x.parent, x.row) for x in graph.groups]
         rows = [self.title(str(row), _row_title(row, rankdir), TEXT_SIZE, "", row) for row in graph.rows]
         rows = rows if len(rows) > 1 else []
@@ -134,14 +137,34 @@ class DrawnGraph:
         self.titles = [*groups, *rows]
         room = (USUAL_WIDTH, LARGEST_WIDTH) if width is None else (width - 2 * PAD, 0.0)
         near = (7.0, 8.0) if self.compact else (9.0, 10.0)
-        self.layout = lay_out(
+        spacing = Spacing(*near, *room, below=self.below)
+        self.layout = self.laid_out(groups, rows, spacing)
+        # Through many rows, an edge is too long for Graphviz, and for readers.
+        for use, curve in zip(self.uses, self.layout.curves, strict=True):
+            if any(use) and len(curve) > LONGEST_WAY:
+                self.far.add(use)
+        if any(len(curve) > LONGEST_WAY for curve in self.layout.curves):
+            self.layout = self.laid_out(groups, rows, spacing)
+
+    def laid_out(self, groups: Sequence[Title], rows: Sequence[Title], spacing: Spacing) -> Layout:
+        """The layout of all nodes and edges, with mentions of what is far away."""
+        self.lines_of: dict[str, list[_Line]] = {}
+        self.nodes: dict[str, tuple[Node, dict[str, object]]] = {}
+        self.edges: list[tuple[Edge, dict[str, object]]] = []
+        self.uses: list[tuple[str, str]] = []  # for each edge from an operand: its key and the user's
+        for variable in self.graph.variables:
+            self.add_nodes(variable)
+        for variable in self.graph.variables:
+            self.add_edges(variable)
+        self.even_out()
+        return lay_out(
             [node for node, _ in self.nodes.values()],
             [edge for edge, _ in self.edges],
-            columns=graph.columns,
+            columns=self.graph.columns,
             groups=groups,
             rows=rows,
-            rankdir=rankdir,
-            spacing=Spacing(*near, *room, below=self.compact),
+            rankdir=self.rankdir,
+            spacing=spacing,
         )
 
     @staticmethod
@@ -213,7 +236,7 @@ class DrawnGraph:
         source = self.source_of_cut(variable)
         if source is not None:
             cut = {"dir": "none", "style": "dashed", "color": self.style.cut, "fontcolor": self.style.cut}
-            self.add_edge(source.key, variable.key, label=CUT, fontsize=TEXT_SIZE + 3, **cut)
+            self.add_edge(source.key, variable.key, ("", ""), label=CUT, fontsize=TEXT_SIZE + 3, **cut)
         if variable.operator is None:
             return
         to, row, accent = _entrance(variable), variable.row, self.accent(variable)
@@ -229,15 +252,16 @@ class DrawnGraph:
                     look |= {"style": "dashed", "color": self.style.reuse}
                 if key == LEFT_OUT:
                     look |= {"style": "dotted"}
-            self.add_edge(key, to, **(color | look | accent))
+            self.add_edge(key, to, (operand.key, variable.key), **(color | look | accent))
         if to != variable.key:
-            self.add_edge(to, variable.key, **(color | accent))
+            self.add_edge(to, variable.key, ("", ""), **(color | accent))
 
-    def add_edge(self, tail: str, head: str, **look: object) -> None:
+    def add_edge(self, tail: str, head: str, use: tuple[str, str], **look: object) -> None:
         size = (0.0, 0.0)
         if "label" in look:
             size = (FONT_ROOM * text_width(str(look["label"]), SMALL_SIZE), SMALL_SIZE + 1.0)
         self.edges.append((Edge(tail, head, size), look))
+        self.uses.append(use)
 
     def even_out(self) -> None:
         """Make all boxes equally wide and high, except those that are much larger."""
@@ -294,7 +318,7 @@ class DrawnGraph:
         )
         if is_round:
             width = height = max(width, height)
-        in_order = not (self.compact and variable.row % 2 == 0)
+        in_order = not (self.below and variable.row % 2 == 0)
         node = Node(
             f"{variable.key}_op", width, height, variable.row, variable.group, is_round, in_order=in_order
         )
@@ -464,18 +488,23 @@ def _far(graph: Graph) -> set[tuple[str, str]]:
     if len(graph.variables) <= MANY:
         return set()
     row = {variable.key: variable.row for variable in graph.variables}
-    # How many operators lie between here and the end of the row: a variable stands just before its first use.
-    height: dict[str, int] = {}
-    far = set()
-    for variable in reversed(graph.variables):
-        here = height.setdefault(variable.key, 0)
-        for operand in variable.operands:
-            if row[operand.key] == variable.row:
-                height[operand.key] = max(height.get(operand.key, 0), here + 1)
-    for variable in graph.variables:
-        for operand in variable.operands:
-            if row[operand.key] != variable.row or height[operand.key] - height[variable.key] > FAR:
-                far.add((operand.key, variable.key))
+    nodes, results = [], []
+    edges: dict[tuple[str, str], Edge] = {}
+    for x in graph.variables:
+        nodes.append(Node(x.key, 0, 0, x.row))
+        to = _entrance(x)
+        if to != x.key:
+            nodes.append(Node(to, 0, 0, x.row))
+            results.append(Edge(to, x.key))
+        edges |= {(operand.key, x.key): Edge(operand.key, to) for operand in x.operands}
+    far = {(tail, head) for tail, head in edges if row[tail] != row[head]}
+    for _ in range(3):  # without some edges, others can become longer
+        near = [edge for key, edge in edges.items() if key not in far]
+        column = columns_of(nodes, [*near, *results], graph.columns)
+        before = len(far)
+        far |= {key for key, edge in edges.items() if abs(column[edge.head] - column[edge.tail]) > FAR}
+        if len(far) == before:
+            break
     return far
 
 

@@ -14,15 +14,16 @@ Here a drawing always runs to the right, and rows follow one another downwards; 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Edge", "Frame", "Layout", "Node", "Place", "Spacing", "Title", "lay_out"]
+__all__ = ["Edge", "Frame", "Layout", "Node", "Place", "Spacing", "Title", "columns_of", "lay_out"]
 
 ARROW = 6.5  # points: the length of an arrow
 TRACK = 7.0  # points from one track to the next
@@ -31,6 +32,7 @@ MARGIN = 9.0  # points between a frame and what is in it
 ROW_MARGIN = 10.0  # … for the frame of a whole row
 TITLE = 15.0  # points for the title of a frame
 PORT = 9.0  # points between edges that end at the same node
+RESULT = 3  # times as short as other edges should an edge to a result be
 ROUND = 7.0  # points in which a corner turns
 
 Point = tuple[float, float]
@@ -174,11 +176,11 @@ def lay_out(
 # --- Columns ------------------------------------------------------------------------------------------------
 
 
-def _columns_of(
+def columns_of(
     nodes: Sequence[Node],
     edges: Sequence[Edge],
     together: Iterable[Sequence[str]],
-    parents: Mapping[str, str],
+    parents: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, int]:
     """The number of each node's column.
 
@@ -192,11 +194,15 @@ def _columns_of(
     row = {x.key: x.row for x in nodes}
     after: dict[str, dict[str, int]] = {unit[x.key]: {} for x in nodes}
     steps = []
+    leaving = Counter(edge.tail for edge in edges)
+    arriving = Counter(edge.head for edge in edges)
     for edge in edges:
         if row[edge.tail] == row[edge.head] and unit[edge.tail] != unit[edge.head]:
             a, b = (edge.tail, edge.head)[:: -1 if row[edge.tail] % 2 else 1]
             steps.append((a, b))
-            after[unit[a]][unit[b]] = after[unit[a]].get(unit[b], 0) + 1
+            # An operator stays with its result: what has room is the edge from an operand.
+            near = RESULT if leaving[edge.tail] == arriving[edge.head] == 1 else 1
+            after[unit[a]][unit[b]] = after[unit[a]].get(unit[b], 0) + near
     order = _without_cycles(after)
     around = _around_groups(nodes, unit, steps, parents)
     with_groups = {
@@ -315,7 +321,7 @@ class _Sheet:
         self.titles: dict[str, Title] = {x.key: x for x in groups}
         self.row_titles: Sequence[Title] = rows
         self.rows: list[int] = sorted({x.row for x in nodes}) or [0]
-        self.column = _columns_of(nodes, edges, columns, {x.key: x.parent for x in groups})
+        self.column = columns_of(nodes, edges, columns, {x.key: x.parent for x in groups})
         self.last: int = max(self.column.values(), default=0)
         self.along = [i for i, edge in enumerate(edges) if self._runs_along(edge)]
         self.into: dict[str, list[int]] = defaultdict(list)
@@ -388,9 +394,11 @@ class _Sheet:
 
     def group_of(self, cell: _Cell) -> str:
         """The innermost group that a cell lies in; for an edge, that of its ends, while it is beside them."""
-        if cell.node:
-            return self.nodes[cell.node].group
+        if cell.node or not self.span:
+            return self.nodes[cell.node].group if cell.node else ""
         ends = self.edges[cell.edge]
+        if self.nodes[ends.head].group == self.nodes[ends.tail].group:
+            return self.nodes[ends.head].group
         found = [
             (len(self.around(group)), group)
             for end in (ends.head, ends.tail)
