@@ -310,7 +310,7 @@ class DrawnGraph:
         across = CIRCLE - 4.0 if self.compact else CIRCLE
         is_round = text <= across - 7
         width, height = (across, across) if is_round else (FONT_ROOM * text + 14, 24.0)
-        height = max(height, 11.0 * len(variable.operands) + 4 if len(variable.operands) > 2 else 0.0)
+        height = max(height, 11.0 * len(variable.operands) + 8 if len(variable.operands) > 2 else 0.0)
         shape = (
             {"shape": "circle", "style": "filled"}
             if is_round

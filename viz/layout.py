@@ -32,6 +32,8 @@ MARGIN = 9.0  # points between a frame and what is in it
 ROW_MARGIN = 10.0  # … for the frame of a whole row
 TITLE = 15.0  # points for the title of a frame
 PORT = 9.0  # points between edges that end at the same node
+MOST_WRAPS = 12  # edges from one row of a drawing to the next
+MANY_USES = 4  # edges from one node: so many share a line
 RESULT = 3  # times as short as other edges should an edge to a result be
 ROUND = 7.0  # points in which a corner turns
 
@@ -332,6 +334,7 @@ class _Sheet:
         self.in_column: dict[tuple[int, int], list[str]] = defaultdict(list)
         for x in nodes:
             self.in_column[self.column[x.key], x.row].append(x.key)
+        self.bus: dict[int, int] = {}  # edges that share the line of a longer one from the same node
         self.main: dict[str, int] = {}  # of the edges into a node, the one on its line
         self.span: dict[str, list[int]] = {}  # the first and the last column of a group
         for x in nodes:
@@ -359,7 +362,9 @@ class _Sheet:
             too_wide = self.right_side - self.left_side - spacing.widest
             if too_wide <= 0 or widest == math.inf:
                 break
-            widest -= too_wide
+            # By itself, a drawing does not go on in rows if too many edges would have to go with it.
+            is_tangled = spacing.tolerated > 0 and self._most_wraps() > MOST_WRAPS
+            widest = math.inf if is_tangled else max(widest - too_wide, spacing.widest / 2)
 
     def _runs_along(self, edge: Edge) -> bool:
         """Whether an edge runs along a row, in its direction."""
@@ -604,7 +609,7 @@ class _Sheet:
         wraps: dict[int, list[int]] = defaultdict(list)
         for i in self.along:
             for a, b in self.steps(i):
-                if self.band[a.column] != self.band[b.column]:
+                if self.band[a.column] != self.band[b.column] and i not in self.bus:
                     wraps[self.band[a.column]].append(i)
         for band, edges in wraps.items():
             column = self.bands[band][1]
@@ -692,7 +697,7 @@ class _Sheet:
 
     def _wrap(self, way: _Way, i: int, band: int, y: float) -> None:
         """Lead an edge from the end of a band to the start of the next one."""
-        place, count = self.wraps[band].index(i), len(self.wraps[band])
+        place, count = self.wraps[band].index(self.bus.get(i, i)), len(self.wraps[band])
         right = self.width + ROW_MARGIN + TRACK * (count - place)
         left = -ROW_MARGIN - TRACK * (place + 1)
         channel = self.channel[band, self.rows[-1]] + TRACK * (self.wrap_track[band] + count - 1 - place)
@@ -891,6 +896,10 @@ class _Lines:
             for what, y in self.inside[key].items():
                 if isinstance(what, _Cell):
                     self.sheet.y[what] = y + offset[key]
+        for i, longest in self.sheet.bus.items():
+            for cell in self.sheet.cells_past(i):
+                if (line := cell._replace(edge=longest)) in self.sheet.y:
+                    self.sheet.y[cell] = self.sheet.y[line]
 
     def _find_chains(self) -> None:
         sheet = self.sheet
@@ -901,10 +910,25 @@ class _Lines:
             if into:
                 sheet.main[x.key] = max(into, key=lambda i: (depth[tails[i].key], tails[i].rank, -i))
             depth[x.key] = max((depth[tail.key] + 1 for tail in tails.values()), default=0)
+        for x in self.nodes:
+            self._share(x)
         for x in sorted(self.nodes, key=lambda x: (bool(sheet.out_of[x.key]), -depth[x.key])):
             if x.key not in self.claimed:  # a result, the one with the longest history first
                 cells, end = self._follow(x.key)
                 self._add(_Chain(cells, end, 1 if self.chains else 0))
+
+    def _share(self, x: Node) -> None:
+        """Let many edges from one node share the line of the longest, as far as they go the same way."""
+        sheet = self.sheet
+        edges = [i for i in sheet.out_of[x.key] if i != sheet.main[sheet.edges[i].head]]
+        if len(edges) < MANY_USES:
+            return
+        longest = max(edges, key=lambda i: len(sheet.cells_past(i)))
+        for i in edges:
+            cells = sheet.cells_past(i)
+            groups = [(sheet.group_of(x), sheet.group_of(x._replace(edge=longest))) for x in cells]
+            if i != longest and cells and all(one == other for one, other in groups):
+                sheet.bus[i] = longest
 
     def _add(self, chain: _Chain) -> None:
         """Keep a chain, and then those that join it, the nearest first."""
@@ -915,6 +939,8 @@ class _Lines:
             joining = [i for i in joining if i != self.sheet.main[self.sheet.edges[i].head]]
             for i in sorted(joining, key=lambda i: len(self.sheet.cells_past(i))):
                 edge = self.sheet.edges[i]
+                if i in self.sheet.bus:
+                    continue
                 cells, _ = self._follow(edge.tail)
                 cells = self.sheet.cells_past(i) + cells
                 below = self.sheet.spacing.below and self.row % 2 == 0
@@ -1032,10 +1058,13 @@ class _Ports:
             if not x.in_order:
                 into = sorted(into, key=beside)
             many = len(into) > 2 and any(sheet.edges[i].label[1] for i in into)
-            self._spread(into, main, x, 11.0 if many else PORT)
-            out_of = sorted(out_of, key=beside)
+            self._spread(into, -1 if many else main, x, 11.0 if many else PORT)
+            shared = [i for i in out_of if i in sheet.bus]
+            out_of = sorted(set(out_of) - set(shared), key=beside)
             straight = next((i for i in out_of if abs(beside(i) - y) < 0.5), -1)
             self._spread(out_of, straight, x, PORT)
+            for i in shared:
+                self.offsets[i, key] = self.offset(sheet.bus[i], key)
 
     def _spread(self, edges: Sequence[int], main: int, x: Node, step: float) -> None:
         middle = edges.index(main) if main in edges else (len(edges) - 1) / 2

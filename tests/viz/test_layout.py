@@ -255,6 +255,26 @@ def test_what_follows_stands_to_the_right_on_one_line() -> None:
     assert all(len(curve) == 4 for curve in layout.curves)  # straight
 
 
+def test_many_edges_from_one_node_share_a_line() -> None:
+    """As from the weights of a recurrent network, which are drawn once, to its steps."""
+    model = nn.RNN(3, 4)
+    states, _ = model(ndl.Tensor(np.ones((6, 2, 3)), requires_grad=False))
+    picture = picture_of(viz.draw(states, names={}, width=1e6))
+    (weight,) = (x.key for x in picture.graph.variables if x.name.endswith("W_hh"))
+    steps = [x.key for x in picture.graph.variables if x.name.startswith("t = ")]
+    assert len(steps) == 6
+    assert len({picture.layout.places[key].y for key in steps}) == 1
+    ways = {
+        edge.head: samples(curve)
+        for (edge, _), curve in zip(picture.edges, picture.layout.curves, strict=True)
+        if edge.tail == weight
+    }
+    assert ways.keys() == set(steps)
+    low = [way[:, 1].min() for head, way in ways.items() if head != "x"]
+    assert len({round(y, 1) for y in low}) <= 2  # the first step is beside the weights
+    assert not faults(picture)
+
+
 def test_a_cycle_is_drawn_all_the_same() -> None:
     nodes, edges = chain(3)
     layout = lay_out(nodes, [*edges, Edge("2", "0")])
