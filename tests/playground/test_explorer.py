@@ -252,9 +252,12 @@ def test_a_picture_is_kept_in_every_format():
     assert b"<html" in explorer._file(drawing, "html")
 
 
-def test_what_would_be_too_large_is_not_offered():
+def test_what_would_be_too_large_is_not_offered(monkeypatch):
     text = "x = 1\nfor i in range(50):\n    x = sin(x) + cos(x)"
-    assert "png" not in explorer._kinds(explorer._picture(text, "forward", "needle", "LR", ""))
+    picture = explorer._picture(text, "forward", "needle", "LR", "")
+    assert "png" in explorer._kinds(picture)
+    monkeypatch.setattr(explorer, "LARGEST_PNG", 1000)  # pixels
+    assert "png" not in explorer._kinds(picture)
     app = start(text=text, view="steps")
     (warning,) = app.warning
     assert "100" in warning.value
