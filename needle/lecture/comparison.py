@@ -199,6 +199,8 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
         return f"[{', '.join(show(item, names, exact) for item in value)}]"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {show(item, names, exact)}" for key, item in value.items())
+    if isinstance(value, np.integer):
+        return str(value)
     if isinstance(value, (float, np.floating)):
         return repr(float(value)).removesuffix(".0") if exact else f"{value:.6g}"
     if callable(value) and hasattr(value, "__name__"):

@@ -242,9 +242,11 @@ class Attempt:
         call = self.exercise.form.format(*shown) or f"{self.exercise.name}({', '.join(shown)})"
         failed = "stopped with an exception" if self.got.error is not None else "is not right yet"
         lines = [f"{call} {failed} ({where})."]
-        for value in dict.fromkeys(map(id, filter(is_tensor, self.inputs))):
-            named = next(item for item in self.inputs if id(item) == value)
-            lines.append(line("where", f"{show(named, self.names)} = {named!r}"))
+        for value in {id(value): value for value in self.inputs}.values():
+            if is_tensor(value):
+                lines.append(line("where", f"{show(value, self.names)} = {value!r}"))
+            elif isinstance(value, np.ndarray) and id(value) in self.names:
+                lines.append(line("where", f"{self.names[id(value)]} = {value.tolist()}"))
         if self.expected is not None:
             lines.append(line("expected", show(self.expected, self.names)))
         if self.got.error is not None:

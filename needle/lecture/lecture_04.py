@@ -521,6 +521,7 @@ dual = exercises.exercise(
         "Both factors may move at once. How far does the product move if only the first moves? If only the "
         "second does? Add the two."
     ),
+    form="{}",
     use=_value_and_slope,
 )(Dual)
 

@@ -14,7 +14,7 @@ DUAL = (
 SHOWN = [
     ("taxi", "4 for getting in and 2 for each kilometre. Then you add a tip of a tenth", "taxi-code", "22.0"),
     ("derivative", "move one input, run it again, and look", "kilometre", "2.2"),
-    ("four", "Which input of the taxi moves the bill how far?", "four-code", TAXI),
+    ("four", "How far does each input of the taxi move the bill?", "four-code", TAXI),
     ("how-small", "one kilometre more costs 2.20 more", "four-code", TAXI),
     ("how-small", "the ride costs 8.80 more", "four-code", TAXI),
     ("how-small", "as much as the whole fare, 20", "four-code", TAXI),

@@ -171,7 +171,8 @@ def panels(count: int, *, width: float = 4.3, height: float = 3.6) -> tuple[Axes
         raise ValueError(f"panels: count: needs a whole number from 1 on, got {count!r}")
     with _one_at_a_time, settings(_STYLE):
         figure = _new_figure(count * width, height, private=False)
-        return tuple(figure.subplots(1, count, squeeze=False)[0])
+        figure.set_layout_engine("none")  # it would draw everything once more, which shows when you drag
+        return tuple(figure.subplots(1, count, squeeze=False, gridspec_kw={"wspace": 0.3})[0])
 
 
 def figure_of(ax: Axes) -> Figure:

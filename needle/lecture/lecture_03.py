@@ -1,0 +1,368 @@
+"""Lecture 03, a first classifier: what its exercises ask for, the usual mistakes in them, its predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .exercises import Exercises, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- The lecture's points -----------------------------------------------------------------------------------
+
+
+def bananas() -> tuple[np.ndarray, np.ndarray]:
+    """How yellow and how soft sixty bananas are, and which were good (1) or not (-1)."""
+    points = np.random.default_rng(3).uniform(0, 1, (400, 2))
+    scores = 2 * points[:, 0] - points[:, 1] - 0.4
+    clear = abs(scores) > 0.12
+    return points[clear][:60], np.where(scores[clear][:60] > 0, 1.0, -1.0)
+
+
+def lamp() -> tuple[np.ndarray, np.ndarray]:
+    """Sixty times: how two switches stood, and whether the lamp between them was on (1) or not (-1)."""
+    corners = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 15, axis=0)
+    points = 0.15 + 0.7 * corners + np.random.default_rng(1).normal(0, 0.07, corners.shape)
+    return points.clip(0, 1), np.repeat([-1.0, 1.0, 1.0, -1.0], 15)
+
+
+# --- The points of the cases --------------------------------------------------------------------------------
+
+
+def three_points() -> dict[str, Any]:
+    """Three points with their labels, and a line that has one of them on the wrong side."""
+    points = np.array([[0.0, 1.0], [0.5, 0.25], [1.0, 0.5]])
+    return {"points": points, "labels": np.array([1.0, -1.0, 1.0]), "w1": 2.0, "w2": -1.0, "b": 0.5}
+
+
+def two_points() -> dict[str, Any]:
+    """As many points as coordinates, so that rows and columns can be mistaken."""
+    points = np.array([[0.25, 1.0], [0.75, 0.0]])
+    return {"points": points, "labels": np.array([-1.0, 1.0]), "w1": -1.0, "w2": 3.0, "b": -0.5}
+
+
+def four_scores() -> dict[str, Any]:
+    """A mistake on either side: one blue point is taken for orange, and two orange ones for blue."""
+    return {
+        "labels": np.array([1.0, 1.0, -1.0, -1.0, -1.0, 1.0, 1.0]),
+        "scores": np.array([2.0, -0.5, 0.25, -3.0, 1.0, 0.1, 4.0]),
+    }
+
+
+def all_right() -> dict[str, Any]:
+    """No mistake."""
+    return {"labels": np.array([1.0, -1.0]), "scores": np.array([0.2, -7.0])}
+
+
+# --- 1 The score of a line ----------------------------------------------------------------------------------
+
+LINE = ("points", "w1", "w2", "b")
+
+
+@exercises.exercise(
+    given(three_points, *LINE),
+    given(two_points, *LINE),
+    otherwise=(
+        "Take one point, say (0.5, 0.25), and compute w1 · x1 + w2 · x2 + b by hand. Then let NumPy do it "
+        "for whole columns."
+    ),
+)
+def score(points, w1, w2, b):
+    """w1 · x1 + w2 · x2 + b of each point."""
+    return points @ np.array([w1, w2]) + b
+
+
+@score.mistake("The last summand is missing: without `+ b`, every line goes through the corner (0, 0).")
+def without_b(points, w1, w2, b):
+    return w1 * points[:, 0] + w2 * points[:, 1]
+
+
+@score.mistake("The weights are swapped: `w1` belongs to the first coordinate, `points[:, 0]`.")
+def swapped(points, w1, w2, b):
+    return w2 * points[:, 0] + w1 * points[:, 1] + b
+
+
+@score.mistake(
+    "`points[0]` is the first *point*. You want the first coordinate of all points, a column: `points[:, 0]`."
+)
+def rows_for_columns(points, w1, w2, b):
+    return w1 * points[0] + w2 * points[1] + b
+
+
+@score.mistake("This is the decision. The score is the number itself, before anybody asks for its sign.")
+def decision(points, w1, w2, b):
+    return points @ np.array([w1, w2]) + b > 0
+
+
+@score.mistake("This is the sign of the score. The score itself also says how far a point is from the line.")
+def sign(points, w1, w2, b):
+    return np.sign(points @ np.array([w1, w2]) + b)
+
+
+@score.mistake("You subtract b. Here it is added: w1 · x1 + w2 · x2 + b.")
+def minus_b(points, w1, w2, b):
+    return points @ np.array([w1, w2]) - b
+
+
+# --- 2 Errors -----------------------------------------------------------------------------------------------
+
+
+@exercises.exercise(
+    given(four_scores, "labels", "scores"),
+    given(all_right, "labels", "scores"),
+    otherwise="A point is wrong if its score is positive and its label is not, or the other way round.",
+)
+def errors(labels, scores):
+    """How many points are on the wrong side."""
+    pairs = zip(labels.tolist(), scores.tolist(), strict=True)
+    return sum((value > 0) != (label > 0) for label, value in pairs)
+
+
+@errors.mistake("You count the points that are right. Count the others.")
+def counted_right(labels, scores):
+    return int(((scores > 0) == (labels > 0)).sum())
+
+
+@errors.mistake("This is the share. The exercise asks how many.")
+def share(labels, scores):
+    return float(((scores > 0) != (labels > 0)).mean())
+
+
+@errors.mistake(
+    "Scores are hardly ever equal to a label. Compare their signs: `scores > 0` with `labels > 0`."
+)
+def compared_with_labels(labels, scores):
+    return int((scores != labels).sum())
+
+
+@errors.mistake(
+    "You count the orange points that are taken for blue. Blue ones can be taken for orange, too."
+)
+def false_blue_only(labels, scores):
+    return int(((scores > 0) & (labels < 0)).sum())
+
+
+@errors.mistake(
+    "You count the blue points that are taken for orange. Orange ones can be taken for blue, too."
+)
+def false_orange_only(labels, scores):
+    return int(((scores < 0) & (labels > 0)).sum())
+
+
+@errors.mistake("These are the wrong points themselves, as True and False. How many times True?")
+def not_counted(labels, scores):
+    return (scores > 0) != (labels > 0)
+
+
+# --- 3 The loss of a line -----------------------------------------------------------------------------------
+
+
+@exercises.exercise(
+    given(three_points, "points", "labels", "w1", "w2", "b"),
+    given(two_points, "points", "labels", "w1", "w2", "b"),
+    otherwise="First the margins, label times score. Then log(1 + exp(-margin)) of each. Then their mean.",
+)
+def loss(points, labels, w1, w2, b):
+    """The mean of log(1 + exp(-margin))."""
+    return float(np.logaddexp(0.0, -labels * score.right(points, w1, w2, b)).mean())
+
+
+def _margins(points, labels, w1, w2, b):
+    return labels * score.right(points, w1, w2, b)
+
+
+@loss.mistake(
+    "This is the sum over all points. Take the mean, so that the loss does not grow with their number."
+)
+def summed(points, labels, w1, w2, b):
+    return np.log1p(np.exp(-_margins(points, labels, w1, w2, b))).sum()
+
+
+@loss.mistake("The sign is wrong: a large positive margin is good, so it needs exp(-margin).")
+def sign_forgotten(points, labels, w1, w2, b):
+    return np.log1p(np.exp(_margins(points, labels, w1, w2, b))).mean()
+
+
+@loss.mistake(
+    "The labels have no part in this, so it does not matter which colour a point has. The margin is label "
+    "times score."
+)
+def labels_forgotten(points, labels, w1, w2, b):
+    return np.log1p(np.exp(-score.right(points, w1, w2, b))).mean()
+
+
+@loss.mistake("This is one loss for each point. A line has one loss: the mean of them.")
+def not_averaged(points, labels, w1, w2, b):
+    return np.log1p(np.exp(-_margins(points, labels, w1, w2, b)))
+
+
+@loss.mistake(
+    "The logarithm is missing: exp(-margin) alone explodes if one single point is far on the wrong side."
+)
+def without_log(points, labels, w1, w2, b):
+    return np.exp(-_margins(points, labels, w1, w2, b)).mean()
+
+
+@loss.mistake("The 1 is missing: log(exp(-margin)) is only -margin, and that has no bottom.")
+def without_one(points, labels, w1, w2, b):
+    return -_margins(points, labels, w1, w2, b).mean()
+
+
+@loss.mistake(
+    "This is the share of wrong points. It stays the same if the line moves a little; the loss must not."
+)
+def share_of_errors(points, labels, w1, w2, b):
+    return (_margins(points, labels, w1, w2, b) < 0).mean()
+
+
+# --- 4 Two lines and a ReLU ---------------------------------------------------------------------------------
+
+
+def corners() -> dict[str, Any]:
+    """The four corners, and the two lines of the lecture."""
+    points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    return {"points": points, "line1": (1.0, -1.0, -0.2), "line2": (-1.0, 1.0, -0.2)}
+
+
+def other_lines() -> dict[str, Any]:
+    """Two points, and lines that do not go through a corner."""
+    points = np.array([[0.5, 0.25], [-1.0, 0.5]])
+    return {"points": points, "line1": (1.0, 2.0, -0.5), "line2": (-2.0, -4.0, 0.25)}
+
+
+def _scores(points, line1, line2):
+    return [points @ np.array(line[:2]) + line[2] for line in (line1, line2)]
+
+
+@exercises.exercise(
+    given(corners, "points", "line1", "line2"),
+    given(other_lines, "points", "line1", "line2"),
+    otherwise=(
+        "Get the score of all points for each of the two lines, replace what is below 0 by 0, and put the "
+        "two results side by side as columns."
+    ),
+)
+def hidden(points, line1, line2):
+    """The two hidden coordinates of each point, by one product of matrices."""
+    lines = np.array([line1, line2])
+    return np.clip(points @ lines[:, :2].T + lines[:, 2], 0.0, None)
+
+
+@hidden.mistake("The ReLU is missing: these are the two scores, and some are negative. Cut them off at 0.")
+def without_relu(points, line1, line2):
+    return np.column_stack(_scores(points, line1, line2))
+
+
+@hidden.mistake("The two results stand one above the other. Each should be a column: one row for each point.")
+def as_rows(points, line1, line2):
+    return np.maximum(0, np.stack(_scores(points, line1, line2)))
+
+
+@hidden.mistake("You keep what is below 0. The ReLU keeps what is above: `np.maximum(0, …)`.")
+def minimum(points, line1, line2):
+    return np.minimum(0, np.column_stack(_scores(points, line1, line2)))
+
+
+@hidden.mistake("You turn negative scores into positive ones. The ReLU makes them 0.")
+def absolute(points, line1, line2):
+    return abs(np.column_stack(_scores(points, line1, line2)))
+
+
+@hidden.mistake("Both columns come from the first line. The second column belongs to `line2`.")
+def first_line_twice(points, line1, line2):
+    return np.maximum(0, np.column_stack(_scores(points, line1, line1)))
+
+
+@hidden.mistake("Your columns are in the other order: first h1, which comes from `line1`.")
+def other_order(points, line1, line2):
+    return np.maximum(0, np.column_stack(_scores(points, line2, line1)))
+
+
+@hidden.mistake(
+    "This says only on which side of each line a point is. The ReLU also keeps how far it is from there."
+)
+def sides(points, line1, line2):
+    return (np.column_stack(_scores(points, line1, line2)) > 0).astype(float)
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "ten times",
+    "Multiply `w1`, `w2` and `b` by 10. What happens to the line?",
+    {
+        "it moves to another place": "The line is where the score is 0. And ten times 0 is 0.",
+        "it turns": "It would turn if `w1` grew and `w2` did not. Here both grow alike.",
+        "it stays where it is": "Right: ten times 0 is 0. But all other scores are ten times as large.",
+    },
+    right="it stays where it is",
+)
+predictions.choose(
+    "on the line",
+    "A point lies exactly on the line, so its margin is 0. What is its loss, log(1 + exp(-margin))?",
+    {
+        "0": (
+            "No: exp(0) is 1, so there is log(2) left. Only points that are far on the right side get a loss "
+            "of nearly 0."
+        ),
+        "about 0.7": "Right: log(2) is 0.69. The line is undecided there, and that costs something.",
+        "1": "That is what exp(0) gives. Add 1, and take the logarithm.",
+        "infinite": "No: it grows without limit only on the wrong side, and slowly even there.",
+    },
+    right="about 0.7",
+)
+predictions.choose(
+    "tries kept",
+    "The machine will try 300 random changes, and keep those that make the loss smaller. How many will it "
+    "keep?",
+    {
+        "nearly all of them": (
+            "No: a random change makes things worse at least as often as it makes them better."
+        ),
+        "about half, 150": (
+            "At the very start, yes: a direction is either good or bad. But the better a line is, the fewer "
+            "changes are left that improve it."
+        ),
+        "about one in five, 60": "Right. Four of five are wasted, and it gets worse the longer it runs.",
+        "fewer than ten": (
+            "No, it is not that hard: there are many directions in which a bad line gets better."
+        ),
+    },
+    right="about one in five, 60",
+)
+predictions.ask(
+    "best line",
+    "Only the four corners: dark at (0, 0) and (1, 1), light at (0, 1) and (1, 0). The machine tries 10,000 "
+    "random lines. How many of the four points are wrong with the best of them?",
+    right="1",
+    why="You can cut off one corner, and then three of the four are right. All four: never.",
+    replies={
+        "0": (
+            "Try it with a ruler: where would both light corners be on one side, and both dark ones on the "
+            "other?"
+        ),
+        "2": "With two wrong you could as well guess. Cut off a single corner: which points are right then?",
+        "3": "Then turn the line round, blue for orange, and only one is wrong.",
+    },
+    otherwise="There are four points. Put a ruler so that it cuts off one corner.",
+)
+predictions.choose(
+    "folded",
+    "h1 = relu(x1 - x2 - 0.2) and h2 = relu(x2 - x1 - 0.2). Where in the (h1, h2) plane do the two dark "
+    "groups land, those near (0, 0) and (1, 1)?",
+    {
+        "both at (0, 0)": (
+            "Right: x1 and x2 are nearly equal there, so both scores are below 0, and the ReLU makes them 0."
+        ),
+        "one at (0, 0), the other at (1, 1)": (
+            "That is where they were. But near (1, 1), x1 - x2 is about 0, and 0.2 is taken off."
+        ),
+        "one on each axis": "That is where the light groups land: one of their two scores is positive.",
+    },
+    right="both at (0, 0)",
+)
