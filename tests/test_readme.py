@@ -47,11 +47,12 @@ def test_commands_that_are_named_exist(name: str) -> None:
     assert named <= targets
 
 
-def test_the_reading_order_names_every_file_of_the_library_and_no_other() -> None:
-    text = (ROOT / "needle/README.md").read_text()
+@pytest.mark.parametrize("package", ["needle", "viz"])
+def test_the_reading_order_names_every_file_of_the_package_and_no_other(package: str) -> None:
+    text = (ROOT / package / "README.md").read_text()
     named = set(re.findall(r"`(?:\w+/)*(\w+\.py)`", text))
     folders = tuple(re.findall(r"`(\w+/)`", text))  # told of as a whole
-    files = {path.relative_to(ROOT / "needle").as_posix() for path in (ROOT / "needle").rglob("*.py")}
+    files = {path.relative_to(ROOT / package).as_posix() for path in (ROOT / package).rglob("*.py")}
     names = {path.rpartition("/")[2] for path in files if not path.startswith(folders)} - {"__init__.py"}
     assert names - named == set(), "not in the reading order"
     assert named - {path.rpartition("/")[2] for path in files} == set(), "there is no such file"
