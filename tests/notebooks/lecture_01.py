@@ -61,7 +61,7 @@ TRUE = [
     ("gaps", "stored in 64 bits", "np.float64(0.1).itemsize * 8 == 64"),
     ("operators", "A dozen functions", "len(functions) + 1 == 12"),
     ("sigmoid", "you try it on seven numbers", "len((-100, -5, -1, 0, 1, 5, 100)) == 7"),
-    ("shrinking", "some hundred numbers", "settings().max_examples == 100"),
+    ("shrinking", "a hundred numbers", "settings().max_examples == 100"),
     ("exercise-sigmoid", "about 1.8 · 10³⁰⁸", "round(sys.float_info.max / 1e308, 1) == 1.8"),
     (
         "exercise-sigmoid",
