@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from .facts import BETWEEN_FACTS
 from .graph_data import LEFT_OUT, Graph, Variable
 from .layout import ARROW, Edge, Layout, Node, Point, Spacing, Title, columns_of, lay_out
 from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
-from .text import Rows, elide, escape, text_width, wrap
+from .text import Rows, elide, escape, superscript, text_width, wrap
 
 __all__ = [
     "CUT",
@@ -304,6 +305,7 @@ class DrawnGraph:
 
     def add_operator(self, variable: Variable, symbol: str) -> None:
         color = self.style.row(variable.row).operator
+        symbol = _typeset(symbol)
         look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
         look |= self.accent(variable)
         text = text_width(symbol, TEXT_SIZE)
@@ -518,6 +520,15 @@ def _row_title(row: int, rankdir: str) -> str:
     titles = ["forward", "gradient", "second-order gradient", "third-order gradient"]
     title = titles[order] if order < len(titles) else f"gradient of order {order}"
     return f"{title} {RANKDIRS[rankdir][row % 2]}"
+
+
+def _typeset(symbol: str) -> str:
+    """An operator's sign as it is printed: x² for ``** 2``."""
+    symbol = re.sub(r"(?<!\w)-(?=\d)", "−", symbol)
+    power = re.fullmatch(r"\*\* (−?\d+)", symbol)
+    if power:
+        return f"x{superscript(int(power[1].replace('−', '-')))}"
+    return re.sub(r"^\*\* ?", "x^", symbol) if symbol != "**" else "xʸ"
 
 
 def _swatch(look: str, border: int, width: int, height: int, content: str = "") -> str:

@@ -226,7 +226,7 @@ def columns_of(
         loose[a] = all(loose[b] and len(before[b]) == 1 for b in after[a])
     for a in order:
         pull = sum(before[a].values()) - sum(after[a].values())
-        if before[a] and (pull > 0 or (pull == 0 and loose[a])):
+        if before[a] and (pull > 0 or loose[a]):
             place[a] = min(place[a], max(place[b] for b in before[a]) + 1)
     numbers = {old: new for new, old in enumerate(sorted({place[x] for x in unit.values()}))}
     return {x.key: numbers[place[unit[x.key]]] for x in nodes}

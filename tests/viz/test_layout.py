@@ -151,6 +151,15 @@ def random_output(seed: int) -> ndl.Tensor:
 
 
 @pytest.fixture
+def mlp_loss() -> ndl.Tensor:
+    """The loss of a network with a penalty for large weights."""
+    rng = np.random.default_rng(0)
+    x = ndl.Tensor(rng.normal(size=(3, 1)), requires_grad=False)
+    W1, W2 = (ndl.Tensor(rng.normal(size=shape)) for shape in ((2, 3), (1, 2)))
+    return ((W2 @ ndl.relu(W1 @ x)) ** 2).sum() + 0.1 * ((W1**2).sum() + (W2**2).sum())
+
+
+@pytest.fixture
 def emblem(example) -> DrawnGraph:
     return picture_of(viz.draw_gradient(example.v4, names=vars(example)))
 
@@ -273,6 +282,18 @@ def test_many_edges_from_one_node_share_a_line() -> None:
     low = [way[:, 1].min() for head, way in ways.items() if head != "x"]
     assert len({round(y, 1) for y in low}) <= 2  # the first step is beside the weights
     assert not faults(picture)
+
+
+def test_what_only_helps_a_gradient_stands_beside_it(mlp_loss) -> None:
+    """A transpose, say, whose operand comes from the forward graph."""
+    picture = picture_of(viz.draw_gradient(mlp_loss, names={}, width=1e6))
+    column = {node.key: picture.layout.places[node.key].x for node, _ in picture.nodes.values()}
+    helpers = [x for x in picture.graph.variables if x.operator and x.operator.symbol == "transpose"]
+    assert helpers
+    for x in helpers:
+        (use,) = (edge.head for edge, _ in picture.edges if edge.tail == x.key)
+        between = {at for at in column.values() if column[use] < at < column[x.key]}
+        assert not between
 
 
 def test_a_cycle_is_drawn_all_the_same() -> None:
