@@ -78,7 +78,21 @@ def render_all(sources: Iterable[str], kind: str, dpi: float = PNG_DPI) -> list[
     pictures = _run(kind, texts)
     if kind == "pdf":  # the same picture is the same file at any time
         pictures = [re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for pdf in pictures]
+    if kind == "svg":
+        pictures = [_clusters_in_order(svg) for svg in pictures]
     return pictures
+
+
+def _clusters_in_order(svg: bytes) -> bytes:
+    """The same SVG with its clusters in the order of the DOT text, by which they are numbered.
+
+    Graphviz draws them in the order in which their names lie in its memory, which changes from run to run.
+    """
+    parts = re.split(rb'(?=<g id="clust\d)|(?=<!-- )|(?=<g id="node)|(?=<g id="edge)', svg)
+    numbers = [re.match(rb'<g id="clust(\d+)"', part) for part in parts]
+    clusters = sorted((int(number[1]), i) for i, number in enumerate(numbers) if number)
+    ordered = iter([parts[i] for _, i in clusters])
+    return b"".join(next(ordered) if number else part for number, part in zip(numbers, parts, strict=True))
 
 
 def _run(kind: str, sources: Sequence[str]) -> list[bytes]:

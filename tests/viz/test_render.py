@@ -309,6 +309,21 @@ def test_a_broken_dot_is_told_where_it_is_all(program, why, example, install_dot
         viz.draw(example.v4).svg()
 
 
+def test_frames_come_in_the_order_of_the_text() -> None:
+    """So that a picture is the same file in every run: Graphviz goes by addresses in memory."""
+    sources = []
+    for k in range(9):
+        names = [f"{'x' * (7 * i * k % 50)}{i}" for i in range(12)]
+        boxes = [
+            f'subgraph cluster_{name} {{ graph [bb="0,0,9,9"]; n{i} [pos="{i}00,9"]; }}\n'
+            for i, name in enumerate(names)
+        ]
+        sources.append(f"digraph {{ {''.join(boxes)} }}")
+    for source, svg in zip(sources, render.render_all(sources, "svg"), strict=True):
+        drawn = re.findall(r"<title>(cluster_\w+)", svg.decode())
+        assert drawn == re.findall(r"cluster_\w+", source)
+
+
 def test_a_pdf_is_the_same_file_at_any_time(example, tmp_path) -> None:
     pdf = viz.draw(example.v4).save(tmp_path / "graph.pdf").read_bytes()
     assert re.findall(rb"\(D:(\d+)", pdf) == [b"19700101000000"]
