@@ -1,0 +1,893 @@
+"""Lecture 08, operators and their gradients: exercises, usual mistakes, predictions, and all operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..autograd import Tensor, gradients
+from ..graph import TensorOp
+from ..ops import families
+from .exercises import Case, Exercise, Exercises, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+OWN = "This is the library's own rule, or its walk. The exercise is to write the rule yourself."
+FORGOTTEN = "This is your own derivative. Multiply it by what came back, `out_grad`."
+
+
+LIBRARY: dict[type, Callable] = {}  # the rules of the operators that exercises ask for
+
+
+def at(operator: TensorOp, *operands: Any, out_grad: Any) -> Case:
+    """A case for a rule: an operator that was applied to some operands, and what came back to the result."""
+
+    def make() -> dict[str, Any]:
+        tensors = [Tensor(operand) for operand in operands]
+        return {"out_grad": Tensor(out_grad), "node": operator(*tensors)}
+
+    return given(make, "out_grad", "node")
+
+
+def rule(*cases: Case, otherwise: str) -> Callable[[Callable], Exercise]:
+    """An exercise that asks for the rule of an operator."""
+    operators = {type(asked.make()["node"].op) for asked in cases}
+    LIBRARY.update({operator: operator.gradient for operator in operators})
+    own = dict.fromkeys([operator.gradient for operator in operators], OWN)
+    walks: Mapping[Callable, str] = dict.fromkeys(
+        [families.Elementwise.gradient_as_tuple, TensorOp.gradient_as_tuple, Tensor.backward, gradients], OWN
+    )
+    return exercises.exercise(*cases, otherwise=otherwise, without={**own, **walks})
+
+
+def by_the_library(out_grad: Tensor, node: Any) -> Any:
+    """What the library's own rule gives, also while another one stands in its place."""
+    partials = LIBRARY[type(node.op)](node.op, out_grad, node)
+    return list(partials) if isinstance(partials, tuple) else partials
+
+
+# --- 1 A gradient check of your own -------------------------------------------------------------------------
+
+
+def squares(x):
+    """x² at every position."""
+    return x * x
+
+
+def products_of_neighbours(x):
+    """Two rows: the products of neighbours, and their sums."""
+    return np.stack([x[1:] * x[:-1], x[1:] + x[:-1]])
+
+
+def total(x):
+    """The sum, as a number."""
+    return np.sum(x**3)
+
+
+def _numbers(f: Callable, x: Any, out_grad: Any) -> Case:
+    return given(
+        lambda: {f.__name__: f, "x": np.array(x), "out_grad": np.array(out_grad)}, f.__name__, "x", "out_grad"
+    )
+
+
+@exercises.exercise(
+    _numbers(squares, [1.0, 2.0, 3.0], [1.0, 10.0, 100.0]),
+    _numbers(products_of_neighbours, [1.0, 2.0, -1.0], [[1.0, 2.0], [3.0, -1.0]]),
+    _numbers(total, [[1.0, 2.0], [0.5, -1.0]], 2.0),
+    otherwise="Take one index, nudge only that number up and down, and print how far each result moves.",
+)
+def numerical(f, x, out_grad):
+    """Central differences, all nudges at once in complex numbers where that works; here one by one."""
+    flat = np.eye(x.size).reshape(x.size, *x.shape) * 1e-5
+    moved = [(np.asarray(f(x + e)) - f(x - e)) / 2e-5 for e in flat]
+    return np.array([np.vdot(out_grad, move) for move in moved]).reshape(x.shape)
+
+
+@numerical.mistake(
+    "You add up how far the results move, but each of them counts as much as its entry of `out_grad` says."
+)
+def unweighted(f, x, out_grad):
+    return numerical.right(f, x, np.ones_like(out_grad))
+
+
+@numerical.mistake("From x − e to x + e, the nudge is 2e wide. Divide by that.")
+def one_e_wide(f, x, out_grad):
+    return 2 * numerical.right(f, x, out_grad)
+
+
+@numerical.mistake("This is how far the result moves. Divide it by the width of the nudge.")
+def not_divided(f, x, out_grad):
+    return 2e-5 * numerical.right(f, x, out_grad)
+
+
+@numerical.mistake(
+    "You nudge all numbers of `x` at once. To tell what each of them does, nudge them one after the other."
+)
+def all_at_once(f, x, out_grad):
+    moved = np.asarray(f(x + 1e-5)) - f(x - 1e-5)
+    return np.full(x.shape, np.vdot(out_grad, moved) / 2e-5)
+
+
+@numerical.mistake("These numbers belong together: return one array of the shape of `x`.")
+def a_single_number(f, x, out_grad):
+    return float(np.sum(numerical.right(f, x, out_grad)))
+
+
+# --- 2 exp --------------------------------------------------------------------------------------------------
+
+THREE, BACK = [0.5, -1.0, 2.0], [1.0, 10.0, -2.0]
+
+
+@rule(
+    at(ops.Exp(), THREE, out_grad=BACK),
+    at(ops.Exp(), [[0.1, 3.0]], out_grad=[[-1.0, 0.5]]),
+    otherwise="Which function is the derivative of exp? Its value is already there, in `node`.",
+)
+def exp_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+exp_rule.mistake(FORGOTTEN)(lambda out_grad, node: node * 1)
+
+
+@exp_rule.mistake(
+    "`a * exp(a − 1)` would be the rule of a power, where the *base* moves. In exp(a), the exponent moves."
+)
+def exp_as_a_power(out_grad, node):
+    (a,) = node.inputs
+    return out_grad * a * ops.exp(a - 1)
+
+
+@exp_rule.mistake("That is the rule of a sum: it passes on what came back. exp multiplies it by its slope.")
+def exp_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+@exp_rule.mistake("You multiply by the operand. The slope of exp is exp itself, the result: `node`.")
+def exp_times_operand(out_grad, node):
+    return out_grad * node.inputs[0]
+
+
+@exp_rule.mistake("`node` is already exp(a). Your answer takes exp of it once more.")
+def exp_of_exp(out_grad, node):
+    return out_grad * ops.exp(node)
+
+
+# --- 3 log --------------------------------------------------------------------------------------------------
+
+
+@rule(
+    at(ops.Log(), [0.5, 2.0, 4.0], out_grad=BACK),
+    at(ops.Log(), [[3.0, 0.1]], out_grad=[[-1.0, 0.5]]),
+    otherwise="The derivative of log(a) is 1/a.",
+)
+def log_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@log_rule.mistake("`node` is the result, log(a). Divide by the operand, `node.inputs[0]`.")
+def log_by_result(out_grad, node):
+    return out_grad / node
+
+
+log_rule.mistake(FORGOTTEN)(lambda out_grad, node: 1 / node.inputs[0])
+
+
+@log_rule.mistake("You multiply by `a`. Where log is flat, for a large `a`, little must come back: divide.")
+def log_times(out_grad, node):
+    return out_grad * node.inputs[0]
+
+
+@log_rule.mistake("−1/a² is the derivative of 1/a: you differentiated twice.")
+def log_twice(out_grad, node):
+    a = node.inputs[0]
+    return -out_grad / (a * a)
+
+
+# --- 4 relu -------------------------------------------------------------------------------------------------
+
+
+@rule(
+    at(ops.ReLU(), [2.0, -1.0, 3.0, -0.5], out_grad=[10.0, 20.0, -30.0, -40.0]),
+    at(ops.ReLU(), [[-3.0, 0.5]], out_grad=[[1.0, 2.0]]),
+    otherwise="Go through one entry: is `a` above 0 there? If so, what came back passes; if not, 0 does.",
+)
+def relu_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@relu_rule.mistake(
+    "You pass on everything. Where `a` is below 0, the result is 0 and stays 0, however you nudge `a`."
+)
+def relu_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+@relu_rule.mistake(
+    "You apply relu to what came back. What decides is whether the *operand* is above 0; a negative "
+    "`out_grad` "
+    "passes, too."
+)
+def relu_of_out_grad(out_grad, node):
+    return ops.relu(out_grad)
+
+
+@relu_rule.mistake("You multiply by the value of relu. Its *slope* is 1 above 0, and 0 below.")
+def relu_times_value(out_grad, node):
+    return out_grad * node
+
+
+relu_rule.mistake(FORGOTTEN)(lambda out_grad, node: (node.inputs[0] > 0) * ops.exp(out_grad * 0))
+
+
+@relu_rule.mistake("The other way round: it passes where `a` is above 0.")
+def relu_upside_down(out_grad, node):
+    return out_grad * (node.inputs[0] < 0)
+
+
+# --- 5 A power ----------------------------------------------------------------------------------------------
+
+
+@rule(
+    at(ops.PowerScalar(3), THREE, out_grad=BACK),
+    at(ops.PowerScalar(2), [[0.1, 3.0]], out_grad=[[-1.0, 0.5]]),
+    at(ops.PowerScalar(-1), [0.5, 2.0], out_grad=[1.0, 3.0]),
+    otherwise="The derivative of aⁿ is n · aⁿ⁻¹. Write it down for n = 3.",
+)
+def power_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@power_rule.mistake("The exponent comes to the front as a factor, and it is missing: n · aⁿ⁻¹.")
+def no_factor(out_grad, node):
+    return out_grad * node.inputs[0] ** (node.op.scalar - 1)
+
+
+@power_rule.mistake("The exponent goes down by one: n · aⁿ⁻¹.")
+def same_exponent(out_grad, node):
+    return out_grad * node.op.scalar * node
+
+
+power_rule.mistake(FORGOTTEN)(lambda out_grad, node: node.op.scalar * node.inputs[0] ** (node.op.scalar - 1))
+
+
+@power_rule.mistake("`node` is the result, aⁿ. The base is `node.inputs[0]`.")
+def power_of_result(out_grad, node):
+    return out_grad * node.op.scalar * node ** (node.op.scalar - 1)
+
+
+@power_rule.mistake("That is the rule of nᵃ, where the exponent moves. Here the base moves.")
+def exponent_moves(out_grad, node):
+    return out_grad * node * float(np.log(abs(node.op.scalar)))
+
+
+# --- 6 Division ---------------------------------------------------------------------------------------------
+
+
+@rule(
+    at(ops.EWiseDiv(), [6.0, 1.0, -2.0], [2.0, 4.0, 5.0], out_grad=BACK),
+    at(ops.EWiseDiv(), [[3.0, 0.5]], [[-0.5, 8.0]], out_grad=[[2.0, 3.0]]),
+    otherwise="Hold `b` fixed: a / b is a times 1/b. Then hold `a` fixed, and differentiate 1/b.",
+)
+def divide_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@divide_rule.mistake(
+    "A larger `b` makes the quotient *smaller*: the second partial adjoint lacks its minus sign."
+)
+def no_minus(out_grad, node):
+    a, b = node.inputs
+    return [out_grad / b, out_grad * a / (b * b)]
+
+
+@divide_rule.mistake("1/b has the derivative −1/b²: in the second partial adjoint, `b` is squared.")
+def not_squared(out_grad, node):
+    a, b = node.inputs
+    return [out_grad / b, -out_grad * a / b]
+
+
+@divide_rule.mistake("That is the rule of a product. A quotient treats its two operands differently.")
+def as_a_product(out_grad, node):
+    a, b = node.inputs
+    return [out_grad * b, out_grad * a]
+
+
+@divide_rule.mistake("In the second partial adjoint, `a` is missing: it is the factor of 1/b.")
+def without_a(out_grad, node):
+    _, b = node.inputs
+    return [out_grad / b, -out_grad / (b * b)]
+
+
+@divide_rule.mistake("These are the right two, in the wrong order: first that of `a`, then that of `b`.")
+def divide_swapped(out_grad, node):
+    a, b = node.inputs
+    return [-out_grad * a / (b * b), out_grad / b]
+
+
+@divide_rule.mistake("Two operands, two partial adjoints: return a list of both.")
+def first_operand_only(out_grad, node):
+    return out_grad / node.inputs[1]
+
+
+# --- 7 reshape, 8 transpose ---------------------------------------------------------------------------------
+
+SIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+@rule(
+    at(ops.Reshape((3, 2)), SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    at(ops.Reshape((6,)), SIX, out_grad=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    at(ops.Reshape((1, 2)), [7.0, 8.0], out_grad=[[3.0, 4.0]]),
+    otherwise="The numbers stay in their order. Only the shape goes back to that of the operand.",
+)
+def reshape_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@reshape_rule.mistake("This has the shape of the result. A partial adjoint has the shape of its *operand*.")
+def reshape_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+@reshape_rule.mistake(
+    "The shape is right, but the numbers are mixed up: transposing changes their order, and `reshape` does "
+    "not."
+)
+def reshape_transposed(out_grad, node):
+    return out_grad.transpose() if out_grad.ndim > 1 else out_grad.reshape((3, 2)).transpose()
+
+
+@reshape_rule.mistake(
+    "These are the numbers of the operand. The shape is its, but the numbers come from `out_grad`."
+)
+def the_operand(out_grad, node):
+    return node.inputs[0] * 1
+
+
+@reshape_rule.mistake("This is a flat list of numbers. Give them the shape of the operand.")
+def flat(out_grad, node):
+    return out_grad.reshape((out_grad.size,))
+
+
+CUBE = np.arange(12.0).reshape(2, 3, 2)
+
+
+@rule(
+    at(ops.Transpose(), [[1.0, 2.0], [3.0, 4.0]], out_grad=[[1.0, 10.0], [100.0, 1000.0]]),
+    at(ops.Transpose(), SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    at(ops.Transpose((0, 1)), CUBE, out_grad=np.arange(12.0).reshape(3, 2, 2)),
+    at(ops.Transpose((0, 2)), CUBE, out_grad=np.arange(12.0).reshape(2, 3, 2)),
+    otherwise="Two axes were swapped on the way there. Swap the same two on the way back: `node.op.axes`.",
+)
+def transpose_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@transpose_rule.mistake(
+    "In a square the shapes fit, but entry (0, 1) of `out_grad` belongs to entry (1, 0) of the operand: "
+    "swap back."
+)
+def transpose_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+@transpose_rule.mistake(
+    "`reshape` gives the right shape, but it leaves the numbers in their order, and they have been swapped."
+)
+def reshaped_back(out_grad, node):
+    return out_grad.reshape(node.inputs[0].shape)
+
+
+@transpose_rule.mistake(
+    "You swap the last two axes. Others may have been swapped: `node.op.axes` says which, and is None for "
+    "the last two."
+)
+def last_two(out_grad, node):
+    return out_grad.transpose()
+
+
+@transpose_rule.mistake("You reverse all axes. Only two of them were swapped: `node.op.axes`.")
+def all_reversed(out_grad, node):
+    return ops.permute(out_grad, tuple(range(out_grad.ndim))[::-1])
+
+
+# --- 9 summation, 10 broadcast_to ---------------------------------------------------------------------------
+
+NINE = np.arange(9.0).reshape(3, 3)
+
+
+def with_length_1(node: Any) -> tuple[int, ...]:
+    """The shape of the operand, with length 1 along the axes that were summed up."""
+    (a,) = node.inputs
+    axes = range(a.ndim) if node.op.axes is None else node.op.axes
+    return tuple(1 if axis in axes else n for axis, n in enumerate(a.shape))
+
+
+def _repeated(out_grad: Tensor, node: Any) -> Tensor:
+    return out_grad.reshape(with_length_1(node)).broadcast_to(node.inputs[0].shape)
+
+
+@rule(
+    at(ops.Summation(), SIX, out_grad=5.0),
+    at(ops.Summation((0,)), SIX, out_grad=[1.0, 2.0, 3.0]),
+    at(ops.Summation((1,)), NINE, out_grad=[1.0, 10.0, 100.0]),
+    at(ops.Summation((1,)), SIX, out_grad=[1.0, 10.0]),
+    at(ops.Summation((0, 2)), CUBE, out_grad=[1.0, 2.0, 3.0]),
+    otherwise="Each number that went into a sum gets what came back to that sum. Which sum did it go into?",
+)
+def summation_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@summation_rule.mistake(
+    "This has the shape of the sum. Each number that went into it needs its own partial adjoint: repeat it."
+)
+def sum_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+@summation_rule.mistake(
+    "These are ones. That is your own derivative: multiply it by what came back, `out_grad`."
+)
+def ones(out_grad, node):
+    return node.inputs[0] * 0 + 1
+
+
+@summation_rule.mistake(
+    "You share what came back among the numbers, as for a mean. But a nudge of any of them moves the sum "
+    "by all "
+    "of it."
+)
+def shared_out(out_grad, node):
+    whole = _repeated(out_grad, node)
+    return whole * (out_grad.size / whole.size)
+
+
+BROADCAST_AT_ONCE = (
+    "Broadcasting puts `out_grad` along the *last* axes. Where another axis was summed up, first put it "
+    "back with "
+    "length 1, by `reshape`."
+)
+
+
+@summation_rule.mistake(BROADCAST_AT_ONCE)
+def broadcast_at_once(out_grad, node):
+    return out_grad.broadcast_to(node.inputs[0].shape)
+
+
+@summation_rule.mistake("You multiply by the operand. The slope of a sum is 1 for each number in it.")
+def sum_times_operand(out_grad, node):
+    return _repeated(out_grad, node) * node.inputs[0]
+
+
+@summation_rule.mistake(
+    "All that came back goes to all numbers. Each belongs to *one* sum: that of its own row or column."
+)
+def everything_to_all(out_grad, node):
+    return (node.inputs[0] * 0 + 1) * out_grad.sum()
+
+
+@rule(
+    at(ops.BroadcastTo((2, 3)), [1.0, 2.0, 3.0], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
+    at(ops.BroadcastTo((2, 3)), [[1.0], [2.0]], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
+    at(ops.BroadcastTo((4,)), [5.0], out_grad=[1.0, 2.0, 3.0, 4.0]),
+    at(ops.BroadcastTo((2, 2, 3)), [[1.0], [2.0]], out_grad=np.arange(12.0).reshape(2, 2, 3)),
+    otherwise="Where did one number of the operand go? All that came back to its copies belongs to it.",
+)
+def broadcast_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@broadcast_rule.mistake(
+    "This has the shape of the result. Each number of the operand has several copies: add up."
+)
+def broadcast_passes_on(out_grad, node):
+    return out_grad * 1
+
+
+FIRST_AXIS = (
+    "You sum over axis 0, whatever was repeated. Compare the two shapes, axis by axis, from the right."
+)
+
+
+@broadcast_rule.mistake(FIRST_AXIS)
+def first_axis_only(out_grad, node):
+    return out_grad.sum(0)
+
+
+@broadcast_rule.mistake(FIRST_AXIS)
+def first_axis_fitted(out_grad, node):
+    return out_grad.sum(0).reshape(node.inputs[0].shape)
+
+
+@broadcast_rule.mistake("You keep what came back to the first copy. The others count as well: add up.")
+def first_copy(out_grad, node):
+    picked = out_grad.numpy()
+    for axis, n in enumerate(_aligned(out_grad, node)):
+        picked = picked.take([0], axis) if n == 1 else picked
+    return Tensor(picked.reshape(node.inputs[0].shape))
+
+
+@broadcast_rule.mistake(
+    "This is the mean of what came back to the copies. A nudge moves all of them: add up."
+)
+def mean_of_copies(out_grad, node):
+    (a,) = node.inputs
+    copies = tuple(axis for axis, n in enumerate(_aligned(out_grad, node)) if n == 1)
+    return out_grad.mean(copies).reshape(a.shape)
+
+
+@broadcast_rule.mistake(
+    "All copies of all numbers end up in one sum. Each number gets only what came back to its own copies."
+)
+def one_sum_for_all(out_grad, node):
+    return node.inputs[0] * 0 + out_grad.sum()
+
+
+@broadcast_rule.mistake("The numbers are right, but not the shape: `reshape` to that of the operand.")
+def copies_added_flat(out_grad, node):
+    axes = tuple(axis for axis, n in enumerate(_aligned(out_grad, node)) if n == 1 < out_grad.shape[axis])
+    return out_grad.sum(axes)
+
+
+def _aligned(out_grad: Tensor, node: Any) -> tuple[int, ...]:
+    shape = node.inputs[0].shape
+    return (1,) * (out_grad.ndim - len(shape)) + shape
+
+
+# --- 11 matmul ----------------------------------------------------------------------------------------------
+
+A22, B22, G22 = [[1.0, 2.0], [3.0, 4.0]], [[5.0, -1.0], [0.0, 2.0]], [[1.0, 10.0], [-2.0, 0.5]]
+A23, B34 = SIX, np.arange(12.0).reshape(3, 4) - 4
+G24 = np.arange(8.0).reshape(2, 4)
+
+
+@rule(
+    at(ops.MatMul(), A22, B22, out_grad=G22),
+    at(ops.MatMul(), A23, B34, out_grad=G24),
+    otherwise="Write the three shapes side by side. Which product of `out_grad` and `b` has the shape of "
+    "`a`?",
+)
+def matmul_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+@matmul_rule.mistake(
+    "Right order, but nobody is transposed. In a square the shapes fit anyway; the numbers do not."
+)
+def not_transposed(out_grad, node):
+    a, b = node.inputs
+    return [out_grad @ b, a @ out_grad]
+
+
+@matmul_rule.mistake("The factors are in the wrong order: `b` stood on the right, and it stays on the right.")
+def wrong_sides(out_grad, node):
+    a, b = node.inputs
+    return [b.transpose() @ out_grad, out_grad @ a.transpose()]
+
+
+@matmul_rule.mistake("That is the rule of `*`, element by element. This is the matrix product.")
+def elementwise_product(out_grad, node):
+    a, b = node.inputs
+    return [out_grad * b, out_grad * a]
+
+
+@matmul_rule.mistake("These are the right two, in the wrong order: first that of `a`, then that of `b`.")
+def matmul_swapped(out_grad, node):
+    return _products(out_grad, node)[::-1]
+
+
+@matmul_rule.mistake(
+    "Only one factor is transposed rightly: that of `a` needs `b` transposed, and that of `b` needs `a`."
+)
+def out_grad_transposed(out_grad, node):
+    a, b = node.inputs
+    return [out_grad.transpose() @ b, a @ out_grad.transpose()]
+
+
+@matmul_rule.mistake("Two operands, two partial adjoints: return a list of both.")
+def matmul_first_only(out_grad, node):
+    return out_grad @ node.inputs[1].transpose()
+
+
+# --- 12 logsumexp -------------------------------------------------------------------------------------------
+
+
+@rule(
+    at(ops.LogSumExp(), THREE, out_grad=3.0),
+    at(ops.LogSumExp((1,)), [[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]], out_grad=[1.0, 10.0]),
+    at(ops.LogSumExp((0,)), [[1.0, 2.0], [0.0, 4.0]], out_grad=[1.0, 10.0]),
+    at(ops.LogSumExp((1,)), [[1000.0, 1001.0, 999.0]], out_grad=[1.0]),
+    otherwise="Take the chain: log passes back 1/sum, the sum repeats that, and exp multiplies it by exp(a).",
+)
+def logsumexp_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+def _spread(out_grad, node):
+    return out_grad.reshape(with_length_1(node))
+
+
+@logsumexp_rule.mistake("You forgot the log: it divides by the sum of all exp(a).")
+def no_log(out_grad, node):
+    return _spread(out_grad, node) * ops.exp(node.inputs[0])
+
+
+@logsumexp_rule.mistake("The shares are right, but what came back is missing: multiply by `out_grad`.")
+def shares_only(out_grad, node):
+    return ops.softmax(node.inputs[0], node.op.axes)
+
+
+@logsumexp_rule.mistake(
+    "exp(1000) is too large for any number here: inf / inf is nan. Subtract before exp: exp(a − node) is "
+    "at most 1, "
+    "and is the same share."
+)
+def overflows(out_grad, node):
+    powers = ops.exp(node.inputs[0])
+    return _spread(out_grad, node) * powers / powers.sum(node.op.axes, keepdims=True)
+
+
+@logsumexp_rule.mistake(
+    "What came back, and the result, lack the axis that was summed up. Put it back with length 1, by "
+    "`reshape`."
+)
+def not_spread(out_grad, node):
+    return out_grad * ops.exp(node.inputs[0] - node)
+
+
+@logsumexp_rule.mistake("You repeat what came back evenly. A larger number has a larger share: exp(a) / sum.")
+def evenly(out_grad, node):
+    return _spread(out_grad, node).broadcast_to(node.inputs[0].shape) * 1
+
+
+@logsumexp_rule.mistake(
+    "Each row has its own sum, and its shares add up to 1. Yours add up to 1 over the whole array."
+)
+def over_all(out_grad, node):
+    return _spread(out_grad, node) * ops.softmax(node.inputs[0], None)
+
+
+# --- 13 Batches of matrices ---------------------------------------------------------------------------------
+
+BATCH = np.arange(24.0).reshape(2, 3, 4) / 10
+
+
+@rule(
+    at(
+        ops.MatMul(),
+        BATCH,
+        np.arange(8.0).reshape(2, 4, 1),
+        out_grad=[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]],
+    ),
+    at(ops.MatMul(), BATCH, np.arange(8.0).reshape(4, 2), out_grad=np.arange(12.0).reshape(2, 3, 2)),
+    at(ops.MatMul(), BATCH[0], np.arange(16.0).reshape(2, 4, 2), out_grad=np.arange(12.0).reshape(2, 3, 2)),
+    at(
+        ops.MatMul(),
+        BATCH[:, None],
+        np.arange(24.0).reshape(3, 4, 2),
+        out_grad=np.arange(36.0).reshape(2, 3, 3, 2),
+    ),
+    otherwise="Print the shapes of your two products and of the operands: where they differ, an axis was "
+    "broadcast.",
+)
+def batched_matmul_rule(out_grad, node):
+    """The library's rule."""
+    return by_the_library(out_grad, node)
+
+
+def _products(out_grad, node):
+    a, b = node.inputs
+    return [out_grad @ b.transpose(), a.transpose() @ out_grad]
+
+
+@batched_matmul_rule.mistake(
+    "The products are right, but one operand was used for every matrix of the batch. What came back to its "
+    "copies "
+    "is added up."
+)
+def copies_not_added(out_grad, node):
+    return _products(out_grad, node)
+
+
+@batched_matmul_rule.mistake(
+    "You sum over the axes that an operand lacks. An axis of length 1 was repeated as well: sum over it, "
+    "and keep it."
+)
+def new_axes_only(out_grad, node):
+    fitted = []
+    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
+        fitted.append(partial.sum(tuple(range(partial.ndim - x.ndim))) if partial.ndim > x.ndim else partial)
+    return fitted
+
+
+@batched_matmul_rule.mistake(
+    "You keep what came back to the first matrix of the batch. Add up over all of them."
+)
+def first_of_the_batch(out_grad, node):
+    fitted = []
+    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
+        while partial.ndim > x.ndim:
+            partial = partial[0]
+        fitted.append(partial)
+    return fitted
+
+
+@batched_matmul_rule.mistake(
+    "Nobody is transposed here. `x.transpose()` swaps the last two axes of a batch, too."
+)
+def batch_not_transposed(out_grad, node):
+    a, b = node.inputs
+    return [out_grad @ b, a @ out_grad]
+
+
+# --- Every operator -----------------------------------------------------------------------------------------
+
+Sample = tuple[Callable[..., Tensor], list[np.ndarray]]
+
+
+def every_operator() -> dict[str, Sample]:
+    """Each function of `needle.ops` that a gradient flows through, with arrays to try it on.
+
+    Values stay away from kinks, ties and edges, where a derivative has two sides.
+    """
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0.5, 2, (2, 3)), rng.uniform(2.5, 4, (2, 3))
+    mixed = np.array([[-1.5, 0.7, 2.1], [0.4, -0.6, 1.2]])
+    image, filters = rng.normal(size=(1, 4, 4, 2)), rng.normal(size=(3, 3, 2, 2))
+    matrix, batch = rng.normal(size=(3, 4)), rng.normal(size=(2, 2, 3))
+    above = Tensor(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), requires_grad=False)
+    gates = [rng.normal(size=shape) for shape in ((2, 1, 8), (2, 8), (1, 2), (1, 2))]
+    pair = ops.make_tuple
+    samples: dict[str, Sample] = {
+        "add": (ops.add, [a, b]),
+        "add_scalar": (lambda x: ops.add_scalar(x, 3.0), [a]),
+        "multiply": (ops.multiply, [a, b]),
+        "mul_scalar": (lambda x: ops.mul_scalar(x, -2.5), [a]),
+        "divide": (ops.divide, [a, b]),
+        "divide_scalar": (lambda x: ops.divide_scalar(x, 4.0), [a]),
+        "power": (ops.power, [a, b]),
+        "power_scalar": (lambda x: ops.power_scalar(x, 3), [mixed]),
+        "negate": (ops.negate, [mixed]),
+        "exp": (ops.exp, [mixed]),
+        "log": (ops.log, [a]),
+        "sqrt": (ops.sqrt, [a]),
+        "abs": (ops.abs, [mixed]),
+        "sin": (ops.sin, [mixed]),
+        "cos": (ops.cos, [mixed]),
+        "erf": (ops.erf, [mixed]),
+        "relu": (ops.relu, [mixed]),
+        "leaky_relu": (ops.leaky_relu, [mixed]),
+        "gelu": (ops.gelu, [mixed]),
+        "sigmoid": (ops.sigmoid, [mixed]),
+        "tanh": (ops.tanh, [mixed]),
+        "maximum": (ops.maximum, [a, b - 2]),
+        "minimum": (ops.minimum, [a, b - 2]),
+        "clip": (lambda x: ops.clip(x, -1.0, 1.0), [mixed]),
+        "mask": (lambda x: ops.mask(x, above), [mixed]),
+        "where": (lambda x, y: ops.where(above, x, y), [a, b]),
+        "cast": (lambda x: ops.cast(x, "float64"), [a]),
+        "to_device": (lambda x: ops.to_device(x, x.device), [a]),
+        "matmul": (ops.matmul, [batch, matrix]),
+        "summation": (lambda x: ops.summation(x, 1), [mixed]),
+        "mean": (lambda x: ops.mean(x, 0), [mixed]),
+        "max": (lambda x: ops.max(x, 1), [mixed]),
+        "min": (lambda x: ops.min(x, 1), [mixed]),
+        "logsumexp": (lambda x: ops.logsumexp(x, 1), [mixed]),
+        "softmax": (ops.softmax, [mixed]),
+        "logsoftmax": (ops.logsoftmax, [mixed]),
+        "standardize": (lambda x: ops.standardize(x, 1)[0], [mixed]),
+        "broadcast_to": (lambda x: ops.broadcast_to(x, (4, 2, 3)), [mixed]),
+        "reshape": (lambda x: ops.reshape(x, (3, 2)), [mixed]),
+        "transpose": (ops.transpose, [mixed]),
+        "permute": (lambda x: ops.permute(x, (2, 0, 1)), [batch]),
+        "flip": (lambda x: ops.flip(x, 1), [mixed]),
+        "dilate": (lambda x: ops.dilate(x, 1, 1), [mixed]),
+        "undilate": (lambda x: ops.undilate(x, 1, 1), [mixed]),
+        "pad": (lambda x: ops.pad(x, ((1, 0), (0, 2))), [mixed]),
+        "getitem": (lambda x: ops.getitem(x, (slice(None), [2, 0, 2])), [mixed]),
+        "stack": (lambda x, y: ops.stack([x, y], 0), [a, b]),
+        "concatenate": (lambda x, y: ops.concatenate([x, y], 1), [a, b]),
+        "split": (lambda x: ops.split(x, 1)[1], [mixed]),
+        "make_tuple": (lambda x, y: pair(x, y)[0] * pair(x, y)[1], [a, b]),
+        "tuple_get_item": (lambda x, y: ops.tuple_get_item(pair(x, y), 1), [a, b]),
+        "sum_tuples": (lambda x, y: ops.sum_tuples([pair(x, y), pair(y, x)])[0], [a, b]),
+        "fused_add_scalars": (lambda x: ops.fused_add_scalars(x, 1.0, 2.0)[1], [a]),
+        "windows": (lambda x: ops.windows(x, (2, 2)), [image]),
+        "conv": (lambda x, w: ops.conv(x, w, 1, 1), [image, filters]),
+        "avg_pool2d": (lambda x: ops.avg_pool2d(x, 2), [image]),
+        "max_pool2d": (lambda x: ops.max_pool2d(x, 2), [image]),
+        "lstm_steps": (lambda *x: ops.lstm_steps(*x)[0], gates),
+    }
+    return samples
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "a sum and its copies",
+    "`x` has the shape (2, 3). `total = x.sum()`, then `total.backward()`. What is `x.grad`?",
+    {
+        "six ones, in the shape (2, 3)": "Right: nudge any of the six by 0.1, and the sum moves by 0.1.",
+        "1": "The seed is 1. But there are six numbers, and each has its own derivative.",
+        "6": "If all six move by 0.1, the sum moves by 0.6. A derivative moves one of them.",
+        "the numbers of `x` again": "That would be so if the sum were of squares, apart from a factor of 2.",
+    },
+    right="six ones, in the shape (2, 3)",
+)
+predictions.choose(
+    "copies and their sum",
+    "`row` has three numbers. `ndl.broadcast_to(row, (4, 3))` repeats it in four rows, and these are "
+    "summed up. What "
+    "is `row.grad`?",
+    {
+        "[1, 1, 1]": "Nudge the first number by 0.1: it stands in four rows now, and the total moves by 0.4.",
+        "[4, 4, 4]": "Right: each number has four copies, and what comes back to them is added up.",
+        "[12, 12, 12]": "12 is how many numbers are summed. But four of them are copies of the first.",
+        "four rows of ones": "That is what comes back to the *copies*. `row` itself has three numbers.",
+    },
+    right="[4, 4, 4]",
+)
+predictions.choose(
+    "relu at minus one",
+    "`relu(a)` is `a` above 0, and 0 below. What comes back to `a` = −1 if 5 comes back to the result?",
+    {
+        "5": "That is for `a` above 0. At −1 the result is 0; nudge `a` a little, and it stays 0.",
+        "0": "Right: the result does not move there, so nothing passes.",
+        "−5": "No: relu does not turn the sign around, it cuts off.",
+        "−1": "That is `a` itself. How far does the result move when `a` moves?",
+    },
+    right="0",
+)
+predictions.choose(
+    "shapes of a product",
+    "`a` is 2 × 3, `b` is 3 × 4, so `out_grad` of `a @ b` is 2 × 4. Which product can be the partial "
+    "adjoint of `a`?",
+    {
+        "`out_grad @ b`": "2 × 4 times 3 × 4 does not fit.",
+        "`b @ out_grad`": "3 × 4 times 2 × 4 does not fit.",
+        "`out_grad @ b.T`": "Right: 2 × 4 times 4 × 3 is 2 × 3, the shape of `a`.",
+        "`b.T @ out_grad`": "4 × 3 times 2 × 4 does not fit.",
+    },
+    right="`out_grad @ b.T`",
+)
+predictions.ask(
+    "shares",
+    "`logsumexp([0, 0])` is log(1 + 1). If 1 comes back to it, what comes back to each of the two zeros?",
+    right="0.5",
+    why="Each of them has half of the sum. The partial adjoints of logsumexp are shares, and shares add up "
+    "to 1.",
+    replies={
+        "1": "That is what a plain sum passes on. The log divides it by the sum, which is 2.",
+        "0": "Nudge one of them by 0.1: the sum of the exps grows, and so does its log.",
+        "2": "2 is the sum of the two exps. The log divides by it.",
+    },
+    otherwise="log passes back 1 over the sum, and exp multiplies that by exp(0).",
+)
+predictions.choose(
+    "a wrong rule",
+    "Here is a square whose rule says 2 instead of 2 · a. Will your check notice it at a = 1?",
+    {
+        "yes": "At 1, both are 2. There a check cannot tell them apart.",
+        "no": "Right: at 1 both are 2. Check at numbers where nothing happens to be 1, and nothing 0.",
+        "only if `out_grad` is not 1": "`out_grad` is a factor of both. They stay equal.",
+    },
+    right="no",
+)
