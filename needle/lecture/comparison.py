@@ -13,6 +13,7 @@ Nothing here imports Tensors: whatever has ``numpy()`` is one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ import numpy as np
 Names = Mapping[int, str]
 Compare = Callable[[Any, Any, Names], str]
 
+MOST_NUMBERS = 12  # of an array are shown
 TOLERANCE = 1e-4  # of float32 results after a few operations; a mistake is far larger
 
 
@@ -205,4 +207,13 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
         return repr(float(value)).removesuffix(".0") if exact else f"{value:.6g}"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    return repr(value)
+    return shown_array(value)
+
+
+def shown_array(value: Any) -> str:
+    """A value as Python shows it; of an array of many numbers, its shape and the first of them."""
+    is_array = isinstance(value, np.ndarray) or is_tensor(value)
+    if not is_array or math.prod(getattr(value, "shape", ())) <= MOST_NUMBERS:
+        return repr(value)
+    numbers = ", ".join(f"{number:.4g}" for number in to_numpy(value).ravel()[:4].tolist())
+    return f"{type(value).__name__} of shape {value.shape}: {numbers}, …"

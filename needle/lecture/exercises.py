@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from ..modes import mode
-from .comparison import Compare, exactly, is_tensor, show, to_numpy, values
+from .comparison import Compare, exactly, is_tensor, show, shown_array, to_numpy, values
 
 __all__ = ["Case", "Exercise", "Exercises", "WrongAnswer", "case", "given"]
 
@@ -242,9 +242,10 @@ class Attempt:
         call = self.exercise.form.format(*shown) or f"{self.exercise.name}({', '.join(shown)})"
         failed = "stopped with an exception" if self.got.error is not None else "is not right yet"
         lines = [f"{call} {failed} ({where})."]
-        for value in {id(value): value for value in self.inputs}.values():
+        operands = [x for value in self.inputs for x in getattr(value, "inputs", ()) if id(x) in self.names]
+        for value in {id(value): value for value in [*self.inputs, *operands]}.values():
             if is_tensor(value):
-                lines.append(line("where", f"{show(value, self.names)} = {value!r}"))
+                lines.append(line("where", f"{show(value, self.names)} = {shown_array(value)}"))
             elif isinstance(value, np.ndarray) and id(value) in self.names:
                 lines.append(line("where", f"{self.names[id(value)]} = {value.tolist()}"))
         if self.expected is not None:

@@ -29,7 +29,8 @@ def at(operator: TensorOp, *operands: Any, out_grad: Any) -> Case:
 
     def make() -> dict[str, Any]:
         tensors = [Tensor(operand) for operand in operands]
-        return {"out_grad": Tensor(out_grad), "node": operator(*tensors)}
+        named = dict(zip("ab", tensors, strict=False))
+        return {**named, "out_grad": Tensor(out_grad), "node": operator(*tensors)}
 
     return given(make, "out_grad", "node")
 

@@ -94,6 +94,21 @@ def test_plain_values_are_shown_as_they_are_in_the_form_of_their_use():
     assert message.startswith("each(abs)([-1, 0.30000000000000004]) is not right yet (case 1 of 1).")
 
 
+def test_operands_that_the_lecture_names_are_shown_and_long_arrays_cut():
+    def product():
+        a, b = ndl.Tensor([2.0, 3.0]), ndl.Tensor(np.arange(26.0).reshape(13, 2))
+        return {"a": a, "b": b, "node": a * b}
+
+    _, check = exercise(lambda node: node.inputs[0] + 1, given(product, "node"))
+    assert refusal(check, lambda node: node * 2).splitlines()[1:6] == [
+        "  where:    node = Tensor of shape (13, 2): 0, 3, 4, 9, …",
+        "  where:    a = needle.Tensor([2. 3.])",
+        "  where:    b = Tensor of shape (13, 2): 0, 1, 2, 3, …",
+        "  expected: needle.Tensor([3. 4.])",
+        "  got:      Tensor of shape (13, 2): 0, 6, 8, 18, …",
+    ]
+
+
 def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
     exercises = Exercises()
     exercises.exercise(case(1), otherwise="")(doubling[0].right)
