@@ -18,7 +18,7 @@ from needle.nn import Module
 from .dot import check_rankdir, to_dot
 from .facts import showing
 from .graph_data import Graph
-from .graph_reader import read_gradient, read_graph
+from .graph_reader import MOST, read_gradient, read_graph
 from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment
 from .names import names_of, tensor_of, values_of
@@ -61,6 +61,7 @@ class Drawing(Picture):
         rankdir: str = "LR",
         style: str | None = None,
         width: str | float | None = None,
+        below: bool = False,
     ):
         check_rankdir(rankdir)
         self.style = style_called(style)
@@ -71,6 +72,7 @@ class Drawing(Picture):
         self.opened = readable(graph) if opened is None else frozenset(opened)
         self.fitting = fitting
         self.width = _points(width)
+        self.below = below
 
     @cached_property
     def source(self) -> str:
@@ -79,7 +81,10 @@ class Drawing(Picture):
 
     def source_of(self, graph: Graph) -> str:
         """The DOT text of a graph in the look of this drawing."""
-        return to_dot(graph, self.style, legend=self.legend, rankdir=self.rankdir, width=self.width)
+        return to_dot(
+            graph, self.style,
+            legend=self.legend, rankdir=self.rankdir, width=self.width, below=self.below,
+        )  # fmt: skip
 
     @property
     def graphviz(self) -> Source:
@@ -186,6 +191,7 @@ def draw(  # type: ignore[misc]  # the options are these
     style: str | None = None,
     show: Collection[str] | None = None,
     width: str | float | None = None,
+    unroll: bool | None = None,
 ) -> Picture:
     """Draw the computational graph that leads to one or several Tensors.
 
@@ -230,6 +236,10 @@ def draw(  # type: ignore[misc]  # the options are these
         How wide the picture may be: 1000, 1600 or 390 pixels, or as many as you say; an inch has 96 of them.
         A longer drawing from left to right goes on in rows, one below the other, and its text keeps its size.
         By default only a drawing of more than 3200 pixels does so.
+    unroll : bool, optional
+        What to do with the parts of a loop that are alike, such as the steps of a recurrent network: draw
+        them side by side, however many, each as one box, with inputs and weights below; or draw one box for
+        all of them. By default as much as can be read.
 
     Returns
     -------
@@ -255,7 +265,7 @@ def draw(  # type: ignore[misc]  # the options are these
         lambda limit: read_graph(outputs, known, limit=limit),
         lambda graph: _title("computational graph", outputs, known, graph),
         legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
-        width=width,
+        width=width, unroll=unroll,
     )  # fmt: skip
 
 
@@ -272,6 +282,7 @@ def draw_gradient(
     style: str | None = None,
     show: Collection[str] | None = None,
     width: str | float | None = None,
+    unroll: bool | None = None,
 ) -> Drawing:
     """Draw the gradient graph of a Tensor: its computational graph, and below it the graph of its adjoints.
 
@@ -290,7 +301,7 @@ def draw_gradient(
         Draw only the adjoints on the way to these. By default, to all that require a gradient.
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
-    names, legend, rankdir, limit, depth, style, show, width
+    names, legend, rankdir, limit, depth, style, show, width, unroll
         As for `draw`.
 
     Returns
@@ -313,7 +324,7 @@ def draw_gradient(
         lambda limit: read_gradient(output, inputs, known, limit=limit, out_grad=out_grad),
         lambda graph: _title("gradient graph", [output], known, graph),
         legend=legend, rankdir=rankdir, limit=limit, depth=depth, style=style, show=show,
-        width=width,
+        width=width, unroll=unroll,
     )  # fmt: skip
 
 
@@ -328,6 +339,7 @@ def drawing_of(
     style: str | None,
     show: Collection[str] | None,
     width: str | float | None = None,
+    unroll: bool | None = None,
     always_open: Callable[[Graph], set[str]] | None = None,
 ) -> Drawing:
     """A drawing of the graph that `read` finds within a limit; the other arguments are those of `draw`.
@@ -336,8 +348,10 @@ def drawing_of(
     """
     check_size("limit", limit, 1)
     check_size("depth", depth, 0)
-    graph, opened = _scaled(read, limit, depth)
-    fitting = depth is None and always_open is None
+    graph, opened = _scaled(read, MOST if unroll and limit is None else limit, depth)
+    if unroll is not None:
+        opened = _unrolled(graph, unroll)
+    fitting = depth is None and always_open is None and unroll is None
     return Drawing(
         showing(graph, show),
         title(graph),
@@ -347,7 +361,20 @@ def drawing_of(
         rankdir=rankdir,
         style=style,
         width=width,
+        below=bool(unroll),
     )
+
+
+def _unrolled(graph: Graph, unroll: bool) -> frozenset[str]:
+    """The groups that are open when repeats are, or are not, and their parts are closed."""
+    parents = {group.key: group.parent for group in graph.groups}
+    repeats = [group.key for group in graph.groups if group.count > 1]
+    opened: set[str] = set()
+    for key in repeats:
+        opened |= {key} if unroll else set()
+        while key := parents[key]:
+            opened.add(key)
+    return frozenset(opened if unroll else opened - set(repeats))
 
 
 def _points(width: str | float | None) -> float | None:

@@ -27,7 +27,7 @@ Rectangle = tuple[float, float, float, float]  # left, bottom, right, top
 
 def picture_of(drawing: viz.Drawing) -> DrawnGraph:
     graph = fold(drawing.graph, drawing.opened)
-    return DrawnGraph(graph, drawing.style, rankdir=drawing.rankdir, width=drawing.width)
+    return DrawnGraph(graph, drawing.style, rankdir=drawing.rankdir, width=drawing.width, below=drawing.below)
 
 
 def samples(curve: list[tuple[float, float]]) -> np.ndarray:
@@ -294,6 +294,28 @@ def test_what_only_helps_a_gradient_stands_beside_it(mlp_loss) -> None:
         (use,) = (edge.head for edge, _ in picture.edges if edge.tail == x.key)
         between = {at for at in column.values() if column[use] < at < column[x.key]}
         assert not between
+
+
+@pytest.mark.parametrize("draw", [viz.draw, viz.draw_gradient])
+def test_steps_in_time_stand_side_by_side_or_in_one_box(draw) -> None:
+    cell = nn.RNNCell(3, 4)
+    inputs, state = [ndl.Tensor(np.ones((2, 3)), requires_grad=False) for _ in range(5)], None
+    for t in range(5):
+        with ndl.scope(f"t = {t + 1}"):
+            state = cell(inputs[t], state)
+    names = {f"x{t + 1}": x for t, x in enumerate(inputs)} | {"h": state}
+    drawing = draw(state, names=names, unroll=True, width=1e6)
+    shown = fold(drawing.graph, drawing.opened)
+    places = picture_of(drawing).layout.places
+    key = {x.name: x.key for x in shown.variables if not x.row}
+    steps = [places[at] for name, at in key.items() if name.startswith("t = ")]
+    assert len(steps) == 5
+    assert len({step.y for step in steps[1:]}) == 1
+    for t in range(2, 6):
+        assert places[key[f"x{t}"]].top < steps[-1].y
+    folded = draw(state, names=names, unroll=False)
+    boxes = [x.name for x in fold(folded.graph, folded.opened).variables if x.kind == "group"]
+    assert len(boxes) < 2 * 5
 
 
 def test_a_cycle_is_drawn_all_the_same() -> None:
