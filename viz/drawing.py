@@ -90,8 +90,7 @@ class Drawing(Picture):
     def graphviz(self) -> Source:
         """The picture for the package graphviz: ``drawing.graphviz.render("graph", format="png")``.
 
-        Its methods call the program `dot`, which has to be installed. Graphviz then lays out everything at
-        once, so that edges between rows go other ways than in `svg`.
+        Its methods call the program `dot`, which has to be installed. Everything keeps its place.
         """
         return Source(self.source)
 
