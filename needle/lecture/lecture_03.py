@@ -59,6 +59,11 @@ def all_right() -> dict[str, Any]:
     return {"labels": np.array([1.0, -1.0]), "scores": np.array([0.2, -7.0])}
 
 
+def on_the_line() -> dict[str, Any]:
+    """Points that a line says nothing about."""
+    return {"labels": np.array([-1.0, -1.0, 1.0]), "scores": np.zeros(3)}
+
+
 # --- 1 The score of a line ----------------------------------------------------------------------------------
 
 LINE = ("points", "w1", "w2", "b")
@@ -115,6 +120,7 @@ def minus_b(points, w1, w2, b):
 @exercises.exercise(
     given(four_scores, "labels", "scores"),
     given(all_right, "labels", "scores"),
+    given(on_the_line, "labels", "scores"),
     otherwise="A point is wrong if its score is positive and its label is not, or the other way round.",
 )
 def errors(labels, scores):
@@ -152,6 +158,23 @@ def false_blue_only(labels, scores):
 )
 def false_orange_only(labels, scores):
     return int(((scores < 0) & (labels > 0)).sum())
+
+
+@errors.mistake(
+    "A score of exactly 0 says orange. Its sign is 0, which is neither label, so you count it always."
+)
+def zero_always_wrong(labels, scores):
+    return int((np.sign(scores) != labels).sum())
+
+
+@errors.mistake("A score of exactly 0 says orange, so a blue point with this score is an error, too.")
+def zero_never_wrong(labels, scores):
+    return int((labels * scores < 0).sum())
+
+
+@errors.mistake("A score of exactly 0 says orange. With `>=`, yours says blue.")
+def zero_is_blue(labels, scores):
+    return int(((scores >= 0) != (labels > 0)).sum())
 
 
 @errors.mistake("These are the wrong points themselves, as True and False. How many times True?")

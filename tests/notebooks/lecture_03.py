@@ -117,6 +117,8 @@ NEAR_MISSES = {
         ),
         ("def errors(labels, scores):\n    return sum(scores[labels == -1] > 0)", "orange points"),
         ("def errors(labels, scores):\n    return labels * scores < 0", "How many times True"),
+        ("def errors(labels, scores):\n    return np.sum(labels != np.sign(scores))", "Its sign is 0"),
+        ("def errors(labels, scores):\n    return len(labels[labels * scores < 0])", "is an error, too"),
     ],
     "loss": [
         (LOSS + "    return sum(np.log(1 + np.exp(-labels * scores)))", "Take the mean"),

@@ -148,7 +148,7 @@ def drawing(
             raise
 
 
-def panels(count: int, *, width: float = 4.3, height: float = 3.6) -> tuple[Axes, ...]:
+def panels(count: int, *, width: float = 3.6, height: float = 3.2) -> tuple[Axes, ...]:
     """Axes side by side in one figure, for pictures that belong together: give each as ``ax=`` to a picture.
 
     Parameters
@@ -172,7 +172,7 @@ def panels(count: int, *, width: float = 4.3, height: float = 3.6) -> tuple[Axes
     with _one_at_a_time, settings(_STYLE):
         figure = _new_figure(count * width, height, private=False)
         figure.set_layout_engine("none")  # it would draw everything once more, which shows when you drag
-        return tuple(figure.subplots(1, count, squeeze=False, gridspec_kw={"wspace": 0.3})[0])
+        return tuple(figure.subplots(1, count, squeeze=False, gridspec_kw={"wspace": 0.35})[0])
 
 
 def figure_of(ax: Axes) -> Figure:
