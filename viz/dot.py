@@ -12,7 +12,7 @@ from . import style as words
 from .facts import BETWEEN_FACTS
 from .graph_data import LEFT_OUT, Graph, Variable
 from .layout import ARROW, Edge, Layout, Node, Point, Spacing, Title, columns_of, lay_out
-from .style import FONT, LEGENDS, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
+from .style import FONT, LEGENDS, NAME_SIZE, SIGN_SIZE, SMALL_SIZE, TEXT_SIZE, Box, Style
 from .text import Rows, elide, escape, superscript, text_width, wrap
 
 __all__ = [
@@ -320,6 +320,8 @@ class DrawnGraph:
         )
         if is_round:
             width = height = max(width, height)
+        if symbol in {"+", "−", "×", "÷", "="}:
+            look["fontsize"] = SIGN_SIZE
         in_order = not (self.below and variable.row % 2 == 0)
         node = Node(
             f"{variable.key}_op", width, height, variable.row, variable.group, is_round, in_order=in_order

@@ -220,7 +220,7 @@ def _with_width(match: re.Match[str]) -> str:
     size = re.search(r'font-size="([\d.]+)"', attributes)
     if not text or not size:
         return ""
-    if all(map(has_known_width, text)):
+    if len(text) > 1 and all(map(has_known_width, text)):  # a lone × pressed narrow would be a letter
         width = text_width(text, float(size[1]), bold='font-weight="bold"' in attributes)
         attributes += f' textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
     return f"<text {attributes}>{html.escape(text)}</text>"

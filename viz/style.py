@@ -22,6 +22,7 @@ FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
 NAME_SIZE = 12
 TEXT_SIZE = 11
 SMALL_SIZE = 9
+SIGN_SIZE = 16  # of a lone + or ×, which must not look like a letter
 
 # The legend's words for each kind of variable, in its order. A box that explains itself needs none.
 LEGENDS = {
