@@ -26,6 +26,12 @@ __all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "j
 
 MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
 EXPLAINED = {"@", "Σ"}  # signs of which an entry is worked out, even if all numbers are seen
+AS_NUMBERS = {
+    "softmax",
+    "logsoftmax",
+    "logsumexp",
+    "broadcast",
+}  # inside an expression, their results are seen
 WAY = " via "  # between a node and the consumer that its partial adjoint came through
 # How tightly a sign binds. An operand that binds less than it must gets brackets.
 WORDS, SUM, PRODUCT, POWER, ATOM = range(5)
@@ -219,16 +225,23 @@ def _entry(own: Term, term: Term, small: bool, marks: Marks) -> tuple[Side, ...]
     shapes = {x.shape for x in term.leaves() if math.prod(x.shape or ()) != 1}
     if small and shapes <= {own.shape} and not EXPLAINED.intersection(term.signs()):
         return ()
-    index = (*[0] * (len(own.shape or ()) - 1), min(1, (own.shape or (1,))[-1] - 1))
+    assert own.array is not None
+    index = _telling_index(own.array)
     used: Marks = {}
     symbols, numbers = entry_of(term, index), entry_of(term, index, in_numbers=True, used=used)
     if symbols.sign.startswith("[") or not (symbols.operands or (symbols.name and symbols.name.after)):
         return ()
-    assert own.array is not None
     marks.update(used | {own: [index]})
     sides: list[Side] = [(Word(f"entry {list(index)}"),), _write(symbols, _bare)]
     sides += [_write(numbers, _number_or_name), (Word(number(own.array[index])),)]
     return _without_repeats(sides)
+
+
+def _telling_index(array: np.ndarray) -> tuple[int, ...]:
+    """The entry to work out: the second number of an array; if that is 0, the first that is not."""
+    index = (*[0] * (array.ndim - 1), min(1, array.shape[-1] - 1))
+    others = np.argwhere(array)
+    return index if array[index] or not len(others) else tuple(others[0].tolist())
 
 
 def adjoint_name(name: str) -> Name:
@@ -239,11 +252,8 @@ def adjoint_name(name: str) -> Name:
 
 
 def partial_name(name: str, consumer: str) -> Name:
-    """``v̄2→4`` for what v4 passes on to v2; with the whole name of the consumer if the letters differ."""
-    adjoint = adjoint_name(name)
-    if _is_short(name) and _is_short(consumer) and name[0] == consumer[0] and consumer[1:]:
-        return Name(adjoint.text, after=f"→{consumer[1:]}")
-    return Name(adjoint.text, adjoint.bar, f"{WAY}{consumer}")
+    """``v̄2 via v4`` for what v4 passes on to v2."""
+    return replace(adjoint_name(name), after=f"{WAY}{consumer}")
 
 
 def _is_short(name: str) -> bool:
@@ -431,26 +441,31 @@ def _number_or_name(term: Term, marked: Iterable[Index] = ()) -> Side:
 
 def _fits_in_numbers(term: Term) -> bool:
     """Whether all numbers of an expression are known and can be written."""
-    leaves = [x for x in term.leaves() if x.value is not None]
+    leaves = [x for x in _as_used(term, {}).leaves() if x.value is not None]
     cells = sum(x.array.size for x in leaves if x.array is not None)
     return cells <= MOST_CELLS and all(_value(x) is not None for x in leaves)
 
 
 def _in_numbers(term: Term, marks: Marks) -> Side:
     """An expression in numbers, of which those are marked that a worked entry comes from."""
-    return _write(_transposed(term, marks), lambda x: _number_or_name(x, marks.get(x, ())))
+    return _write(_as_used(term, marks), lambda x: _number_or_name(x, marks.get(x, ())))
 
 
-def _transposed(term: Term, marks: Marks) -> Term:
-    """An expression in which the transpose of a matrix is a matrix: its numbers as they are used."""
+def _as_used(term: Term, marks: Marks, inside: bool = False) -> Term:
+    """An expression with the numbers as they are used: a transpose, or a softmax inside, is a matrix."""
     if not term.operands:
         return term
+    if inside and term.array is not None and term.sign in AS_NUMBERS:
+        value = replace(term, sign="", operands=(), axes="", more=())
+        marks[value] = marks.get(term, [])
+        return value
     inner = term.operands[0]
     if term.sign == "ᵀ" and inner.array is not None and not inner.operands:
         turned = Term(shape=term.shape, value=np.swapaxes(inner.array, -1, -2))
         marks[turned] = [(*index[:-2], *index[:-3:-1]) for index in marks.get(inner, ())]
         return turned
-    return replace(term, operands=tuple(_transposed(x, marks) for x in term.operands))
+    inside = inside or bool(term.sign)
+    return replace(term, operands=tuple(_as_used(x, marks, inside) for x in term.operands))
 
 
 def joined(pieces: Sequence[Piece]) -> Side:
@@ -481,7 +496,7 @@ def _lines_of(sides: Sequence[Side], width: int) -> list[str]:
         else:
             rows[-1:] = [together]
     lines = [line.rstrip() for row in rows for line in row]
-    return [x for line in lines for x in (textwrap.wrap(line, width) if len(line) > width else [line])]
+    return [x for line in lines for x in (textwrap.wrap(line, width) if _columns(line) > width else [line])]
 
 
 def _beside(blocks: Sequence[Sequence[str]]) -> list[str]:

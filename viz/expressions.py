@@ -26,7 +26,7 @@ __all__ = ["Index", "Name", "Term", "entry_of", "read", "sum_of"]
 
 MOST_OPERATORS = 24  # are read of one expression
 MOST_TERMS = 6  # are written of a sum
-INDICES = "kmnpq"  # over which sums run
+INDICES = "kmnpq"  # over which sums run; but over rows it is i, and over columns j
 
 Index = tuple[int | str, ...]
 
@@ -168,10 +168,13 @@ class _Reader:
             sign, attributes = "", {}  # the same numbers
         elif kind == "Transpose" and _swaps_the_last(op, shape):
             sign, attributes = "ᵀ", {}
-        elif isinstance(op, Reduction) or sign == "Σ":
+        elif (
+            isinstance(op, Reduction)
+            or sign == "Σ"
+            or kind in ("Softmax", "LogSoftmax")
+            or isinstance(attributes.get("axes"), int)
+        ):
             axes = _axes_in_words(_axes_of(attributes.pop("axes", None), operands[0].shape))
-        elif isinstance(attributes.get("axes"), int):
-            axes = _axes_in_words(_axes_of(attributes.pop("axes"), operands[0].shape))
         more = tuple(f"{key}={in_words(x)}" for key, x in attributes.items())
         return Term(sign, operands, shape, axes, more, value=node, op=op)
 
@@ -211,7 +214,7 @@ class _Entries:
 
     def __init__(self, in_numbers: bool, used: dict[Term, list[Index]]):
         self.in_numbers, self.used = in_numbers, used
-        self.letters = iter(INDICES)
+        self.letters = {*INDICES, "i", "j"}
 
     def of(self, term: Term, index: Index) -> Term:
         """The entry of a term. If the index has more axes than the term, the term is broadcast to them."""
@@ -229,6 +232,7 @@ class _Entries:
                 again = iter(kept)
                 return self.of(inner[0], tuple([0 if n == 1 else next(again) for n in shape]))
             case "broadcast":
+                self.used.setdefault(term, []).append(index)
                 return self.of(inner[0], index)
             case "ᵀ":
                 return self.of(inner[0], (*index[:-2], index[-1], index[-2]))
@@ -237,6 +241,7 @@ class _Entries:
                 *batch, i, j = index
                 return self.sum(
                     [a.shape[-1]],  # type: ignore[index]
+                    ["i" if a.sign == "ᵀ" else "j" if b.sign == "ᵀ" else "k"],
                     lambda k: Term("×", (self.of(a, (*batch, i, *k)), self.of(b, (*batch, *k, j)))),
                 )
             case "Σ" if inner[0].shape is not None:
@@ -244,8 +249,17 @@ class _Entries:
                 shape = inner[0].shape or ()
                 return self.sum(
                     [shape[axis] for axis in axes],
+                    _letters(shape, axes),
                     lambda k: self.of(inner[0], _within(shape, axes, index, k)),
                 )
+            case "logsumexp" if inner[0].shape:
+                axes, shape = _reduced(term), inner[0].shape
+                total = self.sum(
+                    [shape[axis] for axis in axes],
+                    _letters(shape, axes),
+                    lambda k: Term("exp", (self.of(inner[0], _within(shape, axes, index, k)),)),
+                )
+                return Term("log", (total,))
         if isinstance(term.op, Permute):
             order = [axis % len(index) for axis in term.op.axes]
             return self.of(inner[0], tuple(index[order.index(axis)] for axis in range(len(index))))
@@ -261,13 +275,19 @@ class _Entries:
             return replace(term, operands=tuple(self.of(x, index) for x in inner), shape=(), value=None)
         return self.slice(term, index)
 
-    def sum(self, lengths: Sequence[int], summand: Callable[[tuple], Term]) -> Term:
+    def sum(self, lengths: Sequence[int], preferred: Sequence[str], summand: Callable[[tuple], Term]) -> Term:
         """The sum over indices: by their letters, or written out."""
         if self.in_numbers:
             return sum_of(map(summand, product(*map(range, lengths))), math.prod(lengths))
-        k = tuple(0 if n == 1 else next(self.letters, "…") for n in lengths)
+        k = tuple(0 if n == 1 else self.letter(x) for n, x in zip(lengths, preferred, strict=True))
         letters = ", ".join(i for i in k if isinstance(i, str))
         return Term("Σ", (summand(k),), axes=letters) if letters else summand(k)
+
+    def letter(self, preferred: str) -> str:
+        """A letter that no other sum has."""
+        found = next((x for x in (preferred, *INDICES) if x in self.letters), "…")
+        self.letters.discard(found)
+        return found
 
     def slice(self, term: Term, index: Index) -> Term:
         """An entry of a part that is not taken apart further; or a row of it, for an index with ``:``."""
@@ -294,6 +314,13 @@ def _within(shape: Sequence[int], axes: Sequence[int], index: Index, inserted: S
     """The index into an operand of `shape`: `index`, with others inserted at the `axes` that are reduced."""
     rest, new = iter(index), iter(inserted)
     return tuple([next(new) if axis in axes else next(rest) for axis in range(len(shape))])
+
+
+def _letters(shape: Sequence[int], axes: Sequence[int]) -> list[str]:
+    """The letters of the axes that a sum runs along: i for rows, j for columns."""
+    return [
+        "j" if axis and axis == len(shape) - 1 else "i" if axis >= len(shape) - 2 else "k" for axis in axes
+    ]
 
 
 def _reduced(term: Term) -> tuple[int, ...]:

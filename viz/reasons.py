@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from needle.autograd import Tensor, Value
+from needle.backend_selection import to_numpy
 from needle.graph import Op
 from needle.reverse import Adjoint
 
@@ -13,7 +16,7 @@ from .constants import ONE_HOT
 from .expressions import Name
 from .text import number
 
-__all__ = ["of_partial", "of_value"]
+__all__ = ["of_gradient", "of_partial", "of_seed", "of_sum", "of_value"]
 
 Names = Mapping[Value, Name]
 Sentence = Callable[[Op, Sequence[Tensor], Tensor, Sequence[str]], str]  # operator, operands, result, names
@@ -24,14 +27,73 @@ def of_value(op: Op | str | None, inputs: Sequence[Value], node: Value, names: N
     return _say(VALUES, op, inputs, node, names)
 
 
+def of_seed(output: Tensor, name: Name, given: bool) -> str:
+    """What an adjoint is, and what it is to begin with."""
+    one = output.size == 1
+    it = str(name) if one else f"the sum of all numbers of {name}"
+    begin = f"Of {name} itself it is 1{'' if one else ' for each of its numbers'}: "
+    if given:
+        it, begin = f"{it}, each times its number here,", "Here it begins with the numbers you gave: "
+    return (
+        f"The adjoint of a node, written with a bar, says how much {it} changes per small change of the "
+        f"node. {begin}the seed."
+    )
+
+
+def of_gradient(output: Tensor, node: Value, names: Names) -> str:
+    """What the adjoint of a leaf is good for."""
+    if node.op is not None or output.size > 1:
+        return ""
+    return f"{names[node]} is a leaf: this is the gradient of {names[output]} with respect to it."
+
+
+def of_sum(adjoint: Adjoint, names: Names) -> str:
+    """Why the adjoint of a node is a sum."""
+    node, partials, _ = adjoint
+    users = [*dict.fromkeys(str(names[user]) for user, _ in partials if user is not None)]
+    times = "twice" if len(partials) == 2 else f"{len(partials)} times"
+    where = " and ".join(filter(None, [", ".join(users[:-1]), users[-1]]))
+    said = f"{names[node]} was used {times}, in {where}: what comes back from each use is added up."
+    return f"{said}{_prediction_minus_truth(adjoint, names)}"
+
+
+def _prediction_minus_truth(adjoint: Adjoint, names: Names) -> str:
+    """What the parts of a softmax loss are together, if the numbers agree."""
+    node, partials, total = adjoint
+    users = [user for user, _ in partials if user is not None]
+    log_sum = next((x for x in users if type(x.op).__name__ == "LogSumExp"), None)
+    factors = [x for user in users if type(user.op).__name__ == "EWiseMul" for x in user.inputs]
+    truth = next((x for x in factors if x is not node), None)
+    if log_sum is None or truth is None or any(x.cached_data is None for x in (node, truth, total)):
+        return ""
+    z, y, found = (to_numpy(x.cached_data) for x in (node, truth, total))
+    axes = log_sum.op.axes
+    powers = np.exp(z - z.max())
+    shares = powers / powers.sum(axis=axes, keepdims=True)
+    if y.shape != z.shape or (y < 0).any() or not np.allclose(y.sum(axis=axes), 1):
+        return ""
+    scale = float(((shares - y) * found).sum() / max(((shares - y) ** 2).sum(), 1e-30))
+    if not scale or not np.allclose(found, scale * (shares - y), rtol=1e-3, atol=1e-6):
+        return ""
+    whole = round(1 / scale)
+    share = (
+        ""
+        if whole == 1
+        else f" / {whole}"
+        if math.isclose(whole * scale, 1, rel_tol=1e-4)
+        else f" · {number(scale)}"
+    )
+    difference = f"softmax({names[node]}) − {names[truth]}"
+    return f" Together it is {f'({difference})' if share else difference}{share}: prediction minus truth."
+
+
 def of_partial(adjoint: Adjoint, place: int, names: Names) -> str:
     """Why the operator of a node passes this on to the operand at a place."""
     node = adjoint.node
-    said = _say(PARTIALS, node.op, node.inputs, node, names, place)
     operand = node.inputs[place]
     alike = isinstance(operand, Tensor) and isinstance(node, Tensor) and operand.shape == node.shape
-    if said or alike or type(node.op).__name__ not in ELEMENT_BY_ELEMENT:
-        return said
+    if alike or type(node.op).__name__ not in ELEMENT_BY_ELEMENT:
+        return _say(PARTIALS, node.op, node.inputs, node, names, place)
     used = math.prod(node.shape) // max(math.prod(operand.shape), 1)
     return f"Each number of {names[operand]} was used {used} times: what comes back from these is summed."
 
@@ -45,7 +107,7 @@ def _say(
     place: int | None = None,
 ) -> str:
     kind = op if isinstance(op, str) else type(op).__name__
-    key = f"{kind} {place}" if place is not None and kind in ("MatMul", "Conv") else kind
+    key = f"{kind} {place}" if f"{kind} {place}" in sentences else kind
     tensors = [x for x in (*inputs, node) if isinstance(x, Tensor)]
     if (
         key not in sentences
@@ -90,6 +152,45 @@ def _to_the_right(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequ
     )
 
 
+def _added(_op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
+    a, b, _ = names
+    shapes = [x.shape for x in operands]
+    if shapes[0] == shapes[1]:
+        return "Entry by entry: numbers in the same place are added."
+    for small, large, name, to in ((*shapes, a, b), (*shapes[::-1], b, a)):
+        if large == out.shape and len(large) == 2 and small in ((large[1],), (1, large[1]), (large[0], 1)):
+            return f"{name} is added to each {'column' if small == (large[0], 1) else 'row'} of {to}."
+    return ""
+
+
+def _multiplied(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
+    if operands[0].shape != operands[1].shape:
+        return ""
+    if operands[0] is operands[1]:
+        return f"Entry by entry: each number of {names[0]} times itself."
+    said = f"Entry by entry: each number of {names[0]} times the one of {names[1]} in the same place."
+    for x, name, other in zip(operands, names, names[1::-1], strict=False):
+        if x.cached_data is not None and np.isin(to_numpy(x.cached_data), (0, 1)).all():
+            return f"{said} {name} is 0 or 1 everywhere: where it is 1, the number of {other} stays."
+    return said
+
+
+def _multiplied_back(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
+    return _factor(names[0], names[1], names[2])
+
+
+def _multiplied_back_to_the_right(
+    _op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]
+) -> str:
+    return _factor(names[1], names[0], names[2])
+
+
+def _factor(one: str, other: str, out: str) -> str:
+    if one == other:
+        return ""
+    return f"If a number of {one} grows by 1, that of {out} grows by the one of {other}: the derivative."
+
+
 def _sum(op: Op, operands: Sequence[Tensor], out: Tensor, _names: Sequence[str]) -> str:
     (a,) = operands
     if out.size == 1:
@@ -99,8 +200,15 @@ def _sum(op: Op, operands: Sequence[Tensor], out: Tensor, _names: Sequence[str])
     return ""
 
 
-def _sum_back(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
-    return f"Each number went into its sum once, as it is. So each gets the adjoint of {names[-1]} as it is."
+def _sum_back(_op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
+    (a,) = operands
+    copied = ": it is copied to all places"
+    if a.ndim == 2 and out.size > 1:
+        copied = f": it is copied {'across the row' if a.shape[0] == out.size else 'down the column'}"
+    return (
+        f"If a number of {names[0]} grows by 1, its sum in {names[-1]} grows by 1. So each number gets the "
+        f"adjoint of its sum, unchanged{copied}."
+    )
 
 
 def _divided(op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
@@ -111,7 +219,9 @@ def _divided(op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[st
 
 def _divided_back(op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
     rows = _summed_rows(op, operands[0])
-    because = f" It is a mean over {rows} rows, so each row counts 1/{rows}." if rows else ""
+    minus = "−" if op.scalar < 0 else ""  # type: ignore[attr-defined]
+    mean = f"{'minus ' if minus else ''}the mean over {rows} rows"
+    because = f" {names[-1]} is {mean}, so each row counts {minus}1/{rows}." if rows else ""
     by = number(op.scalar)  # type: ignore[attr-defined]
     by = f"({by})" if by.startswith("−") else by
     return f"If {names[0]} changes by 1, {names[-1]} changes by 1/{by}.{because}" if rows else ""
@@ -137,6 +247,9 @@ VALUES: dict[str, Sentence] = {
     "Conv": _same_for_each(
         "At each place of {out}, {1} is laid on a window of {0}: multiplied in pairs and summed."
     ),
+    "EWiseAdd": _added,
+    "EWiseMul": _multiplied,
+    "Negate": _same_for_each("The sign of each number changes."),
     "Summation": _sum,
     "DivScalar": _divided,
     "BroadcastTo": _same_for_each("The same numbers, again and again along the new axis."),
@@ -155,6 +268,15 @@ PARTIALS: dict[str, Sentence] = {
     "Conv 1": _same_for_each(
         "{1} was laid on each window of {0}: what comes back from all of these is summed."
     ),
+    "EWiseAdd 0": _same_for_each(
+        "If a number of {0} or of {1} grows by 1, their sum grows by 1. So both get the adjoint of {out}, "
+        "unchanged."
+    ),
+    "EWiseMul 0": _multiplied_back,
+    "EWiseMul 1": _multiplied_back_to_the_right,
+    "Negate": _same_for_each("If a number of {0} grows by 1, that of {out} falls by 1. So the sign flips."),
+    "Exp": _same_for_each("The derivative of exp is exp itself, and that is {out}."),
+    "Tanh": _same_for_each("The derivative of tanh(z) is 1 − tanh(z)², and tanh(z) is {out}."),
     "Summation": _sum_back,
     "DivScalar": _divided_back,
     "BroadcastTo": _same_for_each(
@@ -164,7 +286,8 @@ PARTIALS: dict[str, Sentence] = {
         "exp({out}) is the softmax. Each row gets its own adjoint, less the row's sum times the softmax."
     ),
     "LogSumExp": _same_for_each(
-        "The derivative of logsumexp is softmax: each row's adjoint is shared out as the softmax says."
+        "The derivative of logsumexp is softmax. So each number of a row gets the row's adjoint times its "
+        "own softmax; these shares sum to 1."
     ),
     "Mask": _same_for_each("Only what was kept has changed {out}: to the rest comes 0."),
     "ReLU": _same_for_each("Where {0} was above 0, its adjoint is that of {out}; elsewhere it is 0."),

@@ -18,7 +18,7 @@ from .equations import Equation, adjoint_name, equation, partial_name
 from .expressions import Name, Term, named, read, sum_of
 from .graph_data import Graph, Variable
 from .graph_reader import read_gradient
-from .reasons import of_partial, of_value
+from .reasons import of_gradient, of_partial, of_seed, of_sum, of_value
 from .text import counted
 
 __all__ = ["Frame", "Passes", "record_passes"]
@@ -106,13 +106,16 @@ def record_passes(output: Tensor, names: Mapping[Value, str], *, out_grad: Tenso
     walk: list[Adjoint] = []
     graph = read_gradient(output, None, dict(names), limit=10**9, out_grad=out_grad, walk=walk)
     graph = replace(graph, groups=(), variables=tuple(replace(x, group="") for x in graph.variables))
-    return _Recorder(output, names, graph, walk).record()
+    return _Recorder(output, names, graph, walk, out_grad is not None).record()
 
 
 class _Recorder:
     """Collects the frames, one after the other."""
 
-    def __init__(self, output: Tensor, names: Mapping[Value, str], graph: Graph, walk: list[Adjoint]):
+    def __init__(
+        self, output: Tensor, names: Mapping[Value, str], graph: Graph, walk: list[Adjoint], given: bool
+    ):
+        self.output, self.given = output, given
         self.history = History([output], names)
         self.order = self.history.order
         self.graph = graph
@@ -204,16 +207,20 @@ class _Recorder:
         return Frame("sum", title, (written,), self.places[node], self.boxes[key], marked)
 
     def equation_of_sum(self, adjoint: Adjoint) -> Equation:
-        """``v̄2 = v̄2→4 + v̄2→3``, or the seed."""
+        """``v̄2 = v̄2 via v4 + v̄2 via v3``, or the seed."""
         node, partials, total = adjoint
         name = adjoint_name(self.names[node])
         if partials[0][0] is None:
-            return equation(name, total, None, note=" (the seed)")
+            why = of_seed(self.output, self.known[self.output], self.given)
+            return equation(name, total, None, note=" (the seed)", why=why)
         terms = [named(x, partial_name(self.names[node], self.names[user])) for user, x in partials]
-        return equation(name, total, sum_of(terms, len(terms), terms[0].shape), entries=False)
+        whys = [of_sum(adjoint, self.known)] if len(partials) > 1 else []
+        whys += [] if self.given else [of_gradient(self.output, node, self.known)]
+        summed = sum_of(terms, len(terms), terms[0].shape)
+        return equation(name, total, summed, entries=False, why=" ".join(filter(None, whys)))
 
     def equation_of_partial(self, adjoint: Adjoint, place: int, partial: Value) -> Equation:
-        """``v̄2→4 = v̄4 · v3``: what the gradient of a node's operator computed."""
+        """``v̄2 via v4 = v̄4 · v3``: what the gradient of a node's operator computed."""
         node, _, total = adjoint
         operand = node.inputs[place]
         name = partial_name(self.names[operand], self.names[node])

@@ -34,13 +34,13 @@ def test_the_lectures_example_says_each_number(example):
         "v3 = v2 + 1 = 1 + 1 = 2",
         "v4 = v2 · v3 = 1 · 2 = 2",
         "v̄4 = 1 (the seed)",
-        "v̄2→4 = v̄4 · v3 = 1 · 2 = 2",
-        "v̄3→4 = v̄4 · v2 = 1 · 1 = 1",
-        "v̄3 = v̄3→4 = 1",
-        "v̄2→3 = v̄3 = 1",
-        "v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3",
-        "v̄1→2 = v̄2 · v2 = 3 · 1 = 3",
-        "v̄1 = v̄1→2 = 3",
+        "v̄2 via v4 = v̄4 · v3 = 1 · 2 = 2",
+        "v̄3 via v4 = v̄4 · v2 = 1 · 1 = 1",
+        "v̄3 = v̄3 via v4 = 1",
+        "v̄2 via v3 = v̄3 = 1",
+        "v̄2 = v̄2 via v4 + v̄2 via v3 = 2 + 1 = 3",
+        "v̄1 via v2 = v̄2 · v2 = 3 · 1 = 3",
+        "v̄1 = v̄1 via v2 = 3",
     ]
     assert steps.passes.order == ("v1", "v2", "v3", "v4")
     assert [node.grad for node in (v1, v2, v3, v4)] == [None] * 4
@@ -298,7 +298,7 @@ def test_without_graphviz_the_equations_are_there(example, no_graphviz):
     steps = viz.steps(example.v4, names=vars(example))
     text = steps._repr_html_()
     assert "needs Graphviz" in text
-    assert "v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3" in text
+    assert "v̄2 = v̄2 via v4 + v̄2 via v3 = 2 + 1 = 3" in text
     with pytest.raises(viz.CannotRender, match="needs Graphviz"):
         steps.save("steps.gif")
 
@@ -307,7 +307,7 @@ def test_without_graphviz_the_widget_shows_the_equations(example, no_graphviz):
     player = viz.step(example.v4, names=vars(example))
     player.frame = 9
     text = player.steps._repr_html_()
-    assert "v̄1 = v̄1→2 = 3" in text
+    assert "v̄1 = v̄1 via v2 = 3" in text
     data, _ = player._repr_mimebundle_()
     assert player.data == {"instead": text}
     assert data["text/html"] == text

@@ -63,8 +63,11 @@ def test_the_transpose_and_the_sum_over_the_batch_are_explained(equation_of) -> 
         ("node 7 of 9: n7", "What stands where n6 is not 0 is kept"),
         ("node 8 of 9: n8", "All 8 numbers are summed."),
         ("node 9 of 9: loss", "n8 is a sum over 4 rows: divided by 4 it is their mean"),
-        ("what loss passes on to n8", "It is a mean over 4 rows, so each row counts 1/4."),
-        ("what n8 passes on to n7", "Each number went into its sum once"),
+        ("what loss passes on to n8", "loss is minus the mean over 4 rows, so each row counts −1/4."),
+        (
+            "what n8 passes on to n7",
+            "So each number gets the adjoint of its sum, unchanged: it is copied to all places.",
+        ),
         ("what n7 passes on to n4", "Only what was kept has changed n7"),
         ("what n4 passes on to Z", "exp(n4) is the softmax."),
     ],
@@ -73,8 +76,16 @@ def test_a_frame_says_why(equation_of, frame: str, words: str) -> None:
     assert words in equation_of(frame).why
 
 
-def test_numbers_that_are_scalars_need_no_reasons(example) -> None:
-    assert not any(x.why for frame in viz.steps(example.v4).passes.frames for x in frame.equations)
+def test_with_scalars_only_what_an_adjoint_is_has_to_be_said(example) -> None:
+    whys = [
+        x.why for frame in viz.steps(example.v4, names=vars(example)).passes.frames for x in frame.equations
+    ]
+    assert [*filter(None, whys)] == [
+        "The adjoint of a node, written with a bar, says how much v4 changes per small change of the node. "
+        "Of v4 itself it is 1: the seed.",
+        "v2 was used twice, in v4 and v3: what comes back from each use is added up.",
+        "v1 is a leaf: this is the gradient of v4 with respect to it.",
+    ]
 
 
 def test_what_is_added_to_each_row_gets_the_sum_over_the_rows() -> None:
@@ -82,7 +93,8 @@ def test_what_is_added_to_each_row_gets_the_sum_over_the_rows() -> None:
     y = (x + b).sum()
     frame = next(f for f in viz.steps(y, names={"b": b, "x": x}).passes.frames if "to x and b" in f.title)
     assert [x.why for x in frame.equations[1:]] == [
-        "",
+        "If a number of x or of b grows by 1, their sum grows by 1. So both get the adjoint of n3, "
+        "unchanged.",
         "Each number of b was used 4 times: what comes back from these is summed.",
     ]
 
@@ -102,3 +114,39 @@ def test_printed_frames_are_aligned_and_fit_a_terminal(steps) -> None:
     shown = ["".join(x for x in line if not unicodedata.combining(x)) for line in opening]
     assert len({line.index(bracket) for line, bracket in zip(shown, "⎡⎢⎢⎣", strict=True)}) == 1
     assert str(steps[2]) in str(steps)
+
+
+@pytest.mark.parametrize(
+    ("scale", "share"), [(1, "softmax(Z) − Y"), (4, "(softmax(Z) − Y) / 4"), (0.4, "(softmax(Z) − Y) · 2.5")]
+)
+def test_the_parts_of_a_softmax_loss_are_prediction_minus_truth(scale: float, share: str) -> None:
+    Z, Y = ndl.Tensor([[1.0, 2.0], [0.5, -1.0]]), ndl.Tensor([[1.0, 0.0], [0.0, 1.0]], requires_grad=False)
+    loss = (ndl.logsumexp(Z, axes=1) - (Z * Y).sum(1)).sum() / scale
+    last = viz.steps(loss, names={"Z": Z, "Y": Y}).passes.frames[-1].equations[-1]
+    assert f"Together it is {share}: prediction minus truth." in last.why
+    other = (ndl.logsumexp(Z, axes=1) - (Z * Y * 2).sum(1)).sum() / scale
+    last = viz.steps(other, names={"Z": Z, "Y": Y}).passes.frames[-1].equations[-1]
+    assert "was used twice" in last.why
+    assert "prediction" not in last.why
+
+
+def test_each_use_of_an_operator_is_explained_in_words() -> None:
+    x, y, b = (ndl.Tensor(values) for values in ([[1.0, 2.0]] * 3, [[0.0, 1.0]] * 3, [3.0, 4.0]))
+    n = x * y
+    z = -(n + b)
+    said = [
+        equation.why
+        for frame in viz.steps(z, names={"x": x, "y": y, "b": b, "n": n, "z": z}).passes.frames
+        for equation in frame.equations
+        if equation.why
+    ]
+    assert said[:5] == [
+        "Entry by entry: each number of x times the one of y in the same place. y is 0 or 1 everywhere: "
+        "where it is 1, the number of x stays.",
+        "b is added to each row of n.",
+        "The sign of each number changes.",
+        "The adjoint of a node, written with a bar, says how much the sum of all numbers of z changes per "
+        "small change of the node. Of z itself it is 1 for each of its numbers: the seed.",
+        "If a number of n5 grows by 1, that of z falls by 1. So the sign flips.",
+    ]
+    assert "If a number of x grows by 1, that of n grows by the one of y: the derivative." in said
