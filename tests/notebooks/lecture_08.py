@@ -75,6 +75,12 @@ TRUE = [
         " for sign in ('broadcast to', 'Σ')] == [2, 2]",
     ),
     (
+        "duality-why",
+        "The adjoint of `a` is the number of copies, whatever `a` is",
+        "[ndl.gradients(total(x, n), [x])[0].item() for n in (2, 5) for x in [ndl.Tensor([n - 4.0])]] == "
+        "[2, 5]",
+    ),
+    (
         "sum-solution",
         "the sums of rows end up in the columns",
         "not agree(lambda a: ndl.summation(a, (1,)), rng.normal(size=(3, 3)),"
