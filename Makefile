@@ -11,7 +11,7 @@ FLAGS ?=
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help app lab test test-slow check format bench gallery student pictures address lock setup
+.PHONY: help app lab test test-slow check format bench gallery student contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ student: $(READY)  ## write the lectures' edition without solutions, for nbgrade
 
 pictures: $(READY)  ## draw the README's pictures anew
 	.venv/bin/python scripts/make_pictures.py
+
+contents: $(READY)  ## write the lectures' table of contents, with a picture each
+	.venv/bin/python scripts/make_contents.py
 
 address: $(READY)  ## write the repository's address everywhere: make address TO=owner/name
 	.venv/bin/python scripts/address.py $(TO)

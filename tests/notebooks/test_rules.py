@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -163,3 +164,19 @@ def test_the_set_up_cell_is_folded_to_its_title(notebook):
     assert cell.source.startswith("# @title ")  # Colab
     assert cell.metadata["cellView"] == "form"
     assert cell.metadata["jupyter"] == {"source_hidden": True}  # JupyterLab and VS Code
+
+
+def test_it_has_one_picture_for_the_table_of_contents(notebook):
+    shown = [cell for cell in notebook.cells if "picture" in cell.metadata.get("tags", [])]
+    assert [cell.cell_type for cell in shown] == ["code"]
+
+
+def test_the_table_of_contents_says_what_the_lectures_say():
+    """``make contents`` writes it anew."""
+    spec = importlib.util.spec_from_file_location("make_contents", ROOT / "scripts/make_contents.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    lectures = [script.read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    assert (ROOT / "notebooks/README.md").read_text(encoding="utf-8") == script.contents(lectures)
+    for lecture in lectures:
+        assert list((ROOT / "docs/pictures").glob(f"lecture_{lecture.number}.*")), lecture.number
