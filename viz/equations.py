@@ -156,7 +156,8 @@ class Equation:
     def html(self) -> str:
         """The equation as HTML, with the second one below it."""
         line, entry = (
-            " = ".join("".join(x.html() for x in side) for side in x) for x in (self.sides, self.entry)
+            " ".join(_html_of(side, "= " if i else "") for i, side in enumerate(sides))
+            for sides in (self.sides, self.entry)
         )
         lines = {"entry": entry, "why": html.escape(self.why)}
         below = "".join(f'<div class="{kind}">{line}</div>' for kind, line in lines.items() if line)
@@ -482,6 +483,19 @@ def joined(pieces: Sequence[Piece]) -> Side:
 
 def _is_plain(word: Word) -> bool:
     return not (word.below or word.bar)
+
+
+def _html_of(side: Side, begin: str) -> str:
+    """A side of an equation as HTML; where a line is too short for it, it goes on before a sign."""
+    parts = [begin]
+    for x in side:
+        if isinstance(x, Word) and _is_plain(x) and " " in x.text and not x.text.isspace():
+            head, tail = map(html.escape, f"{x.text}{x.after}".split(" ", 1))
+            parts[-1] += head
+            parts.append(tail)
+        else:
+            parts[-1] += x.html()
+    return f'<span class="kept">{" ".join(f"<span>{x}</span>" for x in parts if x)}</span>'
 
 
 def _lines_of(sides: Sequence[Side], width: int) -> list[str]:

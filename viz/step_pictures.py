@@ -57,15 +57,20 @@ class PictureLayout:
     def source_of(self, number: int) -> str:
         """The DOT text of one frame, with its caption."""
         frame = self.passes.frames[number]
-        left = self._window(frame)
+        left = self._window(number, frame)
         within = self._within(left)
         shown = [self._shown(x, number, frame) for x in self.statements if x.key in within]
         view = self._view(left) if self.width < self.right else []
         return self.picture.text([*view, self._caption(number, frame, left)], shown)
 
-    def _window(self, frame: Frame) -> float:
-        """The left edge of the part that is shown: the current node is in its middle."""
-        middle = self.across.get(frame.key, 0.0)
+    def _window(self, number: int, frame: Frame) -> float:
+        """The left edge of the part that is shown: the step is in its middle, or else the current node."""
+        fresh = [x.key for x in self.statements if self.passes.appears(x.key) == number]
+        keys = [frame.key, *frame.marked, *(end for key in fresh for end in key.split("->"))]
+        places = [self.across[key] for key in keys if key in self.across] or [0.0]
+        middle = (min(places) + max(places)) / 2
+        if max(places) - min(places) > self.width - WIDEST_BOX:
+            middle = self.across.get(frame.key, 0.0)
         return max(min(middle - self.width / 2, self.right - self.width), 0.0)
 
     def _within(self, left: float) -> set[str]:
@@ -100,7 +105,7 @@ class PictureLayout:
             return Statement(part.subject, self.faint[key])
         if "->" in key:
             more: dict[str, object] = {"penwidth": 2.6} if appears == number else {}
-        elif key in (frame.key, f"{frame.key}_op"):
+        elif key == frame.key or (key.endswith("_op") and appears == number):
             strong = self.style.row(int(frame.phase != "forward")).operator
             more = {"penwidth": 4 if key == frame.key else 2.6, "color": strong}
         else:

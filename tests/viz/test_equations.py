@@ -417,5 +417,6 @@ def test_names_and_matrices_as_html():
     cells = "<span>1</span><span>−2</span><span>3</span><span>4</span>"
     columns = 'style="grid-template-columns:repeat(2,auto)"'
     matrix = f'<span class="matrix" role="img" aria-label="[[1 −2] [3 4]]" {columns}>{cells}</span>'
-    assert adjoint.html() == f'<div class="equation">{name} = {matrix}</div>'
+    sides = [f'<span class="kept"><span>{side}</span></span>' for side in (name, f"= {matrix}")]
+    assert adjoint.html() == f'<div class="equation">{" ".join(sides)}</div>'
     assert adjoint.sides[-1] == (Matrix((("1", "−2"), ("3", "4"))),)

@@ -132,7 +132,7 @@ def test_without_graphviz_the_equations_are_shown(notebook):
     missing = "import os, importlib.util as modules\nmodules.find_spec = lambda name: None"
     missing += "\nos.environ['PATH'] = '/nowhere'"
     page = notebook(f"{EXAMPLE}\n{missing}", "from ipywidgets import VBox\nVBox([viz.step(v4)])")
-    page.locator(".widget-vbox pre").get_by_text("v̄2 = v̄2→4 + v̄2→3 = 2 + 1 = 3").wait_for()
+    page.locator(".widget-vbox pre").get_by_text("v̄2 = v̄2 via v4 + v̄2 via v3 = 2 + 1 = 3").wait_for()
     assert page.locator(PLAYER).count() == 0
 
 

@@ -14,11 +14,17 @@ PLAYER = ".needle-steps"
 EMBEDDED = "<!doctype html><meta charset='utf-8'><button>another</button>{player}"
 
 IS_SEEN = """() => {
-    const node = document.querySelector(".needle-steps svg .node.current:not([data-key$=_op])")
-    const [inner, outer] = [node, node.closest(".picture")].map((x) => x.getBoundingClientRect())
-    return inner.left >= outer.left && inner.right <= outer.right
-        && inner.top >= outer.top && inner.bottom <= outer.bottom
+    const outer = document.querySelector(".needle-steps .picture").getBoundingClientRect()
+    return [...document.querySelectorAll(".needle-steps svg .node:is(.current, .marked)")].every((node) => {
+        const inner = node.getBoundingClientRect()
+        return inner.left >= outer.left && inner.right <= outer.right
+            && inner.top >= outer.top && inner.bottom <= outer.bottom
+    })
 }"""
+RINGED = (
+    """() => [...document.querySelectorAll(".needle-steps svg .node.current")].map((x) => x.dataset.key)"""
+)
+HEIGHT = "() => document.querySelector('.needle-steps .now').getBoundingClientRect().top"
 SCALE = "() => document.querySelector('.needle-steps svg').getScreenCTM().a"
 SCROLLS = """() => {
     const view = document.querySelector(".needle-steps .picture")
@@ -95,12 +101,14 @@ def test_a_part_of_a_page_takes_neither_the_focus_nor_the_keys(example, open_pag
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1000])
-def test_the_current_node_is_always_seen(network, page_of, width) -> None:
+def test_all_of_a_step_is_always_seen(network, page_of, width) -> None:
     page = page_of(network, width=width)
     assert page.evaluate(SCROLLS)
+    top = page.evaluate(HEIGHT)
     for number in range(1, len(network) + 1):
         assert count(page) == f"{number} / {len(network)}"
         assert page.evaluate(IS_SEEN), number
+        assert page.evaluate(HEIGHT) == top
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Home")
     assert page.evaluate(IS_SEEN)
@@ -119,6 +127,18 @@ def test_the_current_node_is_seen_after_keys_in_quick_succession(page_of) -> Non
             page.keyboard.press(key)
         page.wait_for_timeout(600)  # scrolls come to their end
         assert page.evaluate(IS_SEEN)
+
+
+def test_the_operator_at_work_has_a_ring(example, page_of) -> None:
+    steps = viz.steps(example.v4, names=vars(example))
+    keys = {x.name: x.key for x in steps.passes.graph.variables}
+    page = page_of(steps)
+    for frame in steps.passes.frames:
+        if frame.title.endswith("what v4 passes on to v2 and v3"):
+            results = {keys["of v2 via v4"], keys["adjoint of v3"]}
+            assert set(page.evaluate(RINGED)) == {keys["adjoint of v4"], *(f"{x}_op" for x in results)}
+            break
+        page.keyboard.press("ArrowRight")
 
 
 def test_fit_shows_all_of_it_and_goes_back(network, page_of) -> None:

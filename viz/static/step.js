@@ -6,8 +6,10 @@
 const SECONDS = 1.8;
 const READABLE = 1; // pixels of the screen for a point of the picture; what has no room for that is scrolled
 const LARGEST = 4;
+const SMALLEST = 0.15; // for a step that has no room otherwise
 const STEP = 1.25; // of the zoom
-const AROUND = 30; // pixels that are seen around the current node
+const NATURAL = 4 / 3;
+const MARGIN = 12; // pixels that are seen around a step
 
 // Build a player in an element. Returns functions to show a frame and to stop; `moved` is told of each new
 // frame. Keys that are pressed within `keyboard` move it.
@@ -16,6 +18,7 @@ function play(root, data, moved, keyboard = root) {
   let now = -1;
   let timer = 0;
   let scale = READABLE; // at least; 0: all of the picture is seen
+  let shrinks = true; // for a step that has no room
 
   root.classList.add("needle-steps");
   if (data.scheme) root.style.colorScheme = data.scheme;
@@ -40,9 +43,9 @@ function play(root, data, moved, keyboard = root) {
         <option value="2">2×</option><option value="4">4×</option>
       </select></label>
     </div>
+    <ol class="order" aria-label="Topological order"></ol>
     <div class="picture">${data.svg}</div>
-    <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>
-    <ol class="order" aria-label="Topological order"></ol>`;
+    <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>`;
   const find = (selector) => root.querySelector(selector);
   const [slider, view, list] = [find("input"), find(".picture"), find(".order")];
   const svg = find("svg");
@@ -51,6 +54,7 @@ function play(root, data, moved, keyboard = root) {
     const key = part.dataset.key;
     return { part, key, since: since(key, data.since), edge: key.includes("->") };
   });
+  const returned = new Set(data.frames.filter(({ phase }) => phase !== "forward").map(({ place }) => place));
   const names = data.order.map((name) => {
     const item = document.createElement("li");
     item.textContent = name;
@@ -67,7 +71,7 @@ function play(root, data, moved, keyboard = root) {
     for (const { part, key: own, since, edge } of parts) {
       part.classList.toggle("ahead", since > now);
       part.classList.toggle("fresh", edge && since === now);
-      part.classList.toggle("current", own === key || own === `${key}_op` && since <= now);
+      part.classList.toggle("current", own === key || own.endsWith("_op") && since === now);
       part.classList.toggle("marked", marked.includes(own));
     }
     find(".title").textContent = title;
@@ -77,7 +81,7 @@ function play(root, data, moved, keyboard = root) {
     find(".count").textContent = `${now + 1} / ${last + 1}`;
     names.forEach((item, i) => {
       item.classList.toggle("current", i === place);
-      item.classList.toggle("done", phase === "forward" ? i < place : i > place);
+      item.classList.toggle("done", phase === "forward" ? i < place : i > place && returned.has(i));
     });
     follow("smooth");
     list.scrollTop = names[place].offsetTop - (list.clientHeight - names[place].offsetHeight) / 2;
@@ -86,34 +90,66 @@ function play(root, data, moved, keyboard = root) {
     moved(now);
   }
 
-  // Scroll a large picture until the current node is well in sight.
-  function follow(behavior, around = AROUND) {
+  // Where the nodes are that this frame is about: what is used, the operators, and what comes out.
+  function step() {
+    const { key, marked } = data.frames[now];
+    const fresh = parts.filter(({ since }) => since === now).flatMap((part) => part.key.split("->"));
+    const keys = new Set([key, ...marked, ...fresh]);
+    return around(parts.filter((part) => keys.has(part.key)).map(({ part }) => part));
+  }
+
+  // Scroll until all of the step is in sight. If it has no room, the picture is smaller for this frame. If that
+  // would be too small, the current node is in sight.
+  function follow(behavior, centred = false) {
     const node = find(`svg [data-key="${data.frames[now].key}"]`);
     if (!node) return;
-    const [inner, outer] = [node.getBoundingClientRect(), view.getBoundingClientRect()];
-    const way = (begin, length) => {
-      const off = inner[begin] + inner[length] / 2 - outer[begin] - outer[length] / 2;
-      return 2 * Math.abs(off) + inner[length] + 2 * around > outer[length] ? off : 0;
+    const { clientWidth, clientHeight } = view;
+    if (scale) {
+      const [own, { width, height }] = [size(ownScale()), step()];
+      const room = Math.min((clientWidth - 2 * MARGIN) / width, (clientHeight - 2 * MARGIN) / height);
+      if (shrinks && room < 1 && room * own > SMALLEST) size(room * own);
+    }
+    let inner = step();
+    const outer = view.getBoundingClientRect();
+    if (inner.width > clientWidth || inner.height > clientHeight) inner = around([node]);
+    const way = (begin, length, most) => {
+      const off = inner[begin] + inner[length] / 2 - outer[begin] - most / 2;
+      return centred || 2 * Math.abs(off) + inner[length] + MARGIN > most ? off : 0;
     };
-    const [left, top] = [way("left", "width"), way("top", "height")];
+    const [left, top] = [way("left", "width", clientWidth), way("top", "height", clientHeight)];
     const far = Math.abs(left) > outer.width || Math.abs(top) > outer.height;
     const stays = !left && !top;
     if (stays || far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "instant";
     view.scrollBy({ left, top, behavior }); // also by nothing: that ends a scroll to another node
   }
 
-  // Show at least this many pixels for a point of the picture; 0 means as many as fit.
-  function zoom(to) {
+  // The scale of a picture whose step has room: it fills the page, up to its natural size.
+  function ownScale() {
+    return Math.max(scale, Math.min(view.clientWidth / svg.viewBox.baseVal.width, NATURAL));
+  }
+
+  function size(to) {
+    svg.style.width = svg.style.minWidth = `${to * svg.viewBox.baseVal.width}px`;
+    return to;
+  }
+
+  // Show so many pixels for a point of the picture; 0 means as many as fit.
+  function zoom(to, keep = false) {
     scale = Math.min(to, LARGEST);
-    svg.style.minWidth = `${scale * svg.viewBox.baseVal.width}px`;
+    shrinks = !keep;
     view.classList.toggle("fit", scale === 0);
     find("[data-do=fit]").setAttribute("aria-pressed", scale === 0);
     resized();
-    follow("auto", Infinity);
+    follow("auto", true);
   }
 
+  // The height stays the same from frame to frame, so that nothing below moves.
   function resized() {
+    view.style.height = "";
+    if (scale) size(ownScale());
+    else svg.style.width = svg.style.minWidth = "";
     const fits = view.scrollWidth <= view.clientWidth && view.scrollHeight <= view.clientHeight;
+    view.style.height = `${view.getBoundingClientRect().height}px`;
     find("[data-do=fit]").hidden = fits && scale === READABLE;
     follow("auto");
   }
@@ -146,8 +182,8 @@ function play(root, data, moved, keyboard = root) {
     last: () => show(last),
     play: () => timer ? stop() : start(),
     fit: () => zoom(scale === 0 ? READABLE : 0),
-    larger: () => zoom(STEP * svg.getScreenCTM().a),
-    smaller: () => zoom(svg.getScreenCTM().a / STEP),
+    larger: () => zoom(STEP * svg.getScreenCTM().a, true),
+    smaller: () => zoom(svg.getScreenCTM().a / STEP, true),
   };
   const keys = {
     Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play",
@@ -192,6 +228,14 @@ function play(root, data, moved, keyboard = root) {
   zoom(READABLE);
   new ResizeObserver(resized).observe(view);
   return { show, stop };
+}
+
+// The smallest rectangle around some elements.
+function around(elements) {
+  const all = elements.map((element) => element.getBoundingClientRect());
+  const [left, top] = ["left", "top"].map((side) => Math.min(...all.map((x) => x[side])));
+  const [right, bottom] = ["right", "bottom"].map((side) => Math.max(...all.map((x) => x[side])));
+  return { left, top, width: right - left, height: bottom - top };
 }
 
 // The frame in which a part of the picture appears; an edge appears with the later one of its ends.
