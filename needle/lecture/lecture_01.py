@@ -6,11 +6,14 @@ import functools
 import math
 import operator
 import re
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import Phase, settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from .comparison import Names, values
 from .exercises import Exercises, case
@@ -22,7 +25,7 @@ check, ready, predict = exercises.check, exercises.ready, predictions.predict
 
 # --- Looking for counterexamples ----------------------------------------------------------------------------
 
-# Everyone sees the same tries, and no folder is left beside the notebook. A slow machine fails nothing.
+# Everyone sees the same tries, and nothing is left beside the notebook. A slow machine fails nothing.
 settings.register_profile(
     "lecture",
     derandomize=True,
@@ -37,6 +40,7 @@ settings.register_profile(
 def counterexample(law: Callable[[], None]) -> str:
     """What breaks a property, as Hypothesis found it: "f(x=-710.0) breaks the law"; "" if it found "
     "nothing."""
+    set_hypothesis_home_dir(Path(tempfile.gettempdir(), "hypothesis-of-lectures"))  # it keeps what it reads
     try:
         law()
     except Exception as error:

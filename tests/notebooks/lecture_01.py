@@ -52,6 +52,12 @@ SHOWN = [
 ]
 
 TRUE = [
+    (
+        "imports",
+        "no files are left behind",
+        "(d := __import__('hypothesis.configuration', fromlist=['x']).storage_directory())"
+        " and 'hypothesis-of-lectures' in str(getattr(d, 'path', d))",
+    ),
     ("title", "not even 0.1 + 0.2 is 0.3", "0.1 + 0.2 != 0.3"),
     (
         "pay-off",
