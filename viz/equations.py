@@ -26,12 +26,8 @@ __all__ = ["Equation", "Matrix", "Piece", "Word", "adjoint_name", "equation", "j
 
 MOST_CELLS = 64  # numbers in one equation: of larger ones only names are written
 EXPLAINED = {"@", "Σ"}  # signs of which an entry is worked out, even if all numbers are seen
-AS_NUMBERS = {
-    "softmax",
-    "logsoftmax",
-    "logsumexp",
-    "broadcast",
-}  # inside an expression, their results are seen
+# Inside an expression, the results of these are seen.
+AS_NUMBERS = {"exp", "softmax", "logsoftmax", "logsumexp", "broadcast"}
 WAY = " via "  # between a node and the consumer that its partial adjoint came through
 # How tightly a sign binds. An operand that binds less than it must gets brackets.
 WORDS, SUM, PRODUCT, POWER, ATOM = range(5)
@@ -456,11 +452,11 @@ def _as_used(term: Term, marks: Marks, inside: bool = False) -> Term:
     """An expression with the numbers as they are used: a transpose, or a softmax inside, is a matrix."""
     if not term.operands:
         return term
-    if inside and term.array is not None and term.sign in AS_NUMBERS:
-        value = replace(term, sign="", operands=(), axes="", more=())
-        marks[value] = marks.get(term, [])
-        return value
     inner = term.operands[0]
+    if inside and term.array is not None and term.array.size > 1 and term.sign in AS_NUMBERS:
+        value = replace(term, sign="", operands=(), axes="", more=())
+        marks[value] = marks.get(term) or (marks.get(inner, []) if inner.shape == term.shape else [])
+        return value
     if term.sign == "ᵀ" and inner.array is not None and not inner.operands:
         turned = Term(shape=term.shape, value=np.swapaxes(inner.array, -1, -2))
         marks[turned] = [(*index[:-2], *index[:-3:-1]) for index in marks.get(inner, ())]

@@ -49,53 +49,54 @@ def of_gradient(output: Tensor, node: Value, names: Names) -> str:
 
 def of_sum(adjoint: Adjoint, names: Names) -> str:
     """Why the adjoint of a node is a sum."""
-    node, partials, _ = adjoint
+    node, partials, total = adjoint
     users = [*dict.fromkeys(str(names[user]) for user, _ in partials if user is not None)]
     times = "twice" if len(partials) == 2 else f"{len(partials)} times"
     where = " and ".join(filter(None, [", ".join(users[:-1]), users[-1]]))
     said = f"{names[node]} was used {times}, in {where}: what comes back from each use is added up."
-    return f"{said}{_prediction_minus_truth(adjoint, names)}"
+    log_sum = next((user for user, _ in partials if type(user.op).__name__ == "LogSumExp"), None)
+    if log_sum is None:
+        return said
+    return said + _prediction_minus_truth(node, log_sum.op, adjoint, total, names)
 
 
-def _prediction_minus_truth(adjoint: Adjoint, names: Names) -> str:
-    """What the parts of a softmax loss are together, if the numbers agree."""
-    node, partials, total = adjoint
-    users = [user for user, _ in partials if user is not None]
-    log_sum = next((x for x in users if type(x.op).__name__ == "LogSumExp"), None)
-    factors = [x for user in users if type(user.op).__name__ == "EWiseMul" for x in user.inputs]
-    truth = next((x for x in factors if x is not node), None)
-    if log_sum is None or truth is None or any(x.cached_data is None for x in (node, truth, total)):
-        return ""
-    z, y, found = (to_numpy(x.cached_data) for x in (node, truth, total))
-    axes = log_sum.op.axes
-    powers = np.exp(z - z.max())
-    shares = powers / powers.sum(axis=axes, keepdims=True)
-    if y.shape != z.shape or (y < 0).any() or not np.allclose(y.sum(axis=axes), 1):
-        return ""
-    scale = float(((shares - y) * found).sum() / max(((shares - y) ** 2).sum(), 1e-30))
-    if not scale or not np.allclose(found, scale * (shares - y), rtol=1e-3, atol=1e-6):
-        return ""
-    whole = round(1 / scale)
-    share = (
-        ""
-        if whole == 1
-        else f" / {whole}"
-        if math.isclose(whole * scale, 1, rel_tol=1e-4)
-        else f" · {number(scale)}"
-    )
-    difference = f"softmax({names[node]}) − {names[truth]}"
-    return f" Together it is {f'({difference})' if share else difference}{share}: prediction minus truth."
-
-
-def of_partial(adjoint: Adjoint, place: int, names: Names) -> str:
+def of_partial(adjoint: Adjoint, place: int, partial: Value, names: Names) -> str:
     """Why the operator of a node passes this on to the operand at a place."""
     node = adjoint.node
     operand = node.inputs[place]
+    kind = type(node.op).__name__
     alike = isinstance(operand, Tensor) and isinstance(node, Tensor) and operand.shape == node.shape
-    if alike or type(node.op).__name__ not in ELEMENT_BY_ELEMENT:
-        return _say(PARTIALS, node.op, node.inputs, node, names, place)
-    used = math.prod(node.shape) // max(math.prod(operand.shape), 1)
-    return f"Each number of {names[operand]} was used {used} times: what comes back from these is summed."
+    if not alike and kind in ELEMENT_BY_ELEMENT:
+        used = math.prod(node.shape) // max(math.prod(operand.shape), 1)
+        return f"Each number of {names[operand]} was used {used} times: what comes back from these is summed."
+    said = _say(PARTIALS, node.op, node.inputs, node, names, place)
+    if kind == "LogSoftmax":
+        said += _prediction_minus_truth(operand, node.op, adjoint, partial, names)
+    return said
+
+
+def _prediction_minus_truth(scores: Value, op: Op, adjoint: Adjoint, result: Value, names: Names) -> str:
+    """What arrives at the scores of a softmax loss, if the numbers are the ones of such a loss."""
+    assert isinstance(scores, Tensor)  # not a tuple: it has a softmax
+    factors = [x for user, _ in adjoint.partials if user is not None for x in user.inputs]
+    others = (x for x in factors if isinstance(x, Tensor) and x is not adjoint.node and x is not scores)
+    truth = next((x for x in others if x.shape == scores.shape), None)
+    if truth is None or any(x.cached_data is None for x in (scores, truth, result)):
+        return ""
+    axes = op.axes  # type: ignore[attr-defined]
+    z, y, found = (to_numpy(x.cached_data) for x in (scores, truth, result))
+    powers = np.exp(z - z.max(axis=axes, keepdims=True))
+    difference = powers / powers.sum(axis=axes, keepdims=True) - y
+    if (y < 0).any() or not np.allclose(y.sum(axis=axes), 1) or not difference.any():
+        return ""
+    scale = float((difference * found).sum() / (difference**2).sum())
+    if scale <= 0 or not np.allclose(found, scale * difference, rtol=1e-3, atol=1e-6):
+        return ""
+    written, whole = f"softmax({names[scores]}) − {names[truth]}", round(1 / scale)
+    if not math.isclose(scale, 1, rel_tol=1e-4):
+        divides = math.isclose(whole * scale, 1, rel_tol=1e-4)
+        written = f"({written}) {f'/ {whole}' if divides else f'· {number(scale)}'}"
+    return f" Together it is {written}: prediction minus truth."
 
 
 def _say(
@@ -163,6 +164,18 @@ def _added(_op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str
     return ""
 
 
+def _added_back(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
+    a, b, c = names
+    both = operands[0].shape == operands[1].shape
+    grows, get = (f"{a} or of {b}", "both get") if both else (a, "it gets")
+    return f"If a number of {grows} grows by 1, the sum grows by 1. So {get} the adjoint of {c}, unchanged."
+
+
+def _added_back_to_the_right(_op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
+    a, b, c = names
+    return "" if operands[0].shape == operands[1].shape else _added_back(_op, operands, out, (b, a, c))
+
+
 def _multiplied(_op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
     if operands[0].shape != operands[1].shape:
         return ""
@@ -217,14 +230,15 @@ def _divided(op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[st
     return f"{names[0]} is a sum over {rows} rows: divided by {rows} it is their mean{sign}." if rows else ""
 
 
-def _divided_back(op: Op, operands: Sequence[Tensor], out: Tensor, names: Sequence[str]) -> str:
+def _divided_back(op: Op, operands: Sequence[Tensor], _out: Tensor, names: Sequence[str]) -> str:
     rows = _summed_rows(op, operands[0])
-    minus = "−" if op.scalar < 0 else ""  # type: ignore[attr-defined]
-    mean = f"{'minus ' if minus else ''}the mean over {rows} rows"
-    because = f" {names[-1]} is {mean}, so each row counts {minus}1/{rows}." if rows else ""
-    by = number(op.scalar)  # type: ignore[attr-defined]
-    by = f"({by})" if by.startswith("−") else by
-    return f"If {names[0]} changes by 1, {names[-1]} changes by 1/{by}.{because}" if rows else ""
+    if not rows:
+        return ""
+    minus, mean = ("−", "minus the mean") if op.scalar < 0 else ("", "the mean")  # type: ignore[attr-defined]
+    return (
+        f"If {names[0]} changes by 1, {names[-1]} changes by {minus}1/{rows}. {names[-1]} is {mean} over "
+        f"{rows} rows, so each row counts {minus}1/{rows}."
+    )
 
 
 def _summed_rows(op: Op, operand: Tensor) -> int:
@@ -268,10 +282,8 @@ PARTIALS: dict[str, Sentence] = {
     "Conv 1": _same_for_each(
         "{1} was laid on each window of {0}: what comes back from all of these is summed."
     ),
-    "EWiseAdd 0": _same_for_each(
-        "If a number of {0} or of {1} grows by 1, their sum grows by 1. So both get the adjoint of {out}, "
-        "unchanged."
-    ),
+    "EWiseAdd 0": _added_back,
+    "EWiseAdd 1": _added_back_to_the_right,
     "EWiseMul 0": _multiplied_back,
     "EWiseMul 1": _multiplied_back_to_the_right,
     "Negate": _same_for_each("If a number of {0} grows by 1, that of {out} falls by 1. So the sign flips."),

@@ -227,7 +227,7 @@ class _Recorder:
         names = ChainMap({total: adjoint_name(self.names[node])}, self.known)
         term = read(partial, names, expand=partial is not total and partial not in self.places)
         self.known.setdefault(partial, name)
-        return equation(name, partial, term, why=of_partial(adjoint, place, self.known))
+        return equation(name, partial, term, why=of_partial(adjoint, place, partial, self.known))
 
     def pass_on(
         self, adjoint: Adjoint, handed: list[tuple[Value, Value]], number: int, before: tuple[Equation, ...]

@@ -70,6 +70,7 @@ def test_the_transpose_and_the_sum_over_the_batch_are_explained(equation_of) -> 
         ),
         ("what n7 passes on to n4", "Only what was kept has changed n7"),
         ("what n4 passes on to Z", "exp(n4) is the softmax."),
+        ("what n4 passes on to Z", "Together it is (softmax(Z) − n6) / 4: prediction minus truth."),
     ],
 )
 def test_a_frame_says_why(equation_of, frame: str, words: str) -> None:
@@ -93,8 +94,7 @@ def test_what_is_added_to_each_row_gets_the_sum_over_the_rows() -> None:
     y = (x + b).sum()
     frame = next(f for f in viz.steps(y, names={"b": b, "x": x}).passes.frames if "to x and b" in f.title)
     assert [x.why for x in frame.equations[1:]] == [
-        "If a number of x or of b grows by 1, their sum grows by 1. So both get the adjoint of n3, "
-        "unchanged.",
+        "If a number of x grows by 1, the sum grows by 1. So it gets the adjoint of n3, unchanged.",
         "Each number of b was used 4 times: what comes back from these is summed.",
     ]
 
