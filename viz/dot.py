@@ -306,8 +306,8 @@ class DrawnGraph:
     def add_operator(self, variable: Variable, symbol: str) -> None:
         color = self.style.row(variable.row).operator
         symbol = _typeset(symbol)
-        look = {"label": symbol, "fillcolor": self.style.background, "color": color, "fontcolor": color}
-        look |= self.accent(variable)
+        look: dict[str, object] = {"label": symbol, "fillcolor": self.style.background}
+        look |= {"color": color, "fontcolor": color, **self.accent(variable)}
         text = text_width(symbol, TEXT_SIZE)
         across = CIRCLE - 4.0 if self.compact else CIRCLE
         is_round = text <= across - 7

@@ -201,7 +201,10 @@ def _multiplied_back_to_the_right(
 def _factor(one: str, other: str, out: str) -> str:
     if one == other:
         return ""
-    return f"If a number of {one} grows by 1, that of {out} grows by the one of {other}: the derivative."
+    return (
+        f"If a number of {one} grows by 1, that of {out} grows by {other}'s: {other} is the derivative of "
+        f"{out} with respect to {one}."
+    )
 
 
 def _sum(op: Op, operands: Sequence[Tensor], out: Tensor, _names: Sequence[str]) -> str:

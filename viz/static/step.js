@@ -130,6 +130,7 @@ function play(root, data, moved, keyboard = root) {
 
   function size(to) {
     svg.style.width = svg.style.minWidth = `${to * svg.viewBox.baseVal.width}px`;
+    svg.style.setProperty("--ring", Math.min(Math.max(5 * to, 1.6), 4)); // it shows in a small picture too
     return to;
   }
 
