@@ -237,8 +237,9 @@ def _entry(own: Term, term: Term, small: bool, marks: Marks) -> tuple[Side, ...]
 def _telling_index(array: np.ndarray) -> tuple[int, ...]:
     """The entry to work out: the second number of an array; if that is 0, the first that is not."""
     index = (*[0] * (array.ndim - 1), min(1, array.shape[-1] - 1))
-    others = np.argwhere(array)
-    return index if array[index] or not len(others) else tuple(others[0].tolist())
+    if array[index] or not array.any():
+        return index
+    return tuple(int(i) for i in np.unravel_index((array != 0).argmax(), array.shape))
 
 
 def adjoint_name(name: str) -> Name:
