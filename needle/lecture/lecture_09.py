@@ -1,0 +1,478 @@
+"""Lecture 09, softmax regression and a two-layer net: exercises, usual mistakes in them, predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..autograd import Tensor, gradients
+from ..init import one_hot
+from .exercises import Exercises, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+SMALL = np.array([[0.0, 1.0, 2.0], [3.0, 0.5, -1.0]])
+LARGE = np.array([[1000.0, 999.0, 998.0], [0.0, 1.0, 2.0]])
+NEGATIVE = np.array([[-1000.0, -1001.0, -1003.0], [-2.0, 0.0, 1.0]])
+TARGETS = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+
+
+def arrays(**values: Any) -> Any:
+    """Makes the inputs of a case, copied from these arrays and numbers."""
+    return lambda: {name: value if np.isscalar(value) else value.copy() for name, value in values.items()}
+
+
+def quietly(program):
+    """The program without NumPy's warnings: what overflows here does so on purpose."""
+
+    def called(*inputs):
+        with np.errstate(all="ignore"):
+            return program(*inputs)
+
+    called.__name__ = program.__name__
+    return called
+
+
+# --- 1 log Σ exp that never overflows -----------------------------------------------------------------------
+
+
+@exercises.exercise(
+    given(arrays(Z=SMALL), "Z"),
+    given(arrays(Z=LARGE), "Z"),
+    given(arrays(Z=NEGATIVE), "Z"),
+    otherwise="For a row of three zeros it is log 3, about 1.0986. Try your function on that, then on a row "
+    "with a larger score.",
+)
+def log_sum_exp(Z):
+    """Of each row, the logarithm of the sum of exponentials."""
+    return np.logaddexp.reduce(Z, axis=1)
+
+
+@log_sum_exp.mistake(
+    "exp(1000) is too large for a number, and exp(-1000) is 0. Subtract the largest score of the row first, "
+    "and add it again at the end."
+)
+@quietly
+def naive(Z):
+    return np.log(np.exp(Z).sum(axis=1))
+
+
+@log_sum_exp.mistake(
+    "You took the largest score out, and that is right. Now add it again, after the logarithm."
+)
+@quietly
+def not_added_again(Z):
+    return np.log(np.exp(Z - Z.max(axis=1, keepdims=True)).sum(axis=1))
+
+
+@log_sum_exp.mistake(
+    "You subtract the largest number of the whole array. For a row of much smaller scores, each exp is 0 "
+    "then. Every row needs its own maximum."
+)
+@quietly
+def one_maximum(Z):
+    return Z.max() + np.log(np.exp(Z - Z.max()).sum(axis=1))
+
+
+@log_sum_exp.mistake("You sum down the columns. A row is one picture, so sum along the rows: `axis=1`.")
+def columns(Z):
+    return np.logaddexp.reduce(Z, axis=0)
+
+
+@log_sum_exp.mistake("This is the sum of the exponentials. Its logarithm is still to be taken.")
+@quietly
+def no_logarithm(Z):
+    return np.exp(Z).sum(axis=1)
+
+
+@log_sum_exp.mistake(
+    "You return one number for the whole array. Each row is one picture, and gets a number of its own."
+)
+def one_number(Z):
+    return np.logaddexp.reduce(Z, axis=None)
+
+
+# --- 2 The loss ---------------------------------------------------------------------------------------------
+
+
+def scores(array: np.ndarray, targets: np.ndarray = TARGETS) -> Any:
+    """Makes the inputs of a case: scores, and the true classes as rows of 0 and 1."""
+    return lambda: {"Z": Tensor(array), "targets": Tensor(targets, requires_grad=False)}
+
+
+def _with_gradient(answer: Any, Z: Tensor, targets: Tensor) -> Any:
+    """The loss and its gradient, which shows whether the loss has a history."""
+    loss = answer(Z, targets)
+    if not isinstance(loss, Tensor):
+        return loss
+    if loss.op is None or loss.shape != ():
+        return {"loss": loss, "gradient": "none"}
+    return {"loss": loss, "gradient": gradients(loss, [Z])[0]}
+
+
+@exercises.exercise(
+    given(scores(SMALL), "Z", "targets"),
+    given(scores(LARGE), "Z", "targets"),
+    given(scores(np.zeros((1, 3)), TARGETS[:1]), "Z", "targets"),
+    otherwise="For each row: `logsumexp` of the row, minus the score of the true class. Then the mean of all "
+    "rows, as a Tensor of shape ().",
+    use=_with_gradient,
+)
+def softmax_loss(Z, targets):
+    """The mean of -log(probability of the true class)."""
+    return (ops.logsumexp(Z, axes=(1,)).sum() - (Z * targets).sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake("This is the sum over the pictures. Divide it by how many there are: `Z.shape[0]`.")
+def total(Z, targets):
+    return -(ops.logsoftmax(Z) * targets).sum()
+
+
+@softmax_loss.mistake(
+    "The sign is turned around: a loss is `logsumexp` minus the score of the true class, and never negative."
+)
+def other_sign(Z, targets):
+    return (ops.logsoftmax(Z) * targets).sum() / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "You divide by the number of scores. The mean is over the pictures, and each picture is one row."
+)
+def mean_of_scores(Z, targets):
+    return -(ops.logsoftmax(Z) * targets).sum() / (Z.shape[0] * Z.shape[1])
+
+
+@softmax_loss.mistake(
+    "`logsumexp` without `axes` takes all pictures together. Each row needs its own: `axes=(1,)`."
+)
+def all_together(Z, targets):
+    return (ops.logsumexp(Z) - (Z * targets).sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "exp(1000) is too large for a number. `ndl.logsumexp` takes the largest score out first; use it instead "
+    "of exp and log."
+)
+@quietly
+def overflows(Z, targets):
+    return (ops.log(ops.exp(Z).sum(axes=(1,))).sum() - (Z * targets).sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "You subtract the scores of all classes. Multiply by `targets`: only the true one stays."
+)
+def all_scores(Z, targets):
+    return (ops.logsumexp(Z, axes=(1,)).sum() - Z.sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "The number is right, but it has no history, so no gradient can walk back from it. Leave out `.numpy()`."
+)
+def without_history(Z, targets):
+    return Tensor(softmax_loss.right(Z, targets).numpy())
+
+
+# --- 3 Its gradient by hand ---------------------------------------------------------------------------------
+
+
+@exercises.exercise(
+    given(arrays(Z=SMALL, targets=TARGETS), "Z", "targets"),
+    given(arrays(Z=LARGE, targets=TARGETS), "Z", "targets"),
+    given(arrays(Z=NEGATIVE[:1], targets=TARGETS[:1]), "Z", "targets"),
+    otherwise="In a row of three zeros each probability is 1/3. Where the true class is, subtract 1. Then "
+    "divide everything by the number of rows.",
+)
+def gradient_by_hand(Z, targets):
+    """The gradient of the loss with respect to the scores, by the library's walk."""
+    variable = Tensor(Z, dtype="float64")
+    loss = softmax_loss.right(variable, Tensor(targets, dtype="float64", requires_grad=False))
+    return gradients(loss, [variable])[0].numpy()
+
+
+def _softmax(Z, axis=1):
+    powers = np.exp(Z - Z.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+@gradient_by_hand.mistake(
+    "The loss is a *mean* over the rows, so each row has only its share in it. Divide by the number of rows."
+)
+def not_divided(Z, targets):
+    return _softmax(Z) - targets
+
+
+@gradient_by_hand.mistake(
+    "This is the way down. The gradient points up: probability minus target, and not the other way around."
+)
+def downhill(Z, targets):
+    return (targets - _softmax(Z)) / len(Z)
+
+
+@gradient_by_hand.mistake(
+    "These are the probabilities. That is the gradient of `logsumexp`; the score of the true class is in the "
+    "loss, too."
+)
+def only_softmax(Z, targets):
+    return _softmax(Z) / len(Z)
+
+
+@gradient_by_hand.mistake(
+    "exp(1000) is too large for a number. Subtract the largest score of each row before you take exp."
+)
+@quietly
+def naive_softmax(Z, targets):
+    return (np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True) - targets) / len(Z)
+
+
+@gradient_by_hand.mistake("Your probabilities add up to 1 in each column. They should do so in each row.")
+def by_columns(Z, targets):
+    return (_softmax(Z, axis=0) - targets) / len(Z)
+
+
+@gradient_by_hand.mistake("You divide by the number of scores. The mean is over the rows: `len(Z)`.")
+def by_all_scores(Z, targets):
+    return (_softmax(Z) - targets) / Z.size
+
+
+# --- 4 An epoch of the two-layer net ------------------------------------------------------------------------
+
+
+def five_pictures() -> dict[str, Any]:
+    """A small net and five pictures, so that the last part of two is not full."""
+    rng = np.random.default_rng(1)
+    return {
+        "X": rng.uniform(0, 1, (5, 4)).round(1).astype(np.float32),
+        "y": np.array([0, 2, 1, 1, 2]),
+        "W1": Tensor(rng.normal(0, 1, (4, 3)).round(1)),
+        "W2": Tensor(rng.normal(0, 1, (3, 3)).round(1)),
+        "lr": 0.5,
+        "batch": 2,
+    }
+
+
+def one_batch() -> dict[str, Any]:
+    """The same, in a single step."""
+    return five_pictures() | {"lr": 0.3, "batch": 5}
+
+
+INPUTS = ("X", "y", "W1", "W2", "lr", "batch")
+
+
+def _epoch(X, y, W1, W2, lr, batch, *, bend=True, share=None, steps=None, W1_moves=True):
+    """The epoch with NumPy, its gradients by hand."""
+    w1, w2 = W1.numpy().astype(float), W2.numpy().astype(float)
+    for i in list(range(0, len(X), batch))[:steps]:
+        inputs, labels = X[i : i + batch], y[i : i + batch]
+        before = inputs @ w1
+        hidden = np.maximum(0, before) if bend else before
+        back = (_softmax(hidden @ w2) - np.eye(w2.shape[1])[labels]) / (share or len(labels))
+        to_hidden = back @ w2.T * ((before > 0) if bend else 1)
+        w1, w2 = w1 - lr * W1_moves * (inputs.T @ to_hidden), w2 - lr * (hidden.T @ back)
+    return Tensor(w1, dtype="float32"), Tensor(w2, dtype="float32")
+
+
+@exercises.exercise(
+    given(one_batch, *INPUTS),
+    given(five_pictures, *INPUTS),
+    otherwise="Take one part at a time: compute the loss of this part, get both gradients, and make two new "
+    "Tensors from them. The next part begins with these.",
+)
+def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
+    """One epoch; the library walks back. The mistakes below do it with NumPy."""
+    for i in range(0, len(X), batch):
+        inputs = Tensor(X[i : i + batch], requires_grad=False)
+        true = one_hot(W2.shape[1], y[i : i + batch])
+        loss = softmax_loss.right(ops.relu(inputs @ W1) @ W2, true)
+        to_W1, to_W2 = gradients(loss, [W1, W2])
+        W1 = Tensor(W1.numpy() - lr * to_W1.numpy())
+        W2 = Tensor(W2.numpy() - lr * to_W2.numpy())
+    return W1, W2
+
+
+@nn_epoch.mistake(
+    "This climbs uphill. The gradient points to a larger loss, so go the other way: `- lr * …`."
+)
+def uphill(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, -lr, batch)
+
+
+@nn_epoch.mistake("The learning rate is not in it: each gradient is multiplied by `lr`.")
+def no_rate(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, 1.0, batch)
+
+
+@nn_epoch.mistake("Where is the ReLU? Between the two layers, all that is negative becomes 0.")
+def no_bend(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, bend=False)
+
+
+@nn_epoch.mistake("W1 stays as it was. The walk back gives you gradients of *both* layers.")
+def second_layer_only(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, W1_moves=False)
+
+
+@nn_epoch.mistake(
+    "You make one step with all pictures at once. Cut them into parts of `batch` pictures, with a step for "
+    "each."
+)
+def one_step(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, len(X))
+
+
+@nn_epoch.mistake("You stop after the first part. Is the `return` inside the loop?")
+def first_part(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, steps=1)
+
+
+@nn_epoch.mistake(
+    "The last part is left out, since it is not full. It counts as well: `range(0, len(X), batch)` reaches "
+    "it, and a slice that ends too late is simply shorter."
+)
+def last_part_lost(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, steps=len(X) // batch)
+
+
+@nn_epoch.mistake("Your loss is a sum over the pictures of a part. Use the mean, as in exercise 2.")
+def summed(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, share=1)
+
+
+@nn_epoch.mistake(
+    "Every step begins again with the W1 and W2 that you were given. Begin with those of the step before."
+)
+def begins_again(X, y, W1, W2, lr=0.1, batch=100):
+    start = (len(X) - 1) // batch * batch
+    return _epoch(X[start:], y[start:], W1, W2, lr, batch)
+
+
+# --- 5 The surest mistakes ----------------------------------------------------------------------------------
+
+LOGITS = np.array(
+    [[5.0, 4.9, 0.0], [3.0, 0.0, 0.0], [0.0, 9.0, 0.0], [0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [7.0, 6.0, 6.5]]
+)
+LABELS = np.array([1, 1, 1, 0, 0, 2])
+
+
+@exercises.exercise(
+    given(arrays(logits=LOGITS, y=LABELS, count=2), "logits", "y", "count"),
+    given(arrays(logits=LOGITS[::-1], y=LABELS[::-1], count=3), "logits", "y", "count"),
+    otherwise="First find the pictures whose largest score is not at the label. Then sort these by the "
+    "probability of the digit that the net names, the largest first.",
+)
+def surest_mistakes(logits, y, count):
+    """Where the net is wrong and most sure, by a loop."""
+    wrong = [i for i in range(len(y)) if int(np.argmax(logits[i])) != y[i]]
+    return sorted(wrong, key=lambda i: -float(_softmax(logits)[i].max()))[:count]
+
+
+@surest_mistakes.mistake(
+    "You sort by the score. A large score says little if another one is just as large: sort by the "
+    "probability, after the softmax."
+)
+def by_score(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return wrong[np.argsort(-logits[wrong].max(axis=1), kind="stable")][:count].tolist()
+
+
+@surest_mistakes.mistake("These are the mistakes it is *least* sure of. Turn the order around.")
+def least_sure(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return wrong[np.argsort(_softmax(logits)[wrong].max(axis=1), kind="stable")][:count].tolist()
+
+
+@surest_mistakes.mistake(
+    "There are pictures among them that the net reads correctly. Keep only the mistakes."
+)
+def all_pictures(logits, y, count):
+    return np.argsort(-_softmax(logits).max(axis=1), kind="stable")[:count].tolist()
+
+
+@surest_mistakes.mistake(
+    "You count among the mistakes only. Say which pictures they are among all: the position in `y`."
+)
+def positions_among_the_wrong(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return np.argsort(-_softmax(logits)[wrong].max(axis=1), kind="stable")[:count].tolist()
+
+
+@surest_mistakes.mistake("These are all mistakes, in the order of the pictures. Sort them, the surest first.")
+def not_sorted(logits, y, count):
+    return np.flatnonzero(logits.argmax(axis=1) != y)[:count].tolist()
+
+
+@surest_mistakes.mistake("The order is right. But `count` of them are asked for, and not all.")
+def too_many(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return wrong[np.argsort(-_softmax(logits)[wrong].max(axis=1), kind="stable")].tolist()
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "a thousand",
+    "Now the scores are 1000, 999 and 998: each is 998 more than before. What will `naive_softmax` give?",
+    {
+        "the same three probabilities": "On paper, yes: exp(998) cancels. But exp(1000) has 435 digits, and "
+        "a float ends at about 308.",
+        "1, 0 and 0": "1000 is only 1 more than 999, and only differences count. They are the same here.",
+        "nan, which is no number": "Right: exp(1000) is too large for a float and becomes inf, and inf / inf "
+        "is nan.",
+        "an error": "No, NumPy goes on without one. That is what makes this mistake so hard to find.",
+    },
+    right="nan, which is no number",
+)
+predictions.ask(
+    "loss at the start",
+    "All 650 numbers are 0, so all ten scores of every picture are 0. What is the loss? (Two digits after "
+    "the point are enough; log 2 is 0.69, log 5 is 1.61.)",
+    right="2.3",
+    why="Each of ten digits gets the probability 1/10, and -log(1/10) is log 10 = log 2 + log 5 = 2.30.",
+    replies={
+        "0": "A loss of 0 means: sure, and right. These scores are sure of nothing.",
+        "1": "That would be -log of about 0.37. What probability does each of ten equal scores get?",
+        "0.1": "That is the probability of each digit. The loss is -log of it.",
+        "0.9": "That is the share of errors of a blind guess. The loss is -log of a probability.",
+        "10": "There are ten digits, and each gets the probability 1/10. The loss is -log of that.",
+        "-2.3": "That is log(1/10). The loss has a minus in front.",
+    },
+    otherwise="Ten equal scores give ten equal probabilities. Take one of them, and its -log.",
+)
+predictions.choose(
+    "the middle of a zero",
+    "In the picture of the 64 weights for the digit 0: what will the pixels in the very middle be?",
+    {
+        "blue, above zero": "Where a 0 has ink, its weights are above zero. But where is the hole of a 0?",
+        "white, near zero": "That is how pixels look that say nothing. Ink in the middle says a lot.",
+        "orange, below zero": "Right: whoever puts ink into the hole is not writing a 0.",
+    },
+    right="orange, below zero",
+)
+predictions.choose(
+    "two layers of zeros",
+    "Softmax regression began with zeros and learned. Begin with zeros in both layers now, and train for an "
+    "epoch. What happens?",
+    {
+        "it learns as before": "Look at the rule of a product: each factor's gradient is multiplied by the "
+        "other factor.",
+        "nothing ever moves": "Right: the gradient of W2 is multiplied by the hidden features, and that of "
+        "W1 by W2. All of these are 0.",
+        "only W2 moves": "The gradient of W2 is multiplied by relu(X @ W1), and that is 0.",
+        "the loss becomes nan": "No: the scores are all 0, which is a fine number. The loss is log 10.",
+    },
+    right="nothing ever moves",
+)
+predictions.choose(
+    "how sure",
+    "A net that has learned is wrong about a picture. How sure is it of its wrong answer, at most?",
+    {
+        "below 50 %": "Then another digit could be ahead. But nothing tells a net that it is wrong.",
+        "about 60 %": "That would be modest. Softmax turns a lead of a few points into near certainty.",
+        "over 90 %": "Right: a probability of the net says how far its scores are apart, and not how often "
+        "it is right.",
+    },
+    right="over 90 %",
+)

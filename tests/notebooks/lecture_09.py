@@ -1,0 +1,199 @@
+"""Lecture 09: what its prose claims and what proves it, and answers that somebody might well give."""
+
+from __future__ import annotations
+
+EPOCH = (
+    "def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):\n"
+    "    for i in range(0, len(X), {step}):\n"
+    "        T = ndl.init.one_hot(W2.shape[1], y[i:i + {step}])\n"
+    "        Z = {scores}\n"
+    "        loss = (ndl.logsumexp(Z, axes=(1,)).sum() - (Z * T).sum()) / {share}\n"
+    "        g1, g2 = ndl.gradients(loss, [W1, W2])\n"
+    "        W1, W2 = (W1 - {rate} * g1).detach(), (W2 - {rate} * g2).detach()\n"
+    "        W1, W2 = ndl.Tensor(W1.numpy()), ndl.Tensor(W2.numpy())\n"
+    "    {indent}return W1, W2"
+)
+
+
+def an_epoch(**changed: str) -> str:
+    """An epoch written out, with something changed in it."""
+    usual = {
+        "step": "batch",
+        "scores": "ndl.relu(ndl.Tensor(X[i:i + batch]) @ W1) @ W2",
+        "share": "Z.shape[0]",
+        "rate": "lr",
+        "indent": "",
+    }
+    return EPOCH.format(**usual | changed)
+
+
+SHOWN = [
+    ("one-table", "so that they add up to 1", "naive-softmax", "array([0.67, 0.24, 0.09])"),
+    (
+        "exercise-log-sum-exp",
+        "from then on everything is `nan`",
+        "thousand",
+        "array([nan, nan, nan])",
+    ),
+    ("table-intro", "a table of 650 numbers", "table", "((1442, 65), (355, 65), 650, 7850)"),
+    ("blind", "a loss above 2.30 is worse than knowing nothing", "start", "2.3"),
+    (
+        "exercise-gradient",
+        "1/6, 1/6 and −1/3",
+        "library-gradient",
+        "gradient\n[[ 0.333 -0.378  0.045]\n [ 0.167  0.167 -0.333]]\n"
+        "probabilities\n[[0.665 0.245 0.09 ]\n [0.333 0.333 0.333]]\n",
+    ),
+    (
+        "it-reads",
+        "95 of 100 are right",
+        "regression",
+        "'loss 0.22, wrong: 4.3% to learn from, 5.1% new'",
+    ),
+    ("exercise-epoch", "a net has to begin with random numbers", "zeros", "(0.0, 0.0)"),
+    ("exercise-mistakes", "It is nearly certain, and wrong", "surest-code", "'99%'"),
+]
+
+TRUE = [
+    ("hook", "1,442 of them to learn from, and 355 others", "(len(X), len(test_X)) == (1442, 355)"),
+    ("hook", "8 × 8 pixels", "images.shape[1:3] == (8, 8)"),
+    (
+        "log-sum-exp-solution",
+        "`ndl.logsumexp` does the same",
+        "np.allclose(log_sum_exp(np.array([[1e3, 999]])), "
+        "ndl.logsumexp(ndl.Tensor([[1e3, 999]]), axes=(1,)).numpy())",
+    ),
+    ("loss", "If p is 1, all is well", "-np.log(p[-1]) == 0"),
+    ("blind", "2.30", "round(float(np.log(10)), 2) == 2.3"),
+    (
+        "by-hand-solution",
+        "minus what it should have said",
+        "np.allclose(gradient_by_hand(Z.numpy(), T.numpy()), Z.grad.numpy(), atol=1e-6)",
+    ),
+    ("it-reads", "A blind guess gets 10", "0.08 < np.mean(test_y == 0) < 0.12"),
+    (
+        "drag-intro",
+        "the ring of the 0 and its hole",
+        "W[:64, 0].reshape(8, 8)[3:5, 3:5].max() < 0 < W[:64, 0].reshape(8, 8)[3:5, 2].min()",
+    ),
+    (
+        "rates",
+        "On the left it creeps",
+        "regression(0.001, 10)[1][-1] > 2 > 0.4 > regression(0.5, 10)[1][-1]",
+    ),
+    ("rates", "lands higher up, again and again", "np.mean(np.array(regression(100, 10)[1]) > 2.3) > 0.5"),
+    ("rates", "nine of ten digits are right", "errors(test_X @ regression(0.001, 10)[0], test_y) < 0.11"),
+    ("rates", "though most digits are right", "errors(test_X @ regression(100, 10)[0], test_y) < 0.1"),
+    ("two-curves", "2,400 numbers", "W1.numpy().size + W2.numpy().size == 2400"),
+    ("two-curves", "the net reads 96 of 100 new digits", "round(100 - 100 * test_wrong[-1]) == 96"),
+    (
+        "two-curves",
+        "hardly any better on what it has not",
+        "train_loss[-1] < train_loss[9] / 2 and test_loss[-1] > test_loss[9] / 1.3",
+    ),
+    (
+        "nn-epoch-solution",
+        "`nn_epoch` in `needle.apps.simple_ml` does the same",
+        "np.allclose(__import__('needle.apps.simple_ml').apps.simple_ml.nn_epoch(X, y, W1, W2)[0].numpy(), "
+        "nn_epoch(X, y, W1, W2)[0].numpy(), atol=1e-5)",
+    ),
+    ("fool-it", "it found the rest", "likely.argmax() == 3"),
+]
+
+QUIET = "    with np.errstate(all='ignore'):\n        "
+
+NEAR_MISSES = {
+    "log_sum_exp": [
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(axis=1)\n"
+            "    return np.log(np.sum(np.exp(Z - m[:, None]), axis=1))",
+            "Now add it again",
+        ),
+        (
+            "def log_sum_exp(Z):\n" + QUIET + "return np.log(sum(np.exp(Z[:, j]) for j in range(3)))",
+            "exp(1000) is too large",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = np.max(Z)\n"
+            + QUIET
+            + "return m + np.log(np.exp(Z - m).sum(axis=-1))",
+            "its own maximum",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(axis=0)\n    return m + np.log(np.exp(Z - m).sum(axis=0))",
+            "down the columns",
+        ),
+    ],
+    "softmax_loss": [
+        (
+            "def softmax_loss(Z, targets):\n    return (ndl.logsumexp(Z, axes=(1,)) "
+            "- (Z * targets).sum(axes=(1,))).sum()",
+            "This is the sum over the pictures",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    each = (Z * targets).sum(axes=(1,)) - "
+            "ndl.logsumexp(Z, axes=(1,))\n    return each.sum() / Z.shape[0]",
+            "The sign is turned around",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    return ndl.logsumexp(Z) / Z.shape[0] "
+            "- (Z * targets).sum() / Z.shape[0]",
+            "`logsumexp` without `axes`",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    z = Z.numpy()\n"
+            "    each = np.logaddexp.reduce(z, axis=1) - (z * targets.numpy()).sum(1)\n"
+            "    return ndl.Tensor(each.mean())",
+            "it has no history",
+        ),
+    ],
+    "gradient_by_hand": [
+        (
+            "def gradient_by_hand(Z, targets):\n    e = np.exp(Z - Z.max(1)[:, None])\n"
+            "    return e / e.sum(1)[:, None] - targets",
+            "Divide by the number of rows",
+        ),
+        (
+            "def gradient_by_hand(Z, targets):\n    e = np.exp(Z - Z.max(1)[:, None])\n"
+            "    return -(e / e.sum(1)[:, None] - targets) / Z.shape[0]",
+            "This is the way down",
+        ),
+        (
+            "def gradient_by_hand(Z, targets):\n"
+            + QUIET
+            + "e = np.exp(Z)\n        return (e / e.sum(1)[:, None] - targets) / Z.shape[0]",
+            "exp(1000) is too large",
+        ),
+    ],
+    "nn_epoch": [
+        (an_epoch(rate="-lr"), "This climbs uphill"),
+        (an_epoch(scores="ndl.Tensor(X[i:i + batch]) @ W1 @ W2"), "Where is the ReLU?"),
+        (an_epoch(indent="    "), "Is the `return` inside the loop?"),
+        (an_epoch(share="1"), "Your loss is a sum"),
+        (
+            "def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):\n    return W1, W2",
+            "Take one part at a time",
+        ),
+    ],
+    "surest_mistakes": [
+        (
+            "def surest_mistakes(logits, y, count):\n"
+            "    wrong = [i for i in range(len(y)) if logits[i].argmax() != y[i]]\n"
+            "    return sorted(wrong, key=lambda i: logits[i].max(), reverse=True)[:count]",
+            "You sort by the score",
+        ),
+        (
+            "def surest_mistakes(logits, y, count):\n    e = np.exp(logits)\n"
+            "    p = (e / e.sum(1)[:, None]).max(1)\n"
+            "    return sorted(range(len(y)), key=lambda i: -p[i])[:count]",
+            "that the net reads correctly",
+        ),
+        (
+            "def surest_mistakes(logits, y, count):\n    e = np.exp(logits)\n"
+            "    p = (e / e.sum(1)[:, None]).max(1)\n"
+            "    wrong = [i for i in range(len(y)) if logits[i].argmax() != y[i]]\n"
+            "    return sorted(wrong, key=lambda i: p[i])[:count]",
+            "*least* sure",
+        ),
+    ],
+}
