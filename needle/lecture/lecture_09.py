@@ -176,6 +176,17 @@ def without_history(Z, targets):
     return Tensor(softmax_loss.right(Z, targets).numpy())
 
 
+@softmax_loss.mistake(
+    "You make the probabilities first, and exp(1000) is too large for a number. Use `ndl.logsumexp` minus "
+    "the true score: there, no probability is needed."
+)
+@quietly
+def probabilities_first(Z, targets):
+    powers = ops.exp(Z)
+    totals = powers.sum(axes=(1,)).reshape((Z.shape[0], 1)).broadcast_to(Z.shape)
+    return -(ops.log(powers / totals) * targets).sum() / Z.shape[0]
+
+
 # --- 3 Its gradient by hand ---------------------------------------------------------------------------------
 
 
@@ -347,6 +358,18 @@ def summed(X, y, W1, W2, lr=0.1, batch=100):
 def begins_again(X, y, W1, W2, lr=0.1, batch=100):
     start = (len(X) - 1) // batch * batch
     return _epoch(X[start:], y[start:], W1, W2, lr, batch)
+
+
+@nn_epoch.mistake(
+    "After `detach()` a Tensor needs no gradient, so the next part finds none. Make a new one: "
+    "`ndl.Tensor(W1.numpy() - …)`."
+)
+def detached(X, y, W1, W2, lr=0.1, batch=100):
+    return (
+        gradients(ops.relu(Tensor(X) @ W1).sum(), [W1.detach()])
+        if batch < len(X)
+        else nn_epoch.right(X, y, W1, W2, lr, batch)
+    )
 
 
 # --- 5 The surest mistakes ----------------------------------------------------------------------------------

@@ -156,6 +156,12 @@ NEAR_MISSES = {
             "    return ndl.Tensor(each.mean())",
             "it has no history",
         ),
+        (
+            "def softmax_loss(Z, targets):\n    e = ndl.exp(Z)\n"
+            "    p = e / e.sum(axes=(1,), keepdims=True).broadcast_to(Z.shape)\n"
+            "    return -ndl.log((p * targets).sum(axes=(1,))).sum() / Z.shape[0]",
+            "exp(1000) is too large",
+        ),
     ],
     "gradient_by_hand": [
         (
@@ -180,6 +186,10 @@ NEAR_MISSES = {
         (an_epoch(scores="ndl.Tensor(X[i:i + batch]) @ W1 @ W2"), "Where is the ReLU?"),
         (an_epoch(indent="    "), "Is the `return` inside the loop?"),
         (an_epoch(share="1"), "Your loss is a sum"),
+        (
+            an_epoch().replace("ndl.Tensor(W1.numpy()), ndl.Tensor(W2.numpy())", "W1.detach(), W2.detach()"),
+            "After `detach()` a Tensor needs no gradient",
+        ),
         (
             "def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):\n    return W1, W2",
             "Take one part at a time",
