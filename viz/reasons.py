@@ -202,8 +202,8 @@ def _factor(one: str, other: str, out: str) -> str:
     if one == other:
         return ""
     return (
-        f"If a number of {one} grows by 1, that of {out} grows by {other}'s: {other} is the derivative of "
-        f"{out} with respect to {one}."
+        f"If a number of {one} grows by 1, that of {out} grows by the one of {other} in the same place: "
+        f"{other} is the derivative of {out} with respect to {one}."
     )
 
 
@@ -301,8 +301,8 @@ PARTIALS: dict[str, Sentence] = {
         "exp({out}) is the softmax. Each row gets its own adjoint, less the row's sum times the softmax."
     ),
     "LogSumExp": _same_for_each(
-        "The derivative of logsumexp is softmax. So each number of a row gets the row's adjoint times its "
-        "own softmax; these shares sum to 1."
+        "The derivative of logsumexp is softmax: exp of each number, divided by the sum of exp over its row. "
+        "So each number gets the row's adjoint times its own softmax."
     ),
     "Mask": _same_for_each("Only what was kept has changed {out}: to the rest comes 0."),
     "ReLU": _same_for_each("Where {0} was above 0, its adjoint is that of {out}; elsewhere it is 0."),

@@ -150,6 +150,7 @@ def test_each_use_of_an_operator_is_explained_in_words() -> None:
         "If a number of n5 grows by 1, that of z falls by 1. So the sign flips.",
     ]
     factor = (
-        "If a number of x grows by 1, that of n grows by y's: y is the derivative of n with respect to x."
+        "If a number of x grows by 1, that of n grows by the one of y in the same place: "
+        "y is the derivative of n with respect to x."
     )
     assert factor in said
