@@ -831,22 +831,26 @@ class _Sheet:
         highs: np.ndarray,
         goes_on: bool,
     ) -> Point | None:
-        """The middle of a title: as far left as no piece of an edge goes through it."""
+        """The middle of a title: as far left as no piece of an edge goes through it.
+
+        In a drawing that runs down or up, a title without room at the top of its frame stands at the bottom.
+        """
         left, bottom, right, top = box
         along, across = (1, 0) if self.upright else (0, 1)
         low, high = (top, bottom) if self.upright else (left, right)
-        edge = left if self.upright else top
-        if self.rankdir == "BT":
-            edge = right - TITLE
-        depth = edge + TITLE
-        met = (lows[:, across] < depth) & (highs[:, across] > edge)
-        met &= (lows[:, along] < high) & (highs[:, along] > low)
-        taken = list(zip(lows[met, along] - 4, highs[met, along] + 4, strict=True))
-        start = _first_gap(sorted(taken), low + 8, high - 8, width, from_end=self.rankdir == "RL")
-        if start is None and goes_on:
+        ends = [left, right - TITLE] if self.upright else [top]
+        for edge in reversed(ends) if self.rankdir == "BT" else ends:
+            depth = edge + TITLE
+            met = (lows[:, across] < depth) & (highs[:, across] > edge)
+            met &= (lows[:, along] < high) & (highs[:, along] > low)
+            taken = list(zip(lows[met, along] - 4, highs[met, along] + 4, strict=True))
+            start = _first_gap(sorted(taken), low + 8, high - 8, width, from_end=self.rankdir == "RL")
+            if start is not None:
+                middle = (start + width / 2, (edge + depth) / 2 + 1)
+                return middle[::-1] if self.upright else middle
+        if goes_on:
             return None
-        start = low + 8 if start is None else start
-        middle = (start + width / 2, (edge + depth) / 2 + 1)
+        middle = (low + 8 + width / 2, (ends[0] + ends[0] + TITLE) / 2 + 1)
         return middle[::-1] if self.upright else middle
 
     def reach(self, cell: _Cell) -> tuple[float, float]:
