@@ -173,8 +173,8 @@ def test_pictures_change_with_jupyterlabs_own_theme(notebook, jupyterlab):
         viewport={"width": 1280, "height": 2400},
     )
     page.locator(PLAYER).wait_for()
-    figure = page.locator("img[src^='data:image/svg+xml']").last
-    figure.wait_for()
+    figure = page.locator("img[src^='data:image/svg+xml']:visible").last
+    figure.wait_for(timeout=90_000)  # the first figure of a kernel takes long on a busy machine
     drawing = page.locator("[data-needle-drawing]")
     drawing.locator(".view").wait_for()
     for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
