@@ -19,14 +19,15 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).parent.parent.parent
 LECTURES = sorted((ROOT / "notebooks").glob("*.ipynb"))
-RUN_EACH_TIME = {"05", "07"}  # `make test` runs these on a kernel, and `make test-slow` the others
+RUN_EACH_TIME = {"05", "07"}  # `make test` runs these on a kernel and tries their mistakes, …
+RUNS = ("test_lectures.py", "test_lecture_modules.py")  # … and `make test-slow` does so with the others
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the running of most lectures to the slow suite."""
     for item in items:
-        if item.path.name == "test_lectures.py" and isinstance(item, pytest.Function):
+        if item.path.name in RUNS and isinstance(item, pytest.Function):
             number = item.callspec.params["lecture"].stem[:2]
             if number not in RUN_EACH_TIME:
                 item.add_marker(pytest.mark.slow)
