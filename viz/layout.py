@@ -838,19 +838,21 @@ class _Sheet:
         left, bottom, right, top = box
         along, across = (1, 0) if self.upright else (0, 1)
         low, high = (top, bottom) if self.upright else (left, right)
-        ends = [left, right - TITLE] if self.upright else [top]
-        for edge in reversed(ends) if self.rankdir == "BT" else ends:
-            depth = edge + TITLE
-            met = (lows[:, across] < depth) & (highs[:, across] > edge)
+        edges = [left, right - TITLE] if self.upright else [top]
+        if self.rankdir == "BT":
+            edges.reverse()
+        for edge in edges:
+            met = (lows[:, across] < edge + TITLE) & (highs[:, across] > edge)
             met &= (lows[:, along] < high) & (highs[:, along] > low)
             taken = list(zip(lows[met, along] - 4, highs[met, along] + 4, strict=True))
             start = _first_gap(sorted(taken), low + 8, high - 8, width, from_end=self.rankdir == "RL")
             if start is not None:
-                middle = (start + width / 2, (edge + depth) / 2 + 1)
-                return middle[::-1] if self.upright else middle
-        if goes_on:
-            return None
-        middle = (low + 8 + width / 2, (ends[0] + ends[0] + TITLE) / 2 + 1)
+                break
+        else:
+            if goes_on:
+                return None
+            edge, start = edges[0], low + 8
+        middle = (start + width / 2, edge + TITLE / 2 + 1)
         return middle[::-1] if self.upright else middle
 
     def reach(self, cell: _Cell) -> tuple[float, float]:

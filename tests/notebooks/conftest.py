@@ -33,15 +33,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(scope="session")
-def editions() -> ModuleType:
-    """The module scripts/notebook_editions.py."""
-    spec = importlib.util.spec_from_file_location("notebook_editions", ROOT / "scripts/notebook_editions.py")
+def script(name: str) -> ModuleType:
+    """A module of the folder scripts, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def editions() -> ModuleType:
+    """The module scripts/notebook_editions.py."""
+    return script("notebook_editions")
 
 
 @pytest.fixture(scope="session", params=LECTURES, ids=lambda path: path.stem)

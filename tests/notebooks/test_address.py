@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,16 +9,15 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from .conftest import script
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def address():
     """The module scripts/address.py."""
-    spec = importlib.util.spec_from_file_location("address", ROOT / "scripts/address.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("address")
 
 
 def tracked(pattern: str) -> set[str]:

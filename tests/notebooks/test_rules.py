@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import nbformat
 import pytest
 
 from needle import lecture as checking
+
+from .conftest import script
 
 ROOT = Path(__file__).parent.parent.parent
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
@@ -173,10 +174,8 @@ def test_it_has_one_picture_for_the_table_of_contents(notebook):
 
 def test_the_table_of_contents_says_what_the_lectures_say():
     """``make contents`` writes it anew."""
-    spec = importlib.util.spec_from_file_location("make_contents", ROOT / "scripts/make_contents.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    lectures = [script.read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
-    assert (ROOT / "notebooks/README.md").read_text(encoding="utf-8") == script.contents(lectures)
+    contents = script("make_contents")
+    lectures = [contents.read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    assert (ROOT / "notebooks/README.md").read_text(encoding="utf-8") == contents.contents(lectures)
     for lecture in lectures:
         assert list((ROOT / "docs/pictures").glob(f"lecture_{lecture.number}.*")), lecture.number
