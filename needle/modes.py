@@ -25,10 +25,17 @@ mode: ContextVar[tuple[bool | None, bool, Scope | None, bool]] = ContextVar(
 )
 
 
-#: Whether nodes remember the line that made them. `import viz` turns it on: drawings show it on hover.
+#: Whether nodes remember the line that made them.
 remembers_lines = False
-_FILES = {str(path) for path in Path(__file__).parent.rglob("*.py")}
+_files: set[str] = set()  # of this package: no line in them is the user's
 _frame = sys._getframe
+
+
+def remember_lines() -> None:
+    """From now on nodes remember the line that made them. `import viz` asks for it: drawings show it."""
+    global remembers_lines
+    _files.update(str(path) for path in Path(__file__).parent.rglob("*.py"))
+    remembers_lines = True
 
 
 def line_of_user(frames: int) -> tuple[Any, int]:
@@ -39,7 +46,7 @@ def line_of_user(frames: int) -> tuple[Any, int]:
     """
     try:
         frame: Any = _frame(frames)
-        while (code := frame.f_code).co_filename in _FILES:
+        while (code := frame.f_code).co_filename in _files:
             frame = frame.f_back
     except (ValueError, AttributeError):  # there are not so many
         return _frame().f_code, 0

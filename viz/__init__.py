@@ -49,7 +49,7 @@ __all__ = [
     "module_tree", "panels", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
-modes.remembers_lines = True  # from now on
+modes.remember_lines()
 
 # Pictures that need matplotlib, and the widget, are imported on their first use.
 _WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {
