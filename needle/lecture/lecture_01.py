@@ -336,8 +336,7 @@ def small(x):
 
 @regroup.mistake(
     "x vanishes beside the large number on both sides. On one side it must survive: what if z takes away "
-    "again "
-    "what y has added?"
+    "again what y has added?"
 )
 def both_large(x):
     return [1e20, 1e20]
@@ -345,8 +344,7 @@ def both_large(x):
 
 @regroup.mistake(
     "One large number swallows x on both sides. Add a second large one that cancels the first: on one side "
-    "it "
-    "does so before x comes."
+    "it does so before x comes."
 )
 def one_large(x):
     return [1e20, 1.0]
@@ -437,8 +435,7 @@ def pairs(f):
 
 @zip_with.mistake(
     "`zip_with(f)` should give back a function, which is given the lists later. Give back the inner "
-    "function, "
-    "without calling it."
+    "function, without calling it."
 )
 def not_a_function(f):
     return [f]
@@ -582,8 +579,7 @@ def complex_root(xs):
 
 @spread.mistake(
     "Now the crash is gone, and the wrong number is still there: near 1e9, the squares have lost what you "
-    "look "
-    "for. Take the mean away first, then square."
+    "look for. Take the mean away first, then square."
 )
 def crash_hidden(xs):
     return math.sqrt(max(0.0, _one_pass(xs)))

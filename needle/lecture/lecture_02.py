@@ -80,8 +80,7 @@ class AsNumbers(nn.Module):
 
 @affine.mistake(
     "You make the parameters in `forward`, so they are new at every call, and nothing that was learned "
-    "stays. "
-    "Make them in `__init__`."
+    "stays. Make them in `__init__`."
 )
 class MadeInForward(nn.Module):
     def forward(self, x):

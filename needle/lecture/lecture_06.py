@@ -164,8 +164,7 @@ def add_up(batches):
 
 @add_up.mistake(
     "Each sum still holds the one before it. `detach` leaves its Tensor as it is and returns a new one: go "
-    "on "
-    "with that one."
+    "on with that one."
 )
 def nothing_cut(batches):
     total = Tensor(0.0)
@@ -183,8 +182,7 @@ def cut_at_the_end(batches):
 
 @add_up.mistake(
     "The losses are cut off now, but the sums still hold each other, since the first sum is a leaf that "
-    "wants "
-    "a gradient. Cut the sum."
+    "wants a gradient. Cut the sum."
 )
 def losses_cut(batches):
     total = Tensor(0.0)
@@ -287,9 +285,7 @@ def shape_of(f, x):
 
 @shape_of.mistake(
     "The shape is right, but `f` ran for it. In lazy mode it runs only when you ask for numbers, by "
-    "`.numpy()`, say. A "
-    "lazy "
-    "Tensor knows its `shape` without them."
+    "`.numpy()`, say. A lazy Tensor knows its `shape` without them."
 )
 def eager(f, x):
     return f(x).shape
@@ -358,8 +354,7 @@ def train(batches):
 
 @train.mistake(
     "This is the loop as it was. Two of its lines keep the past: what is in the list, and what was `w` "
-    "computed "
-    "from?"
+    "computed from?"
 )
 def as_it_was(batches):
     w, losses = Tensor([0.0]), []

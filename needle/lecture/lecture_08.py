@@ -214,8 +214,7 @@ def relu_passes_on(out_grad, node):
 
 @relu_rule.mistake(
     "You apply relu to what came back. What decides is whether the *operand* is above 0; a negative "
-    "`out_grad` "
-    "passes, too."
+    "`out_grad` passes, too."
 )
 def relu_of_out_grad(out_grad, node):
     return ops.relu(out_grad)
@@ -701,8 +700,7 @@ def _products(out_grad, node):
 
 @batched_matmul_rule.mistake(
     "The products are right, but one operand was used for every matrix of the batch. What came back to its "
-    "copies "
-    "is added up."
+    "copies is added up."
 )
 def copies_not_added(out_grad, node):
     return _products(out_grad, node)
