@@ -2,7 +2,8 @@
 
     make address TO=owner/name
 
-The address now in use is the one in `pyproject.toml`. Until the repository is public, that is a placeholder.
+The address now in use is the one in `pyproject.toml`. Until the repository is public, that is a placeholder,
+and lines say so where it matters; they go when another address is written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOLDERS = ["pyproject.toml", "CITATION.cff", "README.md", "notebooks/*.ipynb", "notebooks/*.md"]
+
+#: A line that says so, and the empty one after it in a text.
+PLACEHOLDER = r"(?m)^.*\bnot public yet\b.*\n\n?"
 
 
 def address(root: Path = ROOT) -> str:
@@ -45,6 +49,8 @@ def write(new: str, root: Path = ROOT) -> list[Path]:
         after = after.replace(
             f"colab.research.google.com/github/{old}", f"colab.research.google.com/github/{new}"
         )
+        if new != old:
+            after = re.sub(PLACEHOLDER, "", after)
         if after != before:
             path.write_text(after, encoding="utf-8")
             changed.append(path)

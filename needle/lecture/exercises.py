@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -233,7 +234,7 @@ class Attempt:
         """Whether `program` does in this case what the answer did."""
         other = outcome(self.exercise.use, program, *self.inputs)
         if self.got.error is not None or other.error is not None:
-            return type(self.got.error) is type(other.error)
+            return pattern(self.got.error) == pattern(other.error)
         return not exactly(self.exercise.compare)(other.result, self.got.result, self.names)
 
     def message(self, where: str, hint: str) -> str:
@@ -334,6 +335,11 @@ def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
         return Outcome(result=program(*inputs))
     except Exception as error:
         return Outcome(error=error)
+
+
+def pattern(error: Exception | None) -> tuple[type, str]:
+    """What two exceptions of the same mistake have in common: all but the names and numbers in them."""
+    return type(error), re.sub(r"'[^']*'|\d+", "", str(error))
 
 
 def untried(result: Any) -> bool:

@@ -178,6 +178,16 @@ def test_an_exception_shows_the_line_of_the_answer_and_the_hint_of_the_mistake(d
     ]
 
 
+def test_another_exception_is_not_that_mistake(doubling):
+    made, check = doubling
+    made.mistake("The list has no such place.")(lambda x: [][x])
+    assert "no such place" in refusal(check, lambda x: (x, x)[x + 5])
+    assert "Look again." in refusal(check, lambda x: {}[x]), "another type"
+    made.mistake("Convert no text.")(lambda x: int("three"))
+    assert "Convert no text." in refusal(check, lambda x: int("two"))
+    assert "Look again." in refusal(check, lambda x: [].remove(x)), "the same type, for another reason"
+
+
 # What an answer must not do
 
 

@@ -51,7 +51,11 @@ class Environment:
         # As on a kernel, the working directory is on the path; -c sees to that.
         command = [self.python, "-c", "exec(open('program.py').read())"]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP"))}
-        offline = clean | {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        offline = clean | {
+            "PIP_NO_INDEX": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "GIT_ALLOW_PROTOCOL": "file",
+        }
         return subprocess.run(command, cwd=self.cwd, env=offline, capture_output=True, text=True)
 
 
@@ -84,7 +88,8 @@ def colab(tmp_path_factory, from_wheel):
 
 @pytest.mark.slow
 def test_colab_gets_the_package_installed_and_is_told_how_to_keep_work(colab):
-    environment, (advice, path) = colab
+    environment, (start, advice, path) = colab
+    assert re.fullmatch(r"Installing needle from file:.*\.whl: this takes a moment\.", start)
     assert "Save a copy in Drive" in advice
     assert Path(path) == environment.packages / "needle" / "__init__.py"
 
@@ -149,6 +154,14 @@ def test_without_a_network_one_sentence_says_so(environment, set_up_cell):
     assert sentence.startswith("ImportError: pip could not install needle from file:///there/is/no/")
     assert sentence.endswith("is there a network?")
     assert "ERROR" in done.stdout, "what pip said is shown, too"
+
+
+def test_nothing_installs_from_the_placeholder_without_saying_so(environment, set_up_cell):
+    done = environment.run(set_up_cell)
+    assert done.returncode == 1, "offline"
+    placeholder, start, *_ = done.stdout.splitlines()
+    assert placeholder == "The repository is not public yet: ADDRESS in this cell is a placeholder."
+    assert start.startswith("Installing needle from https://github.com/")
 
 
 def test_a_copy_of_the_repository_is_used_without_installing(environment, set_up_cell):
