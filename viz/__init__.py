@@ -12,6 +12,7 @@ from needle.nn import Module
 from .drag import Drag, drag
 from .drawing import MODELS, Drawing, draw, draw_gradient
 from .errors import draw_error
+from .pad import Pad, pad
 from .picture import Picture
 from .render import CannotRender
 from .steps import Steps, steps
@@ -43,10 +44,11 @@ if TYPE_CHECKING:
     from .step_widget import step
 
 __all__ = [
-    "CannotRender", "Drag", "Drawing", "Picture", "Steps", "activations", "attention", "bars", "broadcast",
-    "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters", "gradients",
-    "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory",
-    "module_tree", "panels", "set_style", "step", "steps", "strides", "trace_kernel", "weights",
+    "CannotRender", "Drag", "Drawing", "Pad", "Picture", "Steps", "activations", "attention", "bars",
+    "broadcast", "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters",
+    "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix",
+    "memory", "module_tree", "pad", "panels", "set_style", "step", "steps", "strides", "trace_kernel",
+    "weights",
 ]  # fmt: skip
 
 modes.remember_lines()
