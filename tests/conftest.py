@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,12 @@ def pytest_collection_finish() -> None:
     """Take what was imported and collected out of the garbage collector's rounds: it stays to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Undo what an import of streamlit does: the kernels that tests start would show no figures."""
+    os.environ.pop("MPLBACKEND", None)
 
 
 @pytest.fixture(autouse=True)

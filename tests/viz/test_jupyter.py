@@ -174,7 +174,7 @@ def test_pictures_change_with_jupyterlabs_own_theme(notebook, jupyterlab):
     )
     page.locator(PLAYER).wait_for()
     figure = page.locator("img[src^='data:image/svg+xml']:visible").last
-    figure.wait_for(timeout=90_000)  # the first figure of a kernel takes long on a busy machine
+    figure.wait_for()
     drawing = page.locator("[data-needle-drawing]")
     drawing.locator(".view").wait_for()
     for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
