@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
+
+import numpy as np
 
 from .. import autograd, ops
 from ..autograd import Tensor
-from .comparison import graph, objects
+from .comparison import Names, graph, is_tensor, objects
 from .exercises import Exercises, given
 from .predictions import Predictions
 
 exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- What calls what ----------------------------------------------------------------------------------------
+
+STEPS = {"__call__", "make_from_op", "realize_cached_data", "compute"}
+
+
+def show_calls(function: Callable[[], Any]) -> Any:
+    """Run ``function()``, and print each call of one of `STEPS` as it happens, indented by depth."""
+    depth = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal depth
+        if frame.f_code.co_name in STEPS and event in ("call", "return"):
+            if event == "call":
+                print("    " * depth + frame.f_code.co_qualname)
+            depth += 1 if event == "call" else -1
+
+    before = sys.getprofile()
+    sys.setprofile(note)  # Python calls it at every call and every return
+    try:
+        return function()
+    finally:
+        sys.setprofile(before)
 
 
 # --- The graphs of the cases --------------------------------------------------------------------------------
@@ -43,12 +73,49 @@ def a_twice() -> dict[str, Any]:
     return {"a": a, "b": b, "y": a * b + a, "new_b": Tensor([1.0, 2.0])}
 
 
+# --- When two answers are the same --------------------------------------------------------------------------
+
+
+def in_any_order(expected: Any, got: Any, names: Names) -> str:
+    """Whether two lists hold the very same objects, each as often."""
+    if isinstance(expected, list) and isinstance(got, (list, tuple)):
+        expected, got = sorted(expected, key=id), sorted(got, key=id)
+    return objects(expected, got, names)
+
+
+def history(expected: Any, got: Any, names: Names) -> str:
+    """Whether a Tensor has the same history."""
+    return graph(expected, got, names)
+
+
+def _same_mistake(one: Any, other: Any, names: Names) -> str:
+    """The same history, where a new leaf counts by its numbers: each run of an answer makes its own."""
+    if not (is_tensor(one) and is_tensor(other)):
+        return graph(one, other, names)
+    return "" if _written_out(one, names) == _written_out(other, names) else "another history"
+
+
+def _written_out(output: Tensor, names: Names) -> list[Any]:
+    nodes = autograd.find_topo_sort([output])
+    place = {id(node): number for number, node in enumerate(nodes)}
+    return [
+        (repr(node.op), [place[id(i)] for i in node.inputs])
+        if node.op
+        else names.get(id(node)) or node.numpy().tolist()
+        for node in nodes
+    ]
+
+
+history.exactly = _same_mistake  # type: ignore[attr-defined]
+
+
 # --- From the table to the code -----------------------------------------------------------------------------
 
 
 @exercises.exercise(
     given(two_leaves, "n1", "n2"),
-    otherwise="Show `print_graph(from_the_table(a, b))`, and compare it with the table line by line.",
+    otherwise="The check compares operators, not numbers. Go up the table from n7: which is the first row "
+    "that is otherwise in your line?",
     compare=graph,
 )
 def from_the_table(n1, n2):
@@ -59,6 +126,56 @@ def from_the_table(n1, n2):
 @from_the_table.mistake("What is divided, and by what? See the inputs of n7, and their order.")
 def other_numerator(n1, n2):
     return n2 / (ops.exp(-(n1 * n2)) + 1)
+
+
+@from_the_table.mistake(
+    "Python reads `-n1 * n2` as `(-n1) * n2`. The numbers are the same, but the table negates the product: "
+    "put that in brackets."
+)
+def negated_first(n1, n2):
+    return n1 / (ops.exp(-n1 * n2) + 1)
+
+
+@from_the_table.mistake(
+    "Times -1 gives the same numbers, but its operator is `MulScalar`. The table says `Negate`: a `-` before "
+    "the product."
+)
+def times_minus_one(n1, n2):
+    return n1 / (ops.exp(-1 * (n1 * n2)) + 1)
+
+
+@from_the_table.mistake(
+    "`0 - …` gives the same numbers, but it adds 0 as well. The sign alone, `-(…)`, is one `Negate`."
+)
+def zero_minus(n1, n2):
+    return n1 / (ops.exp(0 - n1 * n2) + 1)
+
+
+@from_the_table.mistake("The inputs of n3 are n1 and n2, in this order. You wrote the product the other way.")
+def other_order(n1, n2):
+    return n1 / (ops.exp(-(n2 * n1)) + 1)
+
+
+@from_the_table.mistake("n6 is missing: add 1 to what `exp` gives.")
+def no_one(n1, n2):
+    return n1 / ops.exp(-(n1 * n2))
+
+
+@from_the_table.mistake(
+    "Is it `exp`? Here its name is `ndl.exp`. Besides that, your function needs only `n1` and `n2`."
+)
+def unknown_name(n1, n2):
+    raise NameError("name 'exp' is not defined")
+
+
+@from_the_table.mistake("NumPy's `exp` takes arrays, and keeps no history. Write `ndl.exp`.")
+def of_numpy(n1, n2):
+    return n1 / (np.exp(-(n1 * n2)) + 1)
+
+
+@from_the_table.mistake("`math.exp` takes one plain number, and keeps no history. Write `ndl.exp`.")
+def of_math(n1, n2):
+    return n1 / (math.exp(-(n1 * n2)) + 1)
 
 
 @from_the_table.mistake("n4 is missing: the product is negated before `exp` gets it.")
@@ -93,11 +210,12 @@ def as_numpy(n1, n2):
     given(square_of_x, "s"),
     given(a_twice, "y"),
     given(a_twice, "b"),
-    otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list.",
-    compare=objects,
+    otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list. "
+    "Does `find_topo_sort` get a list, `[output]`?",
+    compare=in_any_order,
 )
 def leaves(output):
-    """The leaves of a graph, each once, in topological order."""
+    """The leaves of a graph, each once."""
     return [node for node in autograd.find_topo_sort([output]) if node.is_leaf()]
 
 
@@ -118,9 +236,16 @@ def once_for_each_use(output):
     return [output] if output.is_leaf() else [leaf for i in output.inputs for leaf in once_for_each_use(i)]
 
 
-@leaves.mistake("The right leaves, in the opposite order. Topological order begins at the inputs.")
-def backwards(output):
-    return [node for node in reversed(autograd.find_topo_sort([output])) if node.is_leaf()]
+@leaves.mistake("These are the operators' results. Keep the others: those that no operator made.")
+def all_but_leaves(output):
+    return [node for node in autograd.find_topo_sort([output]) if not node.is_leaf()]
+
+
+@leaves.mistake(
+    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`."
+)
+def unknown_name_here(output):
+    raise NameError("name 'find_topo_sort' is not defined")
 
 
 @leaves.mistake("If the output is a leaf itself, it is its own graph, so it belongs in the list.")
@@ -139,7 +264,7 @@ def without_the_output(output):
     otherwise=(
         "Go through the nodes of this graph with pencil and paper: what is in your dictionary after each?"
     ),
-    compare=graph,
+    compare=history,
 )
 def rerun(output, leaf, value):
     """The graph of `output`, built again with `value` in the place of `leaf`."""
@@ -150,9 +275,51 @@ def rerun(output, leaf, value):
     return new[output]
 
 
-@rerun.mistake("This is the old output. It remembers the old numbers, so each node has to be computed anew.")
+@rerun.mistake(
+    "This is the old graph: `leaf` is still in it. Do you return the old output, or write over the entry of "
+    "`leaf` in your dictionary?"
+)
 def unchanged(output, leaf, value):
     return output
+
+
+@rerun.mistake(
+    "The numbers are right, but they have no history. Call the operator itself, `node.op(*tensors)`, and not "
+    "its `compute`."
+)
+def by_compute(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            arrays = [new.get(i, i).cached_data for i in node.inputs]
+            new[node] = Tensor(node.op.compute(*arrays))
+    return new[output]
+
+
+@rerun.mistake("`value` is a Tensor already. Put it in as it is, not a copy of it.")
+def copied(output, leaf, value):
+    return rerun.right(output, leaf, Tensor(value))
+
+
+STAR = "An operator takes its inputs one by one, not as a list: `node.op(*tensors)`, with the star."
+
+
+@rerun.mistake(STAR)
+def without_the_star(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            new[node] = node.op([new.get(i, i) for i in node.inputs])
+    return new[output]
+
+
+@rerun.mistake(STAR)
+def a_tuple_without_the_star(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            new[node] = node.op(tuple(new.get(i, i) for i in node.inputs))
+    return new[output]
 
 
 @rerun.mistake("You run the last operator on the new value alone. The operators before it have to run, too.")
@@ -182,6 +349,21 @@ def other_leaves_forgotten(output, leaf, value):
         if not node.is_leaf():
             new[node] = node.op(*[new[i] for i in node.inputs])
     return new[output]
+
+
+@rerun.mistake("`new.get(i)` is None for a leaf that stays. Say what to take then: `new.get(i, i)`.")
+def none_for_other_leaves(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            new[node] = node.op(*[new.get(i) for i in node.inputs])
+    return new[output]
+
+
+@rerun.mistake("This is the whole dictionary. Return only what stands there for `output`.")
+def whole_dictionary(output, leaf, value):
+    nodes = [node for node in autograd.find_topo_sort([output]) if not node.is_leaf()]
+    return {leaf: value} | {node: rerun.right(node, leaf, value) for node in nodes}
 
 
 @rerun.mistake("Every leaf gets the new value here. Only the given one changes; the others stay as they are.")
@@ -240,6 +422,49 @@ class Double(autograd.TensorOp):
         return a + a
 
 
+@square.mistake("In Python a power is written `**`. The sign `^` means something else.")
+class Caret(autograd.TensorOp):
+    def compute(self, a):
+        return a ^ 2
+
+
+@square.mistake(
+    "These arrays are the library's own, and NumPy cannot compute with them. The signs `*` and `**` can."
+)
+class ByNumPy(autograd.TensorOp):
+    def compute(self, a):
+        return np.square(a)
+
+
+@square.mistake(
+    "The numbers are right, but this is NumPy's array. Stay with the array that you got, and use `*` or `**`."
+)
+class AsNumPy(autograd.TensorOp):
+    def compute(self, a):
+        return a.numpy() ** 2
+
+
+@square.mistake("Here is a list of numbers. No loop is needed: `*` works on the whole array, entry by entry.")
+class EntryByEntry(autograd.TensorOp):
+    def compute(self, a):
+        return [entry * entry for entry in a]
+
+
+OF_TENSORS = "That function takes Tensors, and `compute` gets arrays. Use the signs `*` or `**`."
+
+
+@square.mistake(OF_TENSORS)
+class ByPowerScalar(autograd.TensorOp):
+    def compute(self, a):
+        return ops.power_scalar(a, 2)
+
+
+@square.mistake(OF_TENSORS)
+class ByMultiply(autograd.TensorOp):
+    def compute(self, a):
+        return ops.multiply(a, a)
+
+
 @square.mistake("The array comes back as it was. What do you do with it?")
 class Same(autograd.TensorOp):
     def compute(self, a):
@@ -276,10 +501,10 @@ predictions.ask(
 )
 predictions.choose(
     "inputs",
-    "`v4` was made of two things. What does `v4.inputs` hold?",
+    "`v4 = v2 * v3`. What does `v4.inputs` hold?",
     {
-        "the numbers 1 and 2": "No: from a number you could not go on to where it came from.",
-        "copies of `v2` and `v3`": "No: a copy would be another node, and the graph would fall apart.",
+        "the numbers 1 and 2": "No: from a plain number you could not go on to where it came from.",
+        "copies of `v2` and `v3`": "No: a copy would have no connection to the `v2` that you made.",
         "`v2` and `v3` themselves": "Right. It is a reference, so nothing is copied.",
         "`v1`, `v2` and `v3`": "No: only the operands of this one operator. Theirs are one step further on.",
     },
@@ -290,17 +515,19 @@ predictions.choose(
     "`s = x * x`. In its drawing, how many boxes are there, and how many arrows enter the operator?",
     {
         "2 boxes, 1 arrow": "Two boxes, yes. But × has two operands, and each has its own arrow.",
-        "2 boxes, 2 arrows": "Right: x is one variable, used twice.",
+        "2 boxes, 2 arrows": "Right: x is one variable. It is used twice, and each operand has its own "
+        "arrow.",
         "3 boxes, 2 arrows": "No: both operands are the same x, and a variable has one box.",
     },
     right="2 boxes, 2 arrows",
 )
 predictions.choose(
     "one line",
-    "Now the example in one line, without the names `v2` and `v3`. Will the drawing be the same as above?",
+    "`w4 = ndl.exp(v1) * (ndl.exp(v1) + 1)` is the example again, without the names `v2` and `v3`. Is its "
+    "drawing the same as that of `v4`?",
     {
         "yes: names are only for us": (
-            "Names do not matter, that is true. But look at how often `exp` is written now."
+            "Names do not matter, that is true. But count how often `exp` is written now."
         ),
         "no: it has more boxes": "Right: `exp` is written twice, so it runs twice.",
         "no: it has fewer boxes": "No: a value without a name is a node like any other.",
@@ -308,7 +535,7 @@ predictions.choose(
     right="no: it has more boxes",
 )
 predictions.choose(
-    "numpy is a copy",
+    "array",
     "The next cell takes `array = y.numpy()` and writes 100 into its first place. Will `y` change too?",
     {
         "yes, both show 100": "No. You may have thought of a view, as NumPy's slices are. Here it is a copy.",
@@ -319,11 +546,11 @@ predictions.choose(
 )
 predictions.choose(
     "calls",
-    "`v2 * v3` goes through `compute`, `make_from_op` and `__call__`. In which order?",
+    "In which order are they called? (Look at what each of them needs.)",
     {
         "`compute`, `make_from_op`, `__call__`": "No: first somebody has to call the operator.",
         "`__call__`, `compute`, `make_from_op`": (
-            "Nearly. But first there is a new node, and the node asks for its numbers."
+            "Nearly. But `make_from_op` gets no numbers, so it has to see to them itself."
         ),
         "`__call__`, `make_from_op`, `compute`": "Right: called, noted in the graph, computed.",
     },

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 V1_TO_V4 = """\
-n1   leaf       inputs: -        data: [0.]
-n2   Exp        inputs: n1       data: [1.]
-n3   AddScalar  inputs: n2       data: [2.]
-n4   EWiseMul   inputs: n2, n3   data: [2.]
+id  op         inputs  data
+n1  leaf       -       [0.]
+n2  Exp        n1      [1.]
+n3  AddScalar  n2      [2.]
+n4  EWiseMul   n2, n3  [2.]
 """
 
 SHOWN = [
-    ("arrays", "show the same", "first-tensor", "needle.Tensor([1. 2. 3.])\nneedle.Tensor([1. 2. 3.])"),
-    ("add-one", "Add 1, and you get another Tensor", "add-one-code", "needle.Tensor([2. 3. 4.])"),
-    (
-        "add-one",
-        "you get what the function `ndl.add_scalar` gives",
-        "add-scalar",
-        "needle.Tensor([2. 3. 4.])",
-    ),
-    (
-        "why-numpy",
-        "`y` is as it was",
-        "numpy-is-a-copy",
-        "(array([100.,   3.,   4.], dtype=float32), needle.Tensor([2. 3. 4.]))",
-    ),
     ("exercise-table", "the very same objects", "inputs-are-tensors", "(True, True, True)"),
-    ("op-attributes", "`EWiseMul` multiplies", "op-of-v4", "('EWiseMul', True)"),
-    ("op-attributes", "not a variable, only an attribute", "op-of-v3", "('AddScalar', True, 1)"),
-    ("leaf", "no operator made it", "leaf-code", "(True, 0, True)"),
-    ("print-node", "each *after* its inputs", "print-graph", V1_TO_V4),
     (
-        "square-explained",
-        "Two variables, two arrows",
-        "draw-square",
-        "<computational graph of s: 2 variables, 1 operator>",
+        "operators",
+        "`EWiseMul` multiplies entry by entry. The 1 in `v3 = v2 + 1` is no variable",
+        "operators-code",
+        "v4: EWiseMul() of 2 inputs\nv3: AddScalar(scalar=1) of 1 input\nv1: None\n(True, True, True, True)",
     ),
+    ("print-node", "each after its inputs", "print-graph", V1_TO_V4),
     (
         "what-ran",
         "you wrote `exp` twice, so it ran twice",
@@ -43,21 +27,41 @@ SHOWN = [
     ),
     (
         "what-ran",
-        "no loops and no `if`s",
+        "This loop goes round three times, and its `if` lets two of them multiply",
         "loop",
-        "n1   leaf       inputs: -        data: [1. 2. 3.]\n"
-        "n2   EWiseMul   inputs: n1, n1   data: [1. 4. 9.]\n"
-        "n3   EWiseMul   inputs: n2, n2   data: [ 1. 16. 81.]\n",
+        "id  op         inputs  data\n"
+        "n1  leaf       -       [1. 2. 3.]\n"
+        "n2  EWiseMul   n1, n1  [1. 4. 9.]\n"
+        "n3  EWiseMul   n2, n2  [ 1. 16. 81.]\n",
+    ),
+    (
+        "add-one",
+        "`x + 1` calls the function `ndl.add_scalar`",
+        "add-one-code",
+        "(needle.Tensor([1. 2. 3.]),\n needle.Tensor([2. 3. 4.]),\n needle.Tensor([2. 3. 4.]))",
+    ),
+    (
+        "what-calls-what",
+        "`y` is as it was",
+        "numpy-code",
+        "(array([100.,   3.,   4.], dtype=float32), needle.Tensor([2. 3. 4.]))",
     ),
     (
         "chain",
-        "Three steps, each with one job:\n\n| step | what it does |\n|---|---|\n| `TensorOp.__call__` |",
+        "`__call__` calls `make_from_op`, and that calls `compute`",
         "show-calls-multiply",
         "TensorOp.__call__\n    Value.make_from_op\n        Elementwise.compute\nneedle.Tensor([2.])",
     ),
     (
-        "chain",
-        "the third step waits until you ask for the numbers. Then `realize_cached_data` takes it",
+        "waits",
+        "`x * y`, the line that multiplies",
+        "multiplies",
+        "    def compute(self, *arrays):\n        return elementwise(self.function, *arrays)\n\n"
+        '        ScalarFunction("multiply", lambda x, y: x * y, np.multiply),\n\n',
+    ),
+    (
+        "waits",
+        "`make_from_op` leaves the numbers open, and `realize_cached_data` calls `compute` when you ask",
         "show-calls-lazy",
         "TensorOp.__call__\n    Value.make_from_op\n"
         "Now the numbers, please:\n"
@@ -67,21 +71,33 @@ SHOWN = [
 ]
 
 TRUE = [
-    ("arrays", "stored as 32-bit floats", "x.numpy().dtype == 'float32'"),
+    ("print-node", "the array in `cached_data`", "type(v4.cached_data) is ndl.NDArray"),
+    ("draw", "with their values", "viz.draw(v4).source.count('[2]') == 2"),
+    ("what-ran", "The value is the same", "w4.item() == v4.item()"),
+    ("add-one", "three 32-bit floats", "x.numpy().dtype == 'float32'"),
     (
         "add-one",
-        "what the function `ndl.add_scalar` gives",
+        "`x + 1` calls the function `ndl.add_scalar`",
         "type(y.op) is type(ndl.add_scalar(x, 1).op)",
     ),
-    ("own-curve-explained", "run 81 times", "len(outputs) == 81"),
-    ("draw", "writes each value into its box", "viz.draw(v4).source.count('[2]') == 2"),
     (
-        "square-explained",
-        "each operand gets its own arrow",
-        "viz.draw(s).source.count('n1 -> n2_op') == 2",
+        "chain",
+        "inherits its `compute` from `Elementwise`",
+        "'compute' not in vars(ndl.ops.EWiseMul) and "
+        "ndl.ops.EWiseMul.compute.__qualname__ == 'Elementwise.compute'",
     ),
-    ("what-ran", "The same value", "w4.item() == v4.item()"),
-    ("chain", "inherits its `compute`", "'compute' not in vars(ndl.ops.EWiseMul)"),
+    (
+        "chain",
+        "the row of the table in which it looks up what to do",
+        "ndl.ops.EWiseMul.function == 'multiply'",
+    ),
+    ("own-curve-explained", "run 81 times", "len(outputs) == 81"),
+    ("own-curve-explained", "You wrote the formula once, for `a = 1`", "a.item() == 1 and out.inputs"),
+    (
+        "own-curve-explained",
+        "know `+`, `-`, `*`, `/` and `**`",
+        "(lambda a: all(len((x).numpy()) == 3 for x in (a + a, a - a, a * a, a / a, a**2)))(x.cached_data)",
+    ),
     (
         "leaves-solution",
         "from its end to its beginning",
@@ -98,8 +114,31 @@ NEAR_MISSES = {
     "from_the_table": [
         (
             "def from_the_table(n1, n2):\n    return n2 / (1 + ndl.exp(-1 * (n1 * n2)))",
-            "compare it with the table line by line",
+            "Go up the table from n7",
         ),
+        (
+            "def from_the_table(n1, n2):\n    bottom = ndl.exp(-n1 * n2) + 1\n    return n1 / bottom",
+            "Python reads `-n1 * n2` as",
+        ),
+        (
+            "def from_the_table(n1, n2):\n    return n1 / (1 + ndl.exp((n1 * n2) * -1))",
+            "Times -1 gives the same numbers",
+        ),
+        (
+            "def from_the_table(n1, n2):\n    return n1 / (1 + ndl.exp(0 - (n1 * n2)))",
+            "it adds 0 as well",
+        ),
+        (
+            "def from_the_table(n1, n2):\n    n3 = n2 * n1\n    return n1 / (ndl.exp(-n3) + 1)",
+            "in this order",
+        ),
+        ("def from_the_table(n1, n2):\n    return n1 / (exp(-(n1 * n2)) + 1)", "its name is `ndl.exp`"),
+        ("def from_the_table(n1, n2):\n    e = np.exp(-(n1 * n2))\n    return n1 / (e + 1)", "NumPy's `exp`"),
+        (
+            "import math\ndef from_the_table(n1, n2):\n    return n1 / (1 + math.exp(-(n1 * n2)))",
+            "one plain number",
+        ),
+        ("def from_the_table(n1, n2):\n    return n1 / ndl.exp(-(n1 * n2))", "n6 is missing"),
         (
             "def from_the_table(n1, n2):\n    n4 = n1 * n2\n    return n1 / (ndl.exp(n4) + 1)",
             "n4 is missing",
@@ -125,15 +164,65 @@ NEAR_MISSES = {
             "def leaves(output):\n    found = []\n    stack = [output]\n    while stack:\n"
             "        node = stack.pop()\n        stack += node.inputs\n"
             "        if node.is_leaf() and node not in found:\n            found.insert(0, node)\n"
-            "    return found",
-            "in the opposite order",
+            "    return list(reversed(found)) + [output]",
+            "no arrow leads to",
+        ),
+        (
+            "def leaves(output):\n    return [n for n in find_topo_sort([output]) if n.op is None]",
+            "Its full name is",
+        ),
+        (
+            "def leaves(output):\n    return [n for n in ndl.autograd.find_topo_sort(output) if n.inputs]",
+            "get a list",
+        ),
+        (
+            "def leaves(output):\n    return [n for n in ndl.autograd.find_topo_sort([output]) if n.inputs]",
+            "the operators' results",
         ),
     ],
     "rerun": [
         ("def rerun(output, leaf, value):\n    return output.detach()", "Go through the nodes"),
+        ("def rerun(output, leaf, value):\n    leaf = value\n    return output", "This is the old graph"),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: value}\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n"
+            "        new[n] = n.op(*[new[i] for i in n.inputs]) if n.op else n\n    return new[output]",
+            "write over the entry of `leaf`",
+        ),
+        (
+            "def rerun(output, leaf, value):\n    if output is leaf:\n        return value\n"
+            "    if output.op is None:\n        return output\n"
+            "    new = [rerun(i, leaf, value).cached_data for i in output.inputs]\n"
+            "    return ndl.Tensor(output.op.compute(*new))",
+            "but they have no history",
+        ),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: ndl.Tensor(value.numpy())}\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n        if not n.is_leaf():\n"
+            "            new[n] = n.op(*[new.get(i, i) for i in n.inputs])\n    return new[output]",
+            "not a copy of it",
+        ),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: value}\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n        if n.op:\n"
+            "            new[n] = n.op(tuple(new.get(i, i) for i in n.inputs))\n    return new[output]",
+            "with the star",
+        ),
         (
             "def rerun(output, leaf, value):\n    return output.op(*(len(output.inputs) * [value]))",
             "The operators before it",
+        ),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: value}\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n        if n.op:\n"
+            "            new[n] = n.op(*[new.get(i, i) for i in n.inputs])\n    return new",
+            "the whole dictionary",
+        ),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: value}\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n        if n.op:\n"
+            "            new[n] = n.op(*map(new.get, n.inputs))\n    return new[output]",
+            "is None for a leaf that stays",
         ),
         (
             "def rerun(output, leaf, value):\n    if output is leaf:\n        return value\n"
@@ -153,6 +242,29 @@ NEAR_MISSES = {
         (
             "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a.square()",
             "They have no such method",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a ^ 2",
+            "written `**`",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, x):\n        return np.power(x, 2)",
+            "the library's own",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        b = a.numpy()\n"
+            "        return b * b",
+            "this is NumPy's array",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n"
+            "        return [x**2 for x in a]",
+            "No loop is needed",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n"
+            "        return ndl.multiply(a, a)",
+            "takes Tensors",
         ),
     ],
 }
