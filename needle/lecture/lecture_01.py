@@ -1,4 +1,4 @@
-"""Lecture 01, functions and their laws: what its exercises ask for, usual mistakes, predictions, `hunt`."""
+"""Lecture 01, functions and their laws: what its exercises ask for, usual mistakes, predictions, pictures."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import functools
 import math
 import operator
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import Phase, settings
@@ -18,6 +19,9 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from .comparison import Names, values
 from .exercises import Exercises, case
 from .predictions import Predictions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
@@ -63,6 +67,30 @@ def hunt(law: Callable[[], None]) -> None:
     print(counterexample(law) or nothing)
 
 
+# --- The picture of the two sigmoids ------------------------------------------------------------------------
+
+
+def mark(ax: Axes, x: float) -> Axes:
+    """Mark `x` and the largest float in a picture of the `exp` inside both sigmoids."""
+    ceiling = math.log10(sys.float_info.max)
+    naive, stable = ax.lines[:2]
+    naive.set(linewidth=6, alpha=0.4)  # so that both can be seen where they are the same
+    stable.set(linewidth=2)
+    ax.axhline(ceiling, color="#C4221B", linestyle="--")
+    ax.text(980, ceiling - 12, "the largest float", ha="right", va="top", color="#C4221B")
+    ax.axvline(x, color="#475467", linewidth=1)
+    big = "OverflowError" if -x > math.log(sys.float_info.max) else f"{math.exp(-x):.0e}"
+    ax.set_title(
+        f"x = {x:g}: exp(-x) is {big}, exp(-|x|) is {math.exp(-abs(x)):.0e}", loc="left", fontsize=9.5
+    )
+    ax.set(xlim=(-1000, 1000), ylim=(-340, 340))
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
+    ax.text(-220, 120, "naive: exp(-x)", color="#1D5FD1")
+    ax.text(-235, -240, "stable: exp(-|x|)", color="#B45309")
+    return ax
+
+
 # --- 1 Close ------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +132,7 @@ def relative_only(x, y):
 
 
 @close.mistake(
-    "-5 - 5 is -10, and -10 is smaller than anything you allow. Take the absolute value of the difference."
+    "1 - 1.001 is negative, and so smaller than anything you allow. Take the absolute value: `abs(x - y)`."
 )
 def difference_with_sign(x, y):
     return x - y <= 1e-9 * max(1.0, abs(x), abs(y))
@@ -123,9 +151,11 @@ def turned_around(x, y):
 # --- 2 A sigmoid for every number ---------------------------------------------------------------------------
 
 
-def to_twelve_digits(expected: Any, got: Any, names: Names) -> str:
-    """As `values`, but 1e-9 is not the same as 0."""
-    return values(expected, got, names, tolerance=1e-12)
+def to_nine_digits(expected: Any, got: Any, names: Names) -> str:
+    """As `values`, but a tiny number is not the same as 0."""
+    if difference := values(expected, got, names, tolerance=1e-9):
+        return difference
+    return "" if math.isclose(expected, got, rel_tol=1e-9) else f"{got:.6g} should be {expected:.6g}"
 
 
 @exercises.exercise(
@@ -135,8 +165,9 @@ def to_twelve_digits(expected: Any, got: Any, names: Names) -> str:
     case(-20.0),
     case(-1000.0),
     case(1000.0),
+    case(-720.0),
     otherwise="Compare both branches with the formula, on paper: for x = 1, and for x = -1.",
-    compare=to_twelve_digits,
+    compare=to_nine_digits,
 )
 def sigmoid(x):
     """1 / (1 + e⁻ˣ), by NumPy's logarithm of a sum of exponentials."""
@@ -182,6 +213,23 @@ def cut_off(x):
     return 1 / (1 + math.exp(-min(max(x, -10.0), 10.0)))
 
 
+@sigmoid.mistake(
+    "You answer 0 where `exp` overflows. At -720 the sigmoid is about 2e-313, and a float can hold that: use "
+    "the other form on this side."
+)
+def zero_beyond(x):
+    return 1 / (1 + math.exp(-x)) if x > -709 else 0.0
+
+
+@sigmoid.mistake(
+    "On paper, this is the sigmoid. But tanh is so near to -1 here that the sum loses its digits: "
+    "cancellation. "
+    "Use the two forms."
+)
+def by_tanh(x):
+    return 0.5 * (1 + math.tanh(0.5 * x))
+
+
 @sigmoid.mistake("A sign is wrong: this falls where the sigmoid rises.")
 def falling(x):
     return float(np.exp(-np.logaddexp(0.0, x)))
@@ -218,6 +266,16 @@ def half_exp(x):
 def symmetric(f, x):
     """Whether f(-x) is 1 - f(x)."""
     return bool(np.isclose(f(x) + f(-x), 1.0, rtol=0, atol=1e-9))
+
+
+@symmetric.mistake("Your law is True of tanh, which breaks it. Does it look at `f` at all?")
+def always_true(f, x):
+    return True
+
+
+@symmetric.mistake("Your law is False even of `logistic`, which keeps it. Does it look at `f` at all?")
+def never_true(f, x):
+    return False
 
 
 @symmetric.mistake(
@@ -303,6 +361,8 @@ def _kind_of_failure(expected: Any, got: Any, names: Names) -> str:
         if not isinstance(found, dict):
             return "no pair"
         y, z, left, right = found.values()
+        if y + z == 0:
+            return "they cancel", left == right
         sizes = sorted([abs(y), abs(z)])
         return math.isfinite(left) and math.isfinite(right), *(size > 1e12 for size in sizes), left == right
 
@@ -314,7 +374,7 @@ _breaks.exactly = _kind_of_failure  # type: ignore[attr-defined]
 
 @exercises.exercise(
     case(1.0),
-    case(1000.0),
+    case(7.0),
     case(-0.375),
     otherwise="Go through both sides by hand: after which addition is something lost, and after which is "
     "not?",
@@ -332,6 +392,15 @@ def regroup(x):
 )
 def small(x):
     return [1.0, 2.0]
+
+
+@regroup.mistake(
+    "Your idea is right: y and z cancel. But next to your y the gap is so small that x survives on both "
+    "sides. "
+    "Take a larger one."
+)
+def too_small_to_swallow(x):
+    return [1e9, -1e9]
 
 
 @regroup.mistake(
@@ -362,94 +431,20 @@ def one_number(x):
     return 1e20
 
 
-# --- 5 zip_with ---------------------------------------------------------------------------------------------
-
-
-def _tidy(result: Any) -> Any:
-    """An iterator as what it is: no two of them are equal."""
-    if hasattr(result, "__next__"):
-        return shown_as(f"a {type(result).__name__} object", type(result).__name__)
-    return result
-
-
-def _apply(answer: Any, f: Any, *inputs: Any) -> Any:
-    made = answer(*f) if isinstance(f, tuple) else answer(f)
-    return made if made is ... else _tidy(made(*inputs))
-
-
-@exercises.exercise(
-    case(operator.sub, [10.0, 20.0, 30.0], [1.0, 2.0, 3.0]),
-    case(operator.mul, [2.0, 3.0], [5.0, 7.0]),
-    case(max, [1.0, -1.0], [0.0, 0.0]),
-    case(operator.add, [], []),
-    otherwise=(
-        "The first item of the result is f of the first of xs and the first of ys. Is yours? Then look at "
-        "the second."
-    ),
-    use=_apply,
-    form="zip_with({})({}, {})",
-)
-def zip_with(f):
-    """A function that applies f to two lists, item by item."""
-    return lambda xs, ys: list(map(f, xs, ys))
-
-
-@zip_with.mistake("f gets the two items the wrong way round: x comes first, then y.")
-def other_way_round(f):
-    return lambda xs, ys: [f(y, x) for x, y in zip(xs, ys, strict=True)]
-
-
-@zip_with.mistake(
-    "You combine each x with each y. The lists go side by side, as the two halves of a zip: `zip(xs, ys)`."
-)
-def each_with_each(f):
-    return lambda xs, ys: [f(x, y) for x in xs for y in ys]
-
-
-@zip_with.mistake(
-    "This stops after the first pair: a `return` inside the loop ends the function. Collect first, return at "
-    "the end."
-)
-def first_pair_only(f):
-    return lambda xs, ys: next((f(x, y) for x, y in zip(xs, ys, strict=True)), None)
-
-
-@zip_with.mistake(
-    "f takes two numbers, and you give it one pair. Take the pair apart: `for x, y in zip(xs, ys)`."
-)
-def pair_as_one(f):
-    return lambda xs, ys: [f(pair) for pair in zip(xs, ys, strict=True)]
-
-
-@zip_with.mistake(
-    "`map` gives the numbers one by one, when somebody asks for them. Make a list of them: `list(...)`."
-)
-def lazy(f):
-    return lambda xs, ys: map(f, xs, ys)
-
-
-@zip_with.mistake("These are the pairs themselves. Apply f to each of them.")
-def pairs(f):
-    return lambda xs, ys: list(zip(xs, ys, strict=True))
-
-
-@zip_with.mistake(
-    "`zip_with(f)` should give back a function, which is given the lists later. Give back the inner "
-    "function, without calling it."
-)
-def not_a_function(f):
-    return [f]
-
-
-# --- 6 fold -------------------------------------------------------------------------------------------------
+# --- 5 fold -------------------------------------------------------------------------------------------------
 
 
 def append_digit(number, digit):
     return 10 * number + digit
 
 
-def _fold(answer: Any, f: Any, start: Any, xs: Any) -> Any:
-    return _apply(answer, (f, start), xs)
+def _twice(answer: Any, f: Any, start: Any, xs: Any) -> Any:
+    """What the folded function gives, called twice."""
+    folded = answer(f, start)
+    if folded is ... or folded is None:
+        return folded
+    first = folded(xs)
+    return first if first is ... or first is None else {"first call": first, "second call": folded(xs)}
 
 
 @exercises.exercise(
@@ -462,7 +457,7 @@ def _fold(answer: Any, f: Any, start: Any, xs: Any) -> Any:
         "Follow it on paper for sub, 10 and [1, 2, 4, 8]: 10, then 10 - 1 = 9, then 9 - 2 = 7, then 3, "
         "then -5."
     ),
-    use=_fold,
+    use=_twice,
     form="fold({}, {})({})",
 )
 def fold(f, start):
@@ -473,6 +468,42 @@ def fold(f, start):
 @fold.mistake("Where is `start`? You begin with the first item instead, and an empty list has none.")
 def without_start(f, start):
     return lambda xs: functools.reduce(f, xs)
+
+
+@fold.mistake(
+    "`folded` assigns to this name, so Python takes it for a name of its own, which has no value before the "
+    "loop. Begin with `total = start`."
+)
+def without_a_value(f, start):
+    def folded(xs):
+        for x in xs:
+            start = f(start, x)  # noqa: F823
+        return start
+
+    return folded
+
+
+@fold.mistake(
+    "The second call goes on where the first has ended, since `nonlocal` lets it change `start` itself. "
+    "Leave "
+    "`start` alone, and begin with `total = start`."
+)
+def goes_on(f, start):
+    def folded(xs):
+        nonlocal start
+        for x in xs:
+            start = f(start, x)
+        return start
+
+    return folded
+
+
+@fold.mistake(
+    "`fold` should give back a function, which is given the list later. Give back `folded`, without calling "
+    "it."
+)
+def not_a_function(f, start):
+    return start
 
 
 @fold.mistake("f gets its two numbers the wrong way round: first what you have so far, then the next item.")
@@ -527,7 +558,7 @@ def all_on_the_way(f, start):
     return folded
 
 
-# --- 7 A spread that does not crash -------------------------------------------------------------------------
+# --- 6 A spread that does not crash -------------------------------------------------------------------------
 
 
 def _real(result: Any) -> Any:
@@ -621,80 +652,68 @@ def mean_distance(xs):
 
 predictions.choose(
     "1e16 + 1",
-    "A float has room for about 16 digits. What is `1e16 + 1 - 1e16`?",
+    "What is `1e16 + 1 - 1e16`?",
     {
-        "1.0": "On paper, yes. But 1e16 + 1 has 17 digits, so it is rounded before the subtraction.",
-        "0.0": "Right. 1e16 + 1 is rounded back to 1e16: the 1 is gone.",
-        "2.0": "The gap between 1e16 and the next float is 2, that is true. But 1 lies in the middle of the "
-        "gap, and rounding goes down here.",
+        "1.0": "On paper, yes. But a float has room for about 16 digits, and 1e16 + 1 has 17, so it is "
+        "rounded "
+        "before the subtraction.",
+        "0.0": "Right. The gaps grow with the numbers: 1e16 + 1 is rounded back to 1e16, and the 1 is gone.",
+        "2.0": "The gap between 1e16 and the next float is 2, that is true. But 1 lies exactly in the "
+        "middle of "
+        "the gap. Then the neighbour whose last bit is 0 wins, and here that is 1e16.",
         "an error": "Floats do not complain. They round, silently, after every operation.",
     },
     right="0.0",
 )
 predictions.choose(
     "ship it",
-    "All seven values looked right. Will Hypothesis find a number for which `naive_sigmoid` fails?",
+    "`naive_sigmoid` was right seven times, and still there are numbers for which it fails. Which?",
     {
-        "no": "So thought everyone who shipped it. Look at what `exp` gets when x is very negative.",
-        "yes, a large positive one": "There exp(-x) becomes 0, and 1 / (1 + 0) is 1. No harm is done.",
-        "yes, a very negative one": "Right: exp(-x) grows beyond what a float can hold.",
-        "yes, close to 0": "exp is at its gentlest there: exp(0) is 1.",
+        "large positive ones": "There exp(-x) becomes 0, and 1 / (1 + 0) is 1. No harm is done.",
+        "very negative ones": "Right: exp(-x) grows beyond what a float can hold.",
+        "those close to 0": "exp is at its gentlest there: exp(0) is 1.",
     },
-    right="yes, a very negative one",
+    right="very negative ones",
 )
 predictions.choose(
     "always below 1",
-    "The sigmoid of mathematics never reaches 1. Does yours, for some number below 100?",
+    "The sigmoid of mathematics never falls, and never reaches 1. Hypothesis now tries both laws on the "
+    "stable "
+    "one. What will it find?",
     {
-        "no, it is always below 1": "On paper. But what is the float nearest to 1 - 1e-40?",
-        "yes, it gives exactly 1": "Right: near 1, floats are about 1e-16 apart, and the rest is rounded "
+        "nothing: both laws hold": "On paper they do. But what is the float nearest to 1 - 1e-40?",
+        "a number where it falls": "No: each branch rises, and rounding may make two neighbours equal, but "
+        "does "
+        "not swap them.",
+        "a number where it is 1": "Right: near 1, floats are about 1e-16 apart, and the rest is rounded "
         "away.",
-        "yes, it even gives more than 1": "No: it divides 1 by at least 1, and rounding does not go past 1.",
     },
-    right="yes, it gives exactly 1",
+    right="a number where it is 1",
 )
 predictions.choose(
     "which law",
-    "Three laws from school. Which one breaks for floats, even for numbers between -1000 and 1000?",
+    "x + y = y + x, and (x + y) + z = x + (y + z). Which of the two will Hypothesis break, with numbers "
+    "between "
+    "-10 and 10?",
     {
-        "x + y = y + x": "This one holds: both sides round the very same sum.",
-        "(x + y) + z = x + (y + z)": "Right: the two sides round at different places.",
-        "max(x, max(y, z)) = max(max(x, y), z)": "This one holds: `max` picks one of its numbers, and "
-        "rounds nothing.",
+        "neither": "These are small, harmless numbers. But tenths are no floats, so their sums are rounded, "
+        "too.",
+        "the first": "This one holds: both sides round the very same sum. Does that go for the second?",
+        "the second": "Right: its two sides round at different places.",
+        "both": "The first holds: both sides round the very same sum.",
     },
-    right="(x + y) + z = x + (y + z)",
-)
-predictions.choose(
-    "two sums",
-    "The same ten thousand numbers, added from the left and from the right. How do the two sums compare?",
-    {
-        "they are equal": "They would be, if addition were associative. Each step rounds something else.",
-        "they differ a little": "Right, and neither is the true one.",
-        "one is far off": "No: each step loses less than one part in 10¹⁵. But it does lose something.",
-    },
-    right="they differ a little",
-)
-predictions.choose(
-    "not compiled",
-    "`twice_neg` calls `neg` and `mul`, which are plain Python functions. We compile `twice_neg` alone. What "
-    "happens when we call it?",
-    {
-        "it works": "Then Numba would have to compile functions that nobody gave it. It knows them only as "
-        "names.",
-        "it works, but slowly": "Numba has no slow way: what it compiles, it compiles completely.",
-        "an error": "Right: a compiled function cannot call Python objects, and `mul` is one.",
-    },
-    right="an error",
+    right="the second",
 )
 predictions.choose(
     "the wrong back",
-    "One of the five backs is wrong, although all of them are right at x = 1. Which one?",
+    "All of the first seven pass at x = 1, and yet one of them is wrong. Which one?",
     {
+        "relu": "For positive x, relu(x) is x, and it moves as x does. For negative x it stays at 0.",
         "log": "The derivative of log(x) is 1 / x. That is what it says.",
         "exp": "exp is its own derivative. That is what it says.",
         "inv": "Right: the derivative of 1 / x is -1 / x², and at x = 1 nobody sees the square.",
-        "relu": "For positive x, relu(x) is x, and its derivative is 1. That is what it says.",
         "sigmoid": "σ(x) (1 - σ(x)) is the derivative of the sigmoid. That is what it says.",
+        "id or neg": "They move as x does, and the other way round. That is what they say.",
     },
     right="inv",
 )
