@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from .. import nn
 from ..autograd import Tensor
+from ..optim import Adam
+from .comparison import Names, values
 from .exercises import Exercises, case, given
 from .predictions import Predictions
 
@@ -27,6 +31,22 @@ class Shelves:
         return self
 
 
+def learn(
+    network: Callable[[Tensor], Tensor], parameters: Iterable[nn.Parameter], points: Any, labels: Any
+) -> list[float]:
+    """Fit a network of one output to labels of -1 and 1, and return the loss of each step."""
+    inputs = Tensor(points, requires_grad=False)
+    wanted = Tensor(np.reshape(labels, (-1, 1)), requires_grad=False)
+    optimiser = Adam(list(parameters), lr=0.05)
+    losses = []
+    for _ in range(150):
+        loss = ((network(inputs) - wanted) ** 2).sum() / len(points)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
 # --- 1 A module of your own ---------------------------------------------------------------------------------
 
 
@@ -35,7 +55,10 @@ def _tried_out(answer: Any, x: Tensor) -> Any:
     found = [name for name, _ in module.named_parameters()]
     kept = {name: type(vars(module)[name]).__name__ for name in ("scale", "shift") if name in vars(module)}
     result = module(x)
-    return result if result is ... else {"result": result, "parameters": found, "kept": kept}
+    if result is ...:
+        return ...
+    module.scale, module.shift = nn.Parameter([5.0]), nn.Parameter([-1.0])
+    return {"result": result, "parameters": found, "kept": kept, "for 5 and -1": module(x)}
 
 
 class Affine(nn.Module):
@@ -87,6 +110,31 @@ class MadeInForward(nn.Module):
         return nn.Parameter([3.0]) * x + nn.Parameter([2.0])
 
 
+@affine.mistake(
+    "Your `forward` does not use `self.scale` and `self.shift`: when they are changed to 5 and -1, it still "
+    "computes with 3 and 2."
+)
+class NotUsed(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return nn.Parameter([3.0]) * x + nn.Parameter([2.0])
+
+
+@affine.mistake(
+    "In a method, say `self.scale` and `self.shift`. Without `self.`, these are other names, and nobody has "
+    "set "
+    "them."
+)
+class WithoutSelf(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return scale * x + shift  # type: ignore[name-defined]  # noqa: F821
+
+
 @affine.mistake("Look at `forward`: `scale` multiplies x, and `shift` is added.")
 class Swapped(nn.Module):
     def __init__(self):
@@ -118,7 +166,7 @@ class WithoutShift(nn.Module):
 
 
 def _shelved(answer: Any, steps: tuple[str, ...]) -> Any:
-    """What stands on the shelves after these assignments, and whether each attribute can be read."""
+    """What stands on the shelves after these assignments, and which attributes are not kept."""
     module = answer()
     if module.__setattr__("size", 1) is ...:
         return ...
@@ -134,7 +182,11 @@ def _shelved(answer: Any, steps: tuple[str, ...]) -> Any:
         setattr(module, name, value)
         kept[name] = value
     lost = [name for name, value in kept.items() if getattr(module, name, ...) is not value]
-    return {"_parameters": list(module._parameters), "_modules": list(module._modules), "lost": lost}
+    return {
+        "_parameters": list(module._parameters),
+        "_modules": list(module._modules),
+        "attributes not kept": lost,
+    }
 
 
 class Registering(Shelves):
@@ -172,6 +224,43 @@ class NotKept(Shelves):
             self._parameters[name] = value
         elif isinstance(value, Shelves):
             self._modules[name] = value
+
+
+@registering.mistake(
+    "`weight` is on its shelf, but it was not kept as an attribute. `object.__setattr__(self, name, value)` "
+    "belongs to every case, and not only to the last."
+)
+class KeptOnlyOffTheShelves(Shelves):
+    def __setattr__(self, name, value):
+        self._parameters.pop(name, None)
+        self._modules.pop(name, None)
+        if isinstance(value, nn.Parameter):
+            self._parameters[name] = value
+        elif isinstance(value, Shelves):
+            self._modules[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+
+@registering.mistake(
+    "There may be nothing to take off the shelf, and `del` or `pop(name)` stops then. `pop(name, None)` "
+    "does not."
+)
+class DeletesWhatIsNotThere(Shelves):
+    def __setattr__(self, name, value):
+        del self._parameters[name]
+
+
+@registering.mistake(
+    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write "
+    "`self._parameters[name] = "
+    "value`."
+)
+class Appends(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if isinstance(value, nn.Parameter):
+            self._parameters.append(value)  # type: ignore[attr-defined]
 
 
 @registering.mistake(
@@ -230,7 +319,11 @@ class TensorsToo(Shelves):
             self._modules[name] = value
 
 
-@registering.mistake("Nothing is on the shelves. Depending on what `value` is, put it on one of them.")
+@registering.mistake(
+    "Nothing is on the shelves. Ask what `value` is with `isinstance(value, nn.Parameter)`, for `is` would "
+    "ask "
+    "whether it is the class itself, and put it on its shelf."
+)
 class NothingShelved(Shelves):
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
@@ -278,6 +371,13 @@ def _by_path(answer: Any, net: Any) -> Any:
     return dict(found)
 
 
+def _same_pairs(expected: Any, got: Any, names: Names) -> str:
+    """As `values`, of what `_by_path` gives."""
+    if isinstance(expected, Mapping) and got is not None and not isinstance(got, Mapping):
+        return "it should be a list of pairs, each a path and what is there"
+    return values(expected, got, names)
+
+
 def _many(found: Any) -> bool:
     return isinstance(found, (list, tuple, Mapping)) or hasattr(found, "__next__")
 
@@ -287,6 +387,7 @@ def _many(found: Any) -> bool:
     given(nested, "net"),
     given(hollow, "net"),
     otherwise="Write the paths of this net on paper: one for each parameter, from the net down to it.",
+    compare=_same_pairs,
     use=_by_path,
 )
 def named_parameters(module):
@@ -338,6 +439,52 @@ def without_path(module):
     return found
 
 
+@named_parameters.mistake(
+    "What `named_parameters` gives for a part is a list itself. Go through it, and add its pairs one by "
+    "one, with "
+    "the part's name before each path."
+)
+def lists_in_a_list_of_pairs(module):
+    pairs = list(module._parameters.items())
+    for part in module._modules.values():
+        pairs.append(lists_in_a_list_of_pairs(part))
+    return pairs
+
+
+DICTIONARIES = (
+    "`_parameters` and `_modules` are dictionaries: going through one gives its names alone. Take "
+    "`.items()` for "
+    "pairs or `.values()`, and put what you find into a list of your own."
+)
+
+
+@named_parameters.mistake(DICTIONARIES)
+def appended_to_the_shelf(module):
+    pairs = module._parameters
+    for name, part in module._modules.items():
+        for path, parameter in part._parameters.items():
+            pairs.append((f"{name}.{path}", parameter))
+    return pairs
+
+
+@named_parameters.mistake(DICTIONARIES)
+def through_the_names(module):
+    pairs = list(module._parameters.items())
+    for name, part in module._modules:
+        pairs += [(f"{name}.{path}", parameter) for path, parameter in through_the_names(part)]
+    return pairs
+
+
+@named_parameters.mistake(DICTIONARIES)
+def added_to_a_dictionary(module):
+    return module._parameters + list(module._modules.values())
+
+
+@named_parameters.mistake(DICTIONARIES)
+def dictionary_added(module):
+    return [] + module._parameters
+
+
 @named_parameters.mistake("There should be a dot between two names of a path: `last.inner.weight`.")
 def without_dots(module):
     found = list(module._parameters.items())
@@ -370,21 +517,32 @@ def three_deep() -> tuple[Any, Any]:
     return net, other
 
 
+class _Word(str):
+    """A text that messages show without quotes."""
+
+    __repr__ = str.__str__
+
+
+def _modes(expected: Any, got: Any, names: Names) -> str:
+    wrong = [name for name in expected if expected[name] != got[name]]
+    return f"{wrong[0]}: {got[wrong[0]]}, but should be {expected[wrong[0]]}" if wrong else ""
+
+
 def _switched(answer: Any, make: Callable[[], tuple[Any, Any]], training: bool) -> Any:
     net, other = make()
     parts = {"net": net, "net.part": net.part, "net.part.inner": net.part.inner, "net.last": net.last}
     for part in parts.values():
-        type(part).training = not training  # nobody has switched them yet
+        type(part).training = "not switched"
     if answer(net, training) is ...:
         return ...
-    states = {name: part.training for name, part in parts.items()}
-    return {**states, "another net": other.training}
+    return {name: _Word(part.training) for name, part in {**parts, "another net": other}.items()}
 
 
 @exercises.exercise(
     case(three_deep, False),
     case(three_deep, True),
     otherwise="Which of the modules has the wrong mode, and by which way does your function come to it?",
+    compare=_modes,
     use=_switched,
     form="set_training(net, {1})",
 )
@@ -407,6 +565,25 @@ def inside_only(module, training):
     for part in module._modules.values():
         part.training = training
         inside_only(part, training)
+
+
+@set_training.mistake(
+    "Nothing is switched. Before you go on to the parts, set `module.training` of the module itself."
+)
+def nothing_set(module, training):
+    for part in module._modules.values():
+        nothing_set(part, training)
+
+
+@set_training.mistake(
+    "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`. If you "
+    "call "
+    "`eval` or `train`: this net has none yet, you are just writing it."
+)
+def through_the_names_only(module, training):
+    module.training = training
+    for part in module._modules:
+        through_the_names_only(part, training)
 
 
 @set_training.mistake(
@@ -463,6 +640,7 @@ def _named(*labels: str, value: Callable[..., Any]) -> Callable[[], dict[str, An
     given(_named("a", "b", value=lambda a, b: (a, b)), "its name", "its value"),
     given(_named(value=lambda: 3), "its name", "its value"),
     otherwise="Write the paths of this value on paper: `layers`, then a dot and the place in each list.",
+    compare=_same_pairs,
     use=_parts_by_path,
 )
 def parts_in(name, value):
@@ -480,6 +658,28 @@ def parts_in(name, value):
 @parts_in.mistake("A value that is itself a module is there, too: its path is just the name.")
 def lists_only(name, value):
     return [] if isinstance(value, Shelves) else parts_in.right(name, value)
+
+
+@parts_in.mistake(
+    "Nothing is found. These modules are of the class `Shelves`, and not `nn.Module`: ask "
+    "`isinstance(value, Shelves)`."
+)
+def nothing_found(name, value):
+    return []
+
+
+@parts_in.mistake("Your list holds lists. Join what you get for each item: `pairs += parts_in(...)`.")
+def lists_in_a_list(name, value):
+    if isinstance(value, (list, tuple)):
+        return [lists_in_a_list(f"{name}.{place}", item) for place, item in enumerate(value)]
+    return [(name, value)] if isinstance(value, Shelves) else []
+
+
+@parts_in.mistake(
+    "Go through a value only if it is a list or a tuple. Where there is no module, give back an empty list."
+)
+def goes_through_all(name, value):
+    return [pair for place, item in enumerate(value) for pair in goes_through_all(f"{name}.{place}", item)]
 
 
 @parts_in.mistake("Each path begins with the name of the attribute: `layers.0`, and not `0`.")
@@ -534,27 +734,40 @@ predictions.ask(
     },
     otherwise="A Linear(a, b) has a · b weights and b biases. What does that give for the two?",
 )
-predictions.choose(
+predictions.ask(
     "which path",
-    "In this network, what is the path of the bias of the last Linear in the Residual?",
-    {
-        "`bias`": "That name occurs many times. The path says from the top which one it is.",
-        "`modules.1.fn.modules.2.bias`": "Right: from the top down, one name for each level.",
-        "`fn.modules.2.bias`": "That is its path as seen from the Residual, which is itself `modules.1`.",
-        "`modules.2.bias`": "That would be the third module at the top. This Linear is two levels deeper.",
+    "Type the path of the bias of the last Linear in the Residual.",
+    right="modules.1.fn.modules.2.bias",
+    why="From the root down: place 1 of the list, then `fn`, place 2 of the list there, and its bias.",
+    replies={
+        "1.fn.2.bias": "You have it, but for the word that the picture leaves out: `modules` before each "
+        "place.",
+        "modules.1.fn.2.bias": "Nearly: the Sequential in `fn` keeps its list in an attribute `modules`, "
+        "too.",
+        "1.fn.modules.2.bias": "Nearly: the Sequential at the root keeps its list in an attribute "
+        "`modules`, too.",
+        "bias": "That name occurs many times. The path says from the root which one it is.",
+        "fn.modules.2.bias": "That is its path as seen from the Residual, which is itself `modules.1`.",
+        "modules.2.bias": "That is the third module at the root. This Linear is two levels deeper.",
+        "modules.1.modules.2.bias": "The Residual has no list. It keeps one module, in its attribute `fn`.",
+        "modules.1.fn.modules.1.bias": "That would be the ReLU: places are counted from 0.",
+        "modules.1.fn.modules.3.bias": "Places are counted from 0: the third module is at place 2.",
+        "modules.1.fn.modules.2.weight": "That is its weight. The bias stands beside it.",
     },
-    right="`modules.1.fn.modules.2.bias`",
+    otherwise="Go down from the root, and write each attribute and place on the way, with dots in between.",
 )
 predictions.choose(
     "twice",
-    "One and the same Linear(4, 4), with 20 numbers, is put into a network twice. How many numbers does the "
-    "network have to learn?",
+    "One and the same `arm` is kept as `robot.left` and as `robot.right`, and has a single parameter. How "
+    "many "
+    "parameters does your `named_parameters(robot)` list?",
     {
-        "20": "Right: it is one layer, used in two places. Learned twice, it would be changed twice.",
-        "40": "That would be two layers. Here it is the same one, and it counts where it comes first.",
-        "an error": "No: sharing a layer is useful, and allowed.",
+        "1": "That is how many there are. But your walk comes along both ways. Does it know that it was "
+        "there?",
+        "2": "Right: it comes to the arm along both ways, and notices nothing.",
+        "it never ends": "It would, if the arm held the robot. But from the arm, no way leads back up.",
     },
-    right="20",
+    right="2",
 )
 predictions.choose(
     "dropout in use",
@@ -577,16 +790,15 @@ predictions.choose(
         "an error": "When you *read* a name that is not there, yes. But you may *set* any name.",
         "the old weight is replaced": "Python does not guess what you mean: the old one is still there.",
         "the layer has one more parameter": "Right: it is registered under the wrong name, and the old "
-        "weight is "
-        "still used.",
+        "weight is still used.",
     },
     right="the layer has one more parameter",
 )
 predictions.choose(
     "in a list",
-    "`net.layers = [first, second]` holds two layers, each with a weight. How many parameters "
-    "does "
-    "your walk find in `net`?",
+    "`net.layers = [first, second]` holds two layers, each with a weight. How many parameters does your "
+    "walk find "
+    "in `net`?",
     {
         "2": "It would, if the list were looked into. What does `__setattr__` do with a list?",
         "1": "These are two different layers. But the question is whether the walk comes to them at all.",

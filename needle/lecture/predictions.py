@@ -114,7 +114,9 @@ class Predictions:
         fold = f"<details><summary>Show the answer</summary><p>{_html(right)}. {_html(why)}</p></details>"
         table = {_plain(answer): "✗ " + _html(reply) for answer, reply in replies.items()}
         table[_plain(right)] = "✓ " + _html(why)
-        script = BOX.substitute(table=_json(table), otherwise=_json("✗ " + _html(otherwise)))
+        script = BOX.substitute(
+            table=_json(table), otherwise=_json("✗ " + _html(otherwise)), size=max(12, len(right))
+        )
         self._add(name, words, fold + script)
 
     def _add(self, name: str, words: str, answers: str) -> None:
@@ -131,7 +133,7 @@ BOX = Template("""
   const replies = new Map(Object.entries($table));
   const fold = document.currentScript.previousElementSibling;
   const form = document.createElement("form");
-  form.innerHTML = `<input aria-label="Your answer" size="12" autocomplete="off"><button>Answer</button>
+  form.innerHTML = `<input aria-label="Your answer" size="$size" autocomplete="off"><button>Answer</button>
     <p role="status" style="min-height: 1.5em"></p>`;
   const plain = (text) => {
     const short = text.trim().toLowerCase().replaceAll("−", "-").replace(",", ".").replace(/\\s+/g, " ");

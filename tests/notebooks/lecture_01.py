@@ -224,7 +224,11 @@ NEAR_MISSES = {
             STABLE + "with np.errstate(all='ignore'):\n        return 1 / (1 + np.exp(-x))",
             "You answer 0 where",
         ),
-        (STABLE + "return (math.tanh(x / 2) + 1) / 2", "the sum loses its digits"),
+        (
+            STABLE + "e = math.exp(-abs(x))\n    return 1 - e / (1 + e) if x > 0 else 1 - 1 / (1 + e)",
+            "difference of two numbers",
+        ),
+        (STABLE + "return (math.tanh(x / 2) + 1) / 2", "difference of two numbers"),
     ],
     "symmetric": [
         ("def symmetric(f, x):\n    return f(-x) - (1 - f(x)) == 0", "Compare them with"),

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 SHOWN = [
-    ("module", "Twenty arrays without names", "hook-code", "(20, np.float64(-0.618), np.float64(0.693))"),
-    ("library-module", "the module knows them, by name", "affine-names", "['scale', 'shift']"),
-    ("count", "a weight of shape (a, b)", "count-code", "([(2, 8), (1, 8), (8, 1), (1, 1)], 33)"),
+    ("module", "it still runs and gives another answer", "hook-code", "(0.989, 0.062)"),
+    (
+        "count",
+        "the module knows them by name",
+        "count-code",
+        "['scale', 'shift']\n([(2, 8), (1, 8), (8, 1), (1, 1)], 33)",
+    ),
     (
         "tree",
-        "the names on the way from the root down to it",
+        "each place of the list counts as a name",
         "paths",
         "['modules.0.weight',\n 'modules.0.bias',\n 'modules.1.fn.modules.0.weight',\n"
         " 'modules.1.fn.modules.0.bias',\n 'modules.1.fn.modules.2.weight',\n"
         " 'modules.1.fn.modules.2.bias',\n 'modules.2.weight',\n 'modules.2.bias']",
     ),
     ("setattr", "This one is nosy", "loud", "somebody sets size to 3\nsomebody sets size to 4\n"),
-    ("shared", "find everything in a tree", "own-tree", "['arm.hand.grip', 'speed']"),
     (
         "modes",
-        "counts it where it comes first",
+        "lists it only where it comes first",
         "twice",
-        "(20, ['modules.0.weight', 'modules.0.bias'])",
+        "(['left.grip', 'right.grip'], ['modules.0.weight', 'modules.0.bias'])",
     ),
     (
         "modes",
@@ -34,66 +37,96 @@ SHOWN = [
         "dropout-use",
         "(needle.Tensor([1. 1. 1. 1. 1. 1. 1. 1.]), False)",
     ),
-    ("misspelt-read", "Nothing complained", "misspelt-code", "['weight', 'bias', 'wieght']"),
     (
-        "misspelt-read",
-        "tells you what you may have meant",
-        "misspelt-read-code",
-        "Linear has no attribute 'biass'; did you mean 'bias'?\n",
+        "lists",
+        "needle even says what you may have meant",
+        "misspelt-code",
+        "['weight', 'bias', 'wieght']\nLinear has no attribute 'biass'; did you mean 'bias'?\n",
     ),
     ("exercise-parts", "trains without any error", "in-a-list", "0"),
     (
-        "borrowed",
+        "pay-off",
         "it says `self.weight = Parameter(...)`",
-        "borrowed-run",
+        "borrowed-code",
         "['layers.0.bias', 'layers.0.weight', 'layers.2.bias', 'layers.2.weight']",
     ),
-    ("same", "the same as the library's network", "same-code", "True"),
-    ("library-way", "finds a layer that you append to a list *later*", "append", "(2, 4)"),
+    ("library-way", "yours does not, either", "append", "4\n2\n"),
 ]
 
 TRUE = [
-    ("hook", "a network of ten layers", "len(ten_layers) == 10 and len(flat) == 2 * 10"),
-    (
-        "module",
-        "two weights have changed places",
-        "mixed_up[2] is flat[4] and mixed_up[4] is flat[2]"
-        " and sum(a is not b for a, b in zip(flat, mixed_up)) == 2",
-    ),
+    ("hook", "a network of twenty layers", "len(flat) == 20"),
+    ("module", "They have the same shape", "{array.shape for array in flat} == {(8, 8)}"),
     ("tree", "the Sequential above holds three", "len(small.modules) == 3"),
+    ("tree", "keeps one module in its attribute `fn`", "network.modules[1].fn is block"),
     (
-        "tree",
-        "a Residual, which adds its input to its output, keeps one part in `fn`",
-        "network.modules[1].fn is block",
+        "drag-words",
+        "the 177 single numbers, and in this list the eight arrays",
+        "sum(p.size for p in network.parameters()) == 177 and len(network.parameters()) == 8",
     ),
-    ("drag-words", "It has 38 modules", "len(list(transformer.named_modules())) == 38"),
+    ("drag-words", "It has 38 modules, counting itself", "len(list(transformer.named_modules())) == 38"),
     ("setattr", "Every class has this method from `object`", "'__setattr__' in vars(object)"),
-    ("shelves", "They are there before `__init__` runs", "Shelves.__new__(Shelves)._parameters == {}"),
+    ("setattr", "PyTorch listens", "'__setattr__' not in vars(nn.Module)"),
     (
-        "modes",
-        "Your function would list it twice, under two paths",
-        "(r := Base(), setattr(r, 'a', robot.arm), setattr(r, 'b', robot.arm))"
-        " and sorted(dict(paths_of(r))) == ['a.hand.grip', 'b.hand.grip']",
+        "exercise-register",
+        "Both are there, and empty, before `__init__` runs",
+        "(new := Shelves.__new__(Shelves)) and new._parameters == {} and new._modules == {}",
     ),
-    ("exercise-switch", "`training`, which is True at first", "nn.Module().training is True"),
+    (
+        "exercise-switch",
+        "`training`, which is True at first",
+        "nn.Module().training is True and Base().training is True",
+    ),
     (
         "exercise-switch",
         "`train()` turns it on again",
         "nn.Dropout().eval().train().training and not nn.Sequential(nn.Dropout()).eval()[0].training",
     ),
-    ("switch-solution", "so nothing is noted", "not robot._modules.keys() - {'arm'}"),
-    ("exercise-parts", "needle looks into lists", "growing.parameters()[0] is growing.layers[0].weight"),
+    ("switch-solution", "so nothing is noted", "set(robot._modules) == {'left', 'right'}"),
     (
-        "borrowed",
+        "lists",
+        "the layer goes on with its old weight",
+        "(w := layer.weight.numpy()).any()"
+        " and abs(layer(ndl.Tensor([[1.0, 1.0]])).item() - (w.sum() + layer.bias.numpy().sum())) < 1e-6",
+    ),
+    (
+        "exercise-parts",
+        "needle looks into lists",
+        "(n := nn.Module(), setattr(n, 'layers', [nn.Linear(2, 2)])) and len(n.parameters()) == 2",
+    ),
+    (
+        "pay-off",
+        "A list that is set anew takes its old layers off the shelf",
+        "(m := Module(), setattr(m, 'layers', [Linear(1, 1), Linear(1, 1)]),"
+        " setattr(m, 'layers', [m.layers[0]])) and len(m.parameters()) == 2",
+    ),
+    (
+        "pay-off",
+        "`parameters` lists each parameter once",
+        "(m := Module(), part := Linear(1, 1), setattr(m, 'a', part), setattr(m, 'b', part))"
+        " and len(m.parameters()) == 2 and len(paths_of(m)) == 4",
+    ),
+    (
+        "pay-off",
         "`__init__` and `forward` of the library's own Linear, unchanged",
         "Linear.__init__ is nn.Linear.__init__ and not issubclass(Linear, nn.Module)",
     ),
     (
-        "library-way",
-        "It learned to tell the two colours apart",
-        "losses[0] > 5 * losses[-1] and ((net(X).numpy() > 0) == (y.numpy() > 0)).mean() > 0.95",
+        "same",
+        "in each of 150 steps",
+        "len(learn(lambda x: x @ w, [w := nn.Parameter([[0.0], [0.0]])], points, colours)) == 150",
     ),
-    ("library-way", "It takes no notes at all", "'__setattr__' not in vars(nn.Module)"),
+    (
+        "same",
+        "the same as the library's network with the same initial numbers",
+        "np.array_equal(Net(np.random.default_rng(0))(X).numpy(), library(X).numpy())",
+    ),
+    (
+        "library-way",
+        "It told the two apart",
+        "((net(X).numpy().reshape(-1) > 0) == (colours > 0)).mean() > 0.95 and set(colours.tolist()) == "
+        "{-1, 1}",
+    ),
+    ("library-way", "It does not listen", "'__setattr__' not in vars(nn.Module)"),
 ]
 
 BOTH = "self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])"
@@ -125,6 +158,8 @@ NEAR_MISSES = {
         ),
         (AFFINE + BOTH + FORWARD + "self.scale * x + self.shift", "gives None back"),
         (AFFINE + BOTH + FORWARD + "return self.scale * (x + self.shift)", "For x = 1 the result is"),
+        (AFFINE + BOTH + FORWARD + "return 3 * x + 2", "does not use `self.scale`"),
+        (AFFINE + BOTH + FORWARD + "return x * scale + shift", "In a method, say `self.scale`"),
     ],
     "Registering": [
         (
@@ -147,9 +182,44 @@ NEAR_MISSES = {
             "not every Tensor is a Parameter",
         ),
         (REGISTERING + "self.name = value", "calls `__setattr__` again"),
+        (
+            REGISTERING + CLEARED + "if isinstance(value, nn.Parameter):\n"
+            "            self._parameters[name] = value\n        elif isinstance(value, Shelves):\n"
+            "            self._modules[name] = value\n        else:\n            self.__dict__[name] = value",
+            "belongs to every case",
+        ),
+        (
+            REGISTERING + "self._parameters.pop(name)\n        object.__setattr__(self, name, value)",
+            "`pop(name, None)` does not",
+        ),
+        (
+            REGISTERING + CLEARED + "if value is nn.Parameter:\n            self._parameters[name] = value\n"
+            "        object.__setattr__(self, name, value)",
+            "whether it is the class itself",
+        ),
+        (
+            REGISTERING + CLEARED + "if isinstance(value, nn.Parameter):\n"
+            "            self.parameters[name] = value\n        object.__setattr__(self, name, value)",
+            "The shelves are two dictionaries",
+        ),
         (REGISTERING + "super().__setattr__(name, value)", "Nothing is on the shelves"),
     ],
     "named_parameters": [
+        (
+            "def named_parameters(module):\n    pairs = list(module._parameters.items())\n"
+            "    for part in module._modules:\n        pairs += named_parameters(part)\n    return pairs",
+            "gives its names alone",
+        ),
+        (
+            "def named_parameters(module):\n    pairs = list(module._parameters.items())\n"
+            "    for part in module._modules.values():\n        pairs.append(named_parameters(part))\n"
+            "    return pairs",
+            "is a list itself",
+        ),
+        (
+            "def named_parameters(module):\n    pairs = [] + module._parameters\n    return pairs",
+            "gives its names alone",
+        ),
         (
             "def named_parameters(module):\n"
             "    return [(n, module._parameters[n]) for n in module._parameters]",
@@ -177,6 +247,25 @@ NEAR_MISSES = {
     ],
     "set_training": [
         (
+            "def set_training(module, training):\n    for part in module._modules.values():\n"
+            "        set_training(part, training)",
+            "Nothing is switched",
+        ),
+        (
+            "def set_training(module, training):\n    module.training = training\n"
+            "    for child in module._modules:\n        set_training(child, training)",
+            "use `.values()`",
+        ),
+        (
+            "def set_training(module, training):\n    module.train() if training else module.eval()",
+            "this net has none yet",
+        ),
+        (
+            "def set_training(module, training):\n    module.training = not training\n"
+            "    for part in module._modules.values():\n        set_training(part, training)",
+            "the wrong way round",
+        ),
+        (
             "def set_training(module, training):\n    setattr(module, 'training', training)",
             "Only the net itself",
         ),
@@ -197,6 +286,32 @@ NEAR_MISSES = {
         ),
     ],
     "parts_in": [
+        (
+            SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
+            "        return [(name, value)]\n    if isinstance(value, (list, tuple)):\n"
+            "        return [p for i, x in enumerate(value) for p in parts_in(f'{name}.{i}', x)]",
+            "give back an empty list",
+        ),
+        (
+            "from needle import nn\ndef parts_in(name, value):\n    if isinstance(value, nn.Module):\n"
+            "        return [(name, value)]\n    pairs = []\n    if isinstance(value, (list, tuple)):\n"
+            "        for place, item in enumerate(value):\n"
+            "            pairs += parts_in(f'{name}.{place}', item)\n    return pairs",
+            "and not `nn.Module`",
+        ),
+        (
+            SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
+            "        return [(name, value)]\n    if not isinstance(value, (list, tuple)):\n        return "
+            "[]\n"
+            "    return [parts_in(f'{name}.{i}', x) for i, x in enumerate(value)]",
+            "Your list holds lists",
+        ),
+        (
+            SHELVES + "def parts_in(name, value):\n    pairs = []\n"
+            "    for i, x in enumerate(value):\n        pairs += parts_in(f'{name}.{i}', x)\n    return "
+            "pairs",
+            "only if it is a list or a tuple",
+        ),
         (
             SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
             "        return [(name, value)]\n    pairs = []\n    if isinstance(value, list):\n"
