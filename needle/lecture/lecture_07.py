@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import autograd, ops
 from ..autograd import Tensor, gradients
 from ..init import ones_like
 from .comparison import order_of
-from .exercises import Exercises, case, given
+from .exercises import Case, Exercises, case, given
 from .predictions import Predictions
 
 exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+def count_uses(output: Tensor) -> dict[Tensor, int]:
+    """How often each node that leads to `output` is used as an operand on the way to it."""
+    uses = {output: 0}
+    found = [output]
+    for node in found:
+        for i in node.inputs:
+            if i not in uses:
+                uses[i] = 0
+                found.append(i)
+            uses[i] += 1
+    return uses
+
+
+def in_words(partials: Sequence[tuple[Tensor | None, Tensor]], names: Mapping[Tensor, str]) -> str:
+    """Partial adjoints as a sum: ``2 (via v4) + 1 (via v3)``."""
+    return " + ".join(
+        f"{partial.item():g} ({'seed' if via is None else 'via ' + names[via]})" for via, partial in partials
+    )
 
 
 # --- The graphs of the cases --------------------------------------------------------------------------------
@@ -94,6 +117,16 @@ def the_values(a, b):
     return [a * b + a, a * b, b, a]
 
 
+@adjoints_by_hand.mistake("The numbers are right. Give them back as a plain list: `[…, …, …, …]`.")
+def as_an_array(a, b):
+    return np.array([1.0, 1.0, a, b + 1.0])
+
+
+@adjoints_by_hand.mistake("Only `a` and `b` are given. Write numbers, or formulas in `a` and `b`.")
+def names_of_the_page(a, b):
+    raise NameError("name 'q' is not defined")
+
+
 # --- 2 The order --------------------------------------------------------------------------------------------
 
 
@@ -102,7 +135,10 @@ def the_values(a, b):
     given(doubling, "c"),
     given(v1_to_v4, "v4"),
     given(diamond, "y"),
-    otherwise="List the nodes of this graph on paper, each only when all that use it are listed.",
+    otherwise=(
+        "Draw this graph on paper with the number of uses at each node. Strike out a node that has 0, count "
+        "its inputs down, and compare with your list."
+    ),
     compare=order_of("consumers"),
     without={autograd.find_topo_sort: "This exercise is what `find_topo_sort` does, so write it without it."},
 )
@@ -171,91 +207,218 @@ def two_levels(output):
     return [output, *dict.fromkeys(output.inputs)]
 
 
+@reverse_order.mistake(
+    "You list only the output, which nobody uses. When you visit it, its inputs wait for one use less: count "
+    "down, and see who is ready now."
+)
+def only_the_output(output):
+    return [node for node, uses in count_uses(output).items() if uses == 0]
+
+
+@reverse_order.mistake(
+    "`b + b` uses `b` twice, and it stands in `inputs` twice. Count down once for each of the two."
+)
+def once_for_each_consumer(output):
+    return _counting_down(output, lambda node: dict.fromkeys(node.inputs))
+
+
+@reverse_order.mistake(
+    "You follow the first input only. A node has others, too: count down for each of its `inputs`."
+)
+def first_inputs_only(output):
+    order = [output]
+    while order[-1].inputs:
+        order.append(order[-1].inputs[0])
+    return order
+
+
+FROM_THE_DICTIONARY = (
+    "You go through the dictionary in its own order. Go through those who are ready, and let the list of "
+    "them grow: whoever reaches 0 joins it."
+)
+
+
+@reverse_order.mistake(FROM_THE_DICTIONARY)
+def whoever_is_ready_in_passing(output):
+    uses, order = count_uses(output), []
+    for node in uses:
+        if uses[node] == 0:
+            order.append(node)
+        for i in node.inputs:
+            uses[i] -= 1
+    return order
+
+
+@reverse_order.mistake(FROM_THE_DICTIONARY)
+def passing_on_before_being_ready(output):
+    uses, order = count_uses(output), [output]
+    for node in uses:
+        for i in node.inputs:
+            uses[i] -= 1
+            if uses[i] == 0:
+                order.append(i)
+    return order
+
+
+@reverse_order.mistake(
+    "A node knows its `inputs`, but not who uses it. `count_uses(output)` tells you how often it is used."
+)
+def asks_for_consumers(output):
+    return [output, *output.consumers]
+
+
+def _counting_down(output, inputs):
+    waits_for = count_uses(output)
+    order, ready_now = [], [output]
+    while ready_now:
+        node = ready_now.pop()
+        order.append(node)
+        for i in inputs(node):
+            waits_for[i] -= 1
+            if waits_for[i] == 0:
+                ready_now.append(i)
+    return order
+
+
 # --- 3 Reverse mode -----------------------------------------------------------------------------------------
 
 WALK = "This call walks back for you. The exercise is to write the walk itself."
 
 
+def _asked(make: Callable[[], dict[str, Any]], output: str, *variables: str) -> Case:
+    """A case that asks for the adjoints of some variables of a graph."""
+
+    def made() -> dict[str, Any]:
+        graph = make()
+        return {**graph, "its variables": [graph[name] for name in variables]}
+
+    return given(made, output, "its variables")
+
+
 @exercises.exercise(
-    given(v1_to_v4, "v4", "v3"),
-    given(at_another_point, "v4", "v1"),
-    given(doubling, "c", "a"),
-    given(diamond, "y", "x"),
-    given(v1_to_v4, "v4", "v4"),
-    otherwise=(
-        "Print what has arrived at each node, in the order of your walk, and compare it with section 6."
-    ),
+    _asked(v1_to_v4, "v4", "v3"),
+    _asked(at_another_point, "v4", "v1", "v2"),
+    _asked(doubling, "c", "a"),
+    _asked(diamond, "y", "x", "squared"),
+    _asked(v1_to_v4, "v4", "v4", "v1"),
+    otherwise="Print what has arrived at each node, in the order of your walk. Compare it with section 5.",
     without={Tensor.backward: WALK, gradients: WALK, autograd.adjoints: WALK},
 )
-def derivative(output, leaf):
-    """The adjoint of `leaf`, by the library's own walk."""
-    return gradients(output, [leaf])[0]
+def derivatives(output, variables):
+    """The adjoints of `variables`, by the library's own walk."""
+    return list(gradients(output, variables))
 
 
-def _walk(output, leaf, arrive, order=lambda output: autograd.find_topo_sort([output])[::-1]):
+def _walk(output, arrive, order=lambda output: autograd.find_topo_sort([output])[::-1], seed=None):
+    """What has arrived at each node, if what arrives is kept by `arrive`."""
     arrived = {output: ones_like(output)}
     for node in order(output):
         if node.op is not None and node in arrived:
-            for i, partial in zip(node.inputs, node.op.gradient_as_tuple(arrived[node], node), strict=True):
+            passed_on = node.op.gradient_as_tuple(seed(node) if seed else arrived[node], node)
+            for i, partial in zip(node.inputs, passed_on, strict=True):
                 arrive(arrived, i, partial)
-    return arrived[leaf]
+    return arrived
 
 
 def _add(arrived, node, partial):
     arrived[node] = arrived[node] + partial if node in arrived else partial
 
 
-@derivative.mistake(
+@derivatives.mistake(
     "What arrives later replaces what came before. Where two partial adjoints arrive, add them up."
 )
-def replaced(output, leaf):
-    return _walk(output, leaf, lambda arrived, node, partial: arrived.update({node: partial}))
+def replaced(output, variables):
+    arrived = _walk(output, lambda arrived, node, partial: arrived.update({node: partial}))
+    return [arrived[x] for x in variables]
 
 
-@derivative.mistake("You keep only what arrives first. Where two partial adjoints arrive, add them up.")
-def first_kept(output, leaf):
-    return _walk(output, leaf, lambda arrived, node, partial: arrived.setdefault(node, partial))
+@derivatives.mistake("You keep only what arrives first. Where two partial adjoints arrive, add them up.")
+def first_kept(output, variables):
+    arrived = _walk(output, lambda arrived, node, partial: arrived.setdefault(node, partial))
+    return [arrived[x] for x in variables]
 
 
-@derivative.mistake(
-    "A node passes on before all has arrived there. Walk in reverse topological order: `find_topo_sort`, "
+@derivatives.mistake(
+    "A node passes on before all has arrived there. Take the order of Exercise 2, or `find_topo_sort`, "
     "reversed."
 )
-def too_early(output, leaf):
-    return _walk(output, leaf, _add, as_met)
+def too_early(output, variables):
+    arrived = _walk(output, _add, as_met)
+    return [arrived[x] for x in variables]
 
 
-@derivative.mistake(
-    "You follow each way by itself, with a seed of 1 at every node. What arrived at a node is what it "
-    "passes on."
+@derivatives.mistake(
+    "You pass on a 1 at every node. The seed belongs to the output alone; any other node passes on what "
+    "arrived there."
 )
-def seed_everywhere(output, leaf):
-    arrived = {output: ones_like(output)}
-    for node in autograd.find_topo_sort([output])[::-1]:
-        if node.op is not None:
-            for i, partial in zip(node.inputs, node.op.gradient_as_tuple(ones_like(node), node), strict=True):
-                _add(arrived, i, partial)
-    return arrived[leaf]
+def seed_everywhere(output, variables):
+    arrived = _walk(output, _add, seed=ones_like)
+    return [arrived[x] for x in variables]
 
 
-@derivative.mistake("This is one step back from the output. Go on from there, until you reach the leaf.")
-def one_step(output, leaf):
-    return output.op.gradient_as_tuple(ones_like(output), output)[-1]
+@derivatives.mistake("This is one step back from the output. Go on from there, until you reach the leaves.")
+def one_step(output, variables):
+    return [output.op.gradient_as_tuple(ones_like(output), output)[-1] for _ in variables]
 
 
-@derivative.mistake(
-    "You go forward, inputs first, so nothing has arrived yet when you look. Turn the order around."
+@derivatives.mistake(
+    "Nothing has arrived at that node yet. Do you go forward? Then turn the order around. Or do you add to "
+    "an entry that is not there? What arrives first starts it."
 )
-def not_reversed(output, leaf):
+def not_reversed(output, variables):
     arrived = {output: ones_like(output)}
     for node in autograd.find_topo_sort([output]):
         if node.op is not None:
             for i, partial in zip(node.inputs, node.op.gradient_as_tuple(arrived[node], node), strict=True):
                 _add(arrived, i, partial)
-    return arrived[leaf]
+    return [arrived[x] for x in variables]
 
 
-# --- 4 The second derivative --------------------------------------------------------------------------------
+@derivatives.mistake("`find_topo_sort` wants a list of outputs: `find_topo_sort([output])`.")
+def order_of_the_numbers(output, variables):
+    return _walk(output, _add, lambda output: [{output: output}[x] for x in output])
+
+
+@derivatives.mistake(
+    "These are numbers without a history. Return the Tensors, so that one can go on from them."
+)
+def numbers(output, variables):
+    arrived = _walk(output, _add)
+    return [arrived[x].item() for x in variables]
+
+
+@derivatives.mistake(
+    "Your walk came to a leaf. Its `op` is None: nothing made it, so there is no step back. Skip the leaves."
+)
+def asks_a_leaf(output, variables):
+    raise AttributeError("'NoneType' object has no attribute 'gradient_as_tuple'")
+
+
+@derivatives.mistake(
+    "You keep what arrives in a list. Before a node passes it on, add it up: a rule wants *one* Tensor."
+)
+def lists_passed_on(output, variables):
+    arrived = {output: [ones_like(output)]}
+    for node in autograd.find_topo_sort([output])[::-1]:
+        if node.op is not None:
+            for i, partial in zip(node.inputs, node.op.gradient_as_tuple(arrived[node], node), strict=True):
+                arrived.setdefault(i, []).append(partial)
+    return [arrived[x] for x in variables]
+
+
+@derivatives.mistake(
+    "This is all that arrived anywhere. Return a list of what arrived at each of `variables`."
+)
+def the_dictionary(output, variables):
+    return _walk(output, _add)
+
+
+@derivatives.mistake("Return a list, also for a single variable: one Tensor for each of `variables`.")
+def one_tensor(output, variables):
+    return _walk(output, _add)[variables[0]]
+
+
+# --- 4 The nth derivative -----------------------------------------------------------------------------------
 
 
 def example(v):
@@ -264,51 +427,77 @@ def example(v):
 
 
 def cube(v):
-    """x³; its second derivative is 6x."""
+    """x³; its derivatives are 3x², 6x and 6."""
     return v * v * v
 
 
 @exercises.exercise(
-    given(lambda: {"example": example, "v1": Tensor([0.0])}, "example", "v1"),
-    given(lambda: {"cube": cube, "two": Tensor([2.0])}, "cube", "two"),
+    given(lambda: {"example": example, "v1": Tensor([0.0]), "n": 2}, "example", "v1", "n"),
+    given(lambda: {"cube": cube, "four": Tensor([4.0]), "n": 3}, "cube", "four", "n"),
+    given(lambda: {"cube": cube, "half": Tensor([0.5]), "n": 1}, "cube", "half", "n"),
     otherwise=(
-        "First get the derivative, as a Tensor. It has a graph of its own, so differentiate it in the "
-        "same way."
+        "First get the first derivative, as a Tensor. It has a graph, so differentiate it in the same way. "
+        "Nudging would be too coarse in float32."
     ),
 )
-def second_derivative(f, x):
-    """The derivative of the derivative."""
-    (slope,) = gradients(f(x), [x])
-    return gradients(slope, [x])[0]
+def nth_derivative(f, x, n):
+    """The derivative of the derivative of …"""
+    y = f(x)
+    for _ in range(n):
+        (y,) = gradients(y, [x])
+    return y
 
 
-@second_derivative.mistake(
-    "This is the first derivative. It is a Tensor with a graph: differentiate it once more."
+@nth_derivative.mistake(
+    "This is the first derivative. It is a Tensor with a graph: go on, and differentiate it again."
 )
-def only_the_first(f, x):
+def only_the_first(f, x, n):
     return gradients(f(x), [x])[0]
 
 
-@second_derivative.mistake(
-    "This is the first derivative, squared. The second is the derivative *of* the first."
+@nth_derivative.mistake("You differentiate twice, whatever `n` is. Put the step into a loop.")
+def always_twice(f, x, n):
+    return nth_derivative.right(f, x, 2)
+
+
+@nth_derivative.mistake("You differentiate once too often: `f(x)` itself is the start, for n = 0.")
+def once_too_often(f, x, n):
+    return nth_derivative.right(f, x, n + 1)
+
+
+@nth_derivative.mistake("You differentiate once too few.")
+def once_too_few(f, x, n):
+    return nth_derivative.right(f, x, n - 1)
+
+
+@nth_derivative.mistake(
+    "This is a power of the first derivative. The second derivative is the derivative *of* the first."
 )
-def squared(f, x):
+def powers(f, x, n):
     (slope,) = gradients(f(x), [x])
-    return slope * slope
+    return slope**n
 
 
-@second_derivative.mistake(
-    "`gradients` gives you one Tensor for each input, in a tuple or list. You want the one in it: take "
-    "item 0."
+@nth_derivative.mistake(
+    "`gradients` gives you a list, one Tensor for each input. Take the one out of it: `(y,) = …`."
 )
-def still_in_its_list(f, x):
-    return gradients(gradients(f(x), [x])[0], [x])
+def still_in_its_list(f, x, n):
+    y = gradients(f(x), [x])
+    for _ in range(n - 1):
+        y = gradients(y, [x])
+    return y
 
 
-@second_derivative.mistake(
-    "A detached Tensor has no history, so no gradient flows through it. Leave out `detach`."
+@nth_derivative.mistake("`gradients` gives you a list, also at the end. Return the one Tensor that is in it.")
+def returned_in_its_list(f, x, n):
+    return [nth_derivative.right(f, x, n)]
+
+
+@nth_derivative.mistake(
+    "A Tensor that is made anew, or detached, has no history, so no gradient flows through it. Go on with "
+    "the Tensor you have."
 )
-def detached(f, x):
+def detached(f, x, n):
     (slope,) = gradients(f(x), [x])
     return gradients(slope.detach(), [x])[0]
 
@@ -362,6 +551,12 @@ class PassedOn(Square):
         return out_grad
 
 
+@square.mistake("`node.inputs` is a tuple, also for one operand. Take the operand out: `node.inputs[0]`.")
+class TupleTaken(Square):
+    def gradient(self, out_grad, node):
+        return out_grad * 2 * node.inputs
+
+
 @square.mistake(
     "These are plain numbers without a history. Leave out `.numpy()`, and the gradient stays a graph."
 )
@@ -374,11 +569,11 @@ class AsNumbers(Square):
 
 predictions.choose(
     "one step back",
-    "`v2` is 1, `v3` is 2, and the seed is 1. Which two numbers come back to `v2` and to `v3`?",
+    "`v4 = v2 * v3`, `v2` is 1, `v3` is 2, and the seed is 1. What does `×` send back to `v2` and to `v3`?",
     {
-        "1 and 2": "You gave each factor its own value. But a nudge of `v2` is multiplied by `v3`.",
-        "2 and 1": "Right: each factor gets the other one.",
-        "1 and 1": "That is what a sum passes on. This is a product.",
+        "1 and 2": "You gave each factor its own value. Nudge `v2` to 1.1: how far does 1.1 · 2 move?",
+        "2 and 1": "Right: nudge `v2` to 1.1, and 1.1 · 2 has moved by 0.2, twice as far.",
+        "1 and 1": "That is what a sum sends back. This is a product.",
         "2 and 2": "2 is the value of the product. What does a nudge of one factor do to it?",
     },
     right="2 and 1",
@@ -395,38 +590,28 @@ predictions.choose(
     },
     right="2, and 3 is right",
 )
-predictions.ask(
-    "doubling twice",
-    "`b = a + a` and `c = b + b`. What is the derivative of `c` with respect to `a`?",
-    right="4",
-    why="A nudge of a reaches c along four ways: two to b, and from each of them two to c.",
-    replies={
-        "1": "A nudge of 1 moves `b` by 2, since `a` is in it twice.",
-        "2": "That is how far `b` moves. And `c` is twice `b`.",
-        "3": "Ways multiply here: two ways to `b`, and from there two ways on.",
-    },
-    otherwise="How far does b move if a moves by 1? And c, if b moves that far?",
-)
 predictions.choose(
-    "order of the walk",
-    "First comes the forward pass, node by node, then the backward pass. In which order does the backward "
-    "pass "
-    "visit the nodes?",
+    "thirty doublings",
+    "`a` is doubled thirty times. How many ways lead back to it, and how many nodes does the walk visit?",
     {
-        "v4, v2, v3, v1": "`v2` is an input of `v4`, that is true. But `v3` has not passed on to it yet.",
-        "v1, v2, v3, v4": "That is the forward pass. Nothing has arrived at `v1` when the walk back begins.",
-        "v4, v3, v2, v1": "Right. And at `v2`, two partial adjoints arrive.",
+        "60 ways, 31 nodes": "Each doubling has two edges, that makes 60 edges. But ways multiply: two, "
+        "four, eight …",
+        "2³⁰ ways, 31 nodes": "Right: `a` and thirty sums. Each of them passes on once, for all ways through "
+        "it.",
+        "2³⁰ ways, 2³⁰ nodes": "That would be one visit for each way. It would take you an hour; the cell "
+        "takes no time.",
+        "30 ways, 30 nodes": "Even two doublings have four ways. And `a` itself is a node, too.",
     },
-    right="v4, v3, v2, v1",
+    right="2³⁰ ways, 31 nodes",
 )
 predictions.choose(
     "needed again",
-    "Which forward values will the backward pass need again?",
+    "On the way back, which values of the way forward are needed again?",
     {
         "none of them": "Look at the rule of the product: it multiplies by the other factor.",
         "`v2` and `v3`": "Right: the factors of the product; and `exp` needs its own result, `v2` again.",
         "all four": "Look at the rules: nobody multiplies by `v1` or by `v4`.",
-        "only `v4`": "The output starts the walk, but its value is in no rule.",
+        "only `v4`": "The walk starts at the output, but its value is in no rule.",
     },
     right="`v2` and `v3`",
 )

@@ -7,11 +7,26 @@ SQUARE = (
     "    def gradient(self, out_grad, node):\n        "
 )
 
+COUNT = (
+    "from needle.lecture.lecture_07 import count_uses\n"
+    "def reverse_order(output):\n    uses, order, todo = count_uses(output), [], [output]\n    while todo:\n"
+    "        node = todo.pop()\n        order.append(node)\n"
+)
+WALK = (
+    "def derivatives(output, variables):\n    grads = {output: ndl.ones_like(output)}\n"
+    "    for node in reversed(ndl.autograd.find_topo_sort([output])):\n"
+)
+
 SHOWN = [
-    ("adjoint", "the thousand numbers agree", "hook-code", "(2000, 1, True)"),
+    (
+        "adjoint",
+        "A thousand runs and one more, or one run and one walk back",
+        "hook-code",
+        "by nudging: 1001 runs\nby backward(): 1 run, and a walk back\nthe same thousand numbers: True\n",
+    ),
     (
         "one-step",
-        "We stay at `v1 = 0`",
+        "again, at `v1 = 0`",
         "v1-to-v4",
         "(needle.Tensor([1.]), needle.Tensor([2.]), needle.Tensor([2.]))",
     ),
@@ -21,29 +36,31 @@ SHOWN = [
         "one-step-back",
         "(needle.Tensor([2.]), needle.Tensor([1.]))",
     ),
-    ("check-one-step", "You can check every claim", "central-difference", "(2.0, 1.0)"),
-    ("adjoint-is-a-node", "one is the very `v3`", "adjoint-is-a-node-code", "('EWiseMul', True)"),
     (
-        "sum",
+        "product-rule",
         "the **sum** of its partial adjoints",
         "sum-of-partials",
         "(needle.Tensor([2.]), needle.Tensor([1.]), needle.Tensor([3.]))",
     ),
-    ("check-sum", "`v2 · (v2 + 1)`, and `v2` is 1", "check-sum-code", "3.0"),
-    ("order", "`v1` gets what `v2` passes on", "too-early", "(needle.Tensor([2.]), needle.Tensor([3.]))"),
-    ("many-ways", "you would get 4 as well", "doubling", "(needle.Tensor([4.]), 4.0)"),
     (
-        "many-ways",
-        "2³⁰ of them, about a billion, while the graph has 31 variables",
+        "check-sum",
+        "First `v2` through the product alone, with `v3` held at 2",
+        "central-difference",
+        "v2 via v4: 2.0\nv3:        1.0\nv2:        3.0\n",
+    ),
+    ("order", "`v1` gets what `v2` passes on", "too-early", "(needle.Tensor([2.]), needle.Tensor([3.]))"),
+    (
+        "exercise-order",
+        "so the gradient counts them: about a billion",
         "thirty-doublings",
-        "(1073741824, 1073741824, 31)",
+        "ways back to a: 1073741824 which is 2 to the power of 30: 1073741824\nnodes visited:  31\n",
     ),
     (
         "steps",
         "the partial adjoints, each with the consumer it came through, and their sum",
         "step-through",
-        "adjoint of v4 = 1   1 (seed)\nadjoint of v3 = 1   1 (via v4)\n"
-        "adjoint of v2 = 3   2 (via v4) + 1 (via v3)\nadjoint of v1 = 3   3 (via v2)\n",
+        "adjoint of v4 = 1 (seed) = 1.0\nadjoint of v3 = 1 (via v4) = 1.0\n"
+        "adjoint of v2 = 2 (via v4) + 1 (via v3) = 3.0\nadjoint of v1 = 3 (via v2) = 3.0\n",
     ),
     (
         "backward",
@@ -51,42 +68,68 @@ SHOWN = [
         "backward-code",
         "(None,\n needle.Tensor([3.]),\n needle.Tensor([3.]),\n needle.Tensor([1.]),\n needle.Tensor([1.]))",
     ),
-    ("check-backward", "at 0 and, so that", "check-backward-code", "(3.0, 7.085285, 7.0853)"),
+    (
+        "check-backward",
+        "run the whole graph again",
+        "check-backward-code",
+        "at 0: by nudging 3.0, by backward() 3.0000\nat 0.5: by nudging 7.0853, by backward() 7.0853\n"
+        "at -1: by nudging 0.6386, by backward() 0.6386\n",
+    ),
     (
         "second-order",
-        "you can differentiate it once more",
+        "every adjoint is itself a node",
         "second-derivative",
-        "(needle.Tensor([3.]), needle.Tensor([5.]), 5.0)",
+        "v2_via_v4 is the result of EWiseMul on v3 itself: True\n"
+        "first derivative: needle.Tensor([3.]) second: needle.Tensor([5.]) by nudging: 5.0\n",
     ),
-    ("replaced", "`grad` is **replaced**", "backward-again", "needle.Tensor([3.])"),
-    ("replaced", "add it up yourself", "add-up", "needle.Tensor([6.])"),
+    ("pay-off", "`grad` is **replaced**", "backward-again", "needle.Tensor([3.])"),
     ("same-numbers", "Compare all 33 numbers", "same-numbers-code", "True"),
 ]
 
 TRUE = [
     ("one-step", "`v1 = 0`", "v1.item() == 0"),
+    ("product-rule", "so its rule gives a tuple of one", "len(v3.op.gradient_as_tuple(v3_adj, v3)) == 1"),
     (
-        "adjoint-is-a-node",
-        "`out_grad * b` and `out_grad * a`",
+        "second-order",
+        "multiplies what came back by the other operand",
         "[type(p.op).__name__ for p in v4.op.gradient_as_tuple(v1, v4)] == ['EWiseMul'] * 2",
     ),
-    ("many-ways", "you visit each of them **once**", "len(list(ndl.autograd.adjoints(top))) == 31"),
+    (
+        "exercise-order",
+        "0 for `v4`, 1 for `v3`, 2 for `v2` and 1 for `v1`",
+        "[count_uses(v4)[node] for node in (v4, v3, v2, v1)] == [0, 1, 2, 1]",
+    ),
+    (
+        "backward",
+        "The dashed edges are those values",
+        "set(re.findall(r'(n.) -> a._op .*dashed', viz.draw_gradient(v4).source)) == {'n2', 'n3'}",
+    ),
     (
         "backward",
         "stores the adjoint of every variable in its `grad`",
         "all(node.grad.item() == total.item() for node, _, total in ndl.autograd.adjoints(v4))",
     ),
-    ("step-widget-intro", "`v1` is 0.5", "u1.item() == 0.5"),
-    (
-        "memory",
-        "`v2` and `v3`, each a factor of some product",
-        "set(re.findall(r'(n.) -> a._op .*dashed', viz.draw_gradient(v4).source)) == {'n2', 'n3'}",
-    ),
-    ("second-order", "touches no `grad`", "[v1.grad, ndl.gradients(v4, [v1])][0] is v1.grad"),
+    ("second-order", "leaves every `grad` as it is", "[v1.grad, ndl.gradients(v4, [v1])][0] is v1.grad"),
     ("second-backward", "`v1.grad` is 3", "v1.grad.item() == 3"),
     (
+        "draw-second-order",
+        "It arrives at `v1` with 5",
+        "ndl.gradients(v1.grad, [v1])[0].item() == 5",
+    ),
+    (
+        "draw-second-order",
+        "so that is the third row",
+        "[viz.draw_gradient(v1.grad, wrt=v1).source.count('second-order gradient ' + to) for to in '→←']"
+        " == [1, 1]",
+    ),
+    (
+        "draw-second-order",
+        "no rule asks for its value",
+        "v4 not in ndl.autograd.find_topo_sort([v1.grad])",
+    ),
+    (
         "reverse-order-solution",
-        "a few thousand calls deep",
+        "Recursion stops after a few thousand calls",
         "1_000 <= sys.getrecursionlimit() <= 10_000",
     ),
     (
@@ -99,12 +142,18 @@ TRUE = [
         "begins with another adjoint than 1 if you give it one",
         "ndl.gradients(v4, [v1], ndl.Tensor([2.0]))[0].item() == 6",
     ),
-    ("pay-off", "It has 33 knobs", "sum(p.numpy().size for p in model.parameters()) == 33"),
+    (
+        "pay-off",
+        "2 · 8 weights and 8 biases in its first layer, 8 weights and 1 bias in its second",
+        "[p.numpy().size for p in model.parameters()] == [16, 8, 8, 1] and 16 + 8 + 8 + 1 == 33",
+    ),
     (
         "same-numbers",
-        "where the network gives 0",
-        "np.mean((model(X).numpy() > 0) == (y.numpy() > 0)) > 0.95",
+        "it leaves a few points on the wrong side",
+        "0 < np.sum((model(X).numpy() > 0) != (y.numpy() > 0)) <= 5",
     ),
+    ("same-numbers", "After 120 steps", "len(losses) == 120"),
+    ("exercise-order", "visits each node **once**", "len(list(ndl.autograd.adjoints(top))) == 31"),
     ("square-solution", "compares your rule", "ndl.gradcheck(Square(), ndl.Tensor([3.0]))"),
     (
         "summary",
@@ -119,6 +168,7 @@ NEAR_MISSES = {
         ("def adjoints_by_hand(a, b):\n    return [1.0, 1.0, b, 1.0 + a]", "the *other* factor"),
         ("def adjoints_by_hand(a, b):\n    return [1.0 + b, a, 1.0, 1.0]", "in another order"),
         ("def adjoints_by_hand(a, b):\n    return b + 1.0", "Begin with 1 for q"),
+        ("def adjoints_by_hand(a, b):\n    return [p, b]", "Only `a` and `b` are given"),
     ],
     "reverse_order": [
         (
@@ -144,48 +194,82 @@ NEAR_MISSES = {
             "        stack += reversed(node.inputs)\n    return order",
             "once for each way",
         ),
-    ],
-    "derivative": [
         (
-            "def derivative(output, leaf):\n    output.backward()\n    return leaf.grad",
+            COUNT + "        for i in set(node.inputs):\n            uses[i] -= 1\n"
+            "            if not uses[i]:\n                todo.append(i)\n    return order",
+            "once for each of the two",
+        ),
+        (
+            COUNT + "        for i in node.inputs:\n            if uses[i] == 0:\n"
+            "                todo.append(i)\n    return order",
+            "count down, and see who is ready now",
+        ),
+        (
+            "from needle.lecture.lecture_07 import count_uses\n"
+            "def reverse_order(output):\n    return list(count_uses(output))",
+            "level by level",
+        ),
+        (
+            "def reverse_order(output):\n    return [output, *output.consumers]",
+            "A node knows its `inputs`",
+        ),
+    ],
+    "derivatives": [
+        (
+            "def derivatives(output, variables):\n    output.backward()\n"
+            "    return [x.grad for x in variables]",
             "This call walks back for you",
         ),
         (
-            "def derivative(output, leaf):\n"
-            "    grads = {output: ndl.ones_like(output)}\n"
-            "    for node in reversed(ndl.autograd.find_topo_sort([output])):\n"
-            "        if not node.is_leaf():\n"
+            WALK + "        if not node.is_leaf():\n"
             "            for i, g in zip(node.inputs, node.op.gradient_as_tuple(grads[node], node)):\n"
-            "                grads[i] = g\n"
-            "    return grads[leaf]",
+            "                grads[i] = g\n    return [grads[x] for x in variables]",
             "What arrives later replaces",
         ),
         (
-            "def derivative(output, leaf):\n"
-            "    return output.op.gradient_as_tuple(ndl.ones_like(output), output)[1]",
+            WALK + "        for i, g in zip(node.inputs, node.op.gradient_as_tuple(grads[node], node)):\n"
+            "            grads[i] = grads[i] + g if i in grads else g\n"
+            "    return [grads[x] for x in variables]",
+            "Skip the leaves",
+        ),
+        (
+            "def derivatives(output, variables):\n"
+            "    (g,) = output.op.gradient_as_tuple(ndl.ones_like(output), output)[1:]\n"
+            "    return [g for x in variables]",
             "one step back from the output",
         ),
     ],
-    "second_derivative": [
+    "nth_derivative": [
         (
-            "def second_derivative(f, x):\n    f(x).backward()\n    return x.grad",
+            "def nth_derivative(f, x, n):\n    f(x).backward()\n    return x.grad",
             "This is the first derivative. It",
         ),
         (
-            "def second_derivative(f, x):\n    y = f(x)\n    y.backward()\n    y.backward()\n"
+            "def nth_derivative(f, x, n):\n    y = f(x)\n    for _ in range(n):\n        y.backward()\n"
             "    return x.grad",
             "This is the first derivative. It",
         ),
         (
-            "def second_derivative(f, x):\n    (slope,) = ndl.gradients(f(x), [x])\n"
-            "    return ndl.power_scalar(slope, 2)",
+            "def nth_derivative(f, x, n):\n    f(x).backward()\n    for _ in range(n):\n"
+            "        x.grad.backward()\n    return x.grad",
+            "once too often",
+        ),
+        (
+            "def nth_derivative(f, x, n):\n    (slope,) = ndl.gradients(f(x), [x])\n"
+            "    return ndl.power_scalar(slope, n)",
             "the derivative *of* the first",
+        ),
+        (
+            "def nth_derivative(f, x, n):\n    f = [f(x)]\n    for _ in range(n):\n"
+            "        f = ndl.gradients(f, [x])\n    return f[0]",
+            "Take the one out of it",
         ),
     ],
     "Square": [
         (SQUARE + "(a,) = node.inputs\n        return a + a", "Multiply it by what came back"),
         (SQUARE + "return ndl.multiply(out_grad, node.inputs[0])", "both factors move"),
         (SQUARE + "return (node * 2) * out_grad", "Its operand is"),
+        (SQUARE + "return out_grad * node.inputs * 2", "Take the operand out"),
         (SQUARE + "out_grad * 2 * node.inputs[0]", "Is a `return` missing?"),
     ],
 }
