@@ -377,7 +377,8 @@ class Snapshot:
         if same(self.was, now):
             return ""
         if isinstance(self.was, tuple) and isinstance(now, tuple) and not same(self.was[0], now[0]):
-            return f"it was {np.array2string(self.was[0])}, and is {np.array2string(now[0])}"
+            was, is_now = np.array2string(self.was[0]), np.array2string(now[0])
+            return f"it was {was}, and is {is_now}" + (", apart from rounding" if was == is_now else "")
         return f"it is now {value!r}"
 
 

@@ -482,7 +482,7 @@ def powers(f, x, n):
     "`gradients` gives you a list, one Tensor for each input. Take the one out of it: `(y,) = …`."
 )
 def still_in_its_list(f, x, n):
-    y = gradients(f(x), [x])
+    y: Any = gradients(f(x), [x])
     for _ in range(n - 1):
         y = gradients(y, [x])
     return y

@@ -53,7 +53,8 @@ SHOWN = [
         "exercise-order",
         "so the gradient counts them: about a billion",
         "thirty-doublings",
-        "ways back to a: 1073741824 which is 2 to the power of 30: 1073741824\nnodes visited:  31\n",
+        "ways back to a: 1073741824 which is 2 to the power of 30: 1073741824\nnodes visited:  31\n"
+        "top and those below it are used so often: [0, 2, 2, 2] …\n",
     ),
     (
         "steps",
