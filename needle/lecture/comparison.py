@@ -29,7 +29,8 @@ TOLERANCE = 1e-4  # of float32 results after a few operations; a mistake is far 
 def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) -> str:
     """Whether numbers are equal up to `tolerance`, and of the same kind: number, list, array or Tensor."""
     if kind(expected) != kind(got):
-        return f"the type is {kind(got)}, but should be {kind(expected)}"
+        came = "tuple" if isinstance(got, tuple) else kind(got)
+        return f"the type is {came}, but should be {kind(expected)}"
     if isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
             return f"the length is {len(got)}, but should be {len(expected)}"

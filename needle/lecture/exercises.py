@@ -39,6 +39,13 @@ from .comparison import Compare, exactly, is_tensor, show, shown_array, to_numpy
 __all__ = ["Case", "Exercise", "Exercises", "WrongAnswer", "case", "given"]
 
 
+KEPT = (
+    "Your list is made only once: as a default, as in `order=[]`, or outside of the function. What one call "
+    "puts into it is still there in the next. Make it inside the function."
+)
+UNKNOWN = "Python does not know this name. Is it spelled right, and does a line above give it a value?"
+
+
 class WrongAnswer(AssertionError):
     """An answer is not right yet. The message says for which input, and why."""
 
@@ -167,7 +174,7 @@ class Exercise:
             return attempt.fault
         alike = [mistake for mistake in self.mistakes if attempt.is_like(mistake[1])]
         if not alike:
-            return self.otherwise
+            return attempt.habit or self.otherwise
         if len(alike) > 1:
             others = [Attempt(self, asked, attempt.answer) for asked in self.cases]
             alike.sort(key=lambda mistake: -sum(other.is_like(mistake[1]) for other in others))
@@ -185,6 +192,8 @@ class Attempt:
         What is wrong, in words; "" if the answer is right in this case.
     fault : str
         What is said of an answer that does what none may do: change its inputs, say.
+    habit : str
+        What is said of a wrong answer if nothing else is known: that it keeps something between calls, say.
     """
 
     def __init__(self, exercise: Exercise, asked: Case, answer: Any):
@@ -196,8 +205,12 @@ class Attempt:
         self.names = {id(value): name for name, value in named if has_name(value)}
         before = {name: Snapshot(value) for name, value in everything.items()}
         state = library_state()
+        kept = [(x, len(x)) for x in kept_between_calls(answer)]
         with watched(exercise.without) as called:
             self.got = outcome(exercise.use, answer, *self.inputs)
+        self.habit = KEPT if any(len(x) != was for x, was in kept) else ""
+        if isinstance(self.got.error, NameError):
+            self.habit = UNKNOWN
         left = restore(state)
         self.untried = self.got.error is None and untried(self.got.result)
         self.expected: Any = None
@@ -225,6 +238,8 @@ class Attempt:
         self.expected = right.result
         if self.got.error is not None:
             self.wrong = f"{type(self.got.error).__name__}: {self.got.error}"
+            if "ellipsis" in self.wrong:
+                self.fault = "There is still a `...` in your answer. Write your part in its place."
         elif difference := exercise.compare(self.expected, self.got.result, self.names):
             self.wrong = difference
             if self.got.result is None:
@@ -329,6 +344,15 @@ def line(label: str, text: str) -> str:
     return f"  {label + ':':<10}{text}".replace("\n", "\n" + " " * 12)
 
 
+def kept_between_calls(answer: Any) -> list[Any]:
+    """The lists and the like that a function finds again in its next call: defaults, and what is outside."""
+    names = getattr(getattr(answer, "__code__", None), "co_names", ())
+    outside = [getattr(answer, "__globals__", {}).get(name) for name in names]
+    return [
+        x for x in (*outside, *(getattr(answer, "__defaults__", None) or ())) if type(x) in (list, dict, set)
+    ]
+
+
 def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
     """Call a program, and keep what it did."""
     try:
@@ -338,8 +362,12 @@ def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
 
 
 def pattern(error: Exception | None) -> tuple[type, str]:
-    """What two exceptions of the same mistake have in common: all but the names and numbers in them."""
-    return type(error), re.sub(r"'[^']*'|\d+", "", str(error))
+    """What two exceptions of the same mistake have in common: all but the names and numbers in them.
+
+    Types that Python itself brings stay: it matters whether a list was called, or None taken apart.
+    """
+    own = "'(?!(?:NoneType|list|tuple|dict|set|str|function)')[^']*'"
+    return type(error), re.sub(rf"{own}|\d+", "", str(error))
 
 
 def untried(result: Any) -> bool:

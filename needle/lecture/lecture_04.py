@@ -15,6 +15,22 @@ exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
 
 
+# --- The lecture's picture ----------------------------------------------------------------------------------
+
+
+def mark_step(left: Any, right: Any, f: Callable[[Any], Any], e: float, slope: float) -> Any:
+    """Mark a step at 2: its two points on the curve in the left picture, and its error in the right one."""
+    left.plot([-e, e], [f(2 - e) - f(2.0), f(2 + e) - f(2.0)], "o", color="#0B7A53", markersize=7)
+    left.set_title(f"e = {e:.2g}: slope {slope:.8g}", loc="left", weight="bold")
+    right.plot([1e-6, 1], [1e-12, 1], "--", color="#D97706")
+    right.plot([10**-15.3, 1e-4], [10**0.3, 1e-11], ":", color="#D97706")
+    right.text(1e-2, 1e-7, "e²", color="#B45309")
+    right.text(2e-13, 3e-2, "10⁻¹⁵/e", color="#B45309")
+    right.plot(e, abs(slope - 12), "o", color="#0B7A53", markersize=9)
+    right.set_xticks([1e-15, 1e-10, 1e-5, 1])
+    return right
+
+
 # --- The numbers and the graphs of the cases ----------------------------------------------------------------
 
 
@@ -120,7 +136,7 @@ def half_of_square(x):
         "how far apart are 2.1 and 1.9?"
     ),
 )
-def central_difference(f, x, e=1e-5):
+def central_difference(f, x, e):
     """How far f moves per unit of x, from a little below to a little above."""
     return (f(x + e) - f(x - e)) / (2 * e)
 
@@ -155,6 +171,46 @@ def no_brackets(f, x, e=1e-5):
 
 
 @central_difference.mistake(
+    "Python divides before it subtracts, so only f(x - e) is divided here. Put the difference in brackets."
+)
+def only_one_divided(f, x, e=1e-5):
+    return f(x + e) - f(x - e) / (2 * e)
+
+
+@central_difference.mistake(
+    "Python divides before it subtracts. Two pairs of brackets are missing: one around the difference, and "
+    "one around 2 * e."
+)
+def no_brackets_at_all(f, x, e=1e-5):
+    return f(x + e) - f(x - e) / 2 * e
+
+
+@central_difference.mistake("You divide by 2. The distance from x - e to x + e is 2 * e.")
+def divided_by_two(f, x, e):
+    return (f(x + e) - f(x - e)) / 2
+
+
+@central_difference.mistake("You add the two. How far f moves is the *difference*: above minus below.")
+def added(f, x, e):
+    return (f(x + e) + f(x - e)) / (2 * e)
+
+
+@central_difference.mistake("The distance is 2 *times* e; you have 2 plus e.")
+def two_plus_e(f, x, e):
+    return (f(x + e) - f(x - e)) / (2 + e)
+
+
+@central_difference.mistake("This is how far x moves, not f. Call f at both places.")
+def without_f(f, x, e):
+    return ((x + e) - (x - e)) / (2 * e)
+
+
+@central_difference.mistake("`f` is a function. Call it, as in `f(x + e)`, without a `*`.")
+def not_called(f, x, e=1e-5):
+    return f * (x + e)
+
+
+@central_difference.mistake(
     "This is how far the result moves. You want how far it moves *per unit*: divide by the distance."
 )
 def not_divided(f, x, e=1e-5):
@@ -184,16 +240,35 @@ class Made:
     """
 
     def __init__(self, result: Any, a: Any, b: Any):
-        self.value = result.value
+        self.value = _plain(result.value)
         names = {id(a): "a", id(b): "b"}
-        self.pairs = [(names.get(id(i), f"{i!r}"), slope) for i, slope in result.history]
-        self.slopes: dict[str, float] = {}
+        self.pairs = [(names.get(id(i), f"{i!r}"), _plain(slope)) for i, slope in result.history]
+        self.slopes: dict[str, Any] = {}
         for name, slope in self.pairs:
-            self.slopes[name] = self.slopes.get(name, 0.0) + slope
+            self.slopes[name] = self.slopes[name] + slope if name in self.slopes else slope
 
     def __repr__(self) -> str:
         pairs = ", ".join(f"({name}, {slope!r})" for name, slope in self.pairs)
         return f"a Scalar of value {self.value!r} with the history [{pairs}]"
+
+
+class Expression(str):
+    """Python code that a message shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+A_TUPLE = Expression("a plain tuple")
+
+
+def _plain(x: Any) -> Any:
+    """A number as it is; anything else, such as a Scalar, as a message shows it."""
+    return x if isinstance(x, (int, float)) else Expression(repr(x))
+
+
+class Unmultiplied:
+    """A number as it is before the lecture gives it a `*`."""
 
 
 def _made(answer: Callable, a: float, b: float) -> Any:
@@ -201,7 +276,9 @@ def _made(answer: Callable, a: float, b: float) -> Any:
     make = getattr(answer, "__globals__", {}).get("Scalar", Scalar)
     one, other = make(a), make(b)
     result = answer(one, other)
-    return Made(result, one, other) if hasattr(result, "history") else result
+    if hasattr(result, "history"):
+        return Made(result, one, other)
+    return A_TUPLE if isinstance(result, tuple) else result
 
 
 def _as_made(expected: Any, got: Any, names: Names) -> str:
@@ -222,7 +299,9 @@ def _as_made(expected: Any, got: Any, names: Names) -> str:
 
 
 def _article(value: Any) -> str:
-    return "None" if value is None else f"a plain {type(value).__name__}"
+    if value is None or isinstance(value, Expression):
+        return f"{value}"
+    return f"a plain {type(value).__name__}"
 
 
 @exercises.exercise(
@@ -278,6 +357,62 @@ def plain_values_in_the_history(a, b):
     return type(a)(a.value * b.value, [(a.value, b.value), (b.value, a.value)])
 
 
+@multiply.mistake(
+    "The derivatives are plain numbers: take `a.value` and `b.value`. Yours are Scalars, and a walk back "
+    "could not multiply by them."
+)
+def scalars_as_derivatives(a, b):
+    return type(a)(a.value * b.value, [(a, b), (b, a)])
+
+
+@multiply.mistake(
+    "The value of a Scalar is a plain number. Yours is a Scalar again: multiply the values, "
+    "`a.value * b.value`."
+)
+def scalar_as_value(a, b):
+    return type(a)(type(a)(a.value * b.value), [(a, b.value), (b, a.value)])
+
+
+@multiply.mistake(
+    "Scalars have no `*` yet: this is what you are building. Multiply their values, `a.value * b.value`."
+)
+def stars_before_there_are_any(a, b):
+    return Unmultiplied() * Unmultiplied()  # type: ignore[operator]
+
+
+PAIRS = "The history is a list of two pairs, `[(a, …), (b, …)]`: each factor with its derivative."
+
+
+@multiply.mistake(PAIRS)
+def no_pairs(a, b):
+    return type(a)(a.value * b.value, [b.value, a.value])
+
+
+@multiply.mistake("In a pair, the Scalar comes first, and the derivative second.")
+def pairs_turned_around(a, b):
+    return type(a)(a.value * b.value, [(b.value, a), (a.value, b)])
+
+
+@multiply.mistake("The value and the history are there. Now make a Scalar of them: `Scalar(value, history)`.")
+def no_scalar(a, b):
+    return a.value * b.value, [(a, b.value), (b, a.value)]
+
+
+@multiply.mistake("You divide where you should multiply: if a moves by 0.1, a · b moves by 0.1 times b.")
+def one_over(a, b):
+    return type(a)(a.value * b.value, [(a, 1 / b.value), (b, 1 / a.value)])
+
+
+@multiply.mistake(PAIRS)
+def no_list(a, b):
+    return type(a)(a.value * b.value, {a: b.value, b: a.value})
+
+
+@multiply.mistake("Only one of the factors is in the history. The product needs a pair for each.")
+def only_a(a, b):
+    return type(a)(a.value * b.value, [(a, b.value)])
+
+
 @multiply.mistake("The history is right. The value is that of a sum; this is a product.")
 def value_of_a_sum(a, b):
     return type(a)(a.value + b.value, [(a, b.value), (b, a.value)])
@@ -285,12 +420,22 @@ def value_of_a_sum(a, b):
 
 # --- 3 The order --------------------------------------------------------------------------------------------
 
+_LIST_IN_A_LIST, _A_SET = ["a list"], {"a set"}
+
+
+def _listed(answer: Callable, output: Any) -> Any:
+    """What an answer gives back; all sets are taken for the same, and all lists with lists in them."""
+    result = answer(output)
+    nested = isinstance(result, list) and any(isinstance(item, list) for item in result)
+    return _LIST_IN_A_LIST if nested else _A_SET if isinstance(result, set) else result
+
 
 @exercises.exercise(
     given(doubling, "c"),
     given(taxi, "bill"),
     given(detour, "y"),
     given(doubling, "a"),
+    use=_listed,
     otherwise="Draw this graph, and write down a number only when all its inputs are written down.",
     compare=order_of("inputs", inputs_of),
 )
@@ -339,6 +484,82 @@ def as_met_turned_around(output):
     return as_met(output)[::-1]
 
 
+@topological_order.mistake(
+    "Only the output is there. If your function calls itself, each call gives back a list: take it, as in "
+    "`order += …`, or what it found is thrown away."
+)
+def thrown_away(output):
+    for i in inputs_of(output):
+        thrown_away(i)
+    return [output]
+
+
+@topological_order.mistake(
+    "There are lists in your list. `append` puts a whole list in as one thing; `+=` or `extend` puts in what "
+    "it holds."
+)
+def nested(output):
+    return [*(nested(i) for i in inputs_of(output)), output]
+
+
+@topological_order.mistake("The list is empty. Have you called the function inside, with the output?")
+def empty(output):
+    return []
+
+
+@topological_order.mistake("These are values. The list holds the Scalars themselves.")
+def values_only(output):
+    return [node.value for node in in_order(output)]
+
+
+@topological_order.mistake("A set keeps no order. Return a list.")
+def as_set(output):
+    return set(in_order(output))
+
+
+@topological_order.mistake(
+    "A number that nobody computed has an empty history. Go through the history with a `for`, and there is "
+    "nothing to do for it."
+)
+def of_an_empty_history(output):
+    return [*of_an_empty_history(output.history[0][0]), output]
+
+
+@topological_order.mistake(
+    "To turn around the order in which a stack gives out the numbers is not enough: one that is near along "
+    "one way may be far along another."
+)
+def stack_turned_around(output):
+    order: list[Any] = []
+    waiting = [output]
+    while waiting:
+        node = waiting.pop()
+        if node not in order:
+            order.append(node)
+            waiting += inputs_of(node)
+    return order[::-1]
+
+
+@topological_order.mistake(
+    "A history holds pairs, and you take a pair for a Scalar. Take it apart: `for i, slope in node.history`."
+)
+def pairs_for_numbers(output):
+    order = [i for pair in output.history for i in pairs_for_numbers(pair)]
+    return [*order, output]
+
+
+@topological_order.mistake("A history holds pairs. You want the first of each pair only, the Scalar.")
+def pairs_in_the_list(output):
+    return [*output.history, output]
+
+
+@topological_order.mistake(
+    "A Scalar has a `value`, a `history` and a `grad`, and nothing else. Its inputs are in the history."
+)
+def no_such_thing(output):
+    return output.inputs
+
+
 @topological_order.mistake("The output belongs to its own graph: it comes last in the list.")
 def without_the_output(output):
     return in_order(output)[:-1]
@@ -349,6 +570,14 @@ def without_the_output(output):
 )
 def two_levels(output):
     return [*dict.fromkeys(inputs_of(output)), output]
+
+
+@topological_order.mistake(
+    "These are the output and its own inputs, and the output comes first. Go on to the inputs of the inputs, "
+    "and write each down after its inputs."
+)
+def output_and_inputs(output):
+    return [output, *inputs_of(output)]
 
 
 @topological_order.mistake("These are the numbers that nobody computed. Those in between belong there, too.")
@@ -438,6 +667,58 @@ def no_seed(output):
 
 
 @backward.mistake(
+    "Nothing leaves the output. What came back is in `node.grad`: multiply that by the derivative, and add "
+    "it to `i.grad`."
+)
+def nothing_leaves(output):
+    def add(node, i, slope):
+        i.grad += i.grad * slope
+
+    _walk(output, in_order(output)[::-1], add)
+
+
+@backward.mistake("You multiply by the value. What came back to a node is in `node.grad`.")
+def times_the_value(output):
+    def add(node, i, slope):
+        i.grad += node.value * slope
+
+    _walk(output, in_order(output)[::-1], add)
+
+
+@backward.mistake("You add what came back and the derivative. Multiply them.")
+def plus_the_slope(output):
+    def add(node, i, slope):
+        i.grad += node.grad + slope
+
+    _walk(output, in_order(output)[::-1], add)
+
+
+@backward.mistake("Only the output's grad is 1. Set it before the loop: inside, each node gets it.")
+def seed_everywhere(output):
+    for node in reversed(in_order(output)):
+        node.grad = 1.0
+        for i, slope in node.history:
+            i.grad += node.grad * slope
+
+
+@backward.mistake("`order` is a function: call it with the output, `order(output)`.")
+def order_not_called(output):
+    reversed(in_order)  # type: ignore[call-overload]
+
+
+@backward.mistake("`reverse()` turns a list around in place, and gives None back. Write `reversed(…)`.")
+def reversed_in_place(output):
+    for _ in in_order(output).reverse():  # type: ignore[func-returns-value,attr-defined]
+        pass
+
+
+@backward.mistake("The order is a list of Scalars. The pairs are in the history of each.")
+def pairs_in_the_order(output):
+    for i, slope in reversed(in_order(output)):
+        i.grad += slope
+
+
+@backward.mistake(
     "Only the output has passed something on. If you walk from the inputs to the output, nothing has come "
     "back yet when you look: turn the order around."
 )
@@ -483,16 +764,46 @@ def cleared_first(output):
 # --- 5 Forward mode -----------------------------------------------------------------------------------------
 
 
-class Expression(str):
-    """Python code that a message shows as it is."""
+class Moved:
+    """What an expression of Dual numbers gave: its value and slope, or anything else."""
+
+    def __init__(self, value: Any, slope: Any):
+        self.value, self.slope = value, slope
 
     def __repr__(self) -> str:
-        return str(self)
+        return f"Dual({self.value!r}, {self.slope!r})"
 
 
-def _value_and_slope(numbers: type, expression: Expression) -> Any:
-    result = eval(expression, {"Dual": numbers})
-    return [result.value, result.slope] if hasattr(result, "slope") else result
+CHANGED = Expression("a Dual that was there before")
+
+
+def _moved(numbers: type, expression: Expression) -> Any:
+    """What an expression gives with these numbers."""
+    made: list[tuple[Any, float, float]] = []
+
+    def make(value: float, slope: float = 0.0) -> Any:
+        made.append((numbers(value, slope), value, slope))
+        return made[-1][0]
+
+    result = eval(expression, {"Dual": make})
+    if result is ... or not hasattr(result, "slope"):
+        return result
+    if result.slope is ... or result.value is ...:
+        return ...
+    changed = any((number.value, number.slope) != (value, slope) for number, value, slope in made)
+    return CHANGED if changed else Moved(result.value, result.slope)
+
+
+def _as_moved(expected: Any, got: Any, names: Names) -> str:
+    if not (isinstance(expected, Moved) and isinstance(got, Moved)):
+        if type(expected) is type(got) and expected == got:
+            return ""
+        return f"it is {_article(got)}, but should be a {'new ' if got is CHANGED else ''}Dual"
+    for what in ("value", "slope"):
+        came, right = getattr(got, what), getattr(expected, what)
+        if not (isinstance(came, (int, float)) and math.isclose(came, right, abs_tol=1e-9)):
+            return f"its {what} is {came!r}, but should be {right!r}"
+    return ""
 
 
 class Dual:
@@ -522,7 +833,8 @@ dual = exercises.exercise(
         "second does? Add the two."
     ),
     form="{}",
-    use=_value_and_slope,
+    compare=_as_moved,
+    use=_moved,
 )(Dual)
 
 
@@ -567,6 +879,56 @@ class NoSlope(Dual):
         return Dual(self.value * other.value)
 
 
+@dual.mistake("Inside `__mul__`, the two factors are called `self` and `other`.")
+class OtherNames(Dual):
+    def __mul__(self, other):
+        return a * b  # type: ignore[name-defined]  # noqa: F821
+
+
+@dual.mistake(
+    "`other` is a Dual, and not a plain number. Take its two parts: `other.value` and `other.slope`."
+)
+class OtherAsNumber(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other, self.slope * other)
+
+
+@dual.mistake(
+    "`self * other` calls `__mul__` again, and again. Multiply plain numbers, such as `self.value`."
+)
+class CallsItself(Dual):
+    def __mul__(self, other):
+        return self * other
+
+
+@dual.mistake("The value comes first, and then the slope: `Dual(value, slope)`.")
+class SlopeFirst(Dual):
+    def __mul__(self, other):
+        return Dual(self.slope * other.value + self.value * other.slope, self.value * other.value)
+
+
+@dual.mistake(
+    "You subtract. If both factors move, the product moves by what the first brings *plus* the rest."
+)
+class Subtracted(Dual):
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope * other.value - self.value * other.slope)
+
+
+@dual.mistake("The two numbers are there. Now make a Dual of them: `Dual(value, slope)`.")
+class Pair(Dual):
+    def __mul__(self, other):
+        return self.value * other.value, self.slope * other.value + self.value * other.slope
+
+
+@dual.mistake("A factor may be used again later, so leave `self` and `other` as they are. Make a new Dual.")
+class InPlace(Dual):
+    def __mul__(self, other):
+        self.slope = self.slope * other.value + self.value * other.slope
+        self.value *= other.value
+        return self
+
+
 @dual.mistake("This is a plain number. Give back a Dual: the value, and the slope.")
 class PlainNumber(Dual):
     def __mul__(self, other):
@@ -591,43 +953,30 @@ predictions.ask(
 )
 predictions.choose(
     "best step",
-    "Your central difference of x³ at 2 should be 12. Which step gives the smallest error?",
+    "Your central difference of x³ at 2 should be 12. Which of these steps gives the smallest error?",
     {
-        "e = 0.1": "Rather small already, but the curve still bends between 1.9 and 2.1. The error is 0.01.",
-        "e = 0.00001": "Right, and far better than the other two. The picture shows why.",
-        "e = 0.000000000000001, the smallest": (
-            "That is what mathematics says. But a computer keeps only some 16 digits of each number."
-        ),
+        "e = 10⁻¹": "Rather small already, but the curve still bends between 1.9 and 2.1. The error is 0.01.",
+        "e = 10⁻⁵": "Right: the error is more than a thousand times smaller than with the others.",
+        "e = 10⁻¹⁰": "Here the curve is as good as straight. But something else goes wrong: drag the step.",
+        "e = 10⁻¹⁵": "That is what mathematics says. But a computer keeps only 16 digits of each number.",
     },
-    right="e = 0.00001",
-)
-predictions.ask(
-    "two factors",
-    "z1 is 50, z2 = z1 · 2 and z3 = z2 · 3. What is the derivative of z3 with respect to z1?",
-    right="6",
-    why="A nudge of z1 arrives at z2 doubled, and there it is tripled.",
-    replies={
-        "300": "That is the value of z3. By how much does it move if z1 moves by 1?",
-        "5": "You added the factors. But the second step triples what the first one has doubled.",
-        "3": "That is the last step alone. What did the first one do to the nudge?",
-        "2": "That is the first step alone. What does the second one do to the nudge?",
-    },
-    otherwise="Let z1 be 51. What is z2 then, and z3? How far did z3 move?",
+    right="e = 10⁻⁵",
 )
 predictions.choose(
     "naive walk",
-    "What will the same loop write into `a.grad`?",
+    "Now one number is used twice, and so is the result: `b = a + a` and `c = b + b`. What will "
+    "`naive_walk(c)` write into `a.grad`?",
     {
-        "4": "That would be right. But look at how often `b` gets into the list.",
-        "8": "Right: `b` is visited twice, and each time it passes on all that it has.",
         "2": "No: `b` passes on 2 when it is visited, and to `a` it does so more than once.",
+        "4": "That is how far `c` moves if `a` moves by 1. But look at how often `b` gets into the list.",
+        "8": "Right: `b` is visited twice, and each time it passes on all that it has.",
     },
     right="8",
 )
 predictions.choose(
     "second walk",
-    "`y = 3 * x1 + x2`, with the same two numbers as before. What do `x1.grad` and `x2.grad` hold after "
-    "`y.backward()`?",
+    "Now let `y = 3 * x1 + x2`, with the same two numbers, and walk back with `y.backward()`. What are "
+    "`x1.grad` and `x2.grad`?",
     {
         "3 and 1": "These are the derivatives of the new `y`. But what was in the grads before?",
         "4 and 2": "Right: 1 + 3 and 1 + 1. The walk only adds, and nobody has cleared the grads.",
@@ -635,17 +984,4 @@ predictions.choose(
         "30 and 20": "These are the two summands of `y`. A derivative says how far it *moves*.",
     },
     right="4 and 2",
-)
-predictions.ask(
-    "forward runs",
-    "The curve has 19 weights. Each run with Dual numbers nudges one of them. How many runs does it take to "
-    "get the derivative with respect to every weight?",
-    right="19",
-    why="One for each weight; and that for every single step of learning.",
-    replies={
-        "1": "In one run, only one input moves. There are 19 of them.",
-        "38": "Two runs for each weight is what central differences need. Forward mode needs one.",
-        "20": "You don't need a run without a nudge: each run computes the value as well.",
-    },
-    otherwise="How many weights does one run nudge? And how many are there?",
 )

@@ -178,6 +178,35 @@ def test_an_exception_shows_the_line_of_the_answer_and_the_hint_of_the_mistake(d
     ]
 
 
+def test_habits_that_no_mistake_of_the_exercise_names_have_their_own_hints(doubling):
+    _, check = doubling
+    assert refusal(check, lambda x: x + ...).endswith("Write your part in its place.")
+    assert "Is it spelled right" in refusal(check, lambda x: 2 * z)  # noqa: F821
+
+    def collecting(x, seen=[]):  # noqa: B006
+        seen.append(2 * x)
+        return sum(seen)
+
+    assert "`order=[]`" in refusal(check, collecting)
+    assert "Look again." in refusal(check, lambda x, factors=[3]: factors[0] * x)
+
+
+def test_a_tuple_is_called_so():
+    _, check = exercise(lambda x: x * 2, case(np.ones(2)))
+    assert "the type is tuple, but should be ndarray" in refusal(check, lambda x: (2, 2))
+
+
+def test_an_exception_about_a_type_of_python_is_not_that_about_a_node():
+    made, check = exercise(lambda x: x * 2, case(2))
+
+    @made.mistake("A list has no such method.")
+    def of_a_list(x):
+        return [x].double()
+
+    assert "A list has no such method." in refusal(check, lambda x: [x].twice())
+    assert "Look again." in refusal(check, lambda x: x.twice())
+
+
 def test_another_exception_is_not_that_mistake(doubling):
     made, check = doubling
     made.mistake("The list has no such place.")(lambda x: [][x])

@@ -172,7 +172,8 @@ def panels(count: int, *, width: float = 3.6, height: float = 3.2) -> tuple[Axes
     with _one_at_a_time, settings(_STYLE):
         figure = _new_figure(count * width, height, private=False)
         figure.set_layout_engine("none")  # it would draw everything once more, which shows when you drag
-        return tuple(figure.subplots(1, count, squeeze=False, gridspec_kw={"wspace": 0.35})[0])
+        room = {"left": 0.62 / (count * width), "bottom": 0.52 / height}  # for numbers and words at the axes
+        return tuple(figure.subplots(1, count, squeeze=False, gridspec_kw={"wspace": 0.35, **room})[0])
 
 
 def figure_of(ax: Axes) -> Figure:

@@ -36,6 +36,10 @@ def test_pictures_stand_side_by_side(texts, legible) -> None:
     plots.curve([3, 2, 1], ylabel="other", ax=right)
     assert left.figure is right.figure
     assert left.get_position().x1 <= right.get_position().x0
+    plots.curve([-0.25, 0.5], xlabel="x", ylabel="y", ax=(alone := plots.panels(1)[0]))
+    for ax in (left, right, alone):  # a slider shows the whole figure: nothing may lie outside
+        words = ax.get_tightbbox()
+        assert min(words.x0, words.y0) >= 0, words
     legible(left)
     legible(right)
     with pytest.raises(ValueError, match="count: needs a whole number from 1 on, got 0"):
