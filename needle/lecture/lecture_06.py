@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import math
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
+import numba
 import numpy as np
 
 from .. import autograd, ops
 from ..autograd import Tensor, find_topo_sort, lazy, no_grad
+from ..backend_ndarray.memory import blocks
 from ..nn import Parameter
 from ..optim import SGD
 from .exercises import Exercises, case, given
@@ -17,15 +22,84 @@ from .predictions import Predictions
 
 exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
+Result = TypeVar("Result")
+
+
+# --- What the cells use -------------------------------------------------------------------------------------
+
+
+def growth(program: Callable[[], Result]) -> tuple[Result, int]:
+    """What ``program()`` returns, and by how many megabytes the process has grown, rounded to tens.
+
+    It counts what was asked of the system and not given back, by Python's own book. So it is the same with
+    every allocator and in every run. The program runs once before, so that nothing is compiled while we "
+    "count.
+    """
+    program()
+    gc.collect()
+    blocks.release()  # so that what the library holds ready for new arrays is not taken for nothing
+    tracing = tracemalloc.is_tracing()
+    if not tracing:
+        tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    try:
+        result = program()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - blocks.size - before
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+    return result, 10 * round(grown / 1e7)
+
+
+#: How a line of a program writes an operator.
+SIGNS = {
+    ops.EWiseAdd: "{} + {}",
+    ops.EWiseMul: "{} * {}",
+    ops.EWiseDiv: "{} / {}",
+    ops.Negate: "-{}",
+    ops.Exp: "exp({})",
+    ops.Log: "log({})",
+    ops.Tanh: "tanh({})",
+}
+
+
+def one_loop(output: Tensor) -> Callable[..., np.ndarray]:
+    """Write a graph of elementwise operators as a program, print it, and compile it into one loop."""
+    nodes = find_topo_sort([output])
+    ids = {node: f"n{number}" for number, node in enumerate(nodes, start=1)}
+    lines = [f"def fused({', '.join(ids[node] for node in nodes if node.is_leaf())}):"]
+    for node in nodes:
+        if node.op is None:
+            continue
+        if type(node.op) not in SIGNS:
+            known = ", ".join(kind.__name__ for kind in SIGNS)
+            raise TypeError(f"one_loop: {node.op!r} is none of the operators that it can write: {known}")
+        lines.append(f"    {ids[node]} = " + SIGNS[type(node.op)].format(*[ids[i] for i in node.inputs]))
+    program = "\n".join([*lines, f"    return {ids[output]}"])
+    print(program)
+    names: dict[str, Any] = {"exp": math.exp, "log": math.log, "tanh": math.tanh}
+    exec(program, names)
+    return numba.vectorize(names["fused"])
 
 
 # --- What is counted ----------------------------------------------------------------------------------------
 
 
 def alive() -> int:
-    """How many Tensors there are, once rings are freed: a node and its gradient hold each other."""
+    """How many Tensors there are, once cycles are freed: a node and its gradient refer to each other."""
     gc.collect()
     return autograd.TENSOR_COUNTER
+
+
+@contextmanager
+def only_new_cycles() -> Iterator[None]:
+    """Within this block, what there was before is not looked through for cycles: that would take long."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class Batches:
@@ -136,15 +210,18 @@ def how_many_nodes(output):
 # --- 2 Add up, and keep nothing -----------------------------------------------------------------------------
 
 MORE = "Tensors more at the end of the loop"
+NO_RETURN = "Your function gives None back. Is a `return` missing?"
 
 
 def _add_up(answer: Callable, rows: Sequence[Sequence[float]]) -> Any:
     batches = Batches(Tensor, rows)
-    total = answer(batches)
-    if total is ... or total is None:
+    with only_new_cycles():
+        total = answer(batches)
+    if total is ...:
         return total
     kept = len(find_topo_sort([total])) - 1 if isinstance(total, Tensor) else 0
-    return {"sum": float(total), MORE: batches.more, "nodes that the result keeps": kept}
+    number = None if total is None else float(total)
+    return {"sum": number, MORE: batches.more, "nodes that the result keeps": kept}
 
 
 @exercises.exercise(
@@ -180,10 +257,7 @@ def cut_at_the_end(batches):
     return nothing_cut(batches).detach()
 
 
-@add_up.mistake(
-    "The losses are cut off now, but the sums still hold each other, since the first sum is a leaf that "
-    "wants a gradient. Cut the sum."
-)
+@add_up.mistake("The losses are cut off now, but each sum still holds the sum before it. Cut the sum.")
 def losses_cut(batches):
     total = Tensor(0.0)
     for x in batches:
@@ -203,6 +277,18 @@ def last_one(batches):
 def in_a_list(batches):
     losses = [(x * x).sum() for x in batches]
     return Tensor(sum(loss.item() for loss in losses))
+
+
+@add_up.mistake(
+    "Here all batches are in one list, and it keeps them. Take them one by one, so that each can go."
+)
+def all_batches_first(batches):
+    return Tensor(sum((x * x).sum().item() for x in list(batches)))
+
+
+@add_up.mistake(NO_RETURN)
+def no_sum(batches):
+    add_up.right(batches)
 
 
 @add_up.mistake("This is the mean. The exercise asks for the sum.")
@@ -260,7 +346,7 @@ def _shape_of(answer: Callable, f: Callable, x: Tensor) -> Any:
         left_on = autograd.LAZY_MODE is not default
     finally:
         autograd.LAZY_MODE = default
-    if result is ... or result is None:
+    if result is ...:
         return result
     return {"the shape": result, "operators that ran": Runs.count, "LAZY_MODE is left on": left_on}
 
@@ -289,6 +375,17 @@ def shape_of(f, x):
 )
 def eager(f, x):
     return f(x).shape
+
+
+@shape_of.mistake(NO_RETURN)
+def no_shape(f, x):
+    with lazy():
+        f(x)
+
+
+@shape_of.mistake(NO_RETURN)
+def no_shape_and_eager(f, x):
+    f(x)
 
 
 @shape_of.mistake("This is the whole Tensor. The exercise asks for its `shape`.")
@@ -327,10 +424,15 @@ def left_on(f, x):
 
 def _train(answer: Callable, pairs: Sequence[tuple[float, float]]) -> Any:
     batches = Batches(lambda pair: (Tensor([pair[0]]), Tensor([pair[1]])), pairs)
-    losses = answer(batches)
-    if not isinstance(losses, (list, tuple)) or ... in losses:
+    with only_new_cycles():
+        losses = answer(batches)
+    if losses is ...:
         return losses
-    return {"losses": [float(loss) for loss in losses], MORE: batches.more}
+    if isinstance(losses, (list, tuple)):
+        if any(loss is ... for loss in losses):
+            return losses
+        losses = [float(loss) for loss in losses]
+    return {"losses": losses, MORE: batches.more}
 
 
 @exercises.exercise(
@@ -423,6 +525,16 @@ def both_detached(batches):
     return losses
 
 
+@train.mistake(NO_RETURN)
+def no_losses(batches):
+    train.right(batches)
+
+
+@train.mistake("This is the loss of the last batch. Return the list of all losses.")
+def last_loss(batches):
+    return train.right(batches)[-1]
+
+
 @train.mistake("`w` never moves. Each step goes downhill: `w` minus 0.1 times its gradient.")
 def never_moves(batches):
     w = Tensor([0.0])
@@ -443,22 +555,23 @@ def uphill(batches):
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
-    "memory of the loop",
-    "A batch takes 1 MB. After a hundred steps, how much more memory does the process hold?",
+    "the loop",
+    "A batch takes 1 MB. You run `add_losses(batches(100))` and keep the sum. By how much has your process "
+    "grown then?",
     {
         "about 0 MB": "That is what you would want: `sum_loss` is one number. But look at what else is "
         "there.",
         "about 100 MB": "You count the hundred batches, and they are still there. But that is not all.",
         "about 200 MB": "Right: a hundred batches, and a hundred squares `x * x` of the same size.",
-        "about 2 MB": "That is one step: a batch and its squares. But the steps before have not gone.",
+        "about 2 MB": "That is one step: a batch and its squares. But the earlier steps are still there.",
     },
     right="about 200 MB",
 )
 predictions.ask(
     "nodes of three steps",
-    "`sum_loss` begins as a leaf. After three steps of `sum_loss = sum_loss + x * x`, each with an `x` of "
-    "its "
-    "own: how many nodes does `sum_loss` keep alive, itself included?",
+    "A Tensor keeps its `inputs` alive, and they keep theirs. `total` begins as a leaf. After three steps of "
+    "`total = total + x * x`, each with an `x` of its own: how many nodes does `total` keep alive, itself "
+    "included?",
     right="10",
     why="Each step leaves three, `x`, `x * x` and the new sum. And there is the 0 at the beginning.",
     replies={
@@ -466,25 +579,24 @@ predictions.ask(
         "3": "That is one step: `x`, `x * x` and the sum. There were three steps.",
         "4": "These are the four sums. Each was computed from an `x * x`, and that from an `x`.",
         "7": "In each step there are three: `x`, the product `x * x`, and the new sum.",
-        "9": "Nearly: three for each step. And the leaf that `sum_loss` was at the beginning?",
+        "9": "Nearly: three for each step. And the leaf that `total` was at the beginning?",
         "13": "`x * x` takes `x` twice, but that is one node.",
     },
     otherwise="How many nodes does one step leave? And what was there before the first?",
 )
 predictions.choose(
-    "what detach cuts",
+    "detach",
     "`loss` is 9 and was computed from `x`. What does `loss.detach()` give you?",
     {
-        "the number 9 with no `inputs`": "Right: a leaf with the same value. Its past is not reachable "
-        "from it.",
+        "a Tensor of 9 with no `inputs`": "Right: a leaf with the same value, and no way back.",
         "nothing: `loss` itself loses its `inputs`": "No: `loss` stays as it is. You get a new Tensor.",
         "a Python number": "That is `loss.item()`, which would do here as well. `detach` gives a Tensor.",
         "a Tensor of zeros": "No: the value stays. Only the history is gone.",
     },
-    right="the number 9 with no `inputs`",
+    right="a Tensor of 9 with no `inputs`",
 )
 predictions.choose(
-    "backward of a cut sum",
+    "backward",
     "You add up losses for one `backward()` over all of them, and detach the sum in each step. What happens?",
     {
         "the right gradient": "No: to find it, the walk has to get back to `x`. It cannot.",
@@ -506,8 +618,9 @@ predictions.choose(
     right="None",
 )
 predictions.choose(
-    "written before it ran",
-    "`plan = x1 * x2` is made lazily with 3 and 4. Then you write 100 into `x1`. And now `plan.numpy()` is?",
+    "written",
+    "A plan is carried out later. What if something changes in between? `plan = x1 * x2` is made lazily "
+    "with 3 and 4. Then you write `x1.data = ndl.Tensor([100.0])`. What is the number in `plan`?",
     {
         "400": "No: then a plan would change behind your back whenever somebody updates a weight.",
         "12": "Right: a plan remembers the arrays that it was made with, and `x1` now stands for another "
@@ -517,7 +630,7 @@ predictions.choose(
     right="12",
 )
 predictions.choose(
-    "lazy and detached",
+    "lazy detached",
     "The loop with `detach` in each step, this time in lazy mode. The sum has no `inputs`. How much does "
     "it keep?",
     {
@@ -530,10 +643,10 @@ predictions.choose(
 )
 predictions.choose(
     "one loop",
-    "Six operators, one after the other, move 60 MB. One loop for all six: how much is left?",
+    "Now one loop goes through the million positions, and at each it does all three. How much does it move?",
     {
-        "60 MB": "No: what is between two operators never has to leave the processor.",
-        "10 MB": "A sixth would be right if each operator moved the same. Count: what must be read, what "
+        "32 MB": "No: what comes in between never has to leave the processor.",
+        "about 11 MB": "A third would be right if each operator moved the same. What must be read, what "
         "written?",
         "12 MB": "Right: read `a` and `b`, write `out`, 4 MB each. All else stays in the processor.",
         "4 MB": "That is `out` alone. `a` and `b` have to be read.",

@@ -9,16 +9,31 @@ SUM = "def add_up(batches):\n    total = ndl.Tensor(0.0)\n    for x in batches:\
 
 SHOWN = [
     (
-        "chain",
-        "Two hundred megabytes, held by a Tensor of one number. (Its shape is `()`",
+        "exercise-bytes",
+        "the last sum holds on to everything that ever went into it",
         "hook-code",
-        "(200, ())",
+        "200 MB, held by a Tensor of shape ()\n",
     ),
     (
         "memory",
-        "makes the same count",
+        "the sum of the hundred batches",
         "memory-code",
-        "200.000804",
+        "200000804 bytes for a hundred batches\n"
+        "three keeps alive: 13 nodes, 6 MB of arrays\n"
+        "bytes  name   made by  shape      dtype\n"
+        " 1 MB  n2     leaf     (250000,)  float32\n"
+        " 1 MB  n3     ×        (250000,)  float32\n"
+        " 1 MB  n6     leaf     (250000,)  float32\n"
+        " 1 MB  n7     ×        (250000,)  float32\n"
+        " 1 MB  n10    leaf     (250000,)  float32\n"
+        " 1 MB  n11    ×        (250000,)  float32\n"
+        "  4 B  n1     leaf     ()         float32\n"
+        "  4 B  n4     Σ        ()         float32\n"
+        "  4 B  n5     +        ()         float32\n"
+        "  4 B  n8     Σ        ()         float32\n"
+        "  4 B  n9     +        ()         float32\n"
+        "  4 B  n12    Σ        ()         float32\n"
+        "  4 B  three  +        ()         float32",
     ),
     (
         "drag-intro",
@@ -30,17 +45,21 @@ SHOWN = [
         "curve",
         "The same hundred batches came by, and nothing is left of them",
         "flat-code",
-        "(0, ())",
+        "0 MB, and the sum is the same: True\n",
     ),
-    ("price", "Three more in each step, against two in all", "curve-numbers", "(4, 301, 2, 2)"),
     (
-        "both-needed",
+        "lazy",
         "cannot be walked back, and the library tells you so",
         "cut-backward",
         "backward: this Tensor does not require a gradient: it is a constant, detached or made under "
         "no_grad(), or none of the Tensors it was computed from has requires_grad=True\n",
     ),
-    ("both-needed", "no past is kept at all: `no_grad`", "no-grad", "(needle.Tensor([9.]), [])"),
+    (
+        "lazy-ask",
+        "Only the number is missing",
+        "lazy-code",
+        "None (1,)\n<computational graph of x3: 3 variables, 1 operator>",
+    ),
     (
         "lazy-ask",
         "When you do, the whole graph behind it runs",
@@ -59,24 +78,21 @@ SHOWN = [
         "huge-code",
         "((100000, 100000), 40.0)",
     ),
-    ("program", "a plan needs its ingredients", "lazy-detached", "([], 100.000004)"),
-    ("program", "Once you ask for the number, it lets go of them", "lazy-detached-asked", "(25000000.0, 4)"),
-    ("program", "Take six operators on a million numbers", "traffic-code", "(6, 60.0)"),
-    ("write-program", "That is a fifth", "one-loop", "12.0"),
     (
-        "compile",
-        "A function of two numbers",
-        "write-program-code",
-        "def fused(n1, n2):\n    n3 = n1 * n2\n    n4 = n3 + n1\n    n5 = tanh(n4)\n    n6 = -n2\n"
-        "    n7 = exp(n6)\n    n8 = n5 * n7\n    return n8\n",
+        "program",
+        "The sum has no `inputs`, and keeps 100 MB all the same",
+        "lazy-detached",
+        "[] 100.000004 MB\n25000000.0 4 bytes\n",
     ),
     (
-        "compile-explained",
-        "The numbers are those of the library, and `out` was still waiting",
-        "compile-code",
-        "(True, True)",
+        "exercise-train",
+        "What comes in between, `n3` and `n4`, never leaves the processor, and the results agree",
+        "one-loop",
+        "def fused(n1, n2):\n    n3 = n1 * n2\n    n4 = n3 + n1\n    n5 = tanh(n4)\n    return n5\nTrue",
     ),
 ]
+
+MOVED = "[sum(t.size * t.dtype.itemsize for t in [*n.inputs, n]) / 1e6 for n in {} if n.op]"
 
 TRUE = [
     ("hook", "a quarter of a million numbers, which is 1 MB", "next(batches(1)).numpy().nbytes == 1_000_000"),
@@ -84,10 +100,16 @@ TRUE = [
     ("memory", "makes the same count", "viz.memory(sum_loss).total == kept_bytes(sum_loss)"),
     (
         "detach",
-        "Half of it are batches, the other half their squares",
+        "Half of it are batches, and the other half are their squares",
         "[sum(row.bytes for row in viz.memory(sum_loss).rows if row.made_by == kind and row.bytes > 4) / 1e6"
         " for kind in ('leaf', '×')] == [100, 100]",
     ),
+    (
+        "detach",
+        "The last 804 bytes are the losses and their sums, 4 bytes each",
+        "[row.bytes for row in viz.memory(sum_loss).rows if row.shape == ()] == [4] * 201",
+    ),
+    ("detach", "each step adds 2 MB", "round(viz.memory(three).total / 3e6, 3) == 2"),
     ("bytes-solution", "returns each node once", "len(ndl.autograd.find_topo_sort([loss])) == 2"),
     (
         "bytes-solution",
@@ -95,8 +117,33 @@ TRUE = [
         "viz.memory(sum_loss.inputs[0]).total == viz.memory(sum_loss.inputs[0].reshape((1, 1))).total",
     ),
     ("add-up-solution", "gives a plain number", "type(flat_sum.item()) is float"),
-    ("lazy-mode-flag", "until you set it back to `False`", "ndl.autograd.LAZY_MODE is False"),
-    ("compile-explained", "it knows five operators", "len(FORMS) == 5"),
+    (
+        "price",
+        "there are 301 nodes in one loop and 2 in the other. The first keeps three more in each step",
+        "(kept[-1], flat[-1], set(np.diff(kept)), set(flat)) == (301, 2, {3}, {2})",
+    ),
+    (
+        "lazy",
+        "A leaf that you make has it, and a detached Tensor has not",
+        "x.requires_grad and not x.detach().requires_grad",
+    ),
+    (
+        "lazy",
+        "operators compute their numbers and note no `inputs`",
+        "(lambda y: y.inputs == [] and y.item() == 81)(ndl.no_grad()(lambda: cut * loss)())",
+    ),
+    ("lazy", "until you set it back to `False`", "ndl.autograd.LAZY_MODE is False"),
+    (
+        "traffic",
+        "`*` moves 12 MB, `+` another 12, and `tanh` 8. That is 32 MB in all",
+        MOVED.format("ndl.autograd.find_topo_sort([out])") + " == [12, 12, 8]",
+    ),
+    ("program", "so each box takes 4 MB", "viz.memory(a).total == viz.memory(b).total == 4_000_000"),
+    (
+        "exercise-train",
+        "into `w.grad`, anew each time",
+        "(lambda w: [[(w * w).backward(), w.grad.item()][1] for _ in 'ab'])(ndl.Tensor(3.0)) == [6, 6]",
+    ),
     ("train-run", "Are the losses going down", "losses[-1] < 1e-3 * losses[0] and len(losses) == 50"),
     (
         "exercise-train",
@@ -135,12 +182,22 @@ NEAR_MISSES = {
         (SUM + "total = total + (x * x).sum()\n    return total.item()", "Cut in every step"),
         (
             SUM + "loss = (x * x).sum().detach()\n        total = loss + total\n    return total",
-            "a leaf that wants",
+            "holds the sum before it",
         ),
         (SUM + "total = (x * x).sum().item()\n    return total", "the loss of the last batch"),
         (
             "def add_up(batches):\n    seen = list(batches)\n"
             "    return sum((x * x).sum().item() for x in seen)",
+            "it keeps them",
+        ),
+        (
+            "def add_up(batches):\n    total = 0\n    for x in batches:\n"
+            "        total += (x * x).sum().item()",
+            "Is a `return` missing?",
+        ),
+        (
+            "def add_up(batches):\n    total, squares = 0, []\n    for x in batches:\n"
+            "        squares.append(x * x)\n        total += squares[-1].sum().item()\n    return total",
             "which Tensor of the step before",
         ),
     ],
@@ -166,5 +223,10 @@ NEAR_MISSES = {
             "asks for no gradient",
         ),
         (LOSS + "w.data - w.grad * 0.1\n        losses += [loss.item()]" + END, "never moves"),
+        (LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.item()]", "Is a `return` missing?"),
+        (
+            LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.item()]\n    return loss.item()",
+            "Return the list of all",
+        ),
     ],
 }
