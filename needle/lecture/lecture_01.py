@@ -207,8 +207,7 @@ def numerator_forgotten(x):
 
 @sigmoid.mistake(
     "You cut x off, so everything beyond gets the same value. At -30, the sigmoid is about 9e-14, and a "
-    "float "
-    "can hold much smaller numbers."
+    "float can hold much smaller numbers."
 )
 def cut_off(x):
     return 1 / (1 + math.exp(-min(max(x, -10.0), 10.0)))
@@ -224,8 +223,7 @@ def zero_beyond(x):
 
 CANCELLED = (
     "On paper, this is the sigmoid. But here it is the difference of two numbers that are nearly equal, and "
-    "most "
-    "digits are lost. Use the two forms as they stand."
+    "most digits are lost. Use the two forms as they stand."
 )
 
 
@@ -405,8 +403,7 @@ def small(x):
 
 @regroup.mistake(
     "Your idea is right: y and z cancel. But next to your y the gap is so small that x survives on both "
-    "sides. "
-    "Take a larger one."
+    "sides. Take a larger one."
 )
 def too_small_to_swallow(x):
     return [1e9, -1e9]
@@ -503,8 +500,7 @@ def without_a_value(f, start):
 
 @fold.mistake(
     "The second call goes on where the first has ended, since `nonlocal` lets it change `start` itself. "
-    "Leave "
-    "`start` alone, and begin with `total = start`."
+    "Leave `start` alone, and begin with `total = start`."
 )
 def goes_on(f, start):
     def folded(xs):
@@ -618,9 +614,8 @@ def as_before(xs):
 
 
 @spread.mistake(
-    "A negative number to the power of 0.5 is a complex number in Python. It is the same cancellation: "
-    "take the "
-    "mean away first, then square."
+    "A negative number to the power of 0.5 is a complex number in Python. It is the same cancellation: take "
+    "the mean away first, then square."
 )
 def complex_root(xs):
     return _one_pass(xs) ** 0.5
@@ -673,12 +668,10 @@ predictions.choose(
     "What is `1e16 + 1 - 1e16`?",
     {
         "1.0": "On paper, yes. But a float has room for about 16 digits, and 1e16 + 1 has 17, so it is "
-        "rounded "
-        "before the subtraction.",
+        "rounded before the subtraction.",
         "0.0": "Right. The gaps grow with the numbers: 1e16 + 1 is rounded back to 1e16, and the 1 is gone.",
-        "2.0": "The gap between 1e16 and the next float is 2, that is true. But 1 lies exactly in the "
-        "middle of "
-        "the gap. Then the neighbour whose last bit is 0 wins, and here that is 1e16.",
+        "2.0": "The gap between 1e16 and the next float is 2, that is true. But 1 lies exactly in the middle "
+        "of the gap. Then the neighbour whose last bit is 0 wins, and here that is 1e16.",
         "an error": "Floats do not complain. They round, silently, after every operation.",
     },
     right="0.0",
@@ -696,13 +689,11 @@ predictions.choose(
 predictions.choose(
     "always below 1",
     "The sigmoid of mathematics never falls, and never reaches 1. Hypothesis now tries both laws on the "
-    "stable "
-    "one. What will it find?",
+    "stable one. What will it find?",
     {
         "nothing: both laws hold": "On paper they do. But what is the float nearest to 1 - 1e-40?",
         "a number where it falls": "No: each branch rises, and rounding may make two neighbours equal, but "
-        "does "
-        "not swap them.",
+        "does not swap them.",
         "a number where it is 1": "Right: near 1, floats are about 1e-16 apart, and the rest is rounded "
         "away.",
     },
@@ -710,12 +701,11 @@ predictions.choose(
 )
 predictions.choose(
     "which law",
-    "x + y = y + x, and (x + y) + z = x + (y + z). Which of the two will Hypothesis break, with numbers "
-    "between "
-    "-10 and 10?",
+    "`x + y = y + x`, and `(x + y) + z = x + (y + z)`. Which of the two will Hypothesis break, with numbers "
+    "between -10 and 10?",
     {
-        "neither": "These are small, harmless numbers. But tenths are no floats, so their sums are rounded, "
-        "too.",
+        "neither": "These are small, harmless numbers. But tenths such as 0.1 are no floats, so their sums "
+        "are rounded, too.",
         "the first": "This one holds: both sides round the very same sum. Does that go for the second?",
         "the second": "Right: its two sides round at different places.",
         "both": "The first holds: both sides round the very same sum.",

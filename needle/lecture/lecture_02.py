@@ -124,8 +124,7 @@ class NotUsed(nn.Module):
 
 @affine.mistake(
     "In a method, say `self.scale` and `self.shift`. Without `self.`, these are other names, and nobody has "
-    "set "
-    "them."
+    "set them."
 )
 class WithoutSelf(nn.Module):
     def __init__(self):
@@ -252,9 +251,8 @@ class DeletesWhatIsNotThere(Shelves):
 
 
 @registering.mistake(
-    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write "
-    "`self._parameters[name] = "
-    "value`."
+    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write `self._parameters[name] "
+    "= value`."
 )
 class Appends(Shelves):
     def __setattr__(self, name, value):
@@ -321,8 +319,7 @@ class TensorsToo(Shelves):
 
 @registering.mistake(
     "Nothing is on the shelves. Ask what `value` is with `isinstance(value, nn.Parameter)`, for `is` would "
-    "ask "
-    "whether it is the class itself, and put it on its shelf."
+    "ask whether it is the class itself, and put it on its shelf."
 )
 class NothingShelved(Shelves):
     def __setattr__(self, name, value):
@@ -440,9 +437,8 @@ def without_path(module):
 
 
 @named_parameters.mistake(
-    "What `named_parameters` gives for a part is a list itself. Go through it, and add its pairs one by "
-    "one, with "
-    "the part's name before each path."
+    "What `named_parameters` gives for a part is a list itself. Go through it, and add its pairs one by one, "
+    "with the part's name before each path."
 )
 def lists_in_a_list_of_pairs(module):
     pairs = list(module._parameters.items())
@@ -452,9 +448,8 @@ def lists_in_a_list_of_pairs(module):
 
 
 DICTIONARIES = (
-    "`_parameters` and `_modules` are dictionaries: going through one gives its names alone. Take "
-    "`.items()` for "
-    "pairs or `.values()`, and put what you find into a list of your own."
+    "`_parameters` and `_modules` are dictionaries: going through one gives its names alone. Take `.items()` "
+    "for pairs or `.values()`, and put what you find into a list of your own."
 )
 
 
@@ -577,8 +572,7 @@ def nothing_set(module, training):
 
 @set_training.mistake(
     "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`. If you "
-    "call "
-    "`eval` or `train`: this net has none yet, you are just writing it."
+    "call `eval` or `train`: this net has none yet, you are just writing it."
 )
 def through_the_names_only(module, training):
     module.training = training
@@ -759,8 +753,7 @@ predictions.ask(
 predictions.choose(
     "twice",
     "One and the same `arm` is kept as `robot.left` and as `robot.right`, and has a single parameter. How "
-    "many "
-    "parameters does your `named_parameters(robot)` list?",
+    "many parameters does your `named_parameters(robot)` list?",
     {
         "1": "That is how many there are. But your walk comes along both ways. Does it know that it was "
         "there?",
@@ -777,9 +770,8 @@ predictions.choose(
         "eight ones": "Right: Dropout only disturbs the network while it learns.",
         "about four ones, four zeros": "While it learns, roughly so. But who would want an answer that is "
         "different every time?",
-        "eight halves": "That would be their mean. But it is while learning that the survivors are "
-        "doubled, so "
-        "nothing has to be halved now.",
+        "eight halves": "That would be their mean. But it is while learning that the survivors are doubled, "
+        "so nothing has to be halved now.",
     },
     right="eight ones",
 )
@@ -796,9 +788,8 @@ predictions.choose(
 )
 predictions.choose(
     "in a list",
-    "`net.layers = [first, second]` holds two layers, each with a weight. How many parameters does your "
-    "walk find "
-    "in `net`?",
+    "`net.layers = [first, second]` holds two layers, each with a weight. How many parameters does your walk "
+    "find in `net`?",
     {
         "2": "It would, if the list were looked into. What does `__setattr__` do with a list?",
         "1": "These are two different layers. But the question is whether the walk comes to them at all.",

@@ -128,6 +128,7 @@ TRUE = [
         "np.isinf(powers['naive'][0]) and np.isfinite(powers['naive'][np.searchsorted(xs, -300)])"
         " and (powers['stable'] <= 0).all()",
     ),
+    ("exercise-law", "no choice but 0.5", "stable_sigmoid(0.0) == 0.5"),
     ("law-solution", "because of the last digit", "stable_sigmoid(-2.0) != 1 - stable_sigmoid(2.0)"),
     (
         "exercise-regroup",
@@ -156,7 +157,7 @@ TRUE = [
     ),
     (
         "compiler",
-        "much of NumPy, and a few built-in functions such as `abs`",
+        "much of NumPy, and many of Python's built-in functions, such as `abs`",
         "njit(lambda x: math.exp(x) + np.exp(x) + abs(x) + max(x, 1.0))(0.0) == 3",
     ),
     (
