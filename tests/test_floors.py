@@ -26,8 +26,8 @@ HOUSE = {
     3: ("needle.autograd",),
     4: ("needle.init", "needle.gradcheck", "needle.diagnostics"),
     5: ("needle.nn", "needle.optim", "needle.data", "needle.serialization"),
-    6: ("needle.apps", "needle.lecture", "needle"),  # "needle" is needle/__init__.py: the public names
-    7: ("viz",),
+    6: ("needle.apps", "needle"),  # "needle" is needle/__init__.py: the public names
+    7: ("viz", "needle.lecture"),  # a lecture draws
     8: ("playground", "app"),
 }
 FLOORS = {module: floor for floor, modules in HOUSE.items() for module in modules}

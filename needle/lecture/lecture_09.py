@@ -1,14 +1,18 @@
-"""Lecture 09, softmax regression and a two-layer net: exercises, usual mistakes in them, predictions."""
+"""Lecture 09, softmax regression and a two-layer net: exercises, usual mistakes, predictions, pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+import viz
+
 from .. import ops
 from ..autograd import Tensor, gradients
 from ..init import one_hot
+from .comparison import Names, is_tensor, kind, values
 from .exercises import Exercises, given
 from .predictions import Predictions
 
@@ -24,17 +28,6 @@ TARGETS = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 def arrays(**values: Any) -> Any:
     """Makes the inputs of a case, copied from these arrays and numbers."""
     return lambda: {name: value if np.isscalar(value) else value.copy() for name, value in values.items()}
-
-
-def quietly(program):
-    """The program without NumPy's warnings: what overflows here does so on purpose."""
-
-    def called(*inputs):
-        with np.errstate(all="ignore"):
-            return program(*inputs)
-
-    called.__name__ = program.__name__
-    return called
 
 
 # --- 1 log Σ exp that never overflows -----------------------------------------------------------------------
@@ -53,10 +46,9 @@ def log_sum_exp(Z):
 
 
 @log_sum_exp.mistake(
-    "exp(1000) is too large for a number, and exp(-1000) is 0. Subtract the largest score of the row first, "
-    "and add it again at the end."
+    "exp(1000) is too large for a number, and exp(-1000) is 0. Subtract the largest score m of the row "
+    "before you take exp. Add m after the log: a factor exp(m) inside it is as large as before."
 )
-@quietly
 def naive(Z):
     return np.log(np.exp(Z).sum(axis=1))
 
@@ -64,7 +56,6 @@ def naive(Z):
 @log_sum_exp.mistake(
     "You took the largest score out, and that is right. Now add it again, after the logarithm."
 )
-@quietly
 def not_added_again(Z):
     return np.log(np.exp(Z - Z.max(axis=1, keepdims=True)).sum(axis=1))
 
@@ -73,7 +64,6 @@ def not_added_again(Z):
     "You subtract the largest number of the whole array. For a row of much smaller scores, each exp is 0 "
     "then. Every row needs its own maximum."
 )
-@quietly
 def one_maximum(Z):
     return Z.max() + np.log(np.exp(Z - Z.max()).sum(axis=1))
 
@@ -84,7 +74,6 @@ def columns(Z):
 
 
 @log_sum_exp.mistake("This is the sum of the exponentials. Its logarithm is still to be taken.")
-@quietly
 def no_logarithm(Z):
     return np.exp(Z).sum(axis=1)
 
@@ -96,6 +85,45 @@ def one_number(Z):
     return np.logaddexp.reduce(Z, axis=None)
 
 
+@log_sum_exp.mistake(
+    "A row of maxima cannot be subtracted from the rows, but a column can: `keepdims=True`. Then make the "
+    "result flat again: `m[:, 0]`."
+)
+def maxima_in_a_row(Z):
+    m = Z.max(axis=1)
+    return m + np.log(np.exp(Z - m).sum(axis=1))
+
+
+@log_sum_exp.mistake(
+    "A column plus a row makes a table. Make the column of maxima flat before you add it: `m[:, 0]`."
+)
+def column_added(Z):
+    m = Z.max(axis=1, keepdims=True)
+    return m + np.log(np.exp(Z - m).sum(axis=1))
+
+
+@log_sum_exp.mistake(
+    "The numbers are right, but they stand in a column. Make it flat: `[:, 0]`, or no `keepdims` in the sum."
+)
+def left_in_a_column(Z):
+    return log_sum_exp.right(Z)[:, None]
+
+
+@log_sum_exp.mistake("You add up all rows at once. Each row has its own sum: `sum(axis=1)`.")
+def all_rows_summed(Z):
+    m = Z.max(axis=1, keepdims=True)
+    return m[:, 0] + np.log(np.exp(Z - m).sum())
+
+
+@log_sum_exp.mistake(
+    "You take the logarithm of each exp, and then add up. It is the other way around: first the sum, then "
+    "the log."
+)
+def logarithm_first(Z):
+    m = Z.max(axis=1, keepdims=True)
+    return m[:, 0] + np.log(np.exp(Z - m)).sum(axis=1)
+
+
 # --- 2 The loss ---------------------------------------------------------------------------------------------
 
 
@@ -105,13 +133,27 @@ def scores(array: np.ndarray, targets: np.ndarray = TARGETS) -> Any:
 
 
 def _with_gradient(answer: Any, Z: Tensor, targets: Tensor) -> Any:
-    """The loss and its gradient, which shows whether the loss has a history."""
+    """The loss and, if it is one number with a history, its gradient."""
     loss = answer(Z, targets)
-    if not isinstance(loss, Tensor):
+    if not is_tensor(loss):
         return loss
-    if loss.op is None or loss.shape != ():
-        return {"loss": loss, "gradient": "none"}
-    return {"loss": loss, "gradient": gradients(loss, [Z])[0]}
+    found = {"loss": loss}
+    if loss.shape == () and getattr(loss, "op", None) is not None:
+        found["gradient"] = gradients(loss, [Z])[0]
+    return found
+
+
+def _loss_and_gradient(expected: Any, got: Any, names: Names) -> str:
+    """`values`, in words that speak of the loss."""
+    if not isinstance(expected, dict):
+        return values(expected, got, names)
+    if not isinstance(got, dict):
+        return f"it is of the type {kind(got)}, but should be a Tensor of shape ()"
+    if difference := values(expected["loss"], got["loss"], names):
+        return f"the loss: {difference}"
+    if "gradient" in expected and "gradient" not in got:
+        return "it has no history"
+    return values(expected, got, names)
 
 
 @exercises.exercise(
@@ -121,6 +163,7 @@ def _with_gradient(answer: Any, Z: Tensor, targets: Tensor) -> Any:
     otherwise="For each row: `logsumexp` of the row, minus the score of the true class. Then the mean of all "
     "rows, as a Tensor of shape ().",
     use=_with_gradient,
+    compare=_loss_and_gradient,
 )
 def softmax_loss(Z, targets):
     """The mean of -log(probability of the true class)."""
@@ -157,7 +200,6 @@ def all_together(Z, targets):
     "exp(1000) is too large for a number. `ndl.logsumexp` takes the largest score out first; use it instead "
     "of exp and log."
 )
-@quietly
 def overflows(Z, targets):
     return (ops.log(ops.exp(Z).sum(axes=(1,))).sum() - (Z * targets).sum()) / Z.shape[0]
 
@@ -180,11 +222,46 @@ def without_history(Z, targets):
     "You make the probabilities first, and exp(1000) is too large for a number. Use `ndl.logsumexp` minus "
     "the true score: there, no probability is needed."
 )
-@quietly
 def probabilities_first(Z, targets):
     powers = ops.exp(Z)
     totals = powers.sum(axes=(1,)).reshape((Z.shape[0], 1)).broadcast_to(Z.shape)
     return -(ops.log(powers / totals) * targets).sum() / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "This is a number without a history, so no gradient can walk back from it. Keep Tensors up to the end, "
+    "without `.numpy()` and `.item()`."
+)
+def a_number(Z, targets):
+    return softmax_loss.right(Z, targets).item()
+
+
+@softmax_loss.mistake(
+    "This is one loss for each picture. Take their mean: add them up, and divide by `Z.shape[0]`."
+)
+def one_each(Z, targets):
+    return ops.logsumexp(Z, axes=(1,)) - (Z * targets).sum(axes=(1,))
+
+
+@softmax_loss.mistake(
+    "The first part has one number for each picture, and `Z * targets` one for each class. Add up its rows, "
+    "too: `(Z * targets).sum(axes=(1,))`."
+)
+def not_summed(Z, targets):
+    return (ops.logsumexp(Z, axes=(1,)) - Z * targets).sum() / Z.shape[0]
+
+
+@softmax_loss.mistake("The score of the true class is subtracted, and not added.")
+def added(Z, targets):
+    return (ops.logsumexp(Z, axes=(1,)).sum() + (Z * targets).sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "`targets == 1` asks whether these are the same object. Multiply by `targets` instead: all but the true "
+    "score become 0."
+)
+def picked_by_a_mask(Z, targets):
+    return (ops.logsumexp(Z, axes=(1,)) - Z[targets == 1]).sum() / Z.shape[0]
 
 
 # --- 3 Its gradient by hand ---------------------------------------------------------------------------------
@@ -234,7 +311,6 @@ def only_softmax(Z, targets):
 @gradient_by_hand.mistake(
     "exp(1000) is too large for a number. Subtract the largest score of each row before you take exp."
 )
-@quietly
 def naive_softmax(Z, targets):
     return (np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True) - targets) / len(Z)
 
@@ -247,6 +323,39 @@ def by_columns(Z, targets):
 @gradient_by_hand.mistake("You divide by the number of scores. The mean is over the rows: `len(Z)`.")
 def by_all_scores(Z, targets):
     return (_softmax(Z) - targets) / Z.size
+
+
+@gradient_by_hand.mistake(
+    "Your probabilities add up to 1 over the whole array. Each row has its own sum: `axis=1, keepdims=True`."
+)
+def over_the_whole_array(Z, targets):
+    return (_softmax(Z, axis=None) - targets) / len(Z)
+
+
+@gradient_by_hand.mistake(
+    "You divide by the sum of the whole array. Each row has its own sum: `axis=1, keepdims=True`."
+)
+def one_sum_for_all(Z, targets):
+    powers = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return (powers / powers.sum() - targets) / len(Z)
+
+
+@gradient_by_hand.mistake(
+    "The maximum of each row, and its sum, have to stand in a column, so that every row takes its own: "
+    "`keepdims=True` in both."
+)
+def no_column(Z, targets):
+    powers = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return (powers / powers.sum(axis=1) - targets) / len(Z)
+
+
+@gradient_by_hand.mistake(
+    "You subtract the largest number of the whole array. For a row of much smaller scores, each exp is 0 "
+    "then. Every row needs its own maximum."
+)
+def one_maximum_for_all(Z, targets):
+    powers = np.exp(Z - Z.max())
+    return (powers / powers.sum(axis=1, keepdims=True) - targets) / len(Z)
 
 
 # --- 4 An epoch of the two-layer net ------------------------------------------------------------------------
@@ -286,9 +395,21 @@ def _epoch(X, y, W1, W2, lr, batch, *, bend=True, share=None, steps=None, W1_mov
     return Tensor(w1, dtype="float32"), Tensor(w2, dtype="float32")
 
 
+def _new_leaves(expected: Any, got: Any, names: Names) -> str:
+    """The same numbers, and no more history than expected."""
+    if difference := values(expected, got, names):
+        return difference
+    pairs = zip(("W1", "W2"), expected, got, strict=False) if kind(expected) == "list" else ()
+    for name, right, given_back in pairs:
+        if (getattr(right, "op", None) is None) != (getattr(given_back, "op", None) is None):
+            return f"the numbers are right, but the new {name} has a history"
+    return ""
+
+
 @exercises.exercise(
     given(one_batch, *INPUTS),
     given(five_pictures, *INPUTS),
+    compare=_new_leaves,
     otherwise="Take one part at a time: compute the loss of this part, get both gradients, and make two new "
     "Tensors from them. The next part begins with these.",
 )
@@ -372,6 +493,23 @@ def detached(X, y, W1, W2, lr=0.1, batch=100):
     )
 
 
+@nn_epoch.mistake(
+    "`one_hot(10, …)` is right for ten digits only, and the check uses three classes. `W2.shape[1]` says how "
+    "many there are."
+)
+def ten_classes(X, y, W1, W2, lr=0.1, batch=100):
+    inputs = Tensor(X[:batch], requires_grad=False)
+    return softmax_loss.right(ops.relu(inputs @ W1) @ W2, one_hot(10, y[:batch]))
+
+
+@nn_epoch.mistake(
+    "Each new W hangs on the graph of all steps before it, and the memory fills up. Make a new leaf of its "
+    "numbers: `ndl.Tensor(W1.numpy() - …)`."
+)
+def with_a_history(X, y, W1, W2, lr=0.1, batch=100):
+    return tuple(W + 0.0 for W in nn_epoch.right(X, y, W1, W2, lr, batch))
+
+
 # --- 5 The surest mistakes ----------------------------------------------------------------------------------
 
 LOGITS = np.array(
@@ -437,7 +575,7 @@ def too_many(logits, y, count):
 
 predictions.choose(
     "a thousand",
-    "Now the scores are 1000, 999 and 998: each is 998 more than before. What will `naive_softmax` give?",
+    "Now the scores are 1000, 999 and 998: each is 998 more than before. What will `softmax_first_try` give?",
     {
         "the same three probabilities": "On paper, yes: exp(998) cancels. But exp(1000) has 435 digits, and "
         "a float ends at about 308.",
@@ -490,12 +628,60 @@ predictions.choose(
 )
 predictions.choose(
     "how sure",
-    "A net that has learned is wrong about a picture. How sure is it of its wrong answer, at most?",
+    "13 of the 355 new digits are read wrongly. Take the wrong answer that the net is most certain of. What "
+    "probability does the net give to it?",
     {
-        "below 50 %": "Then another digit could be ahead. But nothing tells a net that it is wrong.",
-        "about 60 %": "That would be modest. Softmax turns a lead of a few points into near certainty.",
-        "over 90 %": "Right: a probability of the net says how far its scores are apart, and not how often "
+        "below 50 %": "Then it would hardly prefer one digit. But nothing tells a net that it is wrong.",
+        "about 70 %": "That would be modest. Softmax turns a lead of a few points into near certainty.",
+        "over 95 %": "Right: a probability of the net says how far its scores are apart, and not how often "
         "it is right.",
     },
-    right="over 90 %",
+    right="over 95 %",
 )
+
+
+# --- Pictures -----------------------------------------------------------------------------------------------
+
+
+def templates(W: np.ndarray, digits: Sequence[int] = (0, 1, 3)) -> None:
+    """Draw the weights of some digits as pictures: where ink speaks for the digit, and where against it."""
+    reach = float(abs(W[:64, list(digits)]).max())
+    panels = viz.panels(len(digits), width=2.9, height=2.9)
+    for ax, digit in zip(panels, digits, strict=True):
+        viz.matrix(W[:64, digit].reshape(8, 8), title=f"weights of the {digit}", limit=reach, ax=ax)
+        ax.set(xticks=[], yticks=[])
+    figure = panels[0].figure
+    for bar in figure.axes[len(panels) : -1]:  # one scale for all
+        bar.remove()
+
+
+def two_curves(history: Sequence[Sequence[float]]) -> None:
+    """Draw loss and errors over the epochs: rows of train loss, train errors, test loss, test errors."""
+    train_loss, train_wrong, test_loss, test_wrong = np.array(history).T
+    left, right = viz.panels(2, width=4.2)
+    epochs = range(1, len(history) + 1)
+    for ax, what, train, test in (
+        (left, "loss", train_loss, test_loss),
+        (right, "wrong, in percent", 100 * train_wrong, 100 * test_wrong),
+    ):
+        viz.curve({"to learn from": train, "new": test}, epochs, xlabel="epoch", title=what, ax=ax)
+        ax.set_ylim(bottom=0)
+
+
+def confusion(true: np.ndarray, named: np.ndarray) -> None:
+    """Draw how often each digit was taken for another one. What was read correctly is left out."""
+    counts = np.zeros((10, 10))
+    np.add.at(counts, (true, named), true != named)
+    wrong = int(counts.sum())
+    ax = viz.matrix(
+        counts,
+        title=f"{wrong} of {len(true):,} wrong: what each was taken for",
+        xlabel="what the net says",
+        ylabel="what it is",
+    )
+    ax.figure.axes[-1].remove()  # the numbers are written in the cells
+    for text in ax.texts:
+        if text.get_text() == "0":
+            text.set_text("")
+    for digit in range(10):
+        ax.text(digit, digit, "·", ha="center", va="center")

@@ -1,4 +1,4 @@
-"""Lecture 10, beside PyTorch: the same lines in two libraries, its exercises and its predictions."""
+"""Lecture 10, beside PyTorch: the same lines in two libraries, its exercises, predictions and pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+
+import viz
 
 from ..autograd import Tensor, gradients
 from ..ops import stack, tanh
@@ -21,6 +23,14 @@ check, ready, predict = exercises.check, exercises.ready, predictions.predict
 
 # --- Two libraries side by side -----------------------------------------------------------------------------
 
+#: (w − 3)² over 40 steps of PyTorch's SGD from w = 0, at a rate of 0.1, with gradients that add up.
+FORGOTTEN = [
+    9.0, 5.76, 1.7424, 0.0006, 1.8583, 5.9037, 9.0623, 8.9335, 5.6153, 1.6294,
+    0.0052, 1.977, 6.0463, 9.1204, 8.863, 5.4697, 1.5194, 0.0144, 2.0984, 6.1877,
+    9.1743, 8.7884, 5.3234, 1.4126, 0.0282, 2.2224, 6.3276, 9.2238, 8.7099, 5.1765,
+    1.309, 0.0466, 2.3488, 6.4659, 9.269, 8.6276, 5.0292, 1.2087, 0.0695, 2.4775,
+]  # fmt: skip
+
 #: What PyTorch 2.13 gives for the functions of the notebook, by name: shown where it is not installed.
 STATED: dict[str, dict[str, Any]] = {
     "mean": {
@@ -29,30 +39,43 @@ STATED: dict[str, dict[str, Any]] = {
         "gradient of x": [[4.5, 4.5], [4.5, 4.5]],
     },
     "square": {"L": 49.0, "gradient of w": 42.0, "gradient of x": 28.0, "gradient of b": 14.0},
-    "twice": {"after one backward": 6.0, "after another": 12.0},
+    "twice": {"y": 9.0, "after one backward": 6.0, "after another": 12.0},
+    "forgotten": {"losses": FORGOTTEN},
+    "parts": {"all at once": [[10.0], [66.0], [-78.0]], "in four parts": [[10.0], [66.0], [-78.0]]},
     "matrices": {
         "L": 166.0,
         "gradient of X": [[10.0, 24.0], [22.0, 52.0]],
         "gradient of W": [[76.0, 28.0], [108.0, 40.0]],
     },
-    "training": {
-        "first losses": [0.7604, 0.4948, 0.4367],
-        "last loss": 0.2733,
+    "seed": {"gradient of x": [13.0, 612.0]},
+    "seven": {
+        "dJ_dL": 1.0,
+        "dJ_ds": 1.0,
+        "dJ_do": [[1.6049]],
+        "dJ_dh": [[1.6049, -3.2099]],
+        "dJ_dz": [[0.674, -0.4832]],
+        "dJ_dW1": [[0.724, -0.5032], [-0.664, 0.5232], [1.3781, -1.0163]],
+        "dJ_dW2": [[1.3223], [-1.6792]],
     },
+    "training": {"first losses": [0.7604, 0.4948, 0.4367], "last loss": 0.2733},
 }
 
 
 class Beside:
-    """The results of two functions, side by side, as a notebook shows them."""
+    """The results of two functions, side by side, as a notebook shows them; those by hand, if any, first."""
 
-    def __init__(self, ours: dict[str, Any], theirs: dict[str, Any], note: str):
-        self.ours, self.theirs, self.note = ours, theirs, note
+    def __init__(self, ours: dict[str, Any], theirs: dict[str, Any], hand: dict[str, Any], note: str):
+        self.ours, self.theirs, self.hand, self.note = ours, theirs, hand, note
 
     @property
     def rows(self) -> list[tuple[str, str, str, bool]]:
-        """What it is, needle's result and PyTorch's in digits, and whether they are the same digits."""
+        """What it is, needle's result and PyTorch's in digits, and whether all are the same digits."""
         both = [(key, digits(self.ours.get(key)), digits(value)) for key, value in self.theirs.items()]
-        return [(*row, row[1] == row[2]) for row in both]
+        return [(*row, row[2] == row[1] == self.by_hand(row[0], row[1])) for row in both]
+
+    def by_hand(self, key: str, otherwise: str = "") -> str:
+        """The result by hand, in digits, if there is one."""
+        return digits(self.hand[key]) if key in self.hand else otherwise
 
     def __repr__(self) -> str:
         width = max(len(key) for key, *_ in self.rows)
@@ -63,17 +86,45 @@ class Beside:
         return "\n".join([*(line.replace("\n", " ") for line in lines), self.note])
 
     def _repr_html_(self) -> str:
-        cell = 'style="text-align: left; white-space: pre; font-family: monospace; padding: 4px 16px 4px 0"'
-        rows = "".join(
-            f'<tr><td style="text-align: left">{escape(key)}</td><td {cell}>{escape(ours)}</td>'
-            f"<td {cell}>{escape(theirs)}</td><td>{'the same' if same else 'not the same'}</td></tr>"
-            for key, ours, theirs, same in self.rows
+        left = "text-align: left; vertical-align: top; padding: 4px 16px 4px 0"
+        cell = f'style="{left}; white-space: pre; font-family: monospace"'
+        names = ["", *(["by hand"] if self.hand else []), "needle", "PyTorch", ""]
+        head = "".join(f'<th style="{left}">{name}</th>' for name in names)
+        rows = ""
+        for key, ours, theirs, same in self.rows:
+            shown = [*([self.by_hand(key)] if self.hand else []), ours, theirs]
+            cells = "".join(f"<td {cell}>{escape(text)}</td>" for text in shown)
+            verdict = "the same" if same else "not the same"
+            rows += f'<tr><td style="{left}">{escape(key)}</td>{cells}<td style="{left}">{verdict}</td></tr>'
+        return (
+            f'<div style="overflow-x: auto"><table><tr>{head}</tr>{rows}</table></div>'
+            f"<p>{escape(self.note)}</p>"
         )
-        head = "<tr><th></th><th>needle</th><th>PyTorch</th><th></th></tr>"
-        return f"<table>{head}{rows}</table><p>{escape(self.note)}</p>"
 
 
-def beside(name: str, in_needle: Callable[[], dict], in_torch: Callable[[], dict]) -> Beside:
+def theirs(name: str, in_torch: Callable[[], dict]) -> dict[str, Any]:
+    """What a function gives in PyTorch; where PyTorch is not installed, what version 2.13 gave.
+
+    Raises
+    ------
+    AssertionError
+        If PyTorch is installed, and gives something else than what is stated.
+    """
+    if find_spec("torch") is None:
+        return STATED[name]
+    found = in_torch()
+    for key, stated in STATED[name].items():
+        if not np.allclose(to_numpy(_detached(found[key])), stated, rtol=0, atol=1e-3):
+            raise AssertionError(f"{name}: PyTorch gives {found[key]} for {key!r}; {stated} is stated")
+    return found
+
+
+def beside(
+    name: str,
+    in_needle: Callable[[], dict],
+    in_torch: Callable[[], dict],
+    by_hand: dict[str, Any] | None = None,
+) -> Beside:
     """Run the same lines in both libraries, and show what they give.
 
     Parameters
@@ -82,29 +133,26 @@ def beside(name: str, in_needle: Callable[[], dict], in_torch: Callable[[], dict
         A key of `STATED`. Where PyTorch is not installed, its results stand there.
     in_needle, in_torch : function
         Each returns its results by name: Tensors, numbers or lists of numbers.
-
-    Raises
-    ------
-    AssertionError
-        If PyTorch is installed, and gives something else than what is stated.
+    by_hand : dict, optional
+        Results without either library.
     """
-    ours = in_needle()
-    if find_spec("torch") is None:
-        note = "PyTorch is not installed here. Its numbers are those that version 2.13 gave."
-        return Beside(ours, STATED[name], note)
-    theirs = in_torch()
-    for key, stated in STATED[name].items():
-        if digits(theirs[key]) != digits(stated):
-            raise AssertionError(f"{name}: PyTorch gives {theirs[key]} for {key!r}; {stated} is stated")
-    return Beside(ours, theirs, "Both were computed just now.")
+    note = (
+        "PyTorch is not installed here. Its numbers are those that version 2.13 gave."
+        if find_spec("torch") is None
+        else "Both were computed just now."
+    )
+    return Beside(in_needle(), theirs(name, in_torch), by_hand or {}, note)
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if hasattr(value, "detach") else value
 
 
 def digits(value: Any) -> str:
     """Numbers with four digits after the point at most: so both libraries are compared."""
     if value is None:
         return "nothing"
-    plain = value.detach() if hasattr(value, "detach") else value
-    array = np.round(to_numpy(plain).astype(float), 4)
+    array = np.round(to_numpy(_detached(value)).astype(float), 4) + 0.0  # and no -0
     return np.array2string(array, separator=", ", formatter={"float_kind": lambda x: f"{x:g}"})
 
 
@@ -112,15 +160,15 @@ def digits(value: Any) -> str:
 
 
 @exercises.exercise(
-    case(2.0, 3.0, 1.0),
+    case(4.0, 0.5, 1.0),
     case(-1.0, 0.5, 2.0),
     otherwise=(
-        "Go outside in: the derivative of the square is 2 (w·x + b). Then multiply by the derivative of what "
+        "Go outside in: the derivative of the square is 2 (w x + b). Then multiply by the derivative of what "
         "is inside."
     ),
 )
 def gradients_by_hand(w, x, b):
-    """The derivatives of (w·x + b)² with respect to w, x and b, by the library."""
+    """The derivatives of (w x + b)² with respect to w, x and b, by the library."""
     leaves = [Tensor([value], dtype="float64") for value in (w, x, b)]
     loss = (leaves[0] * leaves[1] + leaves[2]) ** 2
     return [gradient.item() for gradient in gradients(loss, leaves)]
@@ -132,7 +180,7 @@ def without_the_two(w, x, b):
     return [u * x, u * w, u]
 
 
-@gradients_by_hand.mistake("In w·x, a nudge of w is multiplied by x, and a nudge of x by w.")
+@gradients_by_hand.mistake("In w x, a nudge of w is multiplied by x, and a nudge of x by w.")
 def factors_swapped(w, x, b):
     u = w * x + b
     return [2 * u * w, 2 * u * x, 2 * u]
@@ -149,6 +197,25 @@ def outside_only(w, x, b):
 @gradients_by_hand.mistake("That is the derivative of the inside alone. The square around it is missing.")
 def inside_only(w, x, b):
     return [x, w, 1.0]
+
+
+@gradients_by_hand.mistake(
+    "`w`, `x` and `b` are plain numbers here, so `@` has nothing to multiply: write `w * x`."
+)
+def as_matrices(w, x, b):
+    return 2 * (w @ x + b)
+
+
+@gradients_by_hand.mistake(
+    "`w`, `x` and `b` are plain numbers here, so there is nothing to sum: write `w * x + b`."
+)
+def as_arrays(w, x, b):
+    return 2 * ((w * x).sum() + b)
+
+
+@gradients_by_hand.mistake("That is the value of L. What is asked for are its three derivatives, in a list.")
+def the_value(w, x, b):
+    return (w * x + b) ** 2
 
 
 # --- 2 Matrices ---------------------------------------------------------------------------------------------
@@ -207,6 +274,14 @@ def other_order(X, W):
 def entry_by_entry(X, W):
     Y = X @ W
     return [2 * Y * W, 2 * X * Y]
+
+
+@matrix_gradients.mistake(
+    "The gradient of X is right. For that of W, transpose X and put it in front: `X.T @ (2 * Y)`."
+)
+def behind_both(X, W):
+    Y = X @ W
+    return [2 * Y @ W.T, 2 * Y @ X.T]
 
 
 # --- 3 The Jacobian -----------------------------------------------------------------------------------------
@@ -281,8 +356,8 @@ def _network() -> dict[str, Any]:
     return {
         "x": rng.normal(size=(1, 3)),
         "y": np.array([[1.0]]),
-        "W1": rng.normal(size=(3, 4)),
-        "W2": rng.normal(size=(4, 1)),
+        "W1": rng.normal(size=(3, 2)),
+        "W2": rng.normal(size=(2, 1)),
         "lam": 0.1,
     }
 
@@ -310,7 +385,7 @@ def seven_equations(x, y, W1, W2, lam):
 
 def _by_hand(x, y, W1, W2, lam, **changed):
     h = np.tanh(x @ W1)
-    do = h @ W2 - y
+    do = changed.get("do", lambda o, y: o - y)(h @ W2, y)
     dh = do @ W2.T
     dz = changed.get("dz", lambda dh, h: dh * (1 - h**2))(dh, h)
     penalty = changed.get("penalty", lambda W: lam * W)
@@ -343,17 +418,136 @@ def square_forgotten(x, y, W1, W2, lam):
     return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh * (1 - h))
 
 
+@seven_equations.mistake("The derivative of ½ (o − y)² is o − y: the half and the 2 of the square cancel.")
+def error_doubled(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: 2 * (o - y))
+
+
+@seven_equations.mistake("The sign is turned around: the loss grows with o where o is above y, so o − y.")
+def error_turned(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: y - o)
+
+
+@seven_equations.mistake(
+    "A product passes back what came, times its other factor *transposed*. Look at the shapes: h is "
+    "(1, 2) and W2 is (2, 1)."
+)
+def not_transposed(x, y, W1, W2, lam):
+    return (x @ W1).T @ np.ones((2, 2)) @ W2.T
+
+
+# --- 5 The loop ---------------------------------------------------------------------------------------------
+
+
+def _points(n: int) -> dict[str, Any]:
+    rng = np.random.default_rng(n)
+    points = rng.normal(size=(n, 2)).round(1).astype("float32")
+    return {
+        "points": points,
+        "target": (points[:, :1] * points[:, 1:] > 0).astype("float32"),
+        "W1": rng.normal(size=(2, 3)).round(1).astype("float32"),
+        "W2": rng.normal(size=(3, 1)).round(1).astype("float32"),
+    }
+
+
+@exercises.exercise(
+    given(lambda: _points(6), "points", "target", "W1", "W2"),
+    given(lambda: _points(9), "points", "target", "W1", "W2"),
+    otherwise=(
+        "Compare the first loss that differs: the first of all is that of the given weights, and the second "
+        "comes after one step of 0.1."
+    ),
+)
+def train_in_needle(points, target, W1, W2):
+    """Twenty steps downhill, and the loss before each."""
+    X, wanted = Tensor(points, requires_grad=False), Tensor(target, requires_grad=False)
+    leaves, losses = [Tensor(W1), Tensor(W2)], []
+    for _ in range(20):
+        loss = ((tanh(X @ leaves[0]) @ leaves[1] - wanted) ** 2).mean()
+        losses.append(loss.item())
+        found = gradients(loss, leaves)
+        leaves = [Tensor(leaf.numpy() - 0.1 * step.numpy()) for leaf, step in zip(leaves, found, strict=True)]
+    return losses
+
+
+def _steps(points, target, W1, W2, rate=0.1, share=None, bend=np.tanh, adds_up=False, trained=(1, 1)):
+    """The loop with NumPy, its gradients by hand."""
+    w1, w2, losses = W1.astype(float), W2.astype(float), []
+    sums = [0.0, 0.0]
+    for _ in range(20):
+        h = bend(points @ w1)
+        error = h @ w2 - target
+        n = share or len(points)
+        losses.append(float((error**2).sum() / n))
+        back = 2 * error / n
+        slope = 1 - h**2 if bend is np.tanh else 1.0
+        found = [points.T @ (back @ w2.T * slope), h.T @ back]
+        sums = [total * adds_up + new for total, new in zip(sums, found, strict=True)]
+        w1, w2 = w1 - rate * trained[0] * sums[0], w2 - rate * trained[1] * sums[1]
+    return losses
+
+
+@train_in_needle.mistake("This climbs: the step goes against the gradient, so subtract it.")
+def climbs(points, target, W1, W2):
+    return _steps(points, target, W1, W2, rate=-0.1)
+
+
+@train_in_needle.mistake("Your steps are ten times as long: the learning rate of the PyTorch program is 0.1.")
+def without_rate(points, target, W1, W2):
+    return _steps(points, target, W1, W2, rate=1.0)
+
+
+@train_in_needle.mistake(
+    "Your gradients add up from step to step. Needle replaces `grad`, so nothing is left of the step before: "
+    "use `W1.grad` as it is."
+)
+def adds_up(points, target, W1, W2):
+    return _steps(points, target, W1, W2, adds_up=True)
+
+
+@train_in_needle.mistake("The loss is the *mean* of the squares, and not their sum.")
+def sum_of_squares(points, target, W1, W2):
+    return _steps(points, target, W1, W2, share=1)
+
+
+@train_in_needle.mistake("Where is tanh? It stands between the two products.")
+def without_tanh(points, target, W1, W2):
+    return _steps(points, target, W1, W2, bend=lambda z: z)
+
+
+@train_in_needle.mistake("Only one of the two weights moves. The optimiser has both.")
+def one_weight(points, target, W1, W2):
+    return _steps(points, target, W1, W2, trained=(0, 1))
+
+
+@train_in_needle.mistake(
+    "The losses do not change: no weight moves. Give `W1.data` and `W2.data` new numbers."
+)
+def nothing_moves(points, target, W1, W2):
+    return _steps(points, target, W1, W2, rate=0.0)
+
+
+@train_in_needle.mistake("The numbers are right, but they are Tensors. `loss.item()` makes a plain number.")
+def tensors(points, target, W1, W2):
+    return [Tensor(loss) for loss in train_in_needle.right(points, target, W1, W2)]
+
+
+@train_in_needle.mistake("That is one loss. Return all twenty, in a list.")
+def last_loss(points, target, W1, W2):
+    return train_in_needle.right(points, target, W1, W2)[-1]
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.ask(
     "the mean",
-    "z is 27 everywhere, and `out` is the mean of its four numbers. How far does `out` move per unit of "
-    "`x[0, 0]`?",
+    "z is 27 everywhere, and `out` is the mean of its four numbers. What is the derivative of `out` with "
+    "respect to `x[0, 0]`?",
     right="4.5",
     why="z = 3 (x + 2)², so z moves by 6 (x + 2) = 18. The mean takes a quarter of it.",
     replies={
-        "18": "So far moves one entry of z. But `out` is the mean of four.",
-        "27": "That is the value, not how far it moves.",
+        "18": "That is the derivative of one entry of z. But `out` is the mean of four.",
+        "27": "That is the value of `out`, and not its derivative.",
         "9": "(x + 2)² is 9. Its derivative is 2 (x + 2) = 6; then the 3, then the quarter.",
         "1.5": "You have the 6 and the quarter. The factor 3 is missing.",
     },
@@ -361,7 +555,7 @@ predictions.ask(
 )
 predictions.choose(
     "twice",
-    "y = (a + 2)² at a = 1, so the derivative is 6. You call `backward()` twice, each time on a new "
+    "At a = 1, y = (a + 2)² is 9, and its derivative is 6. You call `backward()` twice, each time on a new "
     "graph. What "
     "does `a.grad` hold in the end?",
     {
@@ -371,6 +565,21 @@ predictions.choose(
         "12 in needle, 6 in PyTorch": "The other way round: PyTorch is the one that adds.",
     },
     right="6 in needle, 12 in PyTorch",
+)
+predictions.choose(
+    "what is missing",
+    "A colleague trains with PyTorch, step after step: `loss = (w - 3) ** 2`, `loss.backward()`, "
+    "`optimizer.step()`. The loss falls, climbs back to where it began, falls again, and so on without end. "
+    "What is wrong?",
+    {
+        "the learning rate is too large": "A good guess, but a smaller rate only makes each swing slower. "
+        "Look at what `backward()` does to `grad`.",
+        "`grad` should be emptied before each step": "Right: as it is, each step follows the sum of all "
+        "gradients so far.",
+        "`backward()` should come after the step": "Then the first step would have no gradient to follow.",
+        "`w` should not take part in gradients": "Then there would be nothing to learn.",
+    },
+    right="`grad` should be emptied before each step",
 )
 predictions.ask(
     "passes",
@@ -384,16 +593,26 @@ predictions.ask(
     },
     otherwise="A pass begins at one output and reaches all inputs.",
 )
-predictions.choose(
-    "what is missing",
-    "A colleague's PyTorch loop: `loss = f(X, y); loss.backward(); optimizer.step()`, and again. The loss "
-    "falls "
-    "at first, then jumps about. What is missing?",
-    {
-        "a smaller learning rate": "It might help a little. But look at what `backward()` does to `grad`.",
-        "`optimizer.zero_grad()`": "Right: without it, each step follows the sum of all gradients so far.",
-        "`torch.no_grad()` around the loss": "Then there would be no graph, and `backward()` an error.",
-        "`loss.detach()`": "Then there would be nothing to go back through.",
-    },
-    right="`optimizer.zero_grad()`",
-)
+
+
+# --- Pictures -----------------------------------------------------------------------------------------------
+
+
+def wave(penalty: float) -> Any:
+    """Fifteen points of a noisy wave, and the curve of fifteen bumps that learned them with this penalty."""
+    rng = np.random.default_rng(2)
+    t = np.linspace(-1, 1, 15)
+    seen = np.sin(3 * t) + 0.3 * rng.normal(size=15)
+    centres = np.linspace(-1.2, 1.2, 15)
+
+    def bumps(t: np.ndarray) -> np.ndarray:
+        return np.exp(-18 * (t[:, None] - centres) ** 2)
+
+    F = bumps(t)
+    heights = np.linalg.solve(F.T @ F + penalty * np.eye(15), F.T @ seen)  # where the gradient of J is 0
+    fine = np.linspace(-1, 1, 121)
+    title = f"penalty {penalty:.2g}: heights up to {abs(heights).max():.1f}"
+    ax = viz.curve(bumps(fine) @ heights, fine, xlabel="t", title=title)
+    ax.plot(t, seen, "o")
+    ax.set_ylim(-2, 2)
+    return ax

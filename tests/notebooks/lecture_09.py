@@ -35,8 +35,8 @@ SHOWN = [
         "thousand",
         "array([nan, nan, nan])",
     ),
-    ("table-intro", "a table of 650 numbers", "table", "((1442, 65), (355, 65), 650, 7850)"),
-    ("blind", "a loss above 2.30 is worse than knowing nothing", "start", "2.3"),
+    ("table-intro", "a table of 650 numbers", "table", "((1442, 65), (355, 65), 650)"),
+    ("blind", "a loss above 2.30 is worse than knowing nothing", "start", "'2.30'"),
     (
         "exercise-gradient",
         "1/6, 1/6 and −1/3",
@@ -47,12 +47,33 @@ SHOWN = [
     (
         "it-reads",
         "95 of 100 are right",
-        "regression",
-        "'loss 0.22, wrong: 4.3% to learn from, 5.1% new'",
+        "learn-to-read",
+        "digits it learned from: loss 0.22, 4.3% wrong\nnew digits: loss 0.23, 5.1% wrong\n",
     ),
-    ("exercise-epoch", "a net has to begin with random numbers", "zeros", "(0.0, 0.0)"),
+    (
+        "exercise-epoch",
+        "Both gradients are 0.",
+        "zeros",
+        "the largest entry in the gradient of W1: 0.0 and of W2: 0.0\n",
+    ),
+    (
+        "two-curves",
+        "hardly falls after epoch 10",
+        "train",
+        "epoch 10: loss 0.14, 3.7% wrong; new: loss 0.16, 5.4% wrong\n"
+        "epoch 30: loss 0.06, 1.1% wrong; new: loss 0.13, 3.7% wrong\n"
+        "<PictureFigure size 840x320 with 2 Axes>",
+    ),
     ("exercise-mistakes", "It is nearly certain, and wrong", "surest-code", "'99%'"),
 ]
+
+#: The table after each of ten epochs at a rate, its losses, and the softmax of scores.
+RATED = (
+    "(lambda rate: list(__import__('itertools').accumulate(range(10), "
+    "lambda table, _: table_epoch(table, X, targets, rate), initial=np.zeros((65, 10))))[1:])"
+)
+LOSS = f"(lambda rate: [judged(X @ table, y)[0] for table in {RATED}(rate)])"
+SOFT = "(lambda z: (lambda e: e / e.sum(axis=1, keepdims=True))(np.exp(z - z.max(axis=1, keepdims=True))))"
 
 TRUE = [
     ("hook", "1,442 of them to learn from, and 355 others", "(len(X), len(test_X)) == (1442, 355)"),
@@ -63,7 +84,12 @@ TRUE = [
         "np.allclose(log_sum_exp(np.array([[1e3, 999]])), "
         "ndl.logsumexp(ndl.Tensor([[1e3, 999]]), axes=(1,)).numpy())",
     ),
-    ("loss", "If p is 1, all is well", "-np.log(p[-1]) == 0"),
+    ("title", "650 numbers", "W.size == 650"),
+    (
+        "loss",
+        "If p is 1, the loss is 0, and all is well. At p = 1/2 it is 0.69, and at p = 1/100 it is 4.61",
+        "[round(-float(np.log(p)), 2) for p in (1, 1 / 2, 1 / 100)] == [0, 0.69, 4.61]",
+    ),
     ("blind", "2.30", "round(float(np.log(10)), 2) == 2.3"),
     (
         "by-hand-solution",
@@ -79,35 +105,48 @@ TRUE = [
     (
         "rates",
         "On the left it creeps",
-        "regression(0.001, 10)[1][-1] > 2 > 0.4 > regression(0.5, 10)[1][-1]",
+        "LOSS(0.001)[-1] > 2 > 0.4 > LOSS(0.5)[-1]",
     ),
-    (
-        "rates",
-        "lands far above a blind guess",
-        "sum(loss > 2.3 for loss in regression(30, 10)[1]) in (2, 3, 4)",
-    ),
-    ("rates", "nine of ten digits are right", "errors(test_X @ regression(0.001, 10)[0], test_y) < 0.11"),
-    ("rates", "still nine of ten are right", "errors(test_X @ regression(30, 10)[0], test_y) < 0.12"),
-    (
-        "rates",
-        "a few pictures cost more than all the others together",
-        "(lambda scores: (lambda costs: costs[-100:].sum() > costs[:-100].sum())(np.sort("
-        "np.logaddexp.reduce(scores, axis=1) - (scores * targets).sum(axis=1))))(X @ regression(30, 10)[0])",
-    ),
+    ("rates", "lands far above a blind guess", "sum(loss > 2.3 for loss in LOSS(30)) in (2, 3, 4)"),
+    ("rates", "the loss jumps about", "max(LOSS(30)) > 2 * max(LOSS(0.5))"),
+    ("rates", "nine of ten digits are right", "judged(test_X @ RATED(0.001)[-1], test_y)[1] < 0.11"),
+    ("rates", "nine of ten are right, too", "judged(test_X @ RATED(30)[-1], test_y)[1] < 0.12"),
     ("two-curves", "2,400 numbers", "W1.numpy().size + W2.numpy().size == 2400"),
-    ("two-curves", "the net reads 96 of 100 new digits", "round(100 - 100 * test_wrong[-1]) == 96"),
+    ("two-curves", "the net reads 96 of 100 new digits", "round(100 - 100 * history[-1][3]) == 96"),
     (
         "two-curves",
-        "hardly any better on what it has not",
-        "train_loss[-1] < train_loss[9] / 2 and test_loss[-1] > test_loss[9] / 1.3",
+        "13 of 355 wrong, or 18",
+        "(np.sum(logits.argmax(1) != test_y), np.sum((test_X @ W).argmax(1) != test_y)) == (13, 18)",
     ),
+    (
+        "two-curves",
+        "On what the net has seen it keeps falling, to 0.06",
+        "history[-1][0] < history[9][0] / 2 and history[-1][2] > history[9][2] / 1.3",
+    ),
+    (
+        "read-confusion",
+        "6 of the 13 are eights, and 3 of these were taken for a 1",
+        "((test_y[wrong] == 8).sum(), (logits[wrong & (test_y == 8)].argmax(axis=1) == 1).sum()) == (6, 3)",
+    ),
+    ("read-confusion", "No 0 and no 6 was misread", "not np.isin(test_y[wrong], (0, 6)).any()"),
+    (
+        "exercise-mistakes",
+        "the pictures that cost most at a learning rate of 30",
+        "(lambda p: p.max(axis=1)[p.argmax(axis=1) != y].max() > 0.99)(SOFT(X @ RATED(30)[-1]))",
+    ),
+    ("mnist-intro", "785 rows, and 7,850 numbers", "(28 * 28 + 1) * 10 == 7850"),
     (
         "nn-epoch-solution",
         "`nn_epoch` in `needle.apps.simple_ml` does the same",
         "np.allclose(__import__('needle.apps.simple_ml').apps.simple_ml.nn_epoch(X, y, W1, W2)[0].numpy(), "
         "nn_epoch(X, y, W1, W2)[0].numpy(), atol=1e-5)",
     ),
-    ("fool-it", "it found the rest", "likely.argmax() == 3"),
+    ("look-at-them", "watch the bars", "max(reads(pad.image), key=reads(pad.image).get) == '2'"),
+]
+
+TRUE = [
+    (cell, words, x.replace("LOSS", LOSS).replace("SOFT", SOFT).replace("RATED", RATED))
+    for cell, words, x in TRUE
 ]
 
 QUIET = "    with np.errstate(all='ignore'):\n        "
@@ -133,6 +172,28 @@ NEAR_MISSES = {
             "def log_sum_exp(Z):\n    m = Z.max(axis=0)\n    return m + np.log(np.exp(Z - m).sum(axis=0))",
             "down the columns",
         ),
+        (
+            "def log_sum_exp(Z):\n    m = np.amax(Z, 1)\n    return np.log(np.exp(Z - m).sum(1)) + m",
+            "a column can: `keepdims=True`",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(1)[:, None]\n    return np.log(np.exp(Z - m).sum(1)) + m",
+            "A column plus a row",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(1)[:, None]\n"
+            "    return np.log(np.exp(Z - m).sum(1, keepdims=True)) + m",
+            "stand in a column",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(1, keepdims=True)\n"
+            "    return np.log(np.exp(m) * np.exp(Z - m).sum(1, keepdims=True))[:, 0]",
+            "a factor exp(m) inside it",
+        ),
+        (
+            "def log_sum_exp(Z):\n    m = Z.max(1, keepdims=True)\n    return m[:, 0] + np.log(...)",
+            "still a `...`",
+        ),
     ],
     "softmax_loss": [
         (
@@ -155,6 +216,23 @@ NEAR_MISSES = {
             "    each = np.logaddexp.reduce(z, axis=1) - (z * targets.numpy()).sum(1)\n"
             "    return ndl.Tensor(each.mean())",
             "it has no history",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    z = Z.numpy()\n"
+            "    each = np.logaddexp.reduce(z, axis=1) - (z * targets.numpy()).sum(1)\n"
+            "    return each.mean()",
+            "a number without a history",
+        ),
+        ("def softmax_loss(Z, targets):\n    ndl.logsumexp(Z, axes=(1,))", "Is a `return` missing?"),
+        (
+            "def softmax_loss(Z, targets):\n    return ndl.logsumexp(Z, axes=(1,)) "
+            "- (Z * targets).sum(axes=(1,))",
+            "one loss for each picture",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    t = (Z * targets).sum()\n"
+            "    return (t + ndl.logsumexp(Z, axes=(1,)).sum()) / Z.shape[0]",
+            "subtracted, and not added",
         ),
         (
             "def softmax_loss(Z, targets):\n    e = ndl.exp(Z)\n"
@@ -180,6 +258,16 @@ NEAR_MISSES = {
             + "e = np.exp(Z)\n        return (e / e.sum(1)[:, None] - targets) / Z.shape[0]",
             "exp(1000) is too large",
         ),
+        (
+            "def gradient_by_hand(Z, targets):\n    e = np.exp(Z - Z.max(1)[:, None])\n"
+            "    return (e / e.sum() - targets) / Z.shape[0]",
+            "Each row has its own sum",
+        ),
+        (
+            "def gradient_by_hand(Z, targets):\n    e = np.exp(Z - Z.max(1))\n"
+            "    return (e / e.sum(1) - targets) / Z.shape[0]",
+            "`keepdims=True` in both",
+        ),
     ],
     "nn_epoch": [
         (an_epoch(rate="-lr"), "This climbs uphill"),
@@ -189,6 +277,14 @@ NEAR_MISSES = {
         (
             an_epoch().replace("ndl.Tensor(W1.numpy()), ndl.Tensor(W2.numpy())", "W1.detach(), W2.detach()"),
             "After `detach()` a Tensor needs no gradient",
+        ),
+        (
+            an_epoch().replace("one_hot(W2.shape[1]", "one_hot(10"),
+            "`W2.shape[1]` says how many",
+        ),
+        (
+            an_epoch().replace(".detach()", "").replace("    W1, W2 = ndl.Tensor(W1.numpy()), ", "    _ = "),
+            "Make a new leaf of its numbers",
         ),
         (
             "def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):\n    return W1, W2",
