@@ -153,7 +153,7 @@ TRUE = [
         "it leaves a few points on the wrong side",
         "0 < np.sum((model(X).numpy() > 0) != (y.numpy() > 0)) <= 5",
     ),
-    ("same-numbers", "After 120 steps", "len(losses) == 120"),
+    ("same-numbers", "After 120 steps it leaves", "len(losses) == 120"),
     ("exercise-order", "visits each node **once**", "len(list(ndl.autograd.adjoints(top))) == 31"),
     ("square-solution", "compares your rule", "ndl.gradcheck(Square(), ndl.Tensor([3.0]))"),
     (
