@@ -44,7 +44,7 @@ bench: $(READY)  ## time needle against NumPy (and torch where installed); THREA
 gallery: $(READY)  ## build a page of every kind of picture, from live objects
 	.venv/bin/python scripts/make_gallery.py
 
-student: $(READY)  ## write the lectures' edition without solutions, for nbgrader (build/notebooks/student)
+student: $(READY)  ## write the lectures without solutions, as a course for nbgrader (build/notebooks/student)
 	.venv/bin/python scripts/notebook_editions.py
 
 pictures: $(READY)  ## draw the README's pictures anew

@@ -4,7 +4,9 @@
 
 - `solved/`: every exercise is filled in with its solution. The tests run this one.
 - `student/`: the solutions are left out, and so is the badge, which leads to them. Its exercises and checks
-  are marked for nbgrader, one point each: a lecturer can hand it out and grade what comes back.
+  are marked for nbgrader, one point each. It is a course of nbgrader's: in that folder,
+  `nbgrader generate_assignment 05_computational_graph` prepares a lecture to be handed out, and
+  `nbgrader autograde 05_computational_graph` grades what came back.
 
 The notebook in the repository is the only source, and holds each solution once. An exercise is three cells in
 a row with the tags `exercise` (the stub, code), `check` (code) and `solution` (Markdown: a collapsed
@@ -96,6 +98,13 @@ def nbgrader_marks(name: str, graded: bool) -> dict[str, object]:
     return marks | {"grade": False, "locked": False, "solution": True}
 
 
+#: For nbgrader. What is handed out has no solutions already, and the stubs should stay in it.
+COURSE = """\
+c = get_config()
+c.CourseDirectory.course_id = "needle"
+c.ClearSolutions.enabled = False
+"""
+
 EDITIONS: dict[str, Callable[[NotebookNode], NotebookNode]] = {"solved": solved, "student": student}
 
 
@@ -108,14 +117,16 @@ def main() -> None:
     output = parser.parse_args().output
     for name, make in EDITIONS.items():
         folder = output / name
-        folder.mkdir(parents=True, exist_ok=True)
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             try:
                 edition = make(nbformat.read(path, as_version=4))
             except ValueError as error:
                 parser.exit(1, f"{path.name}: {error}\n")
-            nbformat.write(edition, folder / path.name)
+            place = folder / "source" / path.stem if name == "student" else folder
+            place.mkdir(parents=True, exist_ok=True)
+            nbformat.write(edition, place / path.name)
         print(folder)
+    (output / "student" / "nbgrader_config.py").write_text(COURSE, encoding="utf-8")
 
 
 if __name__ == "__main__":

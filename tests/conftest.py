@@ -18,6 +18,7 @@ import pytest
 from playground.testing import chromium
 
 from .budget import Budget
+from .jupyter import jupyterlab, open_notebook, open_notebooks  # noqa: F401, they are fixtures
 from .needs import MNIST, LeavesOut
 
 ROOT = Path(__file__).parent.parent
@@ -69,6 +70,12 @@ def no_gc():
 def torch() -> ModuleType:
     """The module torch, with which results are compared."""
     return importlib.import_module("torch")
+
+
+@pytest.fixture(scope="session")
+def nbgrader() -> ModuleType:
+    """The module nbgrader, which hands notebooks out and grades them."""
+    return importlib.import_module("nbgrader")
 
 
 @pytest.fixture(scope="session")

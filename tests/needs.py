@@ -1,7 +1,6 @@
 """What some tests need and a machine may lack: they are left out there, and one line says how many and why.
 
-A test says what it needs by the fixture that it asks for (`torch`, `mnist`, `browser`), itself or through
-another fixture.
+A test says what it needs by the fixture that it asks for, such as `torch`, itself or through another fixture.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ class Need:
 NEEDS = {
     "torch": Need("torch", lambda: find_spec("torch") is not None, "pip install torch"),
     "browser": Need("Chromium", lambda: find_chromium() is not None, "install Chromium or Chrome"),
+    "nbgrader": Need("nbgrader", lambda: find_spec("nbgrader") is not None, "pip install nbgrader"),
     "mnist": Need(
         "MNIST", MNIST.is_dir, "set NEEDLE_DATA_DIR to a folder with mnist/ in it", ci_can_install=False
     ),

@@ -180,8 +180,10 @@ def test_without_scripts_there_is_the_picture_at_the_start(page_of, browser, tmp
     page.close()
 
 
-def test_in_jupyterlab_the_kernel_computes(notebook, jupyterlab) -> None:
-    page = notebook(V4, "drag = viz.drag(v4, v1=(-2, 2), v2=(0, 3), frames=3)\ndrag", reduced_motion="reduce")
+def test_in_jupyterlab_the_kernel_computes(open_notebook, jupyterlab) -> None:
+    page = open_notebook(
+        V4, "drag = viz.drag(v4, v1=(-2, 2), v2=(0, 3), frames=3)\ndrag", reduced_motion="reduce"
+    )
     v1 = slider(page, "v1")
     v1.focus()
     places = page.evaluate(PLACES)
@@ -207,8 +209,8 @@ def test_in_jupyterlab_the_kernel_computes(notebook, jupyterlab) -> None:
     assert 1 < int(jupyterlab.execute(page, "print(len(asked))")) < 10
 
 
-def test_while_the_kernel_does_not_answer_the_frames_are_shown(notebook) -> None:
-    page = notebook(V4, "viz.drag(v4, v1=(-2, 2), v2=1.5, frames=5)", reduced_motion="reduce")
+def test_while_the_kernel_does_not_answer_the_frames_are_shown(open_notebook) -> None:
+    page = open_notebook(V4, "viz.drag(v4, v1=(-2, 2), v2=1.5, frames=5)", reduced_motion="reduce")
     slider(page, "v1").focus()
     page.evaluate(
         "jupyterapp.shell.currentWidget.sessionContext.session.kernel"
@@ -223,11 +225,11 @@ def test_while_the_kernel_does_not_answer_the_frames_are_shown(notebook) -> None
     assert page.locator(f"{ROOT} .note").inner_text() == ""
 
 
-def test_an_exported_notebook_moves_through_frames(notebook, jupyterlab, browser, tmp_path) -> None:
+def test_an_exported_notebook_moves_through_frames(open_notebook, jupyterlab, browser, tmp_path) -> None:
     import nbformat
     from nbconvert import HTMLExporter
 
-    page = notebook(V4, "viz.drag(v4, v1=(-2, 2), v2=1.5, frames=5)")
+    page = open_notebook(V4, "viz.drag(v4, v1=(-2, 2), v2=1.5, frames=5)")
     slider(page, "v1").wait_for()
     jupyterlab.run(page, "docmanager:save")
     path = jupyterlab.folder / page.url.rpartition("/")[2]

@@ -640,8 +640,8 @@ def test_on_paper_the_whole_picture_shows(show, network) -> None:
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_in_jupyterlab_a_drawing_lives_on_in_the_saved_notebook(notebook, jupyterlab) -> None:
-    page = notebook(
+def test_in_jupyterlab_a_drawing_lives_on_in_the_saved_notebook(open_notebook, jupyterlab) -> None:
+    page = open_notebook(
         "import needle as ndl, viz\nfrom needle import nn\n"
         "model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())\n"
         "viz.draw(model(ndl.Tensor([[1.0, 2.0]])), depth=0)"

@@ -25,9 +25,9 @@ LAST = 9
 
 
 @pytest.fixture(scope="module")
-def page_of_player(notebooks):
-    with notebooks() as notebook:
-        page = notebook(EXAMPLE, "player = viz.step(v4)\nplayer")
+def page_of_player(open_notebooks):
+    with open_notebooks() as open_notebook:
+        page = open_notebook(EXAMPLE, "player = viz.step(v4)\nplayer")
         page.locator(PLAYER).wait_for()
         yield page
 
@@ -57,8 +57,8 @@ def python_frame(page, jupyterlab, number):
     pytest.fail(f"Python sees frame {seen}, not {number}")
 
 
-def test_a_drawing_shows_itself(notebook):
-    page = notebook(EXAMPLE, "viz.draw_gradient(v4)")
+def test_a_drawing_shows_itself(open_notebook):
+    page = open_notebook(EXAMPLE, "viz.draw_gradient(v4)")
     page.get_by_text("adjoint of v1").first.wait_for()
 
 
@@ -128,10 +128,10 @@ def test_nothing_moves_from_frame_to_frame(player):
     assert all(place == places[0] for place in places)
 
 
-def test_without_graphviz_the_equations_are_shown(notebook):
+def test_without_graphviz_the_equations_are_shown(open_notebook):
     missing = "import os, importlib.util as modules\nmodules.find_spec = lambda name: None"
     missing += "\nos.environ['PATH'] = '/nowhere'"
-    page = notebook(f"{EXAMPLE}\n{missing}", "from ipywidgets import VBox\nVBox([viz.step(v4)])")
+    page = open_notebook(f"{EXAMPLE}\n{missing}", "from ipywidgets import VBox\nVBox([viz.step(v4)])")
     page.locator(".widget-vbox pre").get_by_text("v̄2 = v̄2 via v4 + v̄2 via v3 = 2 + 1 = 3").wait_for()
     assert page.locator(PLAYER).count() == 0
 
@@ -148,8 +148,8 @@ def test_a_saved_notebook_holds_the_strip(player, jupyterlab):
 
 
 @pytest.mark.parametrize("width", [420, 1400])
-def test_the_player_of_steps_works_without_a_widget(notebook, width):
-    page = notebook(
+def test_the_player_of_steps_works_without_a_widget(open_notebook, width):
+    page = open_notebook(
         EXAMPLE,
         "from IPython.display import HTML\nHTML(viz.steps(v4).html())",
         viewport={"width": width, "height": 900},
@@ -162,9 +162,9 @@ def test_the_player_of_steps_works_without_a_widget(notebook, width):
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
 
 
-def test_pictures_change_with_jupyterlabs_own_theme(notebook, jupyterlab):
+def test_pictures_change_with_jupyterlabs_own_theme(open_notebook, jupyterlab):
     """Not with the reader's system, which is dark here."""
-    page = notebook(
+    page = open_notebook(
         EXAMPLE,
         "viz.draw(v4)",
         "viz.step(v4)",

@@ -110,8 +110,8 @@ def test_an_image_of_another_shape_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_a_reader_draws_in_jupyterlab(notebook, jupyterlab):
-    page = notebook(
+def test_a_reader_draws_in_jupyterlab(open_notebook, jupyterlab):
+    page = open_notebook(
         "import viz",
         "def halves(image):\n    total = image.sum() or 1\n"
         "    return {'left': image[:, :4].sum() / total, 'right': image[:, 4:].sum() / total}\n"

@@ -1,0 +1,70 @@
+"""The lectures and their questions in JupyterLab, in a real browser."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+QUESTIONS = """\
+from needle.lecture.predictions import Predictions
+
+predictions = Predictions()
+predictions.choose("sum", "1 + 1?", {"2": "That is right.", "11": "You joined the digits."}, right="2")
+predictions.ask("half", "What is 1 / 2?", "0.5", "A half.", {"2": "Upside down."}, otherwise="Divide.")
+"""
+
+#: What a cell shows that a reader would not want to see, by cell.
+TROUBLE = """() => [...document.querySelectorAll(".jp-Cell")].flatMap((cell) => {
+    const seen = []
+    if (cell.querySelector("[data-mime-type='application/vnd.jupyter.error']")) seen.push("an error")
+    for (const image of cell.querySelectorAll(".jp-OutputArea img")) {
+        if (!image.naturalWidth) seen.push("a picture that is not there")
+        else if (!image.alt || image.alt === "graph") seen.push("a picture without words")
+    }
+    const area = cell.querySelector(".jp-OutputArea-output")
+    if (area && area.scrollWidth > area.clientWidth + 1) seen.push(`it is ${area.scrollWidth} px wide`)
+    return seen.map((what) => `${cell.querySelector("pre, p")?.textContent.slice(0, 60)}: ${what}`)
+})"""
+
+
+ALL_RAN = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
+    .every((prompt) => /\\d/.test(prompt.textContent))"""
+
+
+def test_a_prediction_is_made_with_the_keyboard(open_notebook):
+    page = open_notebook(QUESTIONS, 'predictions.predict("sum")')
+    question = page.locator(".needle-predict")
+    replies = question.locator("details p")
+    question.wait_for()
+    assert replies.evaluate_all("all => all.filter((x) => x.checkVisibility()).length") == 0
+    question.get_by_text("11", exact=True).focus()
+    page.keyboard.press("Enter")
+    question.get_by_text("✗ You joined the digits.").wait_for()
+    question.get_by_text("2", exact=True).focus()
+    page.keyboard.press("Enter")
+    question.get_by_text("✓ That is right.").wait_for()
+    assert replies.evaluate_all("all => all.filter((x) => x.checkVisibility()).length") == 1
+
+
+def test_a_number_is_typed_and_answered(open_notebook):
+    page = open_notebook(QUESTIONS, 'predictions.predict("half")')
+    question = page.locator(".needle-predict")
+    box = question.get_by_role("textbox", name="Your answer")
+    for typed, reply in (("2", "✗ Upside down."), (".50", "✓ A half."), ("aa bb", "✗ Divide."), ("1", "✗")):
+        box.fill("")
+        box.press_sequentially(typed)  # JupyterLab's single keys, such as a for a new cell, stay in the box
+        box.press("Enter")
+        question.get_by_role("status").filter(has_text=reply).wait_for()
+    assert page.locator(".jp-Cell").count() == 2
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_lecture_runs_and_nothing_is_cut_off(lecture, open_notebook, width):
+    cells = [cell for cell in nbformat.read(lecture, as_version=4).cells if cell.id != "badge"]  # from Colab
+    page = open_notebook(*cells, viewport={"width": width, "height": 30_000}, reduced_motion="reduce")
+    page.wait_for_function(ALL_RAN, timeout=120_000)
+    page.wait_for_timeout(1000)
+    assert page.locator(".jp-Cell").count() == len(cells), "JupyterLab has not drawn them all"
+    assert page.evaluate(TROUBLE) == []
