@@ -28,9 +28,10 @@ test: $(READY)  ## run all tests but the slow ones
 test-slow: $(READY)  ## run the slow tests
 	$(RUN) pytest -m slow $(WORKERS) $(FLAGS)
 
-check: $(READY)  ## check format, lint, types and that floors import only from below
+check: $(READY)  ## check format, lint, spelling, types and that floors import only from below
 	$(RUN) ruff format --check
 	$(RUN) ruff check
+	$(RUN) codespell_lib
 	$(RUN) mypy
 	$(RUN) pytest -q tests/test_floors.py
 

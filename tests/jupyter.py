@@ -79,6 +79,9 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]
     settings = home / "JUPYTER_CONFIG_DIR/lab/user-settings/@jupyterlab/apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    extensions = home / "JUPYTER_CONFIG_DIR/labconfig"
+    extensions.mkdir()  # nbgrader's asks its server for courses, and there is none
+    (extensions / "page_config.json").write_text('{"disabledExtensions": {"@jupyter/nbgrader": true}}')
     address = f"http://127.0.0.1:{free_port()}"
     options = {
         "ServerApp.ip": "127.0.0.1",

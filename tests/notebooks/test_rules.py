@@ -82,6 +82,29 @@ def test_it_imports_the_library_and_never_rebuilds_it(text):
     assert "import viz\n" in text["imports"]
 
 
+#: What nobody says aloud, with what one would say.
+RIDDLES = {
+    r"\b(derivative|gradient) of \S+ by [`*$]?[A-Za-z]\d?\b": "with respect to",
+    r"(?i)\bwhoever (wants|needs|does|has to)\b": "if you want",
+    r"\b(whereby|thereof|hereby|wherein|therein|aforesaid)\b": "a sentence of its own",
+    r"\bin order to\b": "to",
+    r"\b(utili[sz]e|leverage|facilitate)": "use",
+    r"\b(obviously|trivially|simply put|needless to say|it is easy to see)\b": "nothing",
+    r"\bHow [^.?]*, says \w": "who does what, in this order",
+    r"\bthe (former|latter)\b": "its name",
+    r"\bit moves as far as it is moved\b": "nudge the output by 0.1 and it moves by 0.1",
+}
+
+
+def test_no_sentence_is_a_riddle(notebook, lecture):
+    module = ROOT / f"needle/lecture/lecture_{lecture.stem[:2]}.py"
+    texts = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "markdown"}
+    for where, text in (texts | {module.name: module.read_text(encoding="utf-8")}).items():
+        for riddle, words in RIDDLES.items():
+            found = re.search(riddle, text)
+            assert not found, f"{where}: {found[0]!r}; say {words!r}"
+
+
 def test_cells_are_short(notebook):
     for cell in notebook.cells:
         if cell.id != "set-up":
