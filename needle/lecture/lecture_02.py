@@ -250,10 +250,19 @@ class DeletesWhatIsNotThere(Shelves):
         del self._parameters[name]
 
 
-@registering.mistake(
-    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write `self._parameters[name] "
-    "= value`."
+SHELVES = (
+    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write "
+    "`self._parameters[name] = value`."
 )
+
+
+@registering.mistake(SHELVES)
+class WithoutTheLine(Shelves):
+    def __setattr__(self, name, value):
+        self.parameters[name] = value  # type: ignore[attr-defined]
+
+
+@registering.mistake(SHELVES)
 class Appends(Shelves):
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
@@ -454,6 +463,14 @@ DICTIONARIES = (
 
 
 @named_parameters.mistake(DICTIONARIES)
+def names_for_modules(module):
+    pairs = list(module._parameters.items())
+    for part in module._modules:
+        pairs += names_for_modules(part)
+    return pairs
+
+
+@named_parameters.mistake(DICTIONARIES)
 def appended_to_the_shelf(module):
     pairs = module._parameters
     for name, part in module._modules.items():
@@ -571,13 +588,20 @@ def nothing_set(module, training):
 
 
 @set_training.mistake(
-    "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`. If you "
-    "call `eval` or `train`: this net has none yet, you are just writing it."
+    "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`."
 )
 def through_the_names_only(module, training):
     module.training = training
     for part in module._modules:
         through_the_names_only(part, training)
+
+
+@set_training.mistake("You call `eval` or `train`, and this net has none yet: you are just writing it.")
+def calls_what_it_writes(module, training):
+    if training:
+        module.train()
+    else:
+        module.eval()
 
 
 @set_training.mistake(
@@ -674,6 +698,18 @@ def lists_in_a_list(name, value):
 )
 def goes_through_all(name, value):
     return [pair for place, item in enumerate(value) for pair in goes_through_all(f"{name}.{place}", item)]
+
+
+@parts_in.mistake(
+    "For a value that is neither a module nor a list, yours gives None. Where there is no module, give back "
+    "an empty list."
+)
+def none_for_the_rest(name, value):
+    if isinstance(value, Shelves):
+        return [(name, value)]
+    if isinstance(value, (list, tuple)):
+        return [pair for i, x in enumerate(value) for pair in none_for_the_rest(f"{name}.{i}", x)]
+    return None
 
 
 @parts_in.mistake("Each path begins with the name of the attribute: `layers.0`, and not `0`.")
