@@ -227,7 +227,8 @@ def _add_up(answer: Callable, rows: Sequence[Sequence[float]]) -> Any:
 @exercises.exercise(
     case([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0], [1.0, 1.0]]),
     case([[float(number)] for number in range(1, 9)]),
-    otherwise="Look at one step of your loop: which Tensor of the step before can it still reach?",
+    otherwise="If the sum is wrong, do one step with pencil and paper. If it is right: which Tensor of the "
+    "step before can your step still reach?",
     use=_add_up,
 )
 def add_up(batches):
@@ -438,8 +439,8 @@ def _train(answer: Callable, pairs: Sequence[tuple[float, float]]) -> Any:
 @exercises.exercise(
     case([(1.0, 2.0), (2.0, 4.0), (0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (2.0, 4.0)]),
     case([(1.0, -1.0), (3.0, 1.0), (1.0, 1.0), (-1.0, 2.0)]),
-    otherwise="Follow `inputs` from what your step leaves in its variables: does a way lead into the step "
-    "before?",
+    otherwise="If the losses differ, compare your step with the loop above, line by line. If they agree, "
+    "follow `inputs` from what a step leaves behind: does a way lead into the step before?",
     use=_train,
 )
 def train(batches):
@@ -533,6 +534,33 @@ def no_losses(batches):
 @train.mistake("This is the loss of the last batch. Return the list of all losses.")
 def last_loss(batches):
     return train.right(batches)[-1]
+
+
+@train.mistake(
+    "A detached loss has no past, good. But it is still a Tensor of an earlier step, and a list of plain "
+    "numbers is all you need: `loss.item()`."
+)
+def losses_detached(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w.data = w.data - 0.1 * w.grad.data
+        losses.append(loss.detach())
+    return losses
+
+
+@train.mistake(
+    "You detach the loss before `backward()`, so there is no way back. Take its number afterwards."
+)
+def detached_too_early(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum().detach()
+        loss.backward()
+        w.data = w.data - 0.1 * w.grad.data
+        losses.append(loss.item())
+    return losses
 
 
 @train.mistake("`w` never moves. Each step goes downhill: `w` minus 0.1 times its gradient.")

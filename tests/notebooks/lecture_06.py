@@ -218,6 +218,14 @@ NEAR_MISSES = {
         (LOSS + "w = w - w.grad * 0.1\n        losses += [loss]" + END, "the loop as it was"),
         (LOSS + "w = w - w.grad * 0.1\n        losses += [float(loss)]" + END, "a chain"),
         (LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss]" + END, "keeps its whole step"),
+        (LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.detach()]" + END, "of an earlier step"),
+        (
+            LOOP + "        loss = ((x * w - y) ** 2).sum().item()\n        loss = "
+            "ndl.Tensor(loss).detach()\n        loss.backward()\n        w.data -= w.grad * 0.1\n        "
+            "losses += [loss]" + END,
+            "before `backward()`",
+        ),
+        (LOSS + "w.data = w - w.grad * 0.2\n        losses += [loss.item()]" + END, "compare your step"),
         (
             LOSS + "w = w.detach() - 0.1 * w.grad.detach()\n        losses += [loss.item()]" + END,
             "asks for no gradient",
