@@ -203,3 +203,15 @@ def test_the_table_of_contents_says_what_the_lectures_say():
     assert (ROOT / "notebooks/README.md").read_text(encoding="utf-8") == contents.contents(lectures)
     for lecture in lectures:
         assert list((ROOT / "docs/pictures").glob(f"lecture_{lecture.number}.*")), lecture.number
+
+
+def test_the_guide_for_lecturers_names_each_exercise_and_its_minutes(notebook, lecture):
+    guide = (ROOT / "notebooks/LECTURERS.md").read_text(encoding="utf-8")
+    (row,) = [line for line in guide.splitlines() if f"]({lecture.name})" in line]
+    text = "\n".join(cell.source for cell in notebook.cells)
+    minutes = re.search(r"About (\d+) minutes", text)[1]
+    assert f"| {minutes} |" in row
+    names = re.findall(r"(?m)^### Exercise \d+ · (.+?)(?: \(a stretch\))?$", text)
+    places = [row.find(f"*{name}") for name in names]
+    assert -1 not in places
+    assert places == sorted(places)
