@@ -12,7 +12,7 @@ import viz
 from .. import ops
 from ..autograd import Tensor, gradients
 from ..init import one_hot
-from .comparison import Names, is_tensor, kind, values
+from .comparison import Names, is_tensor, kind, to_numpy, values
 from .exercises import Exercises, given
 from .predictions import Predictions
 
@@ -30,6 +30,14 @@ def arrays(**values: Any) -> Any:
     return lambda: {name: value if np.isscalar(value) else value.copy() for name, value in values.items()}
 
 
+def as_array(answer: Any, *inputs: Any) -> Any:
+    """What an answer gives, as an array, also if it is a list of numbers or a Tensor."""
+    found = answer(*inputs)
+    if isinstance(found, list) and found and not any(item is ... for item in found):
+        return np.array([to_numpy(item) for item in found])
+    return to_numpy(found) if is_tensor(found) else found
+
+
 # --- 1 log Σ exp that never overflows -----------------------------------------------------------------------
 
 
@@ -39,6 +47,7 @@ def arrays(**values: Any) -> Any:
     given(arrays(Z=NEGATIVE), "Z"),
     otherwise="For a row of three zeros it is log 3, about 1.0986. Try your function on that, then on a row "
     "with a larger score.",
+    use=as_array,
 )
 def log_sum_exp(Z):
     """Of each row, the logarithm of the sum of exponentials."""
@@ -264,6 +273,13 @@ def picked_by_a_mask(Z, targets):
     return (ops.logsumexp(Z, axes=(1,)) - Z[targets == 1]).sum() / Z.shape[0]
 
 
+@softmax_loss.mistake(
+    "This is the first part of the loss. The score of the true class is still to be subtracted."
+)
+def true_score_left_out(Z, targets):
+    return ops.logsumexp(Z, axes=(1,)).sum() / Z.shape[0]
+
+
 # --- 3 Its gradient by hand ---------------------------------------------------------------------------------
 
 
@@ -273,6 +289,7 @@ def picked_by_a_mask(Z, targets):
     given(arrays(Z=NEGATIVE[:1], targets=TARGETS[:1]), "Z", "targets"),
     otherwise="In a row of three zeros each probability is 1/3. Where the true class is, subtract 1. Then "
     "divide everything by the number of rows.",
+    use=as_array,
 )
 def gradient_by_hand(Z, targets):
     """The gradient of the loss with respect to the scores, by the library's walk."""
@@ -510,6 +527,14 @@ def with_a_history(X, y, W1, W2, lr=0.1, batch=100):
     return tuple(W + 0.0 for W in nn_epoch.right(X, y, W1, W2, lr, batch))
 
 
+@nn_epoch.mistake(
+    "The loss needs rows of 0 and 1, and not the labels themselves: `ndl.init.one_hot(W2.shape[1], …)` makes "
+    "them."
+)
+def labels_as_targets(X, y, W1, W2, lr=0.1, batch=100):
+    return softmax_loss.right(ops.relu(Tensor(X[:batch]) @ W1) @ W2, y[:batch])
+
+
 # --- 5 The surest mistakes ----------------------------------------------------------------------------------
 
 LOGITS = np.array(
@@ -518,11 +543,16 @@ LOGITS = np.array(
 LABELS = np.array([1, 1, 1, 0, 0, 2])
 
 
+def _as_list(found: Any) -> Any:
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
 @exercises.exercise(
     given(arrays(logits=LOGITS, y=LABELS, count=2), "logits", "y", "count"),
     given(arrays(logits=LOGITS[::-1], y=LABELS[::-1], count=3), "logits", "y", "count"),
     otherwise="First find the pictures whose largest score is not at the label. Then sort these by the "
     "probability of the digit that the net names, the largest first.",
+    use=lambda answer, *inputs: _as_list(answer(*inputs)),
 )
 def surest_mistakes(logits, y, count):
     """Where the net is wrong and most sure, by a loop."""

@@ -13,6 +13,7 @@ import viz
 
 from ..autograd import Tensor, gradients
 from ..ops import stack, tanh
+from ..optim import SGD
 from .comparison import to_numpy
 from .exercises import Exercises, case, given
 from .predictions import Predictions
@@ -284,6 +285,15 @@ def behind_both(X, W):
     return [2 * Y @ W.T, 2 * Y @ X.T]
 
 
+@matrix_gradients.mistake(
+    "Both products stand the wrong way around. X is (n, k), W is (k, m) and Y is (n, m): for the gradient of "
+    "X, W is behind; for that of W, X is in front."
+)
+def turned_around(X, W):
+    Y = X @ W
+    return [2 * W.T @ Y, 2 * Y @ X.T]
+
+
 # --- 3 The Jacobian -----------------------------------------------------------------------------------------
 
 
@@ -305,10 +315,19 @@ def _second() -> dict[str, Any]:
     return {"g": two_of_two, "x": Tensor([1.0, -1.0])}
 
 
+def _as_array(answer: Any, *inputs: Any) -> Any:
+    """What an answer gives; of a list of rows, the table."""
+    found = answer(*inputs)
+    if isinstance(found, list) and found and not any(row is ... for row in found):
+        return np.stack([to_numpy(row) for row in found])
+    return found
+
+
 @exercises.exercise(
     given(_first, "f", "x"),
     given(_second, "g", "x"),
     otherwise="Row i holds the derivatives of output i. Print one row, and nudge each input to check it.",
+    use=_as_array,
 )
 def jacobian(f, x):
     """The Jacobian of f at x, column by column, by central differences."""
@@ -348,6 +367,19 @@ def upside_down(f, x):
     return jacobian.right(f, x)[::-1]
 
 
+@jacobian.mistake("`ndl.gradients` returns a list, here with one gradient in it. Take it out: `[0]`.")
+def rows_in_lists(f, x):
+    return jacobian.right(f, x)[:, None]
+
+
+@jacobian.mistake(
+    "A seed has a place for each output, and there is one seed for each: `np.eye(y.shape[0])`. The inputs do "
+    "not count here."
+)
+def seeds_of_the_inputs(f, x):
+    return gradients(f(x), [x], Tensor(np.eye(x.shape[0] + 3)[0]))
+
+
 # --- 4 Seven equations --------------------------------------------------------------------------------------
 
 
@@ -365,7 +397,8 @@ def _network() -> dict[str, Any]:
 @exercises.exercise(
     given(_network, "x", "y", "W1", "W2", "lam"),
     otherwise=(
-        "Compare with the equations one by one, from the first to the last: the first that differs counts."
+        "Go through the seven in their order: the first that is missing or differs counts, and those after "
+        "it may be wrong because of it."
     ),
 )
 def seven_equations(x, y, W1, W2, lam):
@@ -434,6 +467,11 @@ def error_turned(x, y, W1, W2, lam):
 )
 def not_transposed(x, y, W1, W2, lam):
     return (x @ W1).T @ np.ones((2, 2)) @ W2.T
+
+
+@seven_equations.mistake("h is tanh z already. So the derivative of tanh is 1 − h², without another tanh.")
+def tanh_again(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh * (1 - np.tanh(h) ** 2))
 
 
 # --- 5 The loop ---------------------------------------------------------------------------------------------
@@ -535,6 +573,21 @@ def tensors(points, target, W1, W2):
 @train_in_needle.mistake("That is one loss. Return all twenty, in a list.")
 def last_loss(points, target, W1, W2):
     return train_in_needle.right(points, target, W1, W2)[-1]
+
+
+@train_in_needle.mistake("`np.tanh` does not know Tensors. Use `ndl.tanh`, which remembers what it did.")
+def tanh_of_numpy(points, target, W1, W2):
+    return np.tanh(Tensor(points))
+
+
+@train_in_needle.mistake("All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(W1)`.")
+def arrays_to_the_optimiser(points, target, W1, W2):
+    return SGD([W1, W2], lr=0.1)
+
+
+@train_in_needle.mistake("All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(X)`.")
+def arrays_into_the_network(points, target, W1, W2):
+    return tanh(points @ W1)
 
 
 # --- Predictions --------------------------------------------------------------------------------------------
