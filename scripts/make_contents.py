@@ -5,6 +5,7 @@ Each lecture runs, and the picture that its cell with the tag `picture` shows is
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import nbformat
 from nbclient import NotebookClient
+from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -37,6 +39,7 @@ class Lecture(NamedTuple):
     needs: str
     goals: list[str]
     colab: str
+    alt: str
 
     @property
     def number(self) -> str:
@@ -52,7 +55,8 @@ def read(path: Path) -> Lecture:
     ValueError
         If they are not of the form that every lecture has.
     """
-    cells = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+    notebook = nbformat.read(path, as_version=4)
+    cells = {cell.id: cell.source for cell in notebook.cells}
     colab = re.search(r"\]\((https://colab[^)]+)\)$", cells["badge"])
     title = re.match(r"# \d\d · (.+)\n\n\*\*(.+\?)\*\*\n", cells["title"])
     time = re.search(r"(?m)^\*About (\d+) minutes\. You need (.+)\.\*$", cells["title"])
@@ -61,7 +65,14 @@ def read(path: Path) -> Lecture:
         raise ValueError(
             f"{path.name}: its title cell needs a title, a question, goals, minutes and what it needs"
         )
-    return Lecture(path, title[1], title[2], int(time[1]), time[2], goals, colab[1])
+    alt = notebook.cells[picture_cell(notebook)].metadata["alt"]
+    return Lecture(path, title[1], title[2], int(time[1]), time[2], goals, colab[1], alt)
+
+
+def picture_cell(notebook: NotebookNode) -> int:
+    """Where the cell with the tag `picture` is. Its metadata say in words what the picture shows (`alt`)."""
+    (place,) = [i for i, cell in enumerate(notebook.cells) if "picture" in cell.metadata.get("tags", [])]
+    return place
 
 
 def contents(lectures: list[Lecture]) -> str:
@@ -69,9 +80,7 @@ def contents(lectures: list[Lecture]) -> str:
     parts = [HEAD]
     for lecture in lectures:
         (picture,) = [path.name for path in PICTURES.glob(f"lecture_{lecture.number}.*")] or [""]
-        image = (
-            f'<img src="../docs/pictures/{picture}" width="560" alt="A picture of lecture {lecture.number}">'
-        )
+        image = f'<img src="../docs/pictures/{picture}" width="560" alt="{html.escape(lecture.alt)}">'
         parts.append(
             f"## [{lecture.number}]({lecture.colab}) · [{lecture.title}]({lecture.path.name})\n\n"
             f"**{lecture.question}**\n\n"
@@ -98,7 +107,7 @@ else:
 def save_picture(path: Path) -> None:
     """Run a lecture up to its cell with the tag `picture`, and save what that shows."""
     notebook = nbformat.read(path, as_version=4)
-    (last,) = [i for i, cell in enumerate(notebook.cells) if "picture" in cell.metadata.get("tags", [])]
+    last = picture_cell(notebook)
     notebook.cells = notebook.cells[: last + 1]
     notebook.cells[last].source = notebook.cells[last].source.rstrip(";")  # which would show nothing
     save = SAVE.format(stem=(PICTURES / f"lecture_{path.stem[:2]}").as_posix())

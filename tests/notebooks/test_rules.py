@@ -194,6 +194,7 @@ def test_the_set_up_cell_is_folded_to_its_title(notebook):
 def test_it_has_one_picture_for_the_table_of_contents(notebook):
     shown = [cell for cell in notebook.cells if "picture" in cell.metadata.get("tags", [])]
     assert [cell.cell_type for cell in shown] == ["code"]
+    assert len(shown[0].metadata["alt"].split()) >= 12, "it says what the picture shows"
 
 
 def test_the_table_of_contents_says_what_the_lectures_say():
