@@ -23,7 +23,9 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -43,6 +45,8 @@ KEPT = (
     "Your list is made only once: as a default, as in `order=[]`, or outside of the function. What one call "
     "puts into it is still there in the next. Make it inside the function."
 )
+MOST_SECONDS = 20  # for an answer, in each case
+ENDLESS = "It would run for ever. Look at your loops: what brings each one nearer to its end, round by round?"
 UNKNOWN = "Python does not know this name. Is it spelled right, and does a line above give it a value?"
 
 
@@ -95,7 +99,7 @@ class Outcome:
     """What a program did in a case: its result, or the exception that ended it."""
 
     result: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 @dataclass
@@ -206,11 +210,13 @@ class Attempt:
         before = {name: Snapshot(value) for name, value in everything.items()}
         state = library_state()
         kept = [(x, len(x)) for x in kept_between_calls(answer)]
-        with watched(exercise.without) as called:
+        with watched(exercise.without) as called, time_limit(MOST_SECONDS):
             self.got = outcome(exercise.use, answer, *self.inputs)
         self.habit = KEPT if any(len(x) != was for x, was in kept) else ""
         if isinstance(self.got.error, NameError):
             self.habit = UNKNOWN
+        if isinstance(self.got.error, StillRunning):
+            self.habit = ENDLESS
         left = restore(state)
         self.untried = self.got.error is None and untried(self.got.result)
         self.expected: Any = None
@@ -358,11 +364,34 @@ def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
     try:
         with np.errstate(all="ignore"):
             return Outcome(result=program(*inputs))
-    except Exception as error:
+    except (Exception, StillRunning) as error:
         return Outcome(error=error)
 
 
-def pattern(error: Exception | None) -> tuple[type, str]:
+class StillRunning(BaseException):
+    """An answer has not come to an end. What it catches itself are mistakes, and not this."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Within this block, raise `StillRunning` after so many seconds. Windows and threads know no limit."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise StillRunning(f"no answer after {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def pattern(error: BaseException | None) -> tuple[type, str]:
     """What two exceptions of the same mistake have in common: all but the names and numbers in them.
 
     Types that Python itself brings stay: it matters whether a list was called, or None taken apart.
@@ -461,7 +490,7 @@ def watched(functions: Iterable[Callable]) -> Iterator[list[Callable]]:
         sys.setprofile(before)
 
 
-def line_of(error: Exception, answer: Any) -> tuple[int, str] | None:
+def line_of(error: BaseException, answer: Any) -> tuple[int, str] | None:
     """The last line of the reader's own module that an error came through: its number and its text."""
     found = None
     trace = error.__traceback__

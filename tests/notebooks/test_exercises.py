@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,25 @@ def test_an_exception_about_a_type_of_python_is_not_that_about_a_node():
 
     assert "A list has no such method." in refusal(check, lambda x: [x].twice())
     assert "Look again." in refusal(check, lambda x: x.twice())
+
+
+def test_an_answer_that_never_ends_is_stopped(doubling, monkeypatch):
+    monkeypatch.setattr("needle.lecture.exercises.MOST_SECONDS", 0.2)
+    check = doubling[1]
+
+    def endless(x):
+        while x < 1000:
+            try:
+                x += 0
+            except Exception:
+                return 0
+        return x
+
+    *_, error, hint = refusal(check, endless).splitlines()
+    assert error == "  error:    StillRunning: no answer after 0.2 seconds"
+    assert "It would run for ever." in hint
+    check(lambda x: 2 * x)
+    time.sleep(0.3)  # nothing rings later
 
 
 def test_another_exception_is_not_that_mistake(doubling):
