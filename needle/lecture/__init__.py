@@ -4,7 +4,7 @@ A notebook imports the two functions of its own lecture::
 
     from needle.lecture.lecture_07 import check, predict
 
-- ``predict("one step back")`` asks a question. The reader answers first, and then sees what is right, and
+- ``predict("too early")`` asks a question. The reader answers first, and then sees what is right, and
   what is wrong about each other answer.
 - ``check(derivative)`` checks the reader's function `derivative`. It prints that the answer is right, or
   that it is not tried yet; if it is wrong, it raises `WrongAnswer`, whose message teaches.

@@ -72,6 +72,13 @@ def diamond() -> dict[str, Any]:
     return {"x": x, "squared": squared, "shifted": shifted, "y": y}
 
 
+def line() -> dict[str, Any]:
+    """A product between two summands: whoever walks back meets a leaf before it meets the product."""
+    w, x, b, c = (Tensor([number]) for number in (2.0, 3.0, 4.0, 5.0))
+    y = c + w * x + b
+    return {"w": w, "x": x, "b": b, "c": c, "y": y}
+
+
 # --- 1 Adjoints by hand -------------------------------------------------------------------------------------
 
 
@@ -120,6 +127,16 @@ def the_values(a, b):
 @adjoints_by_hand.mistake("The numbers are right. Give them back as a plain list: `[…, …, …, …]`.")
 def as_an_array(a, b):
     return np.array([1.0, 1.0, a, b + 1.0])
+
+
+@adjoints_by_hand.mistake("The numbers are right. Give them back as a plain list: `[…, …, …, …]`.")
+def as_a_dictionary(a, b):
+    return {"q": 1.0, "p": 1.0, "b": a, "a": b + 1.0}
+
+
+@adjoints_by_hand.mistake("Three of four: the output `q` has an adjoint, too, the seed. It comes first.")
+def without_the_output(a, b):
+    return [1.0, a, b + 1.0]
 
 
 @adjoints_by_hand.mistake("Only `a` and `b` are given. Write numbers, or formulas in `a` and `b`.")
@@ -267,6 +284,34 @@ def asks_for_consumers(output):
     return [output, *output.consumers]
 
 
+@reverse_order.mistake(
+    "You come to a node once for each way that leads to it: all that you meet join those who are ready. Only "
+    "who has come down to 0 may join; a `...` left in a condition counts as true."
+)
+def everybody_joins(output):
+    order, ready_now = [], [output]
+    while ready_now:
+        node = ready_now.pop()
+        order.append(node)
+        ready_now += node.inputs
+    return order
+
+
+@reverse_order.mistake("`inputs` is a tuple and not a function: write `node.inputs`, without brackets.")
+def calls_the_inputs(output):
+    return [output, *output.inputs()]
+
+
+@reverse_order.mistake(
+    "Python does not let a dictionary grow or shrink while a loop goes through it. Go through a copy, "
+    "`list(…)`."
+)
+def deletes_in_the_loop(output):
+    uses = count_uses(output)
+    for node in uses:
+        del uses[node]
+
+
 def _counting_down(output, inputs):
     waits_for = count_uses(output)
     order, ready_now = [], [output]
@@ -301,6 +346,7 @@ def _asked(make: Callable[[], dict[str, Any]], output: str, *variables: str) -> 
     _asked(doubling, "c", "a"),
     _asked(diamond, "y", "x", "squared"),
     _asked(v1_to_v4, "v4", "v4", "v1"),
+    _asked(line, "y", "w", "b"),
     otherwise="Print what has arrived at each node, in the order of your walk. Compare it with section 5.",
     without={Tensor.backward: WALK, gradients: WALK, autograd.adjoints: WALK},
 )
@@ -395,6 +441,30 @@ def asks_a_leaf(output, variables):
 
 
 @derivatives.mistake(
+    "You stop at the first leaf. Others may still have something to pass on: skip the leaf (`continue`), and "
+    "do not stop there."
+)
+def stops_at_a_leaf(output, variables):
+    arrived = {output: ones_like(output)}
+    for node in autograd.find_topo_sort([output])[::-1]:
+        if node.op is None:
+            break
+        for i, partial in zip(node.inputs, node.op.gradient_as_tuple(arrived[node], node), strict=True):
+            _add(arrived, i, partial)
+    return [arrived[x] for x in variables]
+
+
+@derivatives.mistake("The seed must be a Tensor of the shape of the output: `ndl.ones_like(output)`.")
+def a_number_as_seed(output, variables):
+    arrived: dict[Tensor, Any] = {output: 1}
+    for node in autograd.find_topo_sort([output])[::-1]:
+        if node.op is not None:
+            for i, partial in zip(node.inputs, node.op.gradient_as_tuple(arrived[node], node), strict=True):
+                _add(arrived, i, partial)
+    return [arrived[x] for x in variables]
+
+
+@derivatives.mistake(
     "You keep what arrives in a list. Before a node passes it on, add it up: a rule wants *one* Tensor."
 )
 def lists_passed_on(output, variables):
@@ -406,11 +476,17 @@ def lists_passed_on(output, variables):
     return [arrived[x] for x in variables]
 
 
-@derivatives.mistake(
-    "This is all that arrived anywhere. Return a list of what arrived at each of `variables`."
-)
+ANYWHERE = "This is all that arrived anywhere. Return a list of what arrived at each of `variables`."
+
+
+@derivatives.mistake(ANYWHERE)
 def the_dictionary(output, variables):
     return _walk(output, _add)
+
+
+@derivatives.mistake(ANYWHERE)
+def all_the_values(output, variables):
+    return list(_walk(output, _add).values())
 
 
 @derivatives.mistake("Return a list, also for a single variable: one Tensor for each of `variables`.")
@@ -567,17 +643,6 @@ class AsNumbers(Square):
 
 # --- Predictions --------------------------------------------------------------------------------------------
 
-predictions.choose(
-    "one step back",
-    "`v4 = v2 * v3`, `v2` is 1, `v3` is 2, and the seed is 1. What does `×` send back to `v2` and to `v3`?",
-    {
-        "1 and 2": "You gave each factor its own value. Nudge `v2` to 1.1: how far does 1.1 · 2 move?",
-        "2 and 1": "Right: nudge `v2` to 1.1, and 1.1 · 2 has moved by 0.2, twice as far.",
-        "1 and 1": "That is what a sum sends back. This is a product.",
-        "2 and 2": "2 is the value of the product. What does a nudge of one factor do to it?",
-    },
-    right="2 and 1",
-)
 predictions.choose(
     "too early",
     "Suppose `v2` passes on as soon as its first partial adjoint has arrived, the one via `v4`. What would "

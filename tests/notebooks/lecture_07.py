@@ -51,10 +51,10 @@ SHOWN = [
     ("order", "`v1` gets what `v2` passes on", "too-early", "(needle.Tensor([2.]), needle.Tensor([3.]))"),
     (
         "exercise-order",
-        "so the gradient counts them: about a billion",
+        "About a billion ways",
         "thirty-doublings",
         "ways back to a: 1073741824 which is 2 to the power of 30: 1073741824\nnodes visited:  31\n"
-        "top and those below it are used so often: [0, 2, 2, 2] …\n",
+        "how often each node is used, from top down: [0, 2, 2, 2] …\n",
     ),
     (
         "steps",
@@ -113,18 +113,29 @@ TRUE = [
     ("second-order", "leaves every `grad` as it is", "[v1.grad, ndl.gradients(v4, [v1])][0] is v1.grad"),
     ("second-backward", "`v1.grad` is 3", "v1.grad.item() == 3"),
     (
-        "draw-second-order",
+        "pay-off",
+        "Each time, `x.grad` is replaced by the next derivative",
+        "[z := ndl.Tensor([2.0]), (z * z * z).backward(), z.grad.item(), z.grad.backward(), z.grad.item()]"
+        "[2::2] == [12, 12]",
+    ),
+    (
+        "order-rule",
+        "Along each of them, 1 comes back to `a`",
+        "ndl.gradients((z := ndl.Tensor([1.0])) + z, [z])[0].item() == 2",
+    ),
+    (
+        "exercise-nth",
         "It arrives at `v1` with 5",
         "ndl.gradients(v1.grad, [v1])[0].item() == 5",
     ),
     (
-        "draw-second-order",
+        "exercise-nth",
         "so that is the third row",
         "[viz.draw_gradient(v1.grad, wrt=v1).source.count('second-order gradient ' + to) for to in '→←']"
         " == [1, 1]",
     ),
     (
-        "draw-second-order",
+        "exercise-nth",
         "no rule asks for its value",
         "v4 not in ndl.autograd.find_topo_sort([v1.grad])",
     ),
@@ -169,6 +180,11 @@ NEAR_MISSES = {
         ("def adjoints_by_hand(a, b):\n    return [1.0, 1.0, b, 1.0 + a]", "the *other* factor"),
         ("def adjoints_by_hand(a, b):\n    return [1.0 + b, a, 1.0, 1.0]", "in another order"),
         ("def adjoints_by_hand(a, b):\n    return b + 1.0", "Begin with 1 for q"),
+        ("def adjoints_by_hand(a, b):\n    return [1, a, 1 + b]", "the seed. It comes first"),
+        (
+            "def adjoints_by_hand(a, b):\n    return {'q': 1, 'p': 1, 'b': a, 'a': b + 1}",
+            "as a plain list",
+        ),
         ("def adjoints_by_hand(a, b):\n    return [p, b]", "Only `a` and `b` are given"),
     ],
     "reverse_order": [
@@ -214,6 +230,23 @@ NEAR_MISSES = {
             "def reverse_order(output):\n    return [output, *output.consumers]",
             "A node knows its `inputs`",
         ),
+        (
+            COUNT + "        for i in node.inputs:\n            uses[i] -= 1\n            if ...:\n"
+            "                todo.append(i)\n    return order",
+            "left in a condition counts as true",
+        ),
+        (
+            COUNT + "        for i in node.inputs():\n            uses[i] -= 1\n    return order",
+            "without brackets",
+        ),
+        (
+            "from needle.lecture.lecture_07 import count_uses\n"
+            "def reverse_order(output):\n    uses, order = count_uses(output), []\n    while uses:\n"
+            "        for node in uses:\n            if uses[node] == 0:\n"
+            "                order.append(node)\n                for i in node.inputs:\n"
+            "                    uses[i] -= 1\n                del uses[node]\n    return order",
+            "Go through a copy",
+        ),
     ],
     "derivatives": [
         (
@@ -238,6 +271,27 @@ NEAR_MISSES = {
             "    (g,) = output.op.gradient_as_tuple(ndl.ones_like(output), output)[1:]\n"
             "    return [g for x in variables]",
             "one step back from the output",
+        ),
+        (
+            WALK + "        if node.op is None:\n            break\n"
+            "        for i, g in zip(node.inputs, node.op.gradient_as_tuple(grads[node], node)):\n"
+            "            grads[i] = grads[i] + g if i in grads else g\n"
+            "    return [grads[x] for x in variables]",
+            "You stop at the first leaf",
+        ),
+        (
+            WALK.replace("ndl.ones_like(output)", "1") + "        if node.op is None:\n            continue\n"
+            "        for i, g in zip(node.inputs, node.op.gradient_as_tuple(grads[node], node)):\n"
+            "            grads[i] = grads[i] + g if i in grads else g\n"
+            "    return [grads[x] for x in variables]",
+            "The seed must be a Tensor",
+        ),
+        (
+            WALK + "        if node.op is None:\n            continue\n"
+            "        for i, g in zip(node.inputs, node.op.gradient_as_tuple(grads[node], node)):\n"
+            "            grads[i] = grads[i] + g if i in grads else g\n"
+            "    return list(grads.values())",
+            "all that arrived anywhere",
         ),
     ],
     "nth_derivative": [
