@@ -159,6 +159,51 @@ def a_list_of_numbers(f, x, out_grad):
     return numerical.right(f, x, out_grad).ravel().tolist()
 
 
+INDEX_OF_THE_RESULT = (
+    "`out_grad` has the shape of the *result*, so `index` has no place in it. Multiply all of it with all "
+    "that moved, and add up: `(… * out_grad).sum()`."
+)
+
+
+@numerical.mistake(INDEX_OF_THE_RESULT)
+def one_entry_of_out_grad(f, x, out_grad):
+    slopes = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        nudge = np.zeros_like(x)
+        nudge[index] = 1e-5
+        slopes[index] = (f(x + nudge) - f(x - nudge)) * out_grad[index] / 2e-5
+    return slopes
+
+
+@numerical.mistake(INDEX_OF_THE_RESULT)
+def one_entry_of_out_grad_added_up(f, x, out_grad):
+    slopes = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        nudge = np.zeros_like(x)
+        nudge[index] = 1e-5
+        slopes[index] = ((f(x + nudge) - f(x - nudge)) * out_grad[index]).sum() / 2e-5
+    return slopes
+
+
+@numerical.mistake(
+    "The numbers are right, but in one row. Return the shape of `x`: begin with `np.zeros_like(x)`."
+)
+def a_flat_array(f, x, out_grad):
+    return numerical.right(f, x, out_grad).ravel()
+
+
+@numerical.mistake(
+    "`f` wants the whole array, and you give it one number. Nudge that number in a copy of `x`, and call `f` "
+    "on the copy."
+)
+def f_of_one_number(f, x, out_grad):
+    slopes = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        moved = f(x[index] + 1e-5) - f(x[index] - 1e-5)
+        slopes[index] = (moved * out_grad).sum() / 2e-5
+    return slopes
+
+
 @numerical.mistake("You go through the rows alone. `np.ndindex(x.shape)` goes through all numbers.")
 def row_by_row(f, x, out_grad):
     rows = np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))
@@ -685,14 +730,20 @@ def matmul_rule(out_grad, node):
 
 
 @matmul_rule.mistake(
-    "Right order, but nobody is transposed. In a square the shapes fit anyway; the numbers do not."
+    "The order is right, but one factor of each product must be transposed. With square matrices you would "
+    "get no error, only wrong numbers."
 )
 def not_transposed(out_grad, node):
     a, b = node.inputs
     return [out_grad @ b, a @ out_grad]
 
 
-@matmul_rule.mistake("The factors are in the wrong order: `b` stood on the right, and it stays on the right.")
+WRONG_SIDES = "The factors are in the wrong order: `b` stood on the right, and it stays on the right."
+SWAPPED = "These are the right two, in the wrong order: first that of `a`, then that of `b`."
+BOTH = "Two operands, two partial adjoints: return a list of both."
+
+
+@matmul_rule.mistake(WRONG_SIDES)
 def wrong_sides(out_grad, node):
     a, b = node.inputs
     return [b.transpose() @ out_grad, out_grad @ a.transpose()]
@@ -720,7 +771,7 @@ def second_on_its_side(out_grad, node):
     return [out_grad @ b.transpose(), out_grad.transpose() @ a]
 
 
-@matmul_rule.mistake("These are the right two, in the wrong order: first that of `a`, then that of `b`.")
+@matmul_rule.mistake(SWAPPED)
 def matmul_swapped(out_grad, node):
     return _products(out_grad, node)[::-1]
 
@@ -733,7 +784,7 @@ def out_grad_transposed(out_grad, node):
     return [out_grad.transpose() @ b, a @ out_grad.transpose()]
 
 
-@matmul_rule.mistake("Two operands, two partial adjoints: return a list of both.")
+@matmul_rule.mistake(BOTH)
 def matmul_first_only(out_grad, node):
     return out_grad @ node.inputs[1].transpose()
 
@@ -880,6 +931,52 @@ def first_of_the_batch(out_grad, node):
 def batch_not_transposed(out_grad, node):
     a, b = node.inputs
     return [out_grad @ b, a @ out_grad]
+
+
+@batched_matmul_rule.mistake(WRONG_SIDES)
+def batch_on_wrong_sides(out_grad, node):
+    a, b = node.inputs
+    return [b.transpose() @ out_grad, out_grad @ a.transpose()]
+
+
+@batched_matmul_rule.mistake(SWAPPED)
+def batch_swapped(out_grad, node):
+    return _products(out_grad, node)[::-1]
+
+
+@batched_matmul_rule.mistake(BOTH)
+def batch_first_only(out_grad, node):
+    return _products(out_grad, node)[0]
+
+
+def _over_copies(out_grad: Tensor, node: Any, reduce: Callable) -> list[Tensor]:
+    """Both products, with `reduce` over the axes along which an operand was repeated."""
+    fitted = []
+    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
+        shape = (1,) * (partial.ndim - x.ndim) + x.shape
+        repeated = tuple(i for i, n in enumerate(shape) if n < partial.shape[i])
+        fitted.append(reduce(partial, repeated) if repeated else partial)
+    return fitted
+
+
+@batched_matmul_rule.mistake("This is the mean over the copies. A nudge moves all of them: add up.")
+def mean_over_the_batch(out_grad, node):
+    means = _over_copies(out_grad, node, lambda partial, axes: partial.mean(axes))
+    return [mean.reshape(x.shape) for mean, x in zip(means, node.inputs, strict=True)]
+
+
+@batched_matmul_rule.mistake(
+    "The numbers are right, but summing drops an axis of length 1: `reshape` to the shape of the operand."
+)
+def dropped_an_axis(out_grad, node):
+    return _over_copies(out_grad, node, lambda partial, axes: partial.sum(axes))
+
+
+@batched_matmul_rule.mistake(
+    "`reshape` keeps all numbers, and here there are more than the operand has. Sum over the copies first."
+)
+def reshaped_without_a_sum(out_grad, node):
+    return [p.reshape(x.shape) for p, x in zip(_products(out_grad, node), node.inputs, strict=True)]
 
 
 # --- The judge, and the exchange of rules -------------------------------------------------------------------
@@ -1068,9 +1165,8 @@ predictions.choose(
 )
 predictions.choose(
     "copies and their sum",
-    "`row` has three numbers. `ndl.broadcast_to(row, (4, 3))` repeats it in four rows, and these are "
-    "summed up. What "
-    "is `row.grad`?",
+    "`row` has three numbers. `ndl.broadcast_to(row, (4, 3))` repeats it in four rows, and all twelve "
+    "numbers are summed up. What is `row.grad`?",
     {
         "[1, 1, 1]": "Nudge the first number by 0.1: it stands in four rows now, and the total moves by 0.4.",
         "[4, 4, 4]": "Right: each number has four copies, and what comes back to them is added up.",
@@ -1093,7 +1189,7 @@ predictions.choose(
 )
 predictions.choose(
     "a wrong rule",
-    "Here is a square whose rule says 2 instead of 2 · a. Will your check notice it at a = 1?",
+    "Take a square whose rule says 2 instead of 2 · a. Will your check notice it at a = 1?",
     {
         "yes": "At 1, both are 2. There a check cannot tell them apart.",
         "no": "Right: at 1 both are 2. Check at numbers where nothing happens to be 1, and nothing 0.",
