@@ -30,7 +30,8 @@ def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) 
     """Whether numbers are equal up to `tolerance`, and of the same kind: number, list, array or Tensor."""
     if kind(expected) != kind(got):
         came = "tuple" if isinstance(got, tuple) else kind(got)
-        return f"the type is {came}, but should be {kind(expected)}"
+        should = "True or False" if isinstance(expected, (bool, np.bool)) else kind(expected)
+        return f"the type is {came}, but should be {should}"
     if isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
             return f"the length is {len(got)}, but should be {len(expected)}"

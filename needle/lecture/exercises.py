@@ -437,6 +437,8 @@ class Snapshot:
         if isinstance(self.was, tuple) and isinstance(now, tuple) and not same(self.was[0], now[0]):
             was, is_now = np.array2string(self.was[0]), np.array2string(now[0])
             return f"it was {was}, and is {is_now}" + (", apart from rounding" if was == is_now else "")
+        if isinstance(value, list) and all(isinstance(item, (int, float, str)) for item in self.was):
+            return f"it was {self.was!r}, and is now {value!r}"
         return f"it is now {value!r}"
 
 

@@ -101,6 +101,7 @@ def mark(ax: Axes, x: float) -> Axes:
     case(1e-12, 0.0),
     case(-5.0, 5.0),
     case(-1e16, -1e16 - 2),
+    case(1.001, 1.0),
     otherwise=(
         "Write down three numbers for this case: the difference, the largest of 1, |x| and |y|, and a "
         "billionth of that."
@@ -138,6 +139,14 @@ def difference_with_sign(x, y):
     return x - y <= 1e-9 * max(1.0, abs(x), abs(y))
 
 
+@close.mistake(
+    "You call 1 and 1.001 close, but 0.001 is far more than a billionth of 1. Is your tolerance `1e-9`, with "
+    "the minus?"
+)
+def billion_for_billionth(x, y):
+    return abs(x - y) <= 1e9 * max(1.0, abs(x), abs(y))
+
+
 @close.mistake("These numbers are large, too, only negative: take `abs(x)` and `abs(y)` inside `max`.")
 def size_with_sign(x, y):
     return abs(x - y) <= 1e-9 * max(1.0, x, y)
@@ -156,6 +165,17 @@ def to_six_digits(expected: Any, got: Any, names: Names) -> str:
     if difference := values(expected, got, names, tolerance=1e-9):
         return difference
     return "" if math.isclose(expected, got, rel_tol=1e-6) else f"{got:.6g} should be {expected:.6g}"
+
+
+def _tiny_or_to_six_digits(expected: Any, got: Any, names: Names) -> str:
+    """Whether two wrong answers are the same: it does not matter where somebody cuts x off, far out."""
+    numbers = isinstance(expected, float) and isinstance(got, float)
+    if numbers and 0 < expected < 1e-100 and 0 < got < 1e-100:
+        return ""
+    return to_six_digits(expected, got, names)
+
+
+to_six_digits.exactly = _tiny_or_to_six_digits  # type: ignore[attr-defined]
 
 
 @exercises.exercise(
@@ -214,6 +234,14 @@ def cut_off(x):
 
 
 @sigmoid.mistake(
+    "Do you cut x off? Beyond your limit, the answer stays what it was there. Use the two forms: they need "
+    "no limit."
+)
+def cut_off_far_out(x):
+    return 1 / (1 + math.exp(-min(max(x, -500.0), 500.0)))
+
+
+@sigmoid.mistake(
     "You answer 0 where `exp` overflows. At -720 the sigmoid is about 2e-313, and a float can hold that: use "
     "the other form on this side."
 )
@@ -245,11 +273,15 @@ def falling(x):
 # --- 3 A law ------------------------------------------------------------------------------------------------
 
 
-def logistic(x):
+def good_sigmoid(x):
     return 1 / (1 + math.exp(-x))
 
 
-def half(x):
+def shifted_sigmoid(x):
+    return good_sigmoid(x) + 5e-4
+
+
+def always_half(x):
     return 0.5
 
 
@@ -262,12 +294,13 @@ def half_exp(x):
 
 
 @exercises.exercise(
-    case(logistic, 1.0),
-    case(logistic, 2.0),
+    case(good_sigmoid, 1.0),
+    case(good_sigmoid, 2.0),
     case(math.tanh, 1.0),
-    case(half, 3.0),
+    case(always_half, 3.0),
     case(bell, 1.0),
     case(half_exp, 1.0),
+    case(shifted_sigmoid, 1.0),
     otherwise="Compute f(-x) and 1 - f(x) for this case by hand. Are they close?",
 )
 def symmetric(f, x):
@@ -280,13 +313,13 @@ def always_true(f, x):
     return True
 
 
-@symmetric.mistake("Your law is False even of `logistic`, which keeps it. Does it look at `f` at all?")
+@symmetric.mistake("Your law is False even of `good_sigmoid`, which keeps it. Does it look at `f` at all?")
 def never_true(f, x):
     return False
 
 
 @symmetric.mistake(
-    "Too strict: `logistic` keeps the law, but its floats differ in the last digit. Compare them with "
+    "Too strict: `good_sigmoid` keeps the law, but its floats differ in the last digit. Compare them with "
     "`nearly`, or with a tolerance of your own."
 )
 def to_the_last_digit(f, x):
@@ -306,7 +339,8 @@ def even(f, x):
 
 
 @symmetric.mistake(
-    "You look at one point, 0. This function passes there and breaks the law at x: use the x you are given."
+    "You look at one point, 0. `half_exp`, which is e^x / 2, passes there and breaks the law at x: use the x "
+    "you are given."
 )
 def only_at_zero(f, x):
     return math.isclose(f(0.0), 0.5)
@@ -315,6 +349,34 @@ def only_at_zero(f, x):
 @symmetric.mistake("You ask for f(x) = 1 - f(x). Where is -x?")
 def without_the_mirror(f, x):
     return math.isclose(f(x), 1 - f(x))
+
+
+@symmetric.mistake(
+    "`shifted_sigmoid` is a sigmoid plus 0.0005, so it breaks the law by a thousandth. Your tolerance is so "
+    "wide that it passes: compare with `nearly`."
+)
+def too_wide(f, x):
+    return abs(f(-x) - (1 - f(x))) < 0.1
+
+
+CALL_IT = (
+    "`f` is a function, and you cannot calculate with it. Call it: `f(-x)` on one side, `f(x)` on the other."
+)
+
+
+@symmetric.mistake(CALL_IT)
+def not_called(f, x):
+    return math.isclose(f, 1 - f)
+
+
+@symmetric.mistake(CALL_IT)
+def left_not_called(f, x):
+    return abs(f - (1 - f(x))) < 1e-9
+
+
+@symmetric.mistake("`nearly` compares two numbers: give it both sides of the law, with a comma between them.")
+def one_side_only(f, x):
+    return close.right(f(-x) - 1 + f(x))
 
 
 # --- 4 A counterexample -------------------------------------------------------------------------------------
@@ -368,10 +430,14 @@ def _kind_of_failure(expected: Any, got: Any, names: Names) -> str:
         if not isinstance(found, dict):
             return "no pair"
         y, z, left, right = found.values()
+        if not (math.isfinite(left) and math.isfinite(right)):
+            return "not finite"
+        if 0 in (y, z) and y + z == left / 2 != 0:
+            return "0 and x"
         if y + z == 0:
             return "they cancel", left == right
         sizes = sorted([abs(y), abs(z)])
-        return math.isfinite(left) and math.isfinite(right), *(size > 1e12 for size in sizes), left == right
+        return *(size > 1e12 for size in sizes), left == right
 
     return "" if kind(expected) == kind(got) else "they differ"
 
@@ -432,6 +498,11 @@ def infinite(x):
     return [math.inf, -math.inf]
 
 
+@regroup.mistake("Give back y and z themselves, and not the two sums: the check does the adding.")
+def the_two_sums(x):
+    return [(x + 1e20) - 1e20, x + (1e20 - 1e20)]
+
+
 @regroup.mistake("Give back two numbers in a list: `return [y, z]`.")
 def one_number(x):
     return 1e20
@@ -447,8 +518,10 @@ def append_digit(number, digit):
 def _twice(answer: Any, f: Any, start: Any, xs: Any) -> Any:
     """What the folded function gives, called twice; a dictionary if that is not the same."""
     folded = answer(f, start)
-    if folded is ... or folded is None:
+    if folded is ...:
         return folded
+    if folded is None:
+        return shown_as("None", "None")  # of `fold` itself, and not of `folded`
     first = folded(xs)
     if first is ... or not values(first, second := folded(xs), {}):
         return first
@@ -561,6 +634,16 @@ def always_from_start(f, start):
     return lambda xs: f(start, xs[-1]) if xs else start
 
 
+@fold.mistake("`fold` itself gives None back. Is `return folded` missing at the end?")
+def nothing_returned(f, start):
+    return None
+
+
+@fold.mistake("You have a number for each item: that is a map. A fold boils the list down to one number.")
+def mapped(f, start):
+    return lambda xs: [f(start, x) for x in xs]
+
+
 @fold.mistake("These are all the values on the way. Only the last of them is asked for.")
 def all_on_the_way(f, start):
     def folded(xs):
@@ -661,6 +744,31 @@ def mean_distance(xs):
     return _mean([abs(x - _mean(xs)) for x in xs])
 
 
+def map_with(f):
+    return lambda xs: [f(x) for x in xs]
+
+
+CALLED_WITH_THE_LIST = "`map_with(f)` makes a function. Call that one with the list: `map_with(f)(xs)`."
+
+
+@spread.mistake(CALLED_WITH_THE_LIST)
+def list_in_the_wrong_call(xs):
+    return map_with(abs, xs)  # type: ignore[call-arg]
+
+
+@spread.mistake(CALLED_WITH_THE_LIST)
+def no_list_at_all(xs):
+    return math.fsum(map_with(abs))
+
+
+@spread.mistake(
+    "A list minus a number is an error in Python. Take the mean away from each number: `x - mean`, in a "
+    "function for `map_with`."
+)
+def list_minus_number(xs):
+    return xs - _mean(xs)
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
@@ -691,9 +799,10 @@ predictions.choose(
     "The sigmoid of mathematics never falls, and never reaches 1. Hypothesis now tries both laws on the "
     "stable one. What will it find?",
     {
-        "nothing: both laws hold": "On paper they do. But what is the float nearest to 1 - 1e-40?",
-        "a number where it falls": "No: each branch rises, and rounding may make two neighbours equal, but "
-        "does not swap them.",
+        "nothing: both laws hold": "On paper they do. But at x = 40, what is missing to 1 is e⁻⁴⁰, about "
+        "4e-18. Which float is nearest to 1 - 4e-18?",
+        "a number where it falls": "There are some, but only among neighbouring floats, where rounding swaps "
+        "the last digit. A hundred tries do not hit such a pair.",
         "a number where it is 1": "Right: near 1, floats are about 1e-16 apart, and the rest is rounded "
         "away.",
     },
@@ -713,6 +822,17 @@ predictions.choose(
     right="the second",
 )
 predictions.choose(
+    "compiled",
+    "In Python, `naive_sigmoid(-710.0)` stops with an OverflowError. What does it do when it is compiled?",
+    {
+        "it stops with an error, too": "That error comes from Python's own `exp`, which looks at the result. "
+        "The compiled code calls the `exp` of the machine, and nobody looks.",
+        "it gives infinity": "The `exp` inside does. But then come 1 + infinity and a division.",
+        "it gives 0.0": "Right: the compiled `exp` gives infinity, and 1 divided by that is 0.",
+    },
+    right="it gives 0.0",
+)
+predictions.choose(
     "the wrong back",
     "All of the first seven pass at x = 1, and yet one of them is wrong. Which one?",
     {
@@ -727,14 +847,14 @@ predictions.choose(
 )
 predictions.choose(
     "equal numbers",
-    "The spread of equal numbers is 0. What does `quick_spread` give for some list of equal numbers?",
+    "The spread of equal numbers is 0. Among all lists of equal numbers, what is the worst that "
+    "`quick_spread` does?",
     {
-        "exactly 0, always": "For [5, 5, 5], yes. But the mean of the squares and the square of the mean are "
-        "rounded apart.",
-        "a tiny number, at worst": "If the rounding goes up. But what if it goes down, and you take the "
-        "root?",
-        "an error": "Right: the difference can come out a little below 0, and a negative number has no real "
-        "root.",
+        "nothing: it gives 0 for each": "For [5, 5, 5], yes. But the mean of the squares and the "
+        "square of the mean are rounded apart.",
+        "it gives a tiny number": "If the rounding goes up. But what if it goes down, and you take the root?",
+        "it stops with an error": "Right: the difference can come out a little below 0, and a negative "
+        "number has no real root.",
     },
-    right="an error",
+    right="it stops with an error",
 )

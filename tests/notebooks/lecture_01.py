@@ -40,6 +40,12 @@ SHOWN = [
         "addition_commutes: no counterexample in 100 tries\n"
         "addition_is_associative(x=0.1, y=0.1, z=0.4) breaks the law\n(0.6000000000000001, 0.6)",
     ),
+    (
+        "compiler",
+        "the same numbers have two sums, and neither is the right one to the last digit",
+        "order",
+        "(9.787606036044348, 9.787606036044386, 9.787606036044382)",
+    ),
     ("higher-order", "*makes a new one*", "map-code", "([-1.0, 2.0, -3.0], [11.0, 22.0])"),
     (
         "compiler",
@@ -67,15 +73,9 @@ SHOWN = [
         "spread-hunt",
         "equal_numbers_have_no_spread(x=3.3, n=6) stops with ValueError: math domain error\n",
     ),
-    (
-        "exercise-spread",
-        "0 or more by construction",
-        "last-hunt",
-        "still_no_spread: no counterexample in 100 tries\n",
-    ),
 ]
 
-ROWS = "ndl.backend_ndarray.scalar_functions.SCALAR_FUNCTIONS"
+ROWS = "table"
 
 TRUE = [
     (
@@ -124,6 +124,20 @@ TRUE = [
     ("drag-words", "takes the logarithm of 0", "1 - stable_sigmoid(40) == 0"),
     (
         "drag-words",
+        "σ(-0.7898641256973269) comes out larger than σ(-0.7898641256973268), by one step of the last digit",
+        "-0.7898641256973268 == math.nextafter(-0.7898641256973269, 1)"
+        " and sigmoid(-0.7898641256973269) == 0.3121978450092749"
+        " and sigmoid(-0.7898641256973268) == 0.31219784500927483"
+        " and math.nextafter(sigmoid(-0.7898641256973268), 1) == sigmoid(-0.7898641256973269)",
+    ),
+    (
+        "drag-words",
+        "Between -1 and 0, about one of a hundred pairs of neighbouring floats is swapped like this",
+        "80 < 20000 / sum(sigmoid(x) > sigmoid(math.nextafter(x, 1))"
+        " for x in -np.random.default_rng(0).random(20000)) < 125",
+    ),
+    (
+        "drag-words",
         "Drag `x` to the left until the naive one hits the ceiling",
         "np.isinf(powers['naive'][0]) and np.isfinite(powers['naive'][np.searchsorted(xs, -300)])"
         " and (powers['stable'] <= 0).all()",
@@ -146,17 +160,6 @@ TRUE = [
     ),
     (
         "compiler",
-        "from the left, and you get 9.787606036044348; from the right, 9.787606036044386",
-        "(m := [1 / n for n in range(1, 10001)]) and str(total(m)) == '9.787606036044348'"
-        " and str(total(m[::-1])) == '9.787606036044386'",
-    ),
-    (
-        "compiler",
-        "Nor is either of them the true sum",
-        "math.fsum(m) not in (total(m), total(m[::-1]))",
-    ),
-    (
-        "compiler",
         "much of NumPy, and many of Python's built-in functions, such as `abs`",
         "njit(lambda x: math.exp(x) + np.exp(x) + abs(x) + max(x, 1.0))(0.0) == 3",
     ),
@@ -169,6 +172,11 @@ TRUE = [
         "backs",
         "the compiled one gives infinity, and 1 / (1 + infinity) is 0",
         "njit(lambda x: math.exp(x))(710.0) == math.inf and 1 / (1 + math.inf) == 0",
+    ),
+    (
+        "backs",
+        "Below are the backs of all twelve",
+        "len(backs) == len(functions) == 12 and set(backs) == set(functions)",
     ),
     (
         "backs",
@@ -187,6 +195,14 @@ TRUE = [
     ("summary", "seven backs", "len(first_seven) == 7"),
 ]
 
+NEARLY = (
+    "def close(x, y):\n    return abs(x - y) <= 1e-9 * max(1.0, abs(x), abs(y))\n"
+    "nearly = close\ndef symmetric(f, x):\n"
+)
+MAP_WITH = (
+    "def map_with(f):\n    def mapped(xs):\n        return [f(x) for x in xs]\n    return mapped\n"
+    "def spread(xs):\n"
+)
 STABLE = "import math\ndef sigmoid(x):\n    "
 
 NEAR_MISSES = {
@@ -197,6 +213,10 @@ NEAR_MISSES = {
         ("import math\ndef close(x, y):\n    return math.isclose(x, y)", "why the 1 stands in the rule"),
         ("def close(x, y):\n    return max(x, y) - min(x, y) <= 1e-9 * max(1, x, y)", "only negative"),
         ("def close(x, y):\n    return 1e-9 * max(1, abs(x), abs(y)) < abs(y - x)", "whether they differ"),
+        (
+            "def close(x, y):\n    return abs(x - y) / max(1, abs(x), abs(y)) <= 1e9",
+            "with the minus",
+        ),
         ("def close(x, y):\n    abs(x - y) <= 1e-9 * max(1, abs(x), abs(y))", "Is a `return` missing?"),
     ],
     "sigmoid": [
@@ -212,6 +232,10 @@ NEAR_MISSES = {
             "Swap them",
         ),
         (STABLE + "return 1 / (1 + math.exp(-np.clip(x, -10, 10)))", "You cut x off"),
+        (
+            STABLE + "x = min(max(x, -700), 700)\n    return 1 / (1 + math.exp(-x))",
+            "Do you cut x off?",
+        ),
         (
             STABLE
             + "try:\n        return 1 / (1 + math.exp(-x))\n    except OverflowError:\n        return 0",
@@ -241,6 +265,10 @@ NEAR_MISSES = {
             "True of tanh, which breaks it",
         ),
         ("def symmetric(f, x):\n    return f(0) == 1 - f(0)", "You look at one point"),
+        ("def symmetric(f, x):\n    return abs(f(-x) - (1 - f(x))) < 0.01", "so wide that it passes"),
+        (NEARLY + "    return nearly(f, 1 - f)", "Call it"),
+        (NEARLY + "    return nearly(f, 1 - f(x))", "Call it"),
+        (NEARLY + "    return nearly(f(-x) - 1 + f(x))", "with a comma between them"),
         ("def symmetric(f, x):\n    assert abs(f(x) + f(-x) - 1) < 1e-9", "Is a `return` missing?"),
     ],
     "regroup": [
@@ -248,11 +276,29 @@ NEAR_MISSES = {
         ("def regroup(x):\n    return 1e18, 1e19", "what if z takes away again"),
         ("def regroup(x):\n    return [1e15, -1e15]", "Take a larger one"),
         ("def regroup(x):\n    return [x, -x]", "Take a larger one"),
+        ("def regroup(x):\n    return [1.7e308, 1.7e308]", "among ordinary numbers"),
+        ("def regroup(x):\n    return [x + 1e20 - 1e20, x]", "and not the two sums"),
         ("def regroup(x):\n    return [1e16, 1]", "Add a second large one"),
         ("def regroup(x):\n    return [0.0, -1e25]", "Add a second large one"),
         ("def regroup(x):\n    return [float('inf'), float('-inf')]", "among ordinary numbers"),
     ],
     "fold": [
+        (
+            "def fold(f, start):\n    def folded(xs):\n        total = start\n        for x in xs:\n"
+            "            total = f(total, x)\n        return total",
+            "`fold` itself gives None back",
+        ),
+        (
+            "def fold(f, start):\n    def folded(xs):\n        total = start\n        for x in xs:\n"
+            "            total = f(total, x)\n    return folded",
+            "Your function gives None back",
+        ),
+        ("def fold(f, start):\n    return lambda xs: [f(start, x) for x in xs]", "that is a map"),
+        (
+            "def fold(f, start):\n    def folded(xs):\n        total = start\n        while xs:\n"
+            "            total = f(total, xs.pop(0))\n        return total\n    return folded",
+            "Leave the inputs as they are",
+        ),
         (
             "def fold(f, start):\n    def folded(xs):\n        for x in xs:\n            start = f(start, "
             "x)\n"
@@ -304,6 +350,12 @@ NEAR_MISSES = {
         ),
     ],
     "spread": [
+        (
+            MAP_WITH + "    m = sum(xs) / len(xs)\n    return sum(map_with(lambda x: x - m, xs))",
+            "Call that one",
+        ),
+        (MAP_WITH + "    m = sum(xs) / len(xs)\n    return sum(map_with(lambda x: x - m))", "Call that one"),
+        (MAP_WITH + "    m = sum(xs) / len(xs)\n    return map_with(xs - m)", "A list minus a number"),
         (
             "import math\ndef spread(xs):\n    m = sum(xs) / len(xs)\n"
             "    return math.sqrt(sum(x * x for x in xs) / len(xs) - m * m)",

@@ -249,7 +249,7 @@ def test_each_case_gets_fresh_inputs_and_a_changed_one_is_told():
         return numbers
 
     message = refusal(check, in_place)
-    assert "your answer changes its input: it is now [1, 3]" in message
+    assert "your answer changes its input: it was [3, 1], and is now [1, 3]" in message
     assert "Leave the inputs as they are" in message
     check(lambda numbers: sorted(numbers))
 
@@ -312,6 +312,8 @@ def test_a_call_that_would_do_the_exercise_is_told_by_whatever_way_it_comes():
         (1.0, float("nan"), "nan should be 1.0"),
         ("exp", "log", "they are not equal"),
         (1, None, "the type is None, but should be number"),
+        (True, None, "the type is None, but should be True or False"),
+        ([False], ["no"], "item 0 differs: the type is str, but should be True or False"),
     ],
 )
 def test_values_differ_in_words(expect, got, words):
