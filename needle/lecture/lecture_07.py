@@ -582,7 +582,12 @@ def detached(f, x, n):
 
 
 def _partial(operator: Any, x: Tensor, out_grad: Tensor) -> Any:
-    return operator().gradient(out_grad, operator()(x))
+    partial = operator().gradient(out_grad, operator()(x))
+    if isinstance(partial, Tensor) and partial.shape == x.shape:
+        right = np.allclose(partial.numpy(), 2 * x.numpy() * out_grad.numpy())
+        if right and not any(node is x for node in autograd.find_topo_sort([partial])):
+            raise ValueError("the numbers are right, but no way leads back from them to x")
+    return partial
 
 
 class Square(autograd.TensorOp):
@@ -619,6 +624,46 @@ class OneFactorMoves(Square):
 class ResultTaken(Square):
     def gradient(self, out_grad, node):
         return out_grad * 2 * node
+
+
+@square.mistake("The derivative of a² is 2a, and yours is 2: where is the operand, `node.inputs[0]`?")
+class WithoutTheOperand(Square):
+    def gradient(self, out_grad, node):
+        return out_grad * 2
+
+
+@square.mistake("a² is the value. The derivative of a² is 2a.")
+class ValueTaken(Square):
+    def gradient(self, out_grad, node):
+        return out_grad * node.inputs[0] ** 2
+
+
+@square.mistake("You add what came back to your own derivative. Multiply the two.")
+class Added(Square):
+    def gradient(self, out_grad, node):
+        return out_grad + 2 * node.inputs[0]
+
+
+@square.mistake("The numbers are right. There is one operand, so return the Tensor itself, not a list of it.")
+class InAList(Square):
+    def gradient(self, out_grad, node):
+        return [out_grad * 2 * node.inputs[0]]
+
+
+@square.mistake(
+    "Only `compute` has an `a`. A rule has `out_grad` and `node`, and the operand is `node.inputs[0]`."
+)
+class NameOfTheOther(Square):
+    def gradient(self, out_grad, node):
+        raise NameError("name 'a' is not defined")
+
+
+@square.mistake(
+    "`.data` and `detach()` cut off the history, so nobody could differentiate this again. Leave them out."
+)
+class WithoutHistory(Square):
+    def gradient(self, out_grad, node):
+        return out_grad * 2 * node.inputs[0].data
 
 
 @square.mistake("That is the rule of a sum: it passes on what came back. A square multiplies it.")

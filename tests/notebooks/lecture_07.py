@@ -325,6 +325,12 @@ NEAR_MISSES = {
         (SQUARE + "return ndl.multiply(out_grad, node.inputs[0])", "both factors move"),
         (SQUARE + "return (node * 2) * out_grad", "Its operand is"),
         (SQUARE + "return out_grad * node.inputs * 2", "Take the operand out"),
+        (SQUARE + "return 2 * out_grad", "yours is 2"),
+        (SQUARE + "return node.inputs[0] * node.inputs[0] * out_grad", "is the value"),
+        (SQUARE + "return 2 * node.inputs[0] + out_grad", "Multiply the two"),
+        (SQUARE + "return (out_grad * 2 * node.inputs[0],)", "not a list of it"),
+        (SQUARE + "return out_grad * 2 * a", "Only `compute` has an `a`"),
+        (SQUARE + "return 2 * node.inputs[0].detach() * out_grad", "cut off the history"),
         (SQUARE + "out_grad * 2 * node.inputs[0]", "Is a `return` missing?"),
     ],
 }
