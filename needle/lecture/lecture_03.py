@@ -119,6 +119,13 @@ def score(points, w1, w2, b):
     return points @ np.array([w1, w2]) + b
 
 
+@score.mistake(
+    "A point has as many coordinates as there are weights, so the points come first: `points @ [w1, w2]`."
+)
+def weights_first(points, w1, w2, b):
+    return np.dot([w1, w2], points) + b
+
+
 @score.mistake("The last summand is missing: without `+ b`, every line goes through the corner (0, 0).")
 def without_b(points, w1, w2, b):
     return w1 * points[:, 0] + w2 * points[:, 1]
@@ -428,6 +435,31 @@ def hidden(points, line1, line2):
     return np.clip(points @ lines[:, :2].T + lines[:, 2], 0.0, None)
 
 
+@hidden.mistake(
+    "A line is three numbers, and a point is two. `line_score(points, *line1)` gives the bias its own place."
+)
+def points_times_line(points, line1, line2):
+    return np.maximum(0, points @ np.array(line1))
+
+
+@hidden.mistake(
+    "`np.column_stack` takes both in one list, with square brackets: `np.column_stack([h1, h2])`."
+)
+def stacked_without_a_list(points, line1, line2):
+    return np.column_stack(*_scores(points, line1, line2))
+
+
+@hidden.mistake("You add up the two scores. Each line gets a ReLU and a column of its own.")
+def scores_added(points, line1, line2):
+    return np.maximum(0, sum(_scores(points, line1, line2)))
+
+
+@hidden.mistake("The second line gets h1 where it needs the points: both lines look at the same points.")
+def one_behind_the_other(points, line1, line2):
+    h1 = np.maximum(0, _scores(points, line1, line2)[0])
+    return h1[:, 0]
+
+
 @hidden.mistake("The ReLU is missing: these are the two scores, and some are negative. Cut them off at 0.")
 def without_relu(points, line1, line2):
     return np.column_stack(_scores(points, line1, line2))
@@ -537,11 +569,11 @@ predictions.choose(
 )
 predictions.choose(
     "on the line",
-    "A point lies exactly on the line, so its margin is 0. What is its loss, log(1 + exp(-margin))?",
+    "A point lies exactly on the line, so the rule can't decide. Does that cost anything? What is its loss?",
     {
         "0": (
-            "No: exp(0) is 1, so there is log(2) left. Only points that are far on the right side get a loss "
-            "of nearly 0."
+            "No: its margin is 0, and exp(0) is 1, so there is log(2) left. Only points that are far on the "
+            "right side get a loss of nearly 0."
         ),
         "about 0.7": "Right: log(2) is 0.69. The line is undecided there, and that costs something.",
         "1": "That is what exp(0) gives. Add 1, and take the logarithm.",

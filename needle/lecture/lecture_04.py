@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from types import CodeType
 from typing import Any
 
 from .comparison import Names, order_of
@@ -426,8 +427,16 @@ _LIST_IN_A_LIST, _A_SET = ["a list"], {"a set"}
 def _listed(answer: Callable, output: Any) -> Any:
     """What an answer gives back; all sets are taken for the same, and all lists with lists in them."""
     result = answer(output)
+    if result == [] and _visit_is_a_stub(answer):
+        return ...
     nested = isinstance(result, list) and any(isinstance(item, list) for item in result)
     return _LIST_IN_A_LIST if nested else _A_SET if isinstance(result, set) else result
+
+
+def _visit_is_a_stub(answer: Callable) -> bool:
+    """Whether the function inside an answer still says ``return ...``."""
+    constants = getattr(getattr(answer, "__code__", None), "co_consts", ())
+    return any(... in inner.co_consts for inner in constants if isinstance(inner, CodeType))
 
 
 @exercises.exercise(
@@ -485,8 +494,8 @@ def as_met_turned_around(output):
 
 
 @topological_order.mistake(
-    "Only the output is there. If your function calls itself, each call gives back a list: take it, as in "
-    "`order += …`, or what it found is thrown away."
+    "Only the output is there. Visit its inputs, too, each with `visit(i)`. A call of `topological_order` "
+    "gives back a new list: take it, as in `order += …`, or what it found is thrown away."
 )
 def thrown_away(output):
     for i in inputs_of(output):
@@ -502,7 +511,10 @@ def nested(output):
     return [*(nested(i) for i in inputs_of(output)), output]
 
 
-@topological_order.mistake("The list is empty. Have you called the function inside, with the output?")
+@topological_order.mistake(
+    "The list is empty. Is the function inside called, with the output? And does it append to the list that "
+    "you return, not to one of its own?"
+)
 def empty(output):
     return []
 
@@ -583,6 +595,64 @@ def output_and_inputs(output):
 @topological_order.mistake("These are the numbers that nobody computed. Those in between belong there, too.")
 def leaves_only(output):
     return [node for node in in_order(output) if not node.history]
+
+
+@topological_order.mistake(
+    "A number goes on to itself, so this never ends. Call `visit` with each of its inputs: `visit(i)`."
+)
+def itself_again(output):
+    return itself_again(output)
+
+
+@topological_order.mistake(
+    "You append the inputs of the output, but nobody asks what *they* were computed from. Visit them: each "
+    "appends itself then."
+)
+def inputs_unvisited(output):
+    return [*inputs_of(output), output]
+
+
+@topological_order.mistake(
+    "You append the inputs, each as often as it is used, and not the number itself. Append the number that "
+    "is visited, once, after its inputs: each of these does the same when you visit it."
+)
+def inputs_as_used(output):
+    return [node for i in inputs_of(output) for node in [*inputs_as_used(i), i]]
+
+
+@topological_order.mistake(
+    "You append a number once for each of its inputs, so one without inputs never gets in. The `append` "
+    "belongs behind the loop: less far to the right."
+)
+def appended_in_the_loop(output):
+    order: list[Any] = []
+
+    def visit(node):
+        if node not in order:
+            for i in inputs_of(node):
+                visit(i)
+                order.append(node)
+
+    visit(output)
+    return order
+
+
+@topological_order.mistake(
+    "`return` ends the whole visit, and then the number itself is never appended. If one of its inputs is "
+    "there already, go on with the next."
+)
+def return_in_the_loop(output):
+    order: list[Any] = []
+
+    def visit(node):
+        for i in inputs_of(node):
+            if i in order:
+                return
+            visit(i)
+        order.append(node)
+
+    visit(output)
+    return order
 
 
 # --- 4 The walk back ----------------------------------------------------------------------------------------
@@ -879,10 +949,19 @@ class NoSlope(Dual):
         return Dual(self.value * other.value)
 
 
-@dual.mistake("Inside `__mul__`, the two factors are called `self` and `other`.")
+SELF_AND_OTHER = "Inside `__mul__`, the two factors are called `self` and `other`."
+
+
+@dual.mistake(SELF_AND_OTHER)
 class OtherNames(Dual):
     def __mul__(self, other):
         return a * b  # type: ignore[name-defined]  # noqa: F821
+
+
+@dual.mistake(SELF_AND_OTHER)
+class ScalarsFromAbove(Dual):
+    def __mul__(self, other):
+        return Scalar(1.0).slope  # type: ignore[attr-defined]
 
 
 @dual.mistake(
@@ -963,9 +1042,9 @@ predictions.choose(
     right="e = 10⁻⁵",
 )
 predictions.choose(
-    "naive walk",
+    "used twice",
     "Now one number is used twice, and so is the result: `b = a + a` and `c = b + b`. What will "
-    "`naive_walk(c)` write into `a.grad`?",
+    "`simple_walk(c)` write into `a.grad`?",
     {
         "2": "No: `b` passes on 2 when it is visited, and to `a` it does so more than once.",
         "4": "That is how far `c` moves if `a` moves by 1. But look at how often `b` gets into the list.",

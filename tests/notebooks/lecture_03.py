@@ -59,6 +59,27 @@ TRUE = [
         "np.allclose(line_score(points, *ten_times), 10 * line_score(points, *mine))",
     ),
     ("how-wrong", "where log is the natural logarithm", "np.isclose(losses[40], np.log(2))"),
+    (
+        "drag-intro",
+        "one of the three is enough to get rid of all errors",
+        "[count(labels, line_score(points, 2, w, -0.5)) for w in (1, -1)] == [21, 0]",
+    ),
+    (
+        "drag-intro",
+        "one of the three is enough to get rid of all errors",
+        "all(count(labels, line_score(points, w, 1, -0.5)) and count(labels, line_score(points, 2, 1, w))"
+        " for w in np.linspace(-2, 2, 201))",
+    ),
+    (
+        "machine",
+        "The line (1, -1, 0) has few errors, so its loss goes down",
+        "line_loss(points, labels, 10, -10, 0) < line_loss(points, labels, 1, -1, 0)",
+    ),
+    (
+        "machine",
+        "it would go up: try the line that the sliders began with, (2, 1, -0.5)",
+        "line_loss(points, labels, 20, 10, -5) > line_loss(points, labels, 2, 1, -0.5)",
+    ),
     ("machine", "every loss is log(2)", "np.isclose(line_loss(points, labels, 0, 0, 0), np.log(2))"),
     (
         "race-explained",
@@ -134,6 +155,7 @@ NEAR_MISSES = {
             "def score(points, w1, w2, b):\n    x1, x2 = points.T\n    return x1 * w1 + x2 * w2 + b >= 0",
             "the decision",
         ),
+        ("def score(points, w1, w2, b):\n    return np.dot([w1, w2], points) + b", "the points come first"),
         ("def score(points, w1, w2, b):\n    points @ [w1, w2] + b", "`return` missing"),
         ("def score(points, w1, w2, b):\n    return (points @ [w1, w2] + b)[:, None]", "the shape is (n,)"),
         ("def score(points, w1, w2, b):\n    (x1, x2) = points\n    return x1 * w1 + x2 * w2 + b", "columns"),
@@ -201,6 +223,16 @@ NEAR_MISSES = {
             HIDDEN + "        out.append(scores * (scores < 0))\n    return np.array(out).T",
             "keep what is below 0",
         ),
+        ("def hidden(points, line1, line2):\n    return np.maximum(0, points @ line1)", "three numbers"),
+        (
+            HIDDEN + "        out.append(np.maximum(0, scores))\n    return np.column_stack(*out)",
+            "with square brackets",
+        ),
+        (
+            HIDDEN + "        out.append(scores)\n    return np.maximum(0, out[0] + out[1])",
+            "a column of its own",
+        ),
+        (HIDDEN + "        points = np.maximum(0, scores)\n    return points", "the same points"),
         (HIDDEN + "        out.append(max(0, scores))\n    return np.array(out).T", "np.maximum(0, a)"),
         (HIDDEN + "        out.append(np.maximum(scores, 0))\n    return out[0], out[1]", "column_stack"),
         (HIDDEN + "        out.append(np.maximum(scores, 0))\n    return np.hstack(out)", "behind h1"),

@@ -12,6 +12,13 @@ DUAL = (
     "    def __mul__(self, other):\n        "
 )
 
+
+def visiting(*lines: str) -> str:
+    """An answer to the exercise of the order, with these lines in its frame."""
+    head = "def topological_order(output):\n    order = []\n    def visit(node):\n        "
+    return head + "\n        ".join(lines) + "\n    visit(output)\n    return order"
+
+
 SHOWN = [
     (
         "taxi",
@@ -39,7 +46,7 @@ SHOWN = [
     ("it-runs", "each summand counts once", "first-walk", "(1.0, 1.0)"),
     ("clear", "`+=` added to them", "second-walk", "(4.0, 2.0)"),
     ("clear", "The derivatives of this `y` are 3 and 1.", "cleared", CLEARED),
-    ("clear", "the doubling that the naive walk got wrong", "cleared", CLEARED),
+    ("clear", "the doubling that the simple walk got wrong", "cleared", CLEARED),
     ("clear", "a chain of two factors, 2 and 3", "cleared", CLEARED),
     (
         "passes-explained",
@@ -80,7 +87,7 @@ TRUE = [
         "about 10⁻¹⁵ apart",
         "0.5e-15 < 8 - np.nextafter(8.0, 0.0) < np.nextafter(8.0, 9.0) - 8 < 2e-15",
     ),
-    ("two-errors", "right to ten digits", "f'{measure(cube, 2.0, 1e-5):.9g}' == '12'"),
+    ("two-errors", "right to nine digits after the point", "round(measure(cube, 2.0, 1e-5), 9) == 12"),
     ("two-errors", "two runs of the program for each input", "len(errors) == len(steps)"),
     ("chain", "Altogether: 2 · 1 · 1.1 = 2.2", "round(2 * 1 * 1.1, 6) == round(ride['km'].grad, 6) == 2.2"),
     (
@@ -192,7 +199,7 @@ NEAR_MISSES = {
         ),
         (
             "def topological_order(output):\n    return [i for i, _ in output.history] + [output]",
-            "Draw this graph",
+            "Visit them",
         ),
         (
             "def topological_order(output, order=[]):\n    if output not in order:\n"
@@ -232,6 +239,66 @@ NEAR_MISSES = {
             "            for i, _ in node.history:\n                waiting.append(i)\n"
             "    order.reverse()\n    return order",
             "a stack gives out",
+        ),
+        (
+            visiting(
+                "for i, _ in node.history:",
+                "    visit(node)",
+                "order.append(node)",
+            ),
+            "goes on to itself",
+        ),
+        (
+            visiting(
+                "for i, _ in node.history:",
+                "    order.append(i)",
+                "order.append(node)",
+            ),
+            "Visit them",
+        ),
+        (
+            visiting(
+                "for i, _ in node.history:",
+                "    visit(i)",
+                "    order.append(i)",
+            ),
+            "not the number itself",
+        ),
+        (
+            visiting(
+                "if node not in order:",
+                "    for i, _ in node.history:",
+                "        visit(i)",
+                "        order.append(node)",
+            ),
+            "less far to the right",
+        ),
+        (
+            visiting(
+                "for i, _ in node.history:",
+                "    if i in order:",
+                "        return",
+                "    visit(i)",
+                "order.append(node)",
+            ),
+            "ends the whole visit",
+        ),
+        (
+            visiting(
+                "for i, _ in node.history:",
+                "    topological_order(i)",
+                "order.append(node)",
+            ),
+            "thrown away",
+        ),
+        (
+            visiting(
+                "order = []",
+                "for i, _ in node.history:",
+                "    visit(i)",
+                "order.append(node)",
+            ),
+            "one of its own",
         ),
     ],
     "backward": [
@@ -277,6 +344,13 @@ NEAR_MISSES = {
         (DUAL + "return Dual(self.value * other.value, other.slope * self.slope)", "multiply the two slopes"),
         (DUAL + "return Dual(self.value * other.value, other.value * self.slope)", "Only the first factor"),
         (DUAL + "return Dual(self.value * other.value, other.slope + self.slope)", "as for a sum"),
+        (
+            SCALAR
+            + "a = b = Scalar(1.0)\n"
+            + DUAL
+            + "return Dual(a.value * b.value, a.slope * b.value + a.value * b.slope)",
+            "`self` and `other`",
+        ),
         (DUAL + "self.value * other.value", "`return` missing"),
         (
             DUAL + "return (self.value * other.value, self.value * other.slope + self.slope * other.value)",
