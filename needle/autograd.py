@@ -590,7 +590,8 @@ class Tensor(Value):
 
     def __getattr__(self, name: str):
         # Called only when normal lookup fails; raises AttributeError.
-        function = f"ndl.{name}(x)" if name in ops.__all__ else None
+        is_function = name in ops.__all__ and not isinstance(getattr(ops, name), type)
+        function = f"ndl.{name}(x)" if is_function else None
         return missing_attribute(self, name, FROM_ELSEWHERE.get(name, function))
 
 

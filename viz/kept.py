@@ -22,7 +22,7 @@ from .constants import around
 from .names import names_of, values_of
 from .operators import symbol
 from .picture import Picture
-from .plots.growth import GRADIENTS, INPUTS, PARAMETERS, draw_growth
+from .plots.growth import GRADIENTS, LEAVES, PARAMETERS, draw_growth
 from .plots.theme import PictureFigure
 from .storage import arrays_of, storage_of
 from .text import byte_count, counted, elide
@@ -42,8 +42,8 @@ class Kept:
     name, made_by : str
         `made_by` is the operator, or the kind of a leaf.
     group : str
-        What it is counted with in the picture: "parameters", "inputs", "gradients", or the module or operator
-        that made it.
+        What it is counted with in the picture: "parameters", "leaves" (all other ones), "gradients", or the
+        module or operator that made it.
     bytes : int
         The size of its array's storage; 0 if that counts elsewhere, or is not computed yet.
     shape : tuple of int or None
@@ -212,7 +212,7 @@ def memory(tensors: Value | Sequence[Value], *, names: Mapping[str, Value] | Non
 def _group(node: Value) -> str:
     """What a node of the forward graph is counted with: its module, or else what made it."""
     if node.op is None:
-        return PARAMETERS if isinstance(node, Parameter) else INPUTS
+        return PARAMETERS if isinstance(node, Parameter) else LEAVES
     path = around(node.scope)
     return path[min(1, len(path) - 1)].name if path else symbol(node.op)
 

@@ -113,17 +113,19 @@ def graph(expected: Any, got: Any, names: Names) -> str:
     pairs = [(expected, got)]
     while pairs:
         right, given = pairs.pop()
-        if id(right) in partner:
-            if partner[id(right)] is not given:
-                return f"{_made_by(right, names)} is used twice there; yours computes it again"
+        if partner.get(id(right)) is given:
             continue
-        partner[id(right)] = given
         if right.op is None:
             if right is not given:
                 return f"where {show(right, names)} should be, there is {_made_by(given, names)}"
+            partner[id(right)] = given
             continue
         if _operator(right) != _operator(given):
-            return f"{_operator(given)} stands where {_operator(right)} should be"
+            there = _operator(given) if given.op else _made_by(given, names)
+            return f"{there} stands where {_operator(right)} should be"
+        if id(right) in partner:
+            return f"{_made_by(right, names)} is used twice there; yours computes it again"
+        partner[id(right)] = given
         if len(right.inputs) != len(given.inputs):
             return f"{_operator(right)} should have {len(right.inputs)} inputs, and has {len(given.inputs)}"
         pairs += zip(right.inputs, given.inputs, strict=True)

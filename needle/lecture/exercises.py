@@ -68,10 +68,13 @@ class Case:
         Gives all that the case is about, by the names that the lecture uses.
     chosen : tuple of str
         Which of these the answer gets, in order.
+    program : str
+        The lines that make it, for the message, where the values alone do not show what the case is.
     """
 
     make: Callable[[], dict[str, Any]]
     chosen: tuple[str, ...]
+    program: str = ""
 
 
 def case(*inputs: Any) -> Case:
@@ -80,8 +83,10 @@ def case(*inputs: Any) -> Case:
     return Case(lambda: deepcopy(made), tuple(made))
 
 
-def given(make: Callable[[], dict[str, Any]], *chosen: str) -> Case:
+def given(make: Callable[[], dict[str, Any]], *chosen: str, program: str = "") -> Case:
     """A case that builds its inputs: `make()` returns them by name, and `chosen` are passed on.
+
+    A message shows the lines of `program`, if there are any, as what made them.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def given(make: Callable[[], dict[str, Any]], *chosen: str) -> Case:
     ...     return {"v1": v1, "v2": v2}
     >>> given(v1_to_v4, "v2", "v1")  # the answer is called with v2 and v1
     """
-    return Case(make, chosen)
+    return Case(make, chosen, program)
 
 
 @dataclass(frozen=True)
@@ -203,6 +208,7 @@ class Attempt:
     def __init__(self, exercise: Exercise, asked: Case, answer: Any):
         self.exercise = exercise
         self.answer = answer
+        self.program = asked.program
         everything = asked.make()
         self.inputs = [everything[name] for name in asked.chosen]
         named = ((name, value) for name, value in everything.items() if name.isidentifier())
@@ -264,6 +270,8 @@ class Attempt:
         call = self.exercise.form.format(*shown) or f"{self.exercise.name}({', '.join(shown)})"
         failed = "stopped with an exception" if self.got.error is not None else "is not right yet"
         lines = [f"{call} {failed} ({where})."]
+        if self.program:
+            lines.append(line("made by", self.program))
         operands = [x for value in self.inputs for x in getattr(value, "inputs", ()) if id(x) in self.names]
         for value in {id(value): value for value in [*self.inputs, *operands]}.values():
             if is_tensor(value):

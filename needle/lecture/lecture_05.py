@@ -73,6 +73,12 @@ def a_twice() -> dict[str, Any]:
     return {"a": a, "b": b, "y": a * b + a, "new_b": Tensor([1.0, 2.0])}
 
 
+def three_steps_deep() -> dict[str, Any]:
+    """A leaf three operators away from the output."""
+    a, b = Tensor([1.0, 2.0]), Tensor([0.0, 3.0])
+    return {"a": a, "b": b, "z": ops.exp(-(a * b)) * b, "new_a": Tensor([2.0, 1.0])}
+
+
 # --- When two answers are the same --------------------------------------------------------------------------
 
 
@@ -80,6 +86,8 @@ def in_any_order(expected: Any, got: Any, names: Names) -> str:
     """Whether two lists hold the very same objects, each as often."""
     if isinstance(expected, list) and isinstance(got, (list, tuple)):
         expected, got = sorted(expected, key=id), sorted(got, key=id)
+    if isinstance(expected, set) and isinstance(got, set):  # of two wrong answers
+        return "" if expected == got else "other members"
     return objects(expected, got, names)
 
 
@@ -197,6 +205,38 @@ def upside_down(n1, n2):
     return (ops.exp(-(n1 * n2)) + 1) / n1
 
 
+@from_the_table.mistake("You divide n3, the product. The table divides n1: it is the first input of n7.")
+def product_divided(n1, n2):
+    n3 = n1 * n2
+    return n3 / (ops.exp(-n3) + 1)
+
+
+@from_the_table.mistake("The inputs of n3 are n1 and n2. You multiply one of them by itself.")
+def squared(n1, n2):
+    return n1 / (ops.exp(-(n1 * n1)) + 1)
+
+
+OPERATORS = (
+    "The names in the table are operators, and a sign leaves each of them behind: `/` leaves `EWiseDiv`, so "
+    "write `n1 / …`. Only `Exp` has a function, `ndl.exp`."
+)
+
+
+@from_the_table.mistake(OPERATORS)
+def operator_as_method(n1, n2):
+    return n1.EWiseDiv(n2)
+
+
+@from_the_table.mistake(OPERATORS)
+def operator_as_function(n1, n2):
+    return ops.EWiseDiv(n1, n2)  # type: ignore[call-arg]
+
+
+@from_the_table.mistake(OPERATORS)
+def product_as_function(n1, n2):
+    return ops.EWiseMul(n1, n2)  # type: ignore[call-arg]
+
+
 @from_the_table.mistake("`.numpy()` gives plain numbers: there the history ends. Return the Tensor itself.")
 def as_numpy(n1, n2):
     return (n1 / (ops.exp(-(n1 * n2)) + 1)).numpy()
@@ -219,7 +259,10 @@ def leaves(output):
     return [node for node in autograd.find_topo_sort([output]) if node.is_leaf()]
 
 
-@leaves.mistake("These are all nodes. Keep only the leaves among them: those that no operator made.")
+@leaves.mistake(
+    "These are all nodes. Keep only the leaves among them: those that no operator made. And `is_leaf()` "
+    "needs its brackets."
+)
 def all_nodes(output):
     return autograd.find_topo_sort([output])
 
@@ -229,6 +272,54 @@ def all_nodes(output):
 )
 def direct_inputs(output):
     return list(output.inputs)
+
+
+@leaves.mistake("You looked one step back only. Inputs have inputs, too: go on from there.")
+def one_step_back(output):
+    return [i for i in dict.fromkeys(output.inputs) if i.is_leaf()]
+
+
+@leaves.mistake(
+    "Your list is empty. A leaf is a node whose `op` is None. Do you ask `is_leaf()`, with its brackets?"
+)
+def empty(output):
+    return []
+
+
+@leaves.mistake("These are the right nodes, but in a set. A list is asked for: `[…]` instead of `{…}`.")
+def in_a_set(output):
+    return set(leaves.right(output))
+
+
+OPS = "These are operators. The list should hold the nodes themselves: `node`, and not `node.op`."
+
+
+@leaves.mistake(OPS)
+def operators_of_all(output):
+    return [node.op for node in autograd.find_topo_sort([output])]
+
+
+@leaves.mistake(OPS)
+def operators_alone(output):
+    return [node.op for node in autograd.find_topo_sort([output]) if node.op]
+
+
+@leaves.mistake("These are the leaves' operators, and a leaf has none. The list should hold the nodes.")
+def operators_of_leaves(output):
+    return [node.op for node in leaves.right(output)]
+
+
+RETURN_IN_LOOP = "Your `return` stands inside the loop, so it ends at the first node. Move it to the left."
+
+
+@leaves.mistake(RETURN_IN_LOOP)
+def first_leaf(output):
+    return leaves.right(output)[0]
+
+
+@leaves.mistake(RETURN_IN_LOOP)
+def list_of_the_first(output):
+    return leaves.right(output)[:1]
 
 
 @leaves.mistake("A leaf that is used twice comes twice. List each leaf once.")
@@ -260,6 +351,7 @@ def without_the_output(output):
     given(v1_to_v4, "v4", "v1", "one"),
     given(a_twice, "y", "b", "new_b"),
     given(square_of_x, "s", "x", "three"),
+    given(three_steps_deep, "z", "a", "new_a"),
     given(v1_to_v4, "v1", "v1", "one"),
     otherwise=(
         "Go through the nodes of this graph with pencil and paper: what is in your dictionary after each?"
@@ -340,6 +432,63 @@ def from_old_inputs(output, leaf, value):
 
 
 @rerun.mistake(
+    "Your new nodes are computed from the old inputs. Look up what stands in for each input in your "
+    "dictionary. And take the list in its own order: then a node's inputs are there before the node."
+)
+def backwards(output, leaf, value):
+    new = {leaf: value}
+    for node in reversed(autograd.find_topo_sort([output])):
+        if not node.is_leaf():
+            new[node] = node.op(*[new.get(i, i) for i in node.inputs])
+    return new[output]
+
+
+@rerun.mistake("You go two steps back and no further. `find_topo_sort([output])` gives you all nodes.")
+def two_steps_back(output, leaf, value):
+    new = {leaf: value}
+    for node in output.inputs:
+        if not node.is_leaf():
+            new[node] = node.op(*[new.get(i, i) for i in node.inputs])
+    return output.op(*[new.get(i, i) for i in output.inputs]) if output.op else new.get(output, output)
+
+
+@rerun.mistake(
+    "The output is not in your dictionary. Does your `return` stand after the loop? And do you ask "
+    "`is_leaf()`, with its brackets?"
+)
+def never_filled(output, leaf, value):
+    return {leaf: value}[output]
+
+
+@rerun.mistake("This is the first new node: your `return` stands inside the loop. Move it to the left.")
+def returned_in_the_loop(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            return node.op(*[new.get(i, i) for i in node.inputs])
+    return new[output]
+
+
+@rerun.mistake(
+    "You make a new operator, without what the old one holds: its `scalar`, say. Call the one that is there, "
+    "`node.op(*tensors)`."
+)
+def new_operators(output, leaf, value):
+    new = {leaf: value}
+    for node in autograd.find_topo_sort([output]):
+        if not node.is_leaf():
+            new[node] = type(node.op)()(*[new.get(i, i) for i in node.inputs])
+    return new[output]
+
+
+@rerun.mistake(
+    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`."
+)
+def unknown_name_in_rerun(output, leaf, value):
+    raise NameError("name 'find_topo_sort' is not defined")
+
+
+@rerun.mistake(
     "Some input is not in your dictionary: another leaf. It stays as it is, and `new.get(i, i)` says just "
     "that."
 )
@@ -374,7 +523,10 @@ def every_leaf_changed(output, leaf, value):
     return new[output]
 
 
-@rerun.mistake("A leaf has no operator to run. Pass over the leaves as you walk.")
+@rerun.mistake(
+    "A leaf has no operator to run. Pass over the leaves as you walk; where one is an input, "
+    "`new.get(i, i)` gives you the leaf itself."
+)
 def leaves_not_passed_over(output, leaf, value):
     new = {leaf: value}
     for node in autograd.find_topo_sort([output]):
@@ -465,6 +617,39 @@ class ByMultiply(autograd.TensorOp):
         return ops.multiply(a, a)
 
 
+ONE_NUMBER = "Each number is squared for itself, so the shape stays. Nothing is added up: `*` alone, not `@`."
+
+
+@square.mistake(ONE_NUMBER)
+class Summed(autograd.TensorOp):
+    def compute(self, a):
+        return sum(a * a)
+
+
+@square.mistake(ONE_NUMBER)
+class MatrixProduct(autograd.TensorOp):
+    def compute(self, a):
+        return a @ a
+
+
+@square.mistake("`self` is the operator. The array that it gets is `a`: multiply that.")
+class OfItself(autograd.TensorOp):
+    def compute(self, a):
+        return self * self  # type: ignore[operator]
+
+
+@square.mistake("A method gets its own object first, and then the array: `def compute(self, a)`.")
+class WithoutSelf(autograd.TensorOp):
+    def compute(self, a):
+        raise TypeError("Square.compute() takes 1 positional argument but 2 were given")
+
+
+@square.mistake("A square has one input, so `compute` gets one array: `def compute(self, a)`.")
+class OfTwo(autograd.TensorOp):
+    def compute(self, a):
+        raise TypeError("Square.compute() missing 1 required positional argument: 'b'")
+
+
 @square.mistake("The array comes back as it was. What do you do with it?")
 class Same(autograd.TensorOp):
     def compute(self, a):
@@ -546,13 +731,15 @@ predictions.choose(
 )
 predictions.choose(
     "calls",
-    "In which order are they called? (Look at what each of them needs.)",
+    "Which of them is called first, which second, which third? (Look at what each of them needs.)",
     {
         "`compute`, `make_from_op`, `__call__`": "No: first somebody has to call the operator.",
         "`__call__`, `compute`, `make_from_op`": (
             "Nearly. But `make_from_op` gets no numbers, so it has to see to them itself."
         ),
-        "`__call__`, `make_from_op`, `compute`": "Right: called, noted in the graph, computed.",
+        "`__call__`, `make_from_op`, `compute`": (
+            "Right. `make_from_op` gets no array, so it has to call `compute` itself."
+        ),
     },
     right="`__call__`, `make_from_op`, `compute`",
 )

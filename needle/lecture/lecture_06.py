@@ -32,8 +32,8 @@ def growth(program: Callable[[], Result]) -> tuple[Result, int]:
     """What ``program()`` returns, and by how many megabytes the process has grown, rounded to tens.
 
     It counts what was asked of the system and not given back, by Python's own book. So it is the same with
-    every allocator and in every run. The program runs once before, so that nothing is compiled while we "
-    "count.
+    every allocator and in every run. The program runs once before, so that nothing is compiled while we
+    count.
     """
     program()
     gc.collect()
@@ -147,7 +147,7 @@ def double_precision() -> dict[str, Any]:
     """Numbers of eight bytes, used at two places."""
     x = Tensor(np.ones((2, 3)), dtype="float64")
     y = ops.exp(x)
-    return {"total": y * x + y}
+    return {"total": (y * x + y).sum()}
 
 
 def cut_off() -> dict[str, Any]:
@@ -155,11 +155,35 @@ def cut_off() -> dict[str, Any]:
     return {"detached": three_steps()["sum_loss"].detach()}
 
 
+THREE_STEPS = """\
+sum_loss = ndl.Tensor(0.0)
+for start in (1.0, 2.0, 3.0):
+    x = ndl.Tensor([start, start, start])
+    sum_loss = sum_loss + (x * x).sum()"""
+
+ONE_SQUARE = """\
+x = ndl.Tensor(np.ones(10))
+square = x * x"""
+
+DOUBLE_PRECISION = """\
+x = ndl.Tensor(np.ones((2, 3)), dtype="float64")
+y = ndl.exp(x)
+total = (y * x + y).sum()"""
+
+#: The lines that a message shows of each case.
+PROGRAMS = {
+    three_steps: THREE_STEPS,
+    one_square: ONE_SQUARE,
+    double_precision: DOUBLE_PRECISION,
+    cut_off: f"{THREE_STEPS}\ndetached = sum_loss.detach()",
+}
+
+
 @exercises.exercise(
-    given(three_steps, "sum_loss"),
-    given(one_square, "square"),
-    given(double_precision, "total"),
-    given(cut_off, "detached"),
+    given(three_steps, "sum_loss", program=PROGRAMS[three_steps]),
+    given(one_square, "square", program=PROGRAMS[one_square]),
+    given(double_precision, "total", program=PROGRAMS[double_precision]),
+    given(cut_off, "detached", program=PROGRAMS[cut_off]),
     otherwise="Draw this graph on paper, and write into each box how many bytes its numbers take.",
 )
 def kept_bytes(output):
@@ -180,6 +204,30 @@ def each_way(output):
 @kept_bytes.mistake("This is the output alone. It keeps its inputs, and they keep theirs.")
 def output_alone(output):
     return output.numpy().nbytes
+
+
+@kept_bytes.mistake(
+    "This is one node, the first of the list. Your `return` stands inside the loop: move it to the left."
+)
+def returned_in_the_loop(output):
+    return find_topo_sort([output])[0].numpy().nbytes
+
+
+@kept_bytes.mistake("Leaves take memory, too: you count only what an operator made.")
+def without_the_leaves(output):
+    return sum(node.numpy().nbytes for node in find_topo_sort([output]) if not node.is_leaf())
+
+
+@kept_bytes.mistake("`find_topo_sort` takes a list of outputs: `find_topo_sort([output])`.")
+def not_in_a_list(output):
+    return sum(node.numpy().nbytes for node in find_topo_sort(output))
+
+
+@kept_bytes.mistake(
+    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`."
+)
+def unknown_name(output):
+    raise NameError("name 'find_topo_sort' is not defined")
 
 
 @kept_bytes.mistake("The output and its own inputs are there. Go on: they have inputs, too.")
@@ -264,6 +312,22 @@ def losses_cut(batches):
     for x in batches:
         total = total + (x * x).sum().detach()
     return total
+
+
+@add_up.mistake(
+    "Your loop lets the past go, but the result still hangs on the last step. Cut after the addition: "
+    "`(… + …).detach()`."
+)
+def cut_before_the_addition(batches):
+    total = Tensor(0.0)
+    for x in batches:
+        total = total.detach() + (x * x).sum()
+    return total
+
+
+@add_up.mistake("The batches come one by one, and have no numbers: `for x in batches:` gives you each.")
+def by_index(batches):
+    return batches[0]
 
 
 @add_up.mistake("This is the loss of the last batch. Add it to what you have so far.")
@@ -498,9 +562,9 @@ def losses_with_their_past(batches):
 
 
 NO_GRADIENT = (
-    "A detached Tensor asks for no gradient, so the next step has nothing to go down by. Keep one leaf "
-    "`w`, and "
-    "write to `w.data`."
+    "There is no gradient here: `w.grad` is None. Do you call `loss.backward()` first? And is `w` still "
+    "the leaf from before the loop? One that is detached, or made under `no_grad`, asks for no gradient. "
+    "Keep one `w`, and write to `w.data`."
 )
 
 
@@ -524,6 +588,53 @@ def both_detached(batches):
         w = w.detach() - 0.1 * w.grad.detach()
         losses.append(loss.item())
     return losses
+
+
+@train.mistake(NO_GRADIENT)
+def weight_of_data(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = w.data - 0.1 * w.grad.data
+        losses.append(loss.item())
+    return losses
+
+
+@train.mistake(
+    "The losses have no past now, good. But each `w` was computed from the one before: there is a chain "
+    "through all steps. Write to `w.data`."
+)
+def chain_and_losses_detached(batches):
+    w, losses = Tensor([0.0]), []
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum()
+        loss.backward()
+        w = w - 0.1 * w.grad
+        losses.append(loss.detach())
+    return losses
+
+
+@train.mistake(
+    "A plain number has neither `backward` nor `grad`. Take the loss's `item()` after `backward()`, and let "
+    "`w` stay a Tensor."
+)
+def number_too_early(batches):
+    w = Tensor([0.0])
+    for x, y in batches:
+        loss = ((x * w - y) ** 2).sum().item()
+        loss.backward()
+    return []
+
+
+@train.mistake("This is the first loss alone: your `return` stands inside the loop. Move it to the left.")
+def first_loss(batches):
+    return [((x * 0.0 - y) ** 2).sum().item() for x, y in batches][:1]
+
+
+@train.mistake("This is the sum of the losses. Return the list of them, one per batch.")
+def sum_of_losses(batches):
+    return sum(train.right(batches))
 
 
 @train.mistake(NO_RETURN)
@@ -648,7 +759,8 @@ predictions.choose(
 predictions.choose(
     "written",
     "A plan is carried out later. What if something changes in between? `plan = x1 * x2` is made lazily "
-    "with 3 and 4. Then you write `x1.data = ndl.Tensor([100.0])`. What is the number in `plan`?",
+    "with 3 and 4. Then you write `x1.data = ndl.Tensor([100.0])`, and `x1` is 100. What is the number in "
+    "`plan`?",
     {
         "400": "No: then a plan would change behind your back whenever somebody updates a weight.",
         "12": "Right: a plan remembers the arrays that it was made with, and `x1` now stands for another "

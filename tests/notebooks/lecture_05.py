@@ -10,13 +10,19 @@ n3  AddScalar  n2      [2.]
 n4  EWiseMul   n2, n3  [2.]
 """
 
+RERUN = (
+    "def rerun(output, leaf, value):\n    new = {leaf: value}\n"
+    "    for n in ndl.autograd.find_topo_sort([output]):\n"
+)
+NEW_NODE = "n.op(*[new.get(i, i) for i in n.inputs])\n    return new[output]"
+
 SHOWN = [
     ("exercise-table", "the very same objects", "inputs-are-tensors", "(True, True, True)"),
     (
         "operators",
         "`EWiseMul` multiplies entry by entry. The 1 in `v3 = v2 + 1` is no variable",
         "operators-code",
-        "v4: EWiseMul() of 2 inputs\nv3: AddScalar(scalar=1) of 1 input\nv1: None\n(True, True, True, True)",
+        "v4: EWiseMul() of 2 inputs\nv3: AddScalar(scalar=1) of 1 input\nv1: None\nTrue",
     ),
     ("print-node", "each after its inputs", "print-graph", V1_TO_V4),
     (
@@ -71,6 +77,18 @@ SHOWN = [
 ]
 
 TRUE = [
+    (
+        "operators",
+        "The 1 in `v3 = v2 + 1` is no variable, only an attribute of the operator: its `scalar`",
+        "v3.op.scalar == 1 and v1.op is None and isinstance(v4.op, ndl.ops.EWiseMul)",
+    ),
+    (
+        "exercise-table",
+        "`EWiseMul` from `*`, `EWiseDiv` from `/`, `AddScalar` from `+ 1`, `Negate` from the sign in `-x`, "
+        "and `Exp` from `ndl.exp(x)`",
+        "[type(t.op).__name__ for t in (v1 * v2, v1 / v2, v1 + 1, -v1, ndl.exp(v1))] == "
+        "['EWiseMul', 'EWiseDiv', 'AddScalar', 'Negate', 'Exp']",
+    ),
     ("print-node", "the array in `cached_data`", "type(v4.cached_data) is ndl.NDArray"),
     ("draw", "with their values", "viz.draw(v4).source.count('[2]') == 2"),
     ("what-ran", "The value is the same", "w4.item() == v4.item()"),
@@ -148,6 +166,17 @@ NEAR_MISSES = {
             "Where do brackets belong?",
         ),
         ("def from_the_table(n1, n2):\n    n1 / (ndl.exp(-(n1 * n2)) + 1)", "Is a `return` missing?"),
+        (
+            "def from_the_table(n1, n2):\n    n3 = n1 * n2\n    return n3 / (1 + ndl.exp(-n3))",
+            "The table divides n1",
+        ),
+        ("def from_the_table(n1, n2):\n    return n1 / (ndl.exp(-(n2 * n2)) + 1)", "Go up the table"),
+        ("def from_the_table(n1, n2):\n    return n2.EWiseMul(n1)", "a sign leaves each of them"),
+        (
+            "def from_the_table(n1, n2):\n    n3 = ndl.EWiseMul(n1, n2)\n"
+            "    return ndl.EWiseDiv(n1, ndl.exp(-n3) + 1)",
+            "a sign leaves each of them",
+        ),
     ],
     "leaves": [
         (
@@ -178,6 +207,41 @@ NEAR_MISSES = {
         (
             "def leaves(output):\n    return [n for n in ndl.autograd.find_topo_sort([output]) if n.inputs]",
             "the operators' results",
+        ),
+        ("def leaves(output):\n    return [i for i in set(output.inputs) if not i.op]", "one step back only"),
+        (
+            "def leaves(output):\n    nodes = ndl.autograd.find_topo_sort([output])\n"
+            "    return [n for n in nodes if n.is_leaf]",
+            "needs its brackets",
+        ),
+        (
+            "def leaves(output):\n    nodes = ndl.autograd.find_topo_sort([output])\n"
+            "    return [n for n in nodes if n.is_leaf == True]",
+            "Your list is empty",
+        ),
+        (
+            "def leaves(output):\n    nodes = ndl.autograd.find_topo_sort([output])\n"
+            "    return {n for n in nodes if n.op is None}",
+            "A list is asked for",
+        ),
+        (
+            "def leaves(output):\n    return [n.op for n in ndl.autograd.find_topo_sort([output])]",
+            "These are operators",
+        ),
+        (
+            "def leaves(output):\n    nodes = ndl.autograd.find_topo_sort([output])\n"
+            "    return [n.op for n in nodes if n.op is None]",
+            "a leaf has none",
+        ),
+        (
+            "def leaves(output):\n    for n in ndl.autograd.find_topo_sort([output]):\n"
+            "        if n.is_leaf():\n            return n",
+            "stands inside the loop",
+        ),
+        (
+            "def leaves(output):\n    found = []\n    for n in ndl.autograd.find_topo_sort([output]):\n"
+            "        if n.is_leaf():\n            found.append(n)\n        return found",
+            "stands inside the loop",
         ),
     ],
     "rerun": [
@@ -229,6 +293,40 @@ NEAR_MISSES = {
             "    return output.op(*[rerun(i, leaf, value) for i in output.inputs])",
             "your graph computes it twice",
         ),
+        (RERUN + "        if not n.is_leaf:\n            new[n] = " + NEW_NODE, "with its brackets"),
+        (
+            RERUN
+            + "        if not n.is_leaf():\n            new[n] = "
+            + NEW_NODE.replace("    ret", "        ret"),
+            "stand after the loop?",
+        ),
+        (
+            RERUN + "        if n.op:\n            return n.op(*[new.get(i, i) for i in n.inputs])",
+            "the first new node",
+        ),
+        (
+            RERUN.replace("ndl.autograd.find_topo_sort([output])", "find_topo_sort([output])")
+            + "        if n.op:\n            new[n] = "
+            + NEW_NODE,
+            "Its full name is",
+        ),
+        (
+            RERUN.replace("([output])", "([output])[::-1]")
+            + "        if n.op:\n            new[n] = "
+            + NEW_NODE,
+            "take the list in its own order",
+        ),
+        (
+            RERUN + "        if n.op:\n            new[n] = " + NEW_NODE.replace("n.op(", "type(n.op)()("),
+            "You make a new operator",
+        ),
+        (RERUN + "        new[n] = " + NEW_NODE, "gives you the leaf itself"),
+        (
+            "def rerun(output, leaf, value):\n    new = {leaf: value}\n    for n in output.inputs:\n"
+            "        if n.op:\n            new[n] = n.op(*[new.get(i, i) for i in n.inputs])\n"
+            "    return output.op(*[new.get(i, i) for i in output.inputs])",
+            "two steps back and no further",
+        ),
     ],
     "Square": [
         (
@@ -265,6 +363,26 @@ NEAR_MISSES = {
             "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n"
             "        return ndl.multiply(a, a)",
             "takes Tensors",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return a @ a",
+            "Nothing is added up",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return sum(a**2)",
+            "Nothing is added up",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a):\n        return self * self",
+            "`self` is the operator",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(a):\n        return a * a",
+            "its own object first",
+        ),
+        (
+            "class Square(ndl.autograd.TensorOp):\n    def compute(self, a, b):\n        return a * b",
+            "has one input",
         ),
     ],
 }

@@ -48,6 +48,12 @@ SHOWN = [
         "0 MB, and the sum is the same: True\n",
     ),
     (
+        "price",
+        "there are 301 nodes in one loop and 2 in the other",
+        "curve-code",
+        "after 100 steps: 301 and 2\n<PictureFigure size 500x330 with 1 Axes>",
+    ),
+    (
         "lazy",
         "cannot be walked back, and the library tells you so",
         "cut-backward",
@@ -173,6 +179,26 @@ NEAR_MISSES = {
             "            stack += node.inputs\n    return total",
             "The output itself is missing",
         ),
+        (
+            "def kept_bytes(output):\n    total = 0\n"
+            "    for n in ndl.autograd.find_topo_sort([output]):\n"
+            "        total += n.size * n.dtype.itemsize\n        return total",
+            "stands inside the loop",
+        ),
+        (
+            "def kept_bytes(output):\n    nodes = ndl.autograd.find_topo_sort([output])\n"
+            "    return sum(n.size * n.dtype.itemsize for n in nodes if n.op)",
+            "Leaves take memory, too",
+        ),
+        (
+            "def kept_bytes(output):\n    nodes = ndl.autograd.find_topo_sort(output)\n"
+            "    return sum(n.size * n.dtype.itemsize for n in nodes)",
+            "takes a list of outputs",
+        ),
+        (
+            "def kept_bytes(output):\n    return sum(n.numpy().nbytes for n in find_topo_sort([output]))",
+            "Its full name is",
+        ),
     ],
     "add_up": [
         (
@@ -199,6 +225,12 @@ NEAR_MISSES = {
             "def add_up(batches):\n    total, squares = 0, []\n    for x in batches:\n"
             "        squares.append(x * x)\n        total += squares[-1].sum().item()\n    return total",
             "which Tensor of the step before",
+        ),
+        (SUM + "total = total.detach() + (x * x).sum()\n    return total", "Cut after the addition"),
+        (
+            "def add_up(batches):\n    total = 0\n    for i in range(len(batches)):\n"
+            "        total += (batches[i] * batches[i]).sum().item()\n    return total",
+            "come one by one",
         ),
     ],
     "shape_of": [
@@ -235,6 +267,36 @@ NEAR_MISSES = {
         (
             LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.item()]\n    return loss.item()",
             "Return the list of all",
+        ),
+        (LOSS + "w = w - w.grad * 0.1\n        losses += [loss.detach()]" + END, "have no past now"),
+        (LOSS + "w = w.data - w.grad.data * 0.1\n        losses += [loss.item()]" + END, "`w.grad` is None"),
+        (
+            LOSS
+            + "with ndl.no_grad():\n            w = w - 0.1 * w.grad\n        losses += [loss.item()]"
+            + END,
+            "under `no_grad`",
+        ),
+        (
+            LOSS.replace("        loss.backward()\n", "") + "w.data = w - 0.1 * w.grad" + END,
+            "Do you call `loss.backward()` first?",
+        ),
+        (
+            LOSS.replace(".sum()", ".sum().item()")
+            + "w.data = w - w.grad * 0.1\n        losses += [loss]"
+            + END,
+            "A plain number has neither",
+        ),
+        (
+            LOSS + "w = (w - w.grad * 0.1).item()\n        losses += [loss.item()]" + END,
+            "A plain number has neither",
+        ),
+        (
+            LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.item()]\n        return losses",
+            "the first loss alone",
+        ),
+        (
+            LOSS + "w.data = w - w.grad * 0.1\n        losses += [loss.item()]\n    return sum(losses)",
+            "the sum of the losses",
         ),
     ],
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
-from needle.lecture import WrongAnswer
+from needle.lecture import WrongAnswer, lecture_06
 from needle.lecture.comparison import graph, objects, order_of, values
 from needle.lecture.exercises import Exercises, case, given
 
@@ -109,6 +109,28 @@ def test_operands_that_the_lecture_names_are_shown_and_long_arrays_cut():
         "  expected: needle.Tensor([3. 4.])",
         "  got:      Tensor of shape (13, 2): 0, 6, 8, 18, …",
     ]
+
+
+def test_a_message_shows_the_lines_that_made_a_case():
+    lines = "x = ndl.Tensor([1.0, 2.0])\ny = x * 3"
+    _, check = exercise(lambda y: y + 1, given(two_nodes, "y", program=lines))
+    assert refusal(check, lambda y: y).splitlines()[1:4] == [
+        "  made by:  x = ndl.Tensor([1.0, 2.0])",
+        "            y = x * 3",
+        "  where:    y = needle.Tensor([3. 6.])",
+    ]
+
+
+def test_the_lines_that_lecture_06_shows_make_its_cases():
+    for made, lines in lecture_06.PROGRAMS.items():
+        names: dict = {"ndl": ndl, "np": np}
+        exec(lines, names)
+        for name, value in made().items():
+            nodes, shown = (ndl.autograd.find_topo_sort([x]) for x in (value, names[name]))
+            assert [(repr(n.op), n.shape, n.dtype) for n in nodes] == [
+                (repr(n.op), n.shape, n.dtype) for n in shown
+            ]
+            assert value.numpy().tolist() == names[name].numpy().tolist()
 
 
 def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
@@ -367,6 +389,10 @@ def test_a_graph_is_compared_by_its_operators_edges_and_sharing():
         "AddScalar(scalar=2) stands where AddScalar(scalar=1) should be"
     )
     assert "EWiseAdd stands where" in graph(expected, again + again, names)
+    assert graph(n1 / (shared + 1), again / (again + 1), names) == (
+        "where n1 should be, there is the result of EWiseMul"
+    )
+    assert graph(expected, again / n1, names) == "n1 stands where AddScalar(scalar=1) should be"
     other = n2 * n1
     assert graph(expected, other / (other + 1), names) == "where n2 should be, there is n1"
     assert graph(n1 * n2, n1 * ndl.Tensor([2.0]), names) == "where n2 should be, there is another leaf"

@@ -149,7 +149,7 @@ def test_the_picture_grows_node_by_node_forward_and_back(example) -> None:
     example.v4.backward(create_graph=False)
     heights, begins = growth(viz.memory(example.v4, names=vars(example)))
     assert begins == [4]
-    assert heights["inputs: 4 B"] == [4.0] * 8
+    assert heights["leaves: 4 B"] == [4.0] * 8
     assert heights["exp: 4 B"] == [0.0] + [4.0] * 7
     assert heights["gradients: 16 B"] == [0.0] * 4 + [4.0, 8.0, 12.0, 16.0]
 
@@ -158,7 +158,7 @@ def test_the_picture_groups_what_modules_compute() -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
     memory = viz.memory(model(ndl.Tensor(np.ones((16, 4)), requires_grad=False)))
     heights, begins = growth(memory)
-    assert [label.partition(":")[0] for label in heights] == ["parameters", "inputs", "Linear", "ReLU"]
+    assert [label.partition(":")[0] for label in heights] == ["parameters", "leaves", "Linear", "ReLU"]
     assert begins == []
     unit = 1000 if memory.total >= 1000 else 1
     assert sum(bars[-1] for bars in heights.values()) == pytest.approx(memory.total / unit)

@@ -14,10 +14,10 @@ from ..text import byte_count, elide
 from .look import BLUE, COLOURS, CYAN, GREEN, GREY, INK, MAGENTA, ORANGE, QUIET, drawing, figure_of, plain
 from .theme import PictureFigure
 
-__all__ = ["GRADIENTS", "INPUTS", "PARAMETERS", "draw_growth"]
+__all__ = ["GRADIENTS", "LEAVES", "PARAMETERS", "draw_growth"]
 
-PARAMETERS, INPUTS, GRADIENTS, OTHERS = "parameters", "inputs", "gradients", "others"
-LOOKS = {PARAMETERS: MAGENTA, INPUTS: GREY, GRADIENTS: ORANGE, OTHERS: "#98A2B3"}
+PARAMETERS, LEAVES, GRADIENTS, OTHERS = "parameters", "leaves", "gradients", "others"
+LOOKS = {PARAMETERS: MAGENTA, LEAVES: GREY, GRADIENTS: ORANGE, OTHERS: "#98A2B3"}
 FREE = [BLUE, GREEN, CYAN, *COLOURS[6:]]  # of the other groups, the largest first
 MOST_GROUPS = 7
 MOST_BARS = 100  # of more nodes, several share a bar
@@ -84,7 +84,7 @@ def _draw(ax: Axes, kept: Sequence[Counted]) -> None:
 
 def _order(group: str, size: Counter[str]) -> tuple[int, int]:
     """From the bottom of the stack: what is there before, what is computed, the gradients."""
-    place = {PARAMETERS: 0, INPUTS: 1, OTHERS: 3, GRADIENTS: 4}.get(group, 2)
+    place = {PARAMETERS: 0, LEAVES: 1, OTHERS: 3, GRADIENTS: 4}.get(group, 2)
     return place, -size[group]
 
 
