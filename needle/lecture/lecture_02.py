@@ -50,15 +50,23 @@ def learn(
 # --- 1 A module of your own ---------------------------------------------------------------------------------
 
 
+class _Word(str):
+    """A text that messages show without quotes."""
+
+    __repr__ = str.__str__
+
+
 def _tried_out(answer: Any, x: Tensor) -> Any:
     module = answer()
-    found = [name for name, _ in module.named_parameters()]
-    kept = {name: type(vars(module)[name]).__name__ for name in ("scale", "shift") if name in vars(module)}
+    found = {name for name, _ in module.named_parameters()}
+    mine = {"scale", "shift"} & set(vars(module))
+    kinds = {name: type(vars(module)[name]).__name__ for name in mine} | dict.fromkeys(found, "Parameter")
+    attributes = [_Word(f"{name} is a {kind}") for name, kind in sorted(kinds.items())]  # set in any order
     result = module(x)
     if result is ...:
         return ...
     module.scale, module.shift = nn.Parameter([5.0]), nn.Parameter([-1.0])
-    return {"result": result, "parameters": found, "kept": kept, "for 5 and -1": module(x)}
+    return {"result": result, "attributes": attributes, "with scale 5 and shift -1": module(x)}
 
 
 class Affine(nn.Module):
@@ -75,7 +83,7 @@ class Affine(nn.Module):
 affine = exercises.exercise(
     given(lambda: {"x": Tensor([1.0, 10.0])}, "x"),
     given(lambda: {"x": Tensor([[0.0], [-1.0]])}, "x"),
-    otherwise="For x = 1 the result is 3 · 1 + 2, which is 5. Which numbers does your `forward` use?",
+    otherwise="For x = 10 the result is 3 · 10 + 2, which is 32. Which numbers does your `forward` use?",
     use=_tried_out,
     form="Affine()({})",
 )(Affine)
@@ -132,6 +140,43 @@ class WithoutSelf(nn.Module):
 
     def forward(self, x):
         return scale * x + shift  # type: ignore[name-defined]  # noqa: F821
+
+
+class LocalNames(nn.Module):
+    def __init__(self):
+        scale = nn.Parameter([3.0])  # noqa: F841
+        self.shift = nn.Parameter([2.0])
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+LocalNames.__name__ = "Affine"  # as the exception says it
+affine.mistake(
+    "In `__init__`, write `self.scale = ...` and `self.shift = ...`: a name without `self.` is gone when "
+    "`__init__` ends."
+)(LocalNames)
+
+
+@affine.mistake(
+    "For x = 10 the result is 3 · 10 + 2, which is 32. So which of the two numbers is the scale, and which "
+    "is the shift?"
+)
+class NumbersSwapped(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([2.0]), nn.Parameter([3.0])
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+@affine.mistake("`*` multiplies number by number. `@` is the matrix product, which is not needed here.")
+class MatrixProduct(nn.Module):
+    def __init__(self):
+        self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])
+
+    def forward(self, x):
+        return x @ self.scale + self.shift
 
 
 @affine.mistake("Look at `forward`: `scale` multiplies x, and `shift` is added.")
@@ -203,6 +248,7 @@ class Registering(Shelves):
 registering = exercises.exercise(
     case(("weight = Parameter", "size = 3")),
     case(("first = module", "weight = Parameter", "mean = Tensor")),
+    case(("weight = Parameter", "bias = Parameter")),
     case(("bias = Parameter", "bias = None")),
     case(("part = module", "part = Parameter")),
     otherwise="Go through the assignments one by one: what should stand on which shelf after each?",
@@ -281,7 +327,7 @@ class CallsItself(Shelves):
 
 @registering.mistake(
     "What was there before under this name is still on its shelf. First take it off both: "
-    "`self._parameters.pop(name, None)`."
+    "`self._parameters.pop(name, None)`, and the same for `self._modules`."
 )
 class Stale(Shelves):
     def __setattr__(self, name, value):
@@ -290,6 +336,19 @@ class Stale(Shelves):
             self._parameters[name] = value
         elif isinstance(value, Shelves):
             self._modules[name] = value
+
+
+@registering.mistake(
+    "The second has replaced the first. Put it into the dictionary that is there: "
+    "`self._parameters[name] = value`."
+)
+class NewDictionary(Shelves):
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if isinstance(value, nn.Parameter):
+            self.__dict__["_parameters"] = {name: value}
+        elif isinstance(value, Shelves):
+            self.__dict__["_modules"] = {name: value}
 
 
 @registering.mistake("Where are the modules? A value that is a `Shelves` belongs on the shelf `_modules`.")
@@ -327,8 +386,8 @@ class TensorsToo(Shelves):
 
 
 @registering.mistake(
-    "Nothing is on the shelves. Ask what `value` is with `isinstance(value, nn.Parameter)`, for `is` would "
-    "ask whether it is the class itself, and put it on its shelf."
+    "Nothing is on the shelves. Ask `isinstance(value, nn.Parameter)`, for `is` would ask whether it is the "
+    "class itself. And if you take the old one off, do it first: later, it is the new one."
 )
 class NothingShelved(Shelves):
     def __setattr__(self, name, value):
@@ -379,7 +438,9 @@ def _by_path(answer: Any, net: Any) -> Any:
 
 def _same_pairs(expected: Any, got: Any, names: Names) -> str:
     """As `values`, of what `_by_path` gives."""
-    if isinstance(expected, Mapping) and got is not None and not isinstance(got, Mapping):
+    if isinstance(expected, Mapping) and got is None:
+        return "the type is None, but should be list"
+    if isinstance(expected, Mapping) and not isinstance(got, Mapping):
         return "it should be a list of pairs, each a path and what is there"
     return values(expected, got, names)
 
@@ -388,13 +449,31 @@ def _many(found: Any) -> bool:
     return isinstance(found, (list, tuple, Mapping)) or hasattr(found, "__next__")
 
 
+def _listed(answer: Any, net: Any, wanted: str = "its pairs") -> Any:
+    """The pairs, or what they are in: the lecture goes on with a list."""
+    if wanted == "its pairs":
+        return _by_path(answer, net)
+    found = answer(net)
+    if isinstance(found, (list, tuple)):
+        return _Word("a list of pairs")
+    return _Word("a generator" if hasattr(found, "__next__") else f"a {type(found).__name__}")
+
+
+def _listed_pairs(expected: Any, got: Any, names: Names) -> str:
+    if isinstance(expected, str) and isinstance(got, str):
+        return "" if expected == got else f"it is {got}, but should be {expected}"
+    return _same_pairs(expected, got, names)
+
+
 @exercises.exercise(
     given(flat, "net"),
     given(nested, "net"),
     given(hollow, "net"),
+    given(lambda: {**flat(), "wanted": "its type"}, "net", "wanted"),
     otherwise="Write the paths of this net on paper: one for each parameter, from the net down to it.",
-    compare=_same_pairs,
-    use=_by_path,
+    compare=_listed_pairs,
+    use=_listed,
+    form="named_parameters({})",
 )
 def named_parameters(module):
     """Pairs of path and parameter, with a list of what is still to be visited."""
@@ -497,6 +576,39 @@ def dictionary_added(module):
     return [] + module._parameters
 
 
+LIST_OF_ITEMS = (
+    "What `.items()` gives is no list, and nothing can be added to it. Make a list of it: "
+    "`list(module._parameters.items())`."
+)
+
+
+@named_parameters.mistake(LIST_OF_ITEMS)
+def only_items(module):
+    return module._parameters.items()
+
+
+@named_parameters.mistake(LIST_OF_ITEMS)
+def added_to_items(module):
+    pairs = module._parameters.items()
+    pairs += list(module._modules.items())
+    return pairs
+
+
+@named_parameters.mistake(
+    "The paths are right, but this is a dictionary, and later cells need a list of pairs: `list(...items())`."
+)
+def in_a_dictionary(module):
+    return dict(named_parameters.right(module))
+
+
+@named_parameters.mistake(
+    "The paths are right, but this is a generator, which can be gone through only once. Collect the pairs in "
+    "a list."
+)
+def in_a_generator(module):
+    yield from named_parameters.right(module)
+
+
 @named_parameters.mistake("There should be a dot between two names of a path: `last.inner.weight`.")
 def without_dots(module):
     found = list(module._parameters.items())
@@ -527,12 +639,6 @@ def three_deep() -> tuple[Any, Any]:
     net, other = net_class(), net_class()
     net.part, net.part.inner, net.last = part_class(), part_class(), part_class()
     return net, other
-
-
-class _Word(str):
-    """A text that messages show without quotes."""
-
-    __repr__ = str.__str__
 
 
 def _modes(expected: Any, got: Any, names: Names) -> str:
@@ -631,6 +737,18 @@ def inverted(module, training):
 @set_training.mistake("You always switch to use. The second argument says to which of the two.")
 def always_off(module, training):
     set_training.right(module, False)
+
+
+@set_training.mistake("You always switch to training. The second argument says to which of the two.")
+def always_on(module, training):
+    set_training.right(module, True)
+
+
+@set_training.mistake("A `return` inside the loop ends it after the first part. Leave it out.")
+def ends_after_the_first(module, training):
+    module.training = training
+    for part in module._modules.values():
+        return ends_after_the_first(part, training)
 
 
 # --- 5 Modules in a list ------------------------------------------------------------------------------------
@@ -740,6 +858,18 @@ def counted_anew(name, value):
     if isinstance(value, (list, tuple)):
         found = [item for item in value if isinstance(item, (list, tuple, Shelves))]
         return [pair for place, item in enumerate(found) for pair in counted_anew(f"{name}.{place}", item)]
+    return parts_in.right(name, value)
+
+
+@parts_in.mistake("One pair is not yet a list of pairs. Put it into brackets: `[(name, value)]`.")
+def one_pair(name, value):
+    return (name, value) if isinstance(value, Shelves) else parts_in.right(name, value)
+
+
+@parts_in.mistake('The place is a number, and `+` joins texts only. Write `f"{name}.{place}"`.')
+def text_plus_number(name, value):
+    if isinstance(value, (list, tuple)):
+        return [text_plus_number(name + "." + place, item) for place, item in enumerate(value)]
     return parts_in.right(name, value)
 
 

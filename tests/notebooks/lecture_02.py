@@ -120,6 +120,7 @@ TRUE = [
         "the same as the library's network with the same initial numbers",
         "np.array_equal(Net(np.random.default_rng(0))(X).numpy(), library(X).numpy())",
     ),
+    ("same", "The blue points have the label 1, the orange ones -1", "set(colours.tolist()) == {-1, 1}"),
     (
         "library-way",
         "It told the two apart",
@@ -157,8 +158,19 @@ NEAR_MISSES = {
             "so they are new at every call",
         ),
         (AFFINE + BOTH + FORWARD + "self.scale * x + self.shift", "gives None back"),
-        (AFFINE + BOTH + FORWARD + "return self.scale * (x + self.shift)", "For x = 1 the result is"),
+        (AFFINE + BOTH + FORWARD + "return self.scale * (x + self.shift)", "For x = 10 the result is"),
         (AFFINE + BOTH + FORWARD + "return 3 * x + 2", "does not use `self.scale`"),
+        (
+            AFFINE + "shift = nn.Parameter([2.0])\n        scale = nn.Parameter([3.0])"
+            f"{FORWARD}return self.scale * x + self.shift",
+            "In `__init__`, write",
+        ),
+        (
+            AFFINE + "self.scale, self.shift = nn.Parameter([2.0]), nn.Parameter([3.0])"
+            f"{FORWARD}return x * self.scale + self.shift",
+            "which of the two numbers is the scale",
+        ),
+        (AFFINE + BOTH + FORWARD + "return x @ self.scale + self.shift", "number by number"),
         (AFFINE + BOTH + FORWARD + "return x * scale + shift", "In a method, say `self.scale`"),
     ],
     "Registering": [
@@ -202,9 +214,44 @@ NEAR_MISSES = {
             "            self.parameters[name] = value\n        object.__setattr__(self, name, value)",
             "The shelves are two dictionaries",
         ),
+        (
+            REGISTERING
+            + "object.__setattr__(self, name, value)\n        if isinstance(value, nn.Parameter):\n"
+            "            self._parameters[name] = value\n        elif isinstance(value, Shelves):\n"
+            "            self._modules[name] = value\n        " + CLEARED,
+            "later, it is the new one",
+        ),
+        (
+            REGISTERING + CLEARED + "object.__setattr__(self, name, value)\n"
+            "        if isinstance(value, nn.Parameter):\n"
+            "            self._parameters = {name: value}\n        elif isinstance(value, Shelves):\n"
+            "            self._modules = {name: value}",
+            "The second has replaced the first",
+        ),
         (REGISTERING + "super().__setattr__(name, value)", "Nothing is on the shelves"),
     ],
     "named_parameters": [
+        ("def named_parameters(module):\n    return module._parameters.items()", "Make a list of it"),
+        (
+            "def named_parameters(module):\n    pairs = module._parameters.items()\n"
+            "    for name, part in module._modules.items():\n"
+            "        pairs += [(f'{name}.{path}', p) for path, p in named_parameters(part)]\n"
+            "    return pairs",
+            "Make a list of it",
+        ),
+        (
+            "def named_parameters(module):\n    pairs = dict(module._parameters)\n"
+            "    for name, part in module._modules.items():\n"
+            "        for path, p in named_parameters(part).items():\n"
+            "            pairs[f'{name}.{path}'] = p\n    return pairs",
+            "later cells need a list of pairs",
+        ),
+        (
+            "def named_parameters(module):\n    yield from module._parameters.items()\n"
+            "    for name, part in module._modules.items():\n"
+            "        for path, p in named_parameters(part):\n            yield f'{name}.{path}', p",
+            "Collect the pairs in a list",
+        ),
         (
             "def named_parameters(module):\n    pairs = list(module._parameters.items())\n"
             "    for part in module._modules:\n        pairs += named_parameters(part)\n    return pairs",
@@ -247,6 +294,16 @@ NEAR_MISSES = {
     ],
     "set_training": [
         (
+            "def set_training(module, training):\n    module.training = True\n"
+            "    for part in module._modules.values():\n        set_training(part, training)",
+            "You always switch to training",
+        ),
+        (
+            "def set_training(module, training):\n    module.training = training\n"
+            "    for part in module._modules.values():\n        return set_training(part, training)",
+            "ends it after the first part",
+        ),
+        (
             "def set_training(module, training):\n    for part in module._modules.values():\n"
             "        set_training(part, training)",
             "Nothing is switched",
@@ -286,6 +343,18 @@ NEAR_MISSES = {
         ),
     ],
     "parts_in": [
+        (
+            SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
+            "        return name, value\n    return []",
+            "Put it into brackets",
+        ),
+        (
+            SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
+            "        return [(name, value)]\n    pairs = []\n    if isinstance(value, (list, tuple)):\n"
+            "        for i, item in enumerate(value):\n"
+            "            pairs += parts_in(name + '.' + i, item)\n    return pairs",
+            "joins texts only",
+        ),
         (
             SHELVES + "def parts_in(name, value):\n    if isinstance(value, Shelves):\n"
             "        return [(name, value)]\n    if isinstance(value, (list, tuple)):\n"
