@@ -133,12 +133,27 @@ def logarithm_first(Z):
     return m[:, 0] + np.log(np.exp(Z - m)).sum(axis=1)
 
 
+@log_sum_exp.mistake(
+    "The factor exp(m) becomes a *term* under the logarithm: log(a · b) is log a + log b. Add m, do not "
+    "multiply by it."
+)
+def multiplied(Z):
+    m = Z.max(axis=1, keepdims=True)
+    return m[:, 0] * np.log(np.exp(Z - m).sum(axis=1))
+
+
 # --- 2 The loss ---------------------------------------------------------------------------------------------
 
 
-def scores(array: np.ndarray, targets: np.ndarray = TARGETS) -> Any:
-    """Makes the inputs of a case: scores, and the true classes as rows of 0 and 1."""
-    return lambda: {"Z": Tensor(array), "targets": Tensor(targets, requires_grad=False)}
+def scores(array: np.ndarray, targets: np.ndarray = TARGETS, walk: bool = True) -> Any:
+    """Makes the inputs of a case: scores, and the true classes as rows of 0 and 1.
+
+    Without a `walk`, the scores need no gradient, so that only the loss is compared.
+    """
+    return lambda: {
+        "Z": Tensor(array, requires_grad=walk),
+        "targets": Tensor(targets, requires_grad=False),
+    }
 
 
 def _with_gradient(answer: Any, Z: Tensor, targets: Tensor) -> Any:
@@ -166,6 +181,7 @@ def _loss_and_gradient(expected: Any, got: Any, names: Names) -> str:
 
 
 @exercises.exercise(
+    given(scores(SMALL, walk=False), "Z", "targets"),  # its message speaks of nothing but the loss
     given(scores(SMALL), "Z", "targets"),
     given(scores(LARGE), "Z", "targets"),
     given(scores(np.zeros((1, 3)), TARGETS[:1]), "Z", "targets"),
@@ -280,6 +296,42 @@ def true_score_left_out(Z, targets):
     return ops.logsumexp(Z, axes=(1,)).sum() / Z.shape[0]
 
 
+@softmax_loss.mistake(
+    "This is the mean *probability* of the true class. The loss is −log of it: first the log of each, then "
+    "the mean."
+)
+def mean_probability(Z, targets):
+    return ops.exp((ops.logsoftmax(Z) * targets).sum(axes=(1,))).sum() / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "This is −log of the mean probability. Take −log for each picture first, and then the mean."
+)
+def mean_before_log(Z, targets):
+    return -ops.log(mean_probability(Z, targets))
+
+
+@softmax_loss.mistake("Here it is the other way round: Tensors say `axes=(1,)`, NumPy says `axis=1`.")
+def words_of_numpy(Z, targets):
+    return (Z * targets).sum(axis=1)
+
+
+@softmax_loss.mistake(
+    "You subtract `targets`, which only says *where* the true class is. Its score is `Z * targets`, added up "
+    "along the row."
+)
+def targets_without_scores(Z, targets):
+    return (ops.logsumexp(Z, axes=(1,)).sum() - targets.sum()) / Z.shape[0]
+
+
+@softmax_loss.mistake(
+    "The scores of *all* classes belong under the exp, so take `logsumexp` of `Z` itself. Only the second "
+    "part, the true score, is `Z * targets`."
+)
+def true_scores_only(Z, targets):
+    return (ops.logsumexp(Z * targets, axes=(1,)).sum() - (Z * targets).sum()) / Z.shape[0]
+
+
 # --- 3 Its gradient by hand ---------------------------------------------------------------------------------
 
 
@@ -375,6 +427,14 @@ def one_maximum_for_all(Z, targets):
     return (powers / powers.sum(axis=1, keepdims=True) - targets) / len(Z)
 
 
+@gradient_by_hand.mistake(
+    "You change only the true class. The others have a gradient, too: their probability, divided by the "
+    "number of rows."
+)
+def true_class_only(Z, targets):
+    return (_softmax(Z) - 1) * targets / len(Z)
+
+
 # --- 4 An epoch of the two-layer net ------------------------------------------------------------------------
 
 
@@ -399,14 +459,17 @@ def one_batch() -> dict[str, Any]:
 INPUTS = ("X", "y", "W1", "W2", "lr", "batch")
 
 
-def _epoch(X, y, W1, W2, lr, batch, *, bend=True, share=None, steps=None, W1_moves=True):
+def _epoch(X, y, W1, W2, lr, batch, *, bend=True, share=None, steps=None, W1_moves=True, last_bend=False):
     """The epoch with NumPy, its gradients by hand."""
     w1, w2 = W1.numpy().astype(float), W2.numpy().astype(float)
     for i in list(range(0, len(X), batch))[:steps]:
         inputs, labels = X[i : i + batch], y[i : i + batch]
         before = inputs @ w1
         hidden = np.maximum(0, before) if bend else before
-        back = (_softmax(hidden @ w2) - np.eye(w2.shape[1])[labels]) / (share or len(labels))
+        scores = hidden @ w2
+        last = np.maximum(0, scores) if last_bend else scores
+        back = (_softmax(last) - np.eye(w2.shape[1])[labels]) / (share or len(labels))
+        back = back * ((scores > 0) if last_bend else 1)
         to_hidden = back @ w2.T * ((before > 0) if bend else 1)
         w1, w2 = w1 - lr * W1_moves * (inputs.T @ to_hidden), w2 - lr * (hidden.T @ back)
     return Tensor(w1, dtype="float32"), Tensor(w2, dtype="float32")
@@ -535,12 +598,49 @@ def labels_as_targets(X, y, W1, W2, lr=0.1, batch=100):
     return softmax_loss.right(ops.relu(Tensor(X[:batch]) @ W1) @ W2, y[:batch])
 
 
+@nn_epoch.mistake(
+    "The targets are those of all pictures, but the scores are those of one part. Take its labels only: "
+    "`y[i : i + batch]`."
+)
+def labels_of_all(X, y, W1, W2, lr=0.1, batch=100):
+    scores = ops.relu(Tensor(X[:batch]) @ W1) @ W2
+    softmax_loss.right(scores, one_hot(W2.shape[1], y))
+    return nn_epoch.right(X, y, W1, W2, lr, batch)
+
+
+@nn_epoch.mistake(
+    "These are NumPy arrays, and the next part needs Tensors: `W1 = ndl.Tensor(W1.numpy() - …)`."
+)
+def arrays_back(X, y, W1, W2, lr=0.1, batch=100):
+    return tuple(W.numpy() for W in nn_epoch.right(X, y, W1, W2, lr, batch))
+
+
+@nn_epoch.mistake("The ReLU stands between the two layers only. The scores may be negative.")
+def bend_at_the_end(X, y, W1, W2, lr=0.1, batch=100):
+    return _epoch(X, y, W1, W2, lr, batch, last_bend=True)
+
+
+@nn_epoch.mistake(
+    "When you ask for the gradient of W2, W1 has moved already. Get both gradients first, and then move both."
+)
+def one_after_the_other(X, y, W1, W2, lr=0.1, batch=100):
+    for i in range(0, len(X), batch):
+        part, labels = X[i : i + batch], y[i : i + batch]
+        W1, _ = _epoch(part, labels, W1, W2, lr, batch)
+        _, W2 = _epoch(part, labels, W1, W2, lr, batch)
+    return W1, W2
+
+
 # --- 5 The surest mistakes ----------------------------------------------------------------------------------
 
 LOGITS = np.array(
     [[5.0, 4.9, 0.0], [3.0, 0.0, 0.0], [0.0, 9.0, 0.0], [0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [7.0, 6.0, 6.5]]
 )
 LABELS = np.array([1, 1, 1, 0, 0, 2])
+OTHERS = np.array(
+    [[6.0, 8, 1], [5, 6, 3], [5, 9, 7], [3, 0, 1], [2, 8, 2], [8, 2, 6]]
+)  # tells mistakes apart
+THEIR_LABELS = np.array([1, 2, 1, 2, 2, 2])
 
 
 def _as_list(found: Any) -> Any:
@@ -549,7 +649,7 @@ def _as_list(found: Any) -> Any:
 
 @exercises.exercise(
     given(arrays(logits=LOGITS, y=LABELS, count=2), "logits", "y", "count"),
-    given(arrays(logits=LOGITS[::-1], y=LABELS[::-1], count=3), "logits", "y", "count"),
+    given(arrays(logits=OTHERS, y=THEIR_LABELS, count=3), "logits", "y", "count"),
     otherwise="First find the pictures whose largest score is not at the label. Then sort these by the "
     "probability of the digit that the net names, the largest first.",
     use=lambda answer, *inputs: _as_list(answer(*inputs)),
@@ -599,6 +699,28 @@ def not_sorted(logits, y, count):
 def too_many(logits, y, count):
     wrong = np.flatnonzero(logits.argmax(axis=1) != y)
     return wrong[np.argsort(-_softmax(logits)[wrong].max(axis=1), kind="stable")].tolist()
+
+
+@surest_mistakes.mistake(
+    "You sort by the probability of the *true* digit. What counts here is how sure the net is of the "
+    "digit that it names."
+)
+def by_the_true_digit(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return wrong[np.argsort(-_softmax(logits)[wrong, y[wrong]], kind="stable")][:count].tolist()
+
+
+@surest_mistakes.mistake("That is one position. Return a list of `count` of them: `[:count]`.")
+def the_surest_only(logits, y, count):
+    return surest_mistakes.right(logits, y, count)[0]
+
+
+@surest_mistakes.mistake(
+    "Your probabilities add up to 1 in each column. They should do so in each row: `axis=1, keepdims=True`."
+)
+def down_the_columns(logits, y, count):
+    wrong = np.flatnonzero(logits.argmax(axis=1) != y)
+    return wrong[np.argsort(-_softmax(logits, axis=0)[wrong].max(axis=1), kind="stable")][:count].tolist()
 
 
 # --- Predictions --------------------------------------------------------------------------------------------

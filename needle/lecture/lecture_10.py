@@ -1,4 +1,4 @@
-"""Lecture 10, beside PyTorch: the same lines in two libraries, its exercises, predictions and pictures."""
+"""Lecture 10, beside PyTorch: the same lines in two libraries, its exercises, predictions and count."""
 
 from __future__ import annotations
 
@@ -208,10 +208,47 @@ def as_matrices(w, x, b):
 
 
 @gradients_by_hand.mistake(
-    "`w`, `x` and `b` are plain numbers here, so there is nothing to sum: write `w * x + b`."
+    "Plain numbers know no `sum` and no `backward()`. Here *you* are the library: write the three "
+    "derivatives as formulas, from `w * x + b`."
 )
 def as_arrays(w, x, b):
     return 2 * ((w * x).sum() + b)
+
+
+B_INSIDE = (
+    "The first two are right. b is inside the square, too: a nudge of b moves the inside by just as much, so "
+    "its derivative is 2 (w x + b)."
+)
+
+
+@gradients_by_hand.mistake(B_INSIDE)
+def b_left_out(w, x, b):
+    u = w * x + b
+    return [2 * u * x, 2 * u * w, 0.0]
+
+
+@gradients_by_hand.mistake(B_INSIDE)
+def b_like_a_factor(w, x, b):
+    u = w * x + b
+    return [2 * u * x, 2 * u * w, 2 * u * b]
+
+
+@gradients_by_hand.mistake(B_INSIDE)
+def b_alone(w, x, b):
+    u = w * x + b
+    return [2 * u * x, 2 * u * w, 2 * b]
+
+
+@gradients_by_hand.mistake(B_INSIDE)
+def b_as_one(w, x, b):
+    u = w * x + b
+    return [2 * u * x, 2 * u * w, 1.0]
+
+
+@gradients_by_hand.mistake("These are two. Three are asked for: of w, of x and of b.")
+def two_of_three(w, x, b):
+    u = w * x + b
+    return [2 * u * x, 2 * u * w]
 
 
 @gradients_by_hand.mistake("That is the value of L. What is asked for are its three derivatives, in a list.")
@@ -231,8 +268,8 @@ def _oblong() -> dict[str, Any]:
 
 
 @exercises.exercise(
-    given(_matrices, "X", "W"),
     given(_oblong, "X", "W"),
+    given(_matrices, "X", "W"),
     otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes.",
 )
 def matrix_gradients(X, W):
@@ -257,8 +294,8 @@ def ones_come_back(X, W):
 
 
 @matrix_gradients.mistake(
-    "The transposes are missing. With square matrices that gives numbers, and wrong ones; look at the shapes "
-    "for oblong ones."
+    "The transposes are missing, so the shapes do not fit here. With square matrices you would get numbers, "
+    "but wrong ones."
 )
 def no_transposes(X, W):
     Y = X @ W
@@ -320,7 +357,7 @@ def _as_array(answer: Any, *inputs: Any) -> Any:
     found = answer(*inputs)
     if isinstance(found, list) and found and not any(row is ... for row in found):
         return np.stack([to_numpy(row) for row in found])
-    return found
+    return found.numpy() if isinstance(found, Tensor) else found
 
 
 @exercises.exercise(
@@ -348,6 +385,23 @@ def summed(f, x):
     y = f(x)
     (row,) = gradients(y, [x], Tensor(np.ones(y.shape)))
     return np.stack([row.numpy() for _ in range(len(y.numpy()))])
+
+
+ALL_AT_ONCE = (
+    "This is the sum of all rows: a seed of ones asks for all outputs at once. Take one seed for each "
+    "output, with a single 1 in it."
+)
+
+
+@jacobian.mistake(ALL_AT_ONCE)
+def one_pass(f, x):
+    y = f(x)
+    return gradients(y, [x], Tensor(np.ones(y.shape)))[0].numpy()
+
+
+@jacobian.mistake(ALL_AT_ONCE)
+def one_pass_in_a_list(f, x):
+    return one_pass(f, x)[None]
 
 
 @jacobian.mistake("Rows and columns are swapped. Row i belongs to output i, column j to input j.")
@@ -419,7 +473,7 @@ def seven_equations(x, y, W1, W2, lam):
 def _by_hand(x, y, W1, W2, lam, **changed):
     h = np.tanh(x @ W1)
     do = changed.get("do", lambda o, y: o - y)(h @ W2, y)
-    dh = do @ W2.T
+    dh = changed.get("dh", lambda do: do @ W2.T)(do)
     dz = changed.get("dz", lambda dh, h: dh * (1 - h**2))(dh, h)
     penalty = changed.get("penalty", lambda W: lam * W)
     return {
@@ -474,6 +528,46 @@ def tanh_again(x, y, W1, W2, lam):
     return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh * (1 - np.tanh(h) ** 2))
 
 
+@seven_equations.mistake("That is L itself. Its derivative with respect to o is o − y.")
+def the_loss_itself(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: (o - y) ** 2 / 2)
+
+
+@seven_equations.mistake("You add the penalty itself. Its derivative is wanted, and that of λ/2 · w² is λ w.")
+def the_penalty_itself(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, penalty=lambda W: lam / 2 * W**2)
+
+
+@seven_equations.mistake(
+    "W2 is only what this one step does. Multiply by what comes back to it: `dJ_dh` is made of `dJ_do` and "
+    "the transposed W2."
+)
+def the_step_alone(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam, dh=lambda do: W2.T)
+
+
+@seven_equations.mistake(
+    "The gradient of W1 has the shape of W1, (3, 2). For (3, 2) out of x, (1, 3), and `dJ_dz`, (1, 2), "
+    "transpose x and put it in front."
+)
+def first_weights_turned(x, y, W1, W2, lam):
+    return _by_hand(x, y, W1, W2, lam)["dJ_dz"].T @ x + lam * W1
+
+
+@seven_equations.mistake(
+    "The gradient of W2 has the shape of W2, (2, 1). For (2, 1) out of h, (1, 2), and `dJ_do`, (1, 1), "
+    "transpose h and put it in front."
+)
+def second_weights_turned(x, y, W1, W2, lam):
+    found = _by_hand(x, y, W1, W2, lam)
+    return found | {"dJ_dW2": found["dJ_do"] @ np.tanh(x @ W1) + lam * W2}
+
+
+@seven_equations.mistake('Return a dictionary, so that each has its name: `{"dJ_dL": 1.0, …}`.')
+def as_a_list(x, y, W1, W2, lam):
+    return list(_by_hand(x, y, W1, W2, lam).values())
+
+
 # --- 5 The loop ---------------------------------------------------------------------------------------------
 
 
@@ -508,16 +602,16 @@ def train_in_needle(points, target, W1, W2):
     return losses
 
 
-def _steps(points, target, W1, W2, rate=0.1, share=None, bend=np.tanh, adds_up=False, trained=(1, 1)):
+def _steps(points, target, W1, W2, rate=0.1, share=None, bend=np.tanh, adds_up=False, trained=(1, 1), n=20):
     """The loop with NumPy, its gradients by hand."""
     w1, w2, losses = W1.astype(float), W2.astype(float), []
     sums = [0.0, 0.0]
-    for _ in range(20):
+    for _ in range(n):
         h = bend(points @ w1)
         error = h @ w2 - target
-        n = share or len(points)
-        losses.append(float((error**2).sum() / n))
-        back = 2 * error / n
+        count = share or len(points)
+        losses.append(float((error**2).sum() / count))
+        back = 2 * error / count
         slope = 1 - h**2 if bend is np.tanh else 1.0
         found = [points.T @ (back @ w2.T * slope), h.T @ back]
         sums = [total * adds_up + new for total, new in zip(sums, found, strict=True)]
@@ -590,6 +684,35 @@ def arrays_into_the_network(points, target, W1, W2):
     return tanh(points @ W1)
 
 
+@train_in_needle.mistake(
+    "These are the losses *after* each step. Keep the loss that you walked back from: its `item()` is asked "
+    "for."
+)
+def after_the_step(points, target, W1, W2):
+    return _steps(points, target, W1, W2, n=21)[1:]
+
+
+@train_in_needle.mistake("This is the first loss only. Is the `return` inside the loop?")
+def stops_at_once(points, target, W1, W2):
+    return train_in_needle.right(points, target, W1, W2)[:1]
+
+
+@train_in_needle.mistake(
+    "`grad` is None until something has walked back to it. First the loss, then `loss.backward()`, then the "
+    "step."
+)
+def steps_too_early(points, target, W1, W2):
+    return Tensor(W1).grad.data
+
+
+@train_in_needle.mistake(
+    "What stands before the dot does not know this word. Arrays have no `backward()`: make Tensors first, "
+    "with `ndl.tanh`. And PyTorch's `zero_grad()` is `reset_grad()` here."
+)
+def a_word_of_the_other_library(points, target, W1, W2):
+    return SGD([Tensor(W1)], lr=0.1).zero_grad()
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.ask(
@@ -620,19 +743,18 @@ predictions.choose(
     right="6 in needle, 12 in PyTorch",
 )
 predictions.choose(
-    "what is missing",
-    "A colleague trains with PyTorch, step after step: `loss = (w - 3) ** 2`, `loss.backward()`, "
-    "`optimizer.step()`. The loss falls, climbs back to where it began, falls again, and so on without end. "
-    "What is wrong?",
+    "the curve of a colleague",
+    "What will the loss of your colleague do?",
     {
-        "the learning rate is too large": "A good guess, but a smaller rate only makes each swing slower. "
-        "Look at what `backward()` does to `grad`.",
-        "`grad` should be emptied before each step": "Right: as it is, each step follows the sum of all "
-        "gradients so far.",
-        "`backward()` should come after the step": "Then the first step would have no gradient to follow.",
-        "`w` should not take part in gradients": "Then there would be nothing to learn.",
+        "it falls, and stays near 0": "So it would if `grad` were emptied before each step. Here, what is in "
+        "it when `w` arrives at 3?",
+        "it falls, climbs back to where it began, falls again, and so on": "Right: at 3 the new gradient is "
+        "0, but the old ones are still in `grad`, and drive `w` on, up the other side.",
+        "it grows without end": "The gradients add up, but beyond 3 they point back, and the sum shrinks.",
+        "it goes down as before, only slower": "The sum of many gradients is larger than each, so the steps "
+        "are longer.",
     },
-    right="`grad` should be emptied before each step",
+    right="it falls, climbs back to where it began, falls again, and so on",
 )
 predictions.ask(
     "passes",

@@ -41,8 +41,9 @@ SHOWN = [
         "exercise-gradient",
         "1/6, 1/6 and −1/3",
         "library-gradient",
-        "gradient\n[[ 0.333 -0.378  0.045]\n [ 0.167  0.167 -0.333]]\n"
-        "probabilities\n[[0.665 0.245 0.09 ]\n [0.333 0.333 0.333]]\n",
+        "targets\n[[0. 1. 0.]\n [0. 0. 1.]]\n"
+        "probabilities\n[[0.665 0.245 0.09 ]\n [0.333 0.333 0.333]]\n"
+        "gradient\n[[ 0.333 -0.378  0.045]\n [ 0.167  0.167 -0.333]]\n",
     ),
     (
         "it-reads",
@@ -95,6 +96,13 @@ TRUE = [
         "by-hand-solution",
         "minus what it should have said",
         "np.allclose(gradient_by_hand(Z.numpy(), T.numpy()), Z.grad.numpy(), atol=1e-6)",
+    ),
+    ("learn", "the last one has 42", "len(X) % 100 == 42"),
+    (
+        "drag-intro",
+        "the left side of the 3 is orange",
+        "(lambda left: left(3).mean() < -0.05 and left(8).mean() > left(3).mean())"
+        "(lambda digit: W[:64, digit].reshape(8, 8)[2:7, 1:3])",
     ),
     ("it-reads", "A blind guess gets 10", "0.08 < np.mean(test_y == 0) < 0.12"),
     (
@@ -191,6 +199,10 @@ NEAR_MISSES = {
             "a factor exp(m) inside it",
         ),
         (
+            "def log_sum_exp(Z):\n    m = Z.max(1)\n    return m * np.log(np.exp(Z - m[:, None]).sum(1))",
+            "do not multiply by it",
+        ),
+        (
             "def log_sum_exp(Z):\n    m = Z.max(1, keepdims=True)\n    return m[:, 0] + np.log(...)",
             "still a `...`",
         ),
@@ -240,6 +252,27 @@ NEAR_MISSES = {
             "    return -ndl.log((p * targets).sum(axes=(1,))).sum() / Z.shape[0]",
             "exp(1000) is too large",
         ),
+        (
+            "def softmax_loss(Z, targets):\n    e = ndl.exp(Z)\n"
+            "    p = e / e.sum(axes=(1,), keepdims=True).broadcast_to(Z.shape)\n"
+            "    return (p * targets).sum() / Z.shape[0]",
+            "the mean *probability*",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    true = (Z * targets).sum(axis=1)\n"
+            "    return (ndl.logsumexp(Z, axes=(1,)) - true).mean()",
+            "Tensors say `axes=(1,)`",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n"
+            "    return (ndl.logsumexp(Z, axes=(1,)) - targets.sum(axes=(1,))).mean()",
+            "only says *where*",
+        ),
+        (
+            "def softmax_loss(Z, targets):\n    true = Z * targets\n"
+            "    return (ndl.logsumexp(true, axes=(1,)) - true.sum(axes=(1,))).mean()",
+            "take `logsumexp` of `Z` itself",
+        ),
     ],
     "gradient_by_hand": [
         (
@@ -268,6 +301,11 @@ NEAR_MISSES = {
             "    return (e / e.sum(1) - targets) / Z.shape[0]",
             "`keepdims=True` in both",
         ),
+        (
+            "def gradient_by_hand(Z, targets):\n    e = np.exp(Z - Z.max(1)[:, None])\n"
+            "    return (e / e.sum(1)[:, None] * targets - targets) / len(Z)",
+            "The others have a gradient, too",
+        ),
     ],
     "nn_epoch": [
         (an_epoch(rate="-lr"), "This climbs uphill"),
@@ -285,6 +323,12 @@ NEAR_MISSES = {
         (
             an_epoch().replace(".detach()", "").replace("    W1, W2 = ndl.Tensor(W1.numpy()), ", "    _ = "),
             "Make a new leaf of its numbers",
+        ),
+        (an_epoch().replace("y[i:i + batch]", "y"), "The targets are those of all pictures"),
+        (an_epoch(scores="ndl.relu(ndl.relu(ndl.Tensor(X[i:i + batch]) @ W1) @ W2)"), "may be negative"),
+        (
+            an_epoch().replace("ndl.Tensor(W1.numpy()), ndl.Tensor(W2.numpy())", "W1.numpy(), W2.numpy()"),
+            "These are NumPy arrays",
         ),
         (
             "def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):\n    return W1, W2",
@@ -310,6 +354,18 @@ NEAR_MISSES = {
             "    wrong = [i for i in range(len(y)) if logits[i].argmax() != y[i]]\n"
             "    return sorted(wrong, key=lambda i: p[i])[:count]",
             "*least* sure",
+        ),
+        (
+            "def surest_mistakes(logits, y, count):\n    e = np.exp(logits)\n    p = e / e.sum(1)[:, None]\n"
+            "    wrong = [i for i in range(len(y)) if logits[i].argmax() != y[i]]\n"
+            "    return sorted(wrong, key=lambda i: -p[i, y[i]])[:count]",
+            "of the *true* digit",
+        ),
+        (
+            "def surest_mistakes(logits, y, count):\n    e = np.exp(logits)\n    p = e / e.sum(0)\n"
+            "    wrong = [i for i in range(len(y)) if logits[i].argmax() != y[i]]\n"
+            "    return sorted(wrong, key=lambda i: -p[i].max())[:count]",
+            "in each column",
         ),
     ],
 }

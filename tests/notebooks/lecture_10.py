@@ -34,7 +34,7 @@ CALLS = {
     ),
     "vector-jacobian": (
         "jacobian-intro",
-        "v times the Jacobian: a weighted sum of its rows",
+        "v times the Jacobian, a row times a table: a weighted sum of its rows",
         "beside('seed', seed_needle, seed_torch, "
         "{'gradient of x': np.array([1, 10, 100]) @ np.array([[3, 2], [1, 1], [0, 6]])})",
     ),
@@ -154,6 +154,24 @@ TRAIN = (
 )
 
 
+NETWORK = (
+    "def seven_equations(x, y, W1, W2, lam):\n    h = np.tanh(x @ W1)\n    do = {do}\n    dh = {dh}\n"
+    "    dz = dh * (1 - h**2)\n    return dict(dJ_dL=1.0, dJ_ds=1.0, dJ_do=do, dJ_dh=dh, dJ_dz=dz, "
+    "dJ_dW1={dW1}, dJ_dW2={dW2})"
+)
+
+
+def a_network(**changed: str) -> str:
+    """The seven equations written out, with something changed in them."""
+    usual = {
+        "do": "h @ W2 - y",
+        "dh": "do @ W2.T",
+        "dW1": "x.T @ dz + lam * W1",
+        "dW2": "h.T @ do + lam * W2",
+    }
+    return NETWORK.format(**usual | changed)
+
+
 def a_loop(**changed: str) -> str:
     """The loop written out, with something changed in it."""
     usual = {"hidden": "ndl.tanh(X @ W1)", "end": "mean", "sign": "-", "seen": "loss.item()"}
@@ -175,9 +193,21 @@ NEAR_MISSES = {
         (
             "def gradients_by_hand(w, x, b):\n    u = (w * x).sum() + b\n"
             "    return [2 * u * x, 2 * u * w, 2 * u]",
-            "nothing to sum",
+            "know no `sum` and no `backward()`",
         ),
         ("def gradients_by_hand(w, x, b):\n    return (w * x + b) ** 2", "That is the value of L"),
+        (
+            "def gradients_by_hand(w, x, b):\n    L = (w * x + b) ** 2\n    L.backward()\n    return w.grad",
+            "Here *you* are the library",
+        ),
+        (
+            "def gradients_by_hand(w, x, b):\n    s = 2 * (w * x + b)\n    return s * x, s * w, s * b",
+            "b is inside the square, too",
+        ),
+        (
+            "def gradients_by_hand(w, x, b):\n    s = 2 * (w * x + b)\n    return s * x, s * w",
+            "Three are asked for",
+        ),
     ],
     "matrix_gradients": [
         (
@@ -209,6 +239,11 @@ NEAR_MISSES = {
             "    return ndl.gradients(y, [x], ndl.Tensor(v))[0].numpy()",
             "This is one row",
         ),
+        (
+            "def jacobian(f, x):\n    f(x).backward(ndl.ones(f(x).shape[0]))\n    return x.grad",
+            "the sum of all rows",
+        ),
+        ("def jacobian(f, x):\n    return ndl.gradients(f(x), [x])", "the sum of all rows"),
     ],
     "seven_equations": [
         (
@@ -229,12 +264,31 @@ NEAR_MISSES = {
             " dJ_dh=dh, dJ_dz=dz, dJ_dW1=x.T @ dz + 2 * lam * W1, dJ_dW2=h.T @ do + 2 * lam * W2)",
             "the 2 cancels",
         ),
+        (a_network(do="(h @ W2 - y) ** 2 / 2"), "That is L itself"),
+        (a_network(dh="W2.T"), "what comes back to it"),
+        (a_network(dh="do @ W2"), "times its other factor *transposed*"),
+        (a_network(dW1="dz.T @ x + lam * W1"), "transpose x and put it in front"),
+        (a_network(dW2="h * do + lam * W2"), "transpose h and put it in front"),
+        (
+            a_network(dW1="x.T @ dz + lam / 2 * W1**2", dW2="h.T @ do + lam / 2 * W2**2"),
+            "that of λ/2 · w² is λ w",
+        ),
     ],
     "train_in_needle": [
         (a_loop(sign="+"), "This climbs"),
         (a_loop(sign="- 10 *"), "ten times as long"),
         (a_loop(hidden="X @ W1"), "Where is tanh?"),
         (a_loop(end="sum"), "and not their sum"),
+        (a_loop().replace("    return", "        return"), "Is the `return` inside the loop?"),
+        (
+            a_loop(hidden="np.tanh(points @ W1.numpy())").replace("loss.b", "loss.item().b"),
+            "does not know this word",
+        ),
+        (
+            a_loop(seen="((ndl.tanh(X @ W1) @ W2 - ndl.Tensor(target)) ** 2).mean().item()"),
+            "*after* each step",
+        ),
+        (a_loop().replace("        loss.backward()\n", ""), "`grad` is None until"),
         (a_loop(seen="loss"), "but they are Tensors"),
         (a_loop().replace("W1.data = ", "_ = "), "Only one of the two"),
         (a_loop().replace("W1.data = ", "_ = ").replace("W2.data = ", "_ = "), "no weight moves"),
