@@ -267,6 +267,16 @@ def hidden_units():
     return viz.weights(model[0].weight, image=(8, 8))
 
 
+@picture("09 Softmax regression", "A sheet to draw on, and what the network says of it")
+def sheet():
+    model, _, _, images, _ = trained()
+
+    def reads(image):
+        return ndl.softmax(model(ndl.Tensor(image.reshape(1, 64))), 1).reshape((10,))
+
+    return viz.pad(reads, start=images[0].reshape(8, 8))
+
+
 # --- 10 Beside PyTorch --------------------------------------------------------------------------------------
 
 
