@@ -710,7 +710,8 @@ def steps_too_early(points, target, W1, W2):
     "with `ndl.tanh`. And PyTorch's `zero_grad()` is `reset_grad()` here."
 )
 def a_word_of_the_other_library(points, target, W1, W2):
-    return SGD([Tensor(W1)], lr=0.1).zero_grad()
+    optimizer: Any = SGD([Tensor(W1)], lr=0.1)
+    return optimizer.zero_grad()
 
 
 # --- Predictions --------------------------------------------------------------------------------------------

@@ -377,7 +377,7 @@ def test_the_steps_are_played(page, address):
 def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
     visit(page, address)
     type_in(page, "x = 4\nx ** 3")
-    page.get_by_text("64", exact=True).wait_for()
+    page.get_by_text("64", exact=True).first.wait_for()
     for text, reason in [
         ("().__class__.__bases__", "names begin and end with a letter"),
         ("9 ** 9 ** 9", "larger than 1e+30"),
@@ -389,7 +389,7 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
         page.get_by_text(reason).wait_for()
     drawing(page, "which failed").wait_for()
     type_in(page, "x = 5\nx ** 3")
-    page.get_by_text("125", exact=True).wait_for()
+    page.get_by_text("125", exact=True).first.wait_for()
 
 
 @pytest.mark.slow
@@ -398,15 +398,15 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
 def test_text_that_is_too_long_is_refused_with_its_length(page, address, length):
     visit(page, address)
     type_in(page, "x = 4\nx ** 3")
-    page.get_by_text("64", exact=True).wait_for()
+    page.get_by_text("64", exact=True).first.wait_for()
     too_long = "1 + " * (length // 4)
     type_in(page, too_long)
     page.get_by_text(f"the text has {length:,} characters; at most 2,000 are read").wait_for()
-    page.get_by_text("64", exact=True).wait_for(state="detached")
+    page.get_by_text("64", exact=True).first.wait_for(state="detached")
     assert page.get_by_role("textbox", name="Expression").input_value() == too_long
     page.wait_for_url(lambda url: text_in(url) is None)
     type_in(page, "x = 5\nx ** 3")
-    page.get_by_text("125", exact=True).wait_for()
+    page.get_by_text("125", exact=True).first.wait_for()
 
 
 @pytest.mark.slow
@@ -414,12 +414,12 @@ def test_text_that_is_too_long_is_refused_with_its_length(page, address, length)
 def test_to_the_playground_and_back(page, address):
     visit(page, address)
     type_in(page, "x = 4\nx ** 3")
-    page.get_by_text("64", exact=True).wait_for()
+    page.get_by_text("64", exact=True).first.wait_for()
     page.get_by_role("link", name="Playground").click()
     page.locator("canvas[data-canvas=plane]").wait_for()
     assert text_in(page.url) is None
     page.get_by_role("link", name="Explorer").click()
-    page.get_by_text("64", exact=True).wait_for()
+    page.get_by_text("64", exact=True).first.wait_for()
     page.wait_for_url(lambda url: text_in(url) == "x = 4\nx ** 3")
 
 
