@@ -25,7 +25,7 @@ from needle.autograd import Tensor, Value
 from .drawing import Drawing, check_size, draw, draw_gradient
 from .frames import Album, Frame, Places, check_picture, frame_of
 from .names import names_in, variables_in
-from .picture import Picture
+from .picture import LivePicture
 from .render import CannotRender
 from .sliders import Slider, is_number, labelled, slider_of
 from .steps import STATIC
@@ -44,7 +44,7 @@ BYTES_OF_A_GRAPH = 20_000  # about
 SECONDS_FOR_A_LAYOUT = 0.08
 
 
-class Drag(Picture):
+class Drag(LivePicture):
     """A picture with sliders below it. It shows itself in a notebook, and saves itself.
 
     Attributes
@@ -375,16 +375,6 @@ class Drag(Picture):
             "frame": shown,
             "pictures": dict(enumerate(album.pictures[known:], known)),
         }
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and a piece of a page with frames where there is no kernel."""
-        shown = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        try:
-            bundle = self.widget._repr_mimebundle_(**kwargs)
-        except (ImportError, CannotRender):
-            return shown
-        data, metadata = bundle or ({}, {})
-        return {**data, **shown}, metadata
 
 
 def _look() -> str:

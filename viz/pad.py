@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .picture import Picture
+from .picture import LivePicture
 from .steps import STATIC
 from .style import FOLLOW, style_called
 from .text import counted, elide
@@ -22,7 +22,7 @@ SHOWN = 10  # answers, at most
 Answers = Mapping[Any, float] | Sequence[float] | np.ndarray
 
 
-class Pad(Picture):
+class Pad(LivePicture):
     """A sheet to draw on. In a running notebook the answers follow each stroke.
 
     Attributes
@@ -84,7 +84,7 @@ class Pad(Picture):
     def html(self) -> str:
         """The sheet as it is now, with its answers, as a piece of a web page without scripts."""
         note = '<p class="note">In a running notebook you can draw here.</p>'
-        return f"<style>{_look()}</style><div {self._frame}>{self._markup(note)}</div>"
+        return f"<style>{_look()}</style><div {self._frame}>{self._markup(self._said(), note)}</div>"
 
     @property
     def _frame(self) -> str:
@@ -99,7 +99,7 @@ class Pad(Picture):
         scheme = f"color-scheme:{style.scheme};" if style.scheme else ""
         return f'class="needle-pad{follows}" style="{scheme}{set_here}"'
 
-    def _markup(self, below: str) -> str:
+    def _markup(self, said: Mapping[str, Any], below: str) -> str:
         height, width = self._image.shape
         cells = "".join(
             f'<rect x="{x}" y="{y}" width="1" height="1" fill-opacity="{ink:.3g}"/>'
@@ -107,7 +107,6 @@ class Pad(Picture):
         )
         lines = f"M{'M'.join(f'{x} 0V{height}' for x in range(1, width))}"
         lines += f"M{'M'.join(f'0 {y}H{width}' for y in range(1, height))}"
-        said = self._said()
         most = max((share for _, share in said["rows"]), default=0)
         rows = "".join(
             f'<li class="{"most" * (share == most)}"><span>{html.escape(answer)}</span>'
@@ -147,8 +146,9 @@ class Pad(Picture):
             '<button data-do="erase" aria-pressed="false">Erase</button>'
             '<button data-do="clear">Clear</button></div>'
         )
-        markup = f"<div {self._frame}>{self._markup(buttons)}</div>"
-        sheet = Sheet(markup=markup, pixels=self._pixels(), said=self._said())
+        said = self._said()
+        markup = f"<div {self._frame}>{self._markup(said, buttons)}</div>"
+        sheet = Sheet(markup=markup, pixels=self._pixels(), said=said)
 
         def drawn(change: Mapping[str, Any]) -> None:
             self._image = _checked("pixels", np.reshape(change["new"], self._image.shape), self._image.shape)
@@ -156,16 +156,6 @@ class Pad(Picture):
 
         sheet.observe(drawn, "pixels")
         return sheet
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and the sheet without scripts where no kernel runs."""
-        shown = {"text/html": self.html(), "text/plain": repr(self)}
-        try:
-            bundle = self.widget._repr_mimebundle_(**kwargs)
-        except ImportError:
-            return shown
-        data, metadata = bundle or ({}, {})
-        return {**data, **shown}, metadata
 
 
 def _look() -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .render import CannotRender
 from .style import Style, style_called
 
-__all__ = ["Picture"]
+__all__ = ["LivePicture", "Picture"]
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -106,3 +106,28 @@ class Picture:
     def _in_words(self, error: CannotRender) -> str:
         """What takes the place of the picture where Graphviz is missing."""
         return str(error)
+
+
+class LivePicture(Picture):
+    """A picture that a running kernel moves: it has a `widget`, and is still where no kernel runs."""
+
+    @property
+    def widget(self) -> Any:
+        """The picture as a widget (an `anywidget.AnyWidget`).
+
+        Raises
+        ------
+        ImportError
+            If the package anywidget is missing.
+        """
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget, and a piece of a page where there is no kernel."""
+        shown = {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        try:
+            bundle = self.widget._repr_mimebundle_(**kwargs)
+        except (ImportError, CannotRender):
+            return shown
+        data, metadata = bundle or ({}, {})
+        return {**data, **shown}, metadata
