@@ -6,12 +6,13 @@ With the environment variable ``NEEDLE_BACKEND=np``, needle uses this module in 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .backend_ndarray.device import Device, DeviceUnavailable
+from .backend_ndarray.indexing import in_range
 from .backend_ndarray.ndarray_backend_numpy import add_at, quiet
 from .backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .backend_ndarray.shapes import broadcast_shape, result_dtype
@@ -132,6 +133,13 @@ def concatenate(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     return np.concatenate(arrays, axis)
 
 
+def checked_index(
+    index: np.ndarray, length: int, refusal: Callable[[Any, Any], str], from_end: bool = False
+) -> np.ndarray:
+    """An index of int64 with all its numbers in ``0 .. length - 1``; see `indexing.in_range`."""
+    return in_range(index, length, refusal, from_end)
+
+
 def take(array: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
     """Elements along `axis`: number ``index[0]``, then number ``index[1]`` and so on."""
     return np.take(array, index, axis)
@@ -140,11 +148,17 @@ def take(array: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
 def scatter_add(array: np.ndarray, index: np.ndarray, axis: int, length: int) -> np.ndarray:
     """Zeros with `length` elements along `axis`, to which those of `array` are added; see `take`."""
     dtype = array.dtype if array.dtype.kind == "f" else np.dtype("int64")
-    out = np.zeros((*array.shape[:axis], length, *array.shape[axis + 1 :]), dtype)
+    behind = array.shape[axis + index.ndim :]
+    out = np.zeros((*array.shape[:axis], length, *behind), dtype)
     if array.size:
-        inner = math.prod(array.shape[axis + 1 :])
-        add_at(out.reshape(-1), array.astype(dtype, copy=False).reshape(-1), index, length, inner)
+        flat = array.astype(dtype, copy=False).reshape(-1)
+        add_at(out.reshape(-1), flat, index.reshape(-1), length, math.prod(behind))
     return out
+
+
+def one_hot(labels: np.ndarray, n: int, dtype: Any) -> np.ndarray:
+    """For each label a row of `n` numbers: 1 at the label, 0 elsewhere; see `Device.one_hot`."""
+    return _CPU.one_hot(n, labels, dtype)
 
 
 def device_of(array: np.ndarray) -> Device:

@@ -2,8 +2,8 @@
 
 - A lazy constant is still to be computed, so it knows its operator and its operands until then.
 - A view such as ``X[0]`` looks at the storage of X. Shape, strides and offset say which part of X it is.
-- A module reads some inputs at once: words as an index, labels as ones and zeros. If it was called with the
-  very numbers that an operator has for an index, or a constant for its ones, that is where they come from.
+- A loss turns labels into ones and zeros. If a module was called with the very numbers that a constant has
+  for its ones, that is where the constant comes from.
 - ``a - y`` adds −y to a. A constant without a name that is −y, for a y with a name, comes from there.
 """
 
@@ -19,16 +19,15 @@ from needle.autograd import Tensor, TensorTuple, Value
 from needle.backend_selection import to_numpy
 from needle.graph import Op, Pending, find_topo_sort
 from needle.modes import Scope
-from needle.ops import Identity, Negate, Take
+from needle.ops import Identity, Negate, OneHot
 
 from .storage import storage_of
 from .text import LARGEST_SEARCHED
 from .views import view_of
 
-__all__ = ["ONE_HOT", "History", "around", "held"]
+__all__ = ["History", "around", "held"]
 
 MOST_ASKED = 8  # Tensors that share a storage with a view: hundreds of batches can share that of their data
-ONE_HOT = "one hot"
 VIEW = "view"  # in place of an operator: a view that takes several
 
 
@@ -60,9 +59,6 @@ class History:
         self._named = dict.fromkeys(named)
         self._uncut = {held(x): x for x in known if not _is_constant(x)}
         self._made: dict[Value, tuple[Op | str, Sequence[Value]]] = {}  # what the nodes do not say themselves
-        for node in self.order:
-            if isinstance(node.op, Take) and (index := self._index(node)) is not None:
-                self._made[node] = node.op, [*node.inputs, index]
         waiting = list(filter(_is_constant, self.order))
         while waiting:
             node = waiting.pop()
@@ -120,15 +116,7 @@ class History:
             node.scope = self.scope(node)
         return self._constants[id(array)]
 
-    def _index(self, node: Value) -> Value | None:
-        """The input of a module whose numbers are the index of `node`."""
-        index = node.op.index  # type: ignore[union-attr]
-        for array in _given(node.scope, index.size):
-            if np.array_equal(to_numpy(array).reshape(-1), index):
-                return self._constant(array, node.scope)
-        return None
-
-    def _one_hot(self, node: Value) -> tuple[str, Sequence[Value]] | None:
+    def _one_hot(self, node: Value) -> tuple[Op, Sequence[Value]] | None:
         """How a module made a one among zeros for each of its labels."""
         if not isinstance(node, Tensor) or node.cached_data is None or node.shape[-1:] < (2,):
             return None
@@ -136,7 +124,7 @@ class History:
         for array in _given(node.scope, node.size // classes):
             labels = to_numpy(array).reshape((*node.shape[:-1], 1))
             if np.array_equal(to_numpy(node.cached_data), labels == np.arange(classes)):
-                return ONE_HOT, [self._constant(array, node.scope)]
+                return OneHot(classes, node.dtype), [self._constant(array, node.scope)]
         return None
 
     def _by_storage(self, node: Value) -> tuple[Op | str, Sequence[Value]] | None:

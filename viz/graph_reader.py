@@ -22,6 +22,7 @@ from needle.backend_selection import to_numpy
 from needle.graph import Op
 from needle.modes import Scope, lazy, remember_constants
 from needle.nn import Parameter
+from needle.ops.ops_indexing import ByIndex
 from needle.reverse import Adjoint
 
 from . import operators
@@ -234,8 +235,6 @@ class _Forward:
             x: Any = node.inputs[index]
             shape = f"tuple of {len(x)}" if isinstance(x, TensorTuple) else str(x.shape)
             return f"{ordinal(index)} {shape}" if len(node.inputs) > 1 else shape
-        if node.op is not None and index >= len(node.inputs):
-            return "index"
         return _place(self.history.op(node), node.inputs or self.history.inputs(node), index)
 
     def _kind(self, node: Value) -> tuple[str, str]:
@@ -566,6 +565,8 @@ def _operator(op: Op | str | None, operands: Iterable[Operand]) -> Operator | No
 
 def _place(op: Op | str | None, inputs: Sequence[Value], index: int) -> str:
     """The place of an operand in words, if it matters."""
+    if isinstance(op, ByIndex):
+        return "index" if index else ""
     return ordinal(index) if len(inputs) > 1 and op and operators.order_matters(op) else ""
 
 

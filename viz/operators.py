@@ -30,6 +30,8 @@ SIGNS = {
     "Summation": "Σ",
     "BroadcastTo": "broadcast to",
     "MakeTensorTuple": "tuple",
+    "LookUp": "look up",
+    "OneHot": "one hot",
     "ScatterAdd": "scatter add",
     "ToDevice": "to",
 }
@@ -93,6 +95,8 @@ def parts(op: Op | Module) -> Parts:
     if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
         attributes = {}  # the index says all
         sign = ("" if name == "Slice" else ZEROS_BUT) + index_in_words(op.slices)
+    if name in ("LookUp", "OneHot"):
+        attributes = {}  # the shapes say all
     if name in ("TupleGetItem", "ZerosButOne") and "index" in attributes:
         sign = ("" if name == "TupleGetItem" else ZEROS_BUT) + f"[{attributes.pop('index')}]"
     return Parts(sign, scalar, attributes)

@@ -12,7 +12,6 @@ from needle.backend_selection import to_numpy
 from needle.graph import Op
 from needle.reverse import Adjoint
 
-from .constants import ONE_HOT
 from .expressions import Name
 from .text import number
 
@@ -274,7 +273,7 @@ VALUES: dict[str, Sentence] = {
     "Softmax": _same_for_each("In each row by itself: exp(z) / Σ exp(z). So a row sums to 1."),
     "LogSumExp": _same_for_each("log Σ exp(z), for each row by itself."),
     "Mask": _same_for_each("What stands where {1} is not 0 is kept; all else is 0."),
-    ONE_HOT: _same_for_each("A row for each label, with a 1 in the label's column."),
+    "OneHot": _same_for_each("A row for each label, with a 1 in the label's column."),
 }
 PARTIALS: dict[str, Sentence] = {
     "MatMul 0": _to_the_left,

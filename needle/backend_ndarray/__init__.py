@@ -20,7 +20,7 @@ from .device import (
     cuda,
     default_device,
 )
-from .kernel_calls import concatenate, elementwise, scatter_add, stack, take
+from .kernel_calls import checked_index, concatenate, elementwise, one_hot, scatter_add, stack, take
 from .ndarray import (
     NDArray,
     array,
@@ -42,9 +42,10 @@ from .views import unstack
 
 __all__ = [
     "SCALAR_FUNCTIONS", "BackendDevice", "Device", "DeviceUnavailable", "NDArray", "ScalarFunction",
-    "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "concatenate", "cpu", "cpu_numpy",
-    "cuda", "default_device", "device_of", "elementwise", "empty", "exp", "flip", "full", "log", "maximum",
-    "permute", "reshape", "scatter_add", "stack", "sum", "take", "tanh", "to_numpy", "unstack", "windows",
+    "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "checked_index", "concatenate",
+    "cpu", "cpu_numpy", "cuda", "default_device", "device_of", "elementwise", "empty", "exp", "flip",
+    "full", "log", "maximum", "one_hot", "permute", "reshape", "scatter_add", "stack", "sum", "take",
+    "tanh", "to_numpy", "unstack", "windows",
 ]  # fmt: skip
 
 

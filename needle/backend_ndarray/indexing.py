@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -44,11 +45,20 @@ def basic_index(index: Any, shape: Shape) -> Sequence[int | slice]:
     return [item if isinstance(item, slice) else operator.index(item) for item in found]
 
 
-def numpy_index(index: Any, shape: Shape) -> Sequence:
+def numpy_index(index: Any, shape: Shape, is_operand: Callable[[Any], bool] = lambda item: False) -> Sequence:
     """An index with NumPy's meaning as ints, slices, None and arrays of whole numbers.
 
     A ``...`` becomes the slices that it stands for. If it stands for no axis, it stays: it still keeps the
     items on either side of it apart. An array of booleans becomes the numbers of its true elements.
+
+    Parameters
+    ----------
+    index : object
+        What stands between the brackets.
+    shape : tuple of int
+        Of what is indexed.
+    is_operand : callable
+        Whether an item is a Tensor. One of whole numbers stays as it is: its numbers are not read.
 
     Raises
     ------
@@ -61,7 +71,7 @@ def numpy_index(index: Any, shape: Shape) -> Sequence:
         return items
     found: list = []
     axis = 0
-    for item in _axis_by_axis([_plain(item) for item in items], shape):
+    for item in _axis_by_axis([_plain(item, is_operand) for item in items], shape):
         if isinstance(item, np.ndarray) and item.dtype == bool:
             lengths = shape[axis : axis + item.ndim]
             if item.shape != lengths:
@@ -96,9 +106,11 @@ def _axes_used(item: Any) -> int:
     return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: Any, is_operand: Callable[[Any], bool]) -> Any:
     """One item of an index as an int, a slice, ``...``, None or an array of whole numbers or booleans."""
     if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if is_operand(item) and item.dtype.kind in "iu":
         return item
     if hasattr(item, "numpy"):  # a Tensor, or an NDArray
         item = item.numpy()
@@ -132,16 +144,48 @@ def position(i: int, axis: int, shape: Shape) -> int:
 
 def positions(index: np.ndarray, axis: int, shape: Shape) -> np.ndarray:
     """`position` for an array of whole numbers: an array of int64, a copy."""
-    n = shape[axis]
-    found = np.array(index, np.int64)
-    if highest(found) < n:  # there are no negative numbers, as in most cases
-        return found
-    found[found < 0] += n
-    if highest(found) >= n:
-        raise IndexError(
-            f"index: {index.min()} to {index.max()} reach beyond axis {axis} of length {n} (shape {shape})"
-        )
-    return found
+    return in_range(np.array(index, np.int64), shape[axis], partial(beyond, axis, shape), from_end=True)
+
+
+def beyond(axis: int, shape: Shape, lowest: int, highest: int) -> str:
+    """What is said of an index from `lowest` to `highest` that leads beyond an axis."""
+    return f"index: {lowest} to {highest} reach beyond axis {axis} of length {shape[axis]} (shape {shape})"
+
+
+def in_range(
+    index: np.ndarray, length: int, refusal: Callable[[Any, Any], str], from_end: bool = False
+) -> np.ndarray:
+    """An index of int64 in which all numbers are in ``0 .. length - 1``.
+
+    Parameters
+    ----------
+    index : numpy.ndarray
+        Whole numbers, of any data type.
+    length : int
+        Of the axis that it is for.
+    refusal : callable
+        From the lowest and the highest number to the words of the error.
+    from_end : bool
+        Whether numbers below 0 are counted from the end of the axis.
+
+    Raises
+    ------
+    IndexError
+        If a number is outside of the axis, or not whole.
+    """
+    numbers = index if index.dtype == np.int64 else _whole(index)
+    if numbers is not None and highest(numbers) >= length and from_end:
+        numbers = np.where(numbers < 0, numbers + length, numbers)
+    if numbers is None or highest(numbers) >= length:
+        raise IndexError(refusal(index.min(), index.max()))
+    return numbers
+
+
+def _whole(index: np.ndarray) -> np.ndarray | None:
+    """An array of numbers as int64; None if one of them is not whole."""
+    with np.errstate(invalid="ignore"):  # not a number: it becomes some int64, to which it is not equal
+        numbers = index.astype(np.int64)
+    return numbers if index.dtype.kind != "f" or (numbers == index).all() else None
 
 
 def highest(index: np.ndarray) -> int:

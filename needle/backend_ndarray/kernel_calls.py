@@ -9,7 +9,7 @@ shapes and strides, so it is cached.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .device import common_device
+from .indexing import in_range
 from .scalar_functions import SCALAR_FUNCTIONS
 from .shapes import (
     Axes,
@@ -335,33 +336,54 @@ def _joined(name: str, arrays: Sequence[View], shape: Shape, strides: Shape, ste
     return assemble(new_array(type(arrays[0])), out, device, shape, compact_strides(shape))
 
 
-def take(a: View, index: np.ndarray, axis: int) -> Any:
+def checked_index(index: Any, length: int, refusal: Callable[[Any, Any], str], from_end: bool = False) -> Any:
+    """An index of int64 with all its numbers in ``0 .. length - 1``; see `indexing.in_range`.
+
+    It is `index` itself if that is one already. Kernels do not check: what they follow comes from here.
+    """
+    given = index.numpy()
+    found = in_range(given, length, refusal, from_end)
+    return index if found is given else index.device.array(found, np.int64)
+
+
+def take(a: View, index: View, axis: int) -> Any:
     """Elements of `a` along `axis`: number ``index[0]``, then number ``index[1]`` and so on.
 
     Parameters
     ----------
     a : NDArray
-    index : numpy.ndarray of int64, with one axis
-        Numbers in ``0 .. a.shape[axis] - 1``, which is not checked here.
+    index : NDArray of int64
+        Numbers in ``0 .. a.shape[axis] - 1``, which is not checked here. Its axes take the place of `axis`.
     axis : int, not below 0
     """
-    shape = (*a.shape[:axis], index.size, *a.shape[axis + 1 :])
+    shape = (*a.shape[:axis], *index.shape, *a.shape[axis + 1 :])
     out = a.device.mod.Array(math.prod(shape), a.dtype)
     if out.size:
-        inner = math.prod(shape[axis + 1 :])
-        a.device.mod.gather(a.compact()._handle, out, index, a.shape[axis], inner)
+        inner = math.prod(a.shape[axis + 1 :])
+        a.device.mod.gather(a.compact()._handle, out, _numbers(index, a), a.shape[axis], inner)
     return assemble(new_array(type(a)), out, a.device, shape, compact_strides(shape))
 
 
-def scatter_add(a: View, index: np.ndarray, axis: int, length: int) -> Any:
+def scatter_add(a: View, index: View, axis: int, length: int) -> Any:
     """Zeros with `length` elements along `axis`, to which those of `a` are added: the transpose of `take`.
 
     The result for booleans and integers is of int64, as that of `sum`.
     """
     a = a if a.dtype.kind == "f" else cast(a, np.dtype("int64"))
-    shape = (*a.shape[:axis], length, *a.shape[axis + 1 :])
-    out = a.device.full(shape, 0, a.dtype)
+    behind = a.shape[axis + len(index.shape) :]
+    out = a.device.full((*a.shape[:axis], length, *behind), 0, a.dtype)
     if a.size:
-        inner = math.prod(shape[axis + 1 :])
-        a.device.mod.scatter_add(a.compact()._handle, out._handle, index, length, inner)
+        numbers, inner = _numbers(index, a), math.prod(behind)
+        a.device.mod.scatter_add(a.compact()._handle, out._handle, numbers, length, inner)
     return out
+
+
+def _numbers(index: View, a: View) -> Any:
+    """The numbers of an index in a row, on the device of `a`."""
+    return (index if index.device is a.device else a.device.array(index, np.int64)).compact()._handle
+
+
+def one_hot(labels: Any, n: int, dtype: Any) -> Any:
+    """For each label a row of `n` numbers: 1 at the label, 0 elsewhere. See `Device.one_hot`, which refuses
+    a label that is not one of 0 to n - 1."""
+    return labels.device.one_hot(n, labels.numpy(), dtype)

@@ -498,15 +498,15 @@ def _copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, s
     copy.run(_shared(size, axes), out.dtype, a.buffer, out.buffer, axes, a_offset, offset)
 
 
-def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def gather(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, j, i] = a[o, index[j], i]``; ``n = a.shape[1]``, `inner` is the length of the last axis."""
-    _gather_rows.run(out.size, out.dtype, a.buffer, out.buffer, index, n, inner)
+    _gather_rows.run(out.size, out.dtype, a.buffer, out.buffer, index.buffer, n, inner)
 
 
-def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def scatter_add(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``; ``n = out.shape[1]``, `inner` is the length of the last axis."""
     size = a.size if out.size > n * inner else 0  # of one table, nothing is shared
-    _add_rows.run(size, out.dtype, a.buffer, out.buffer, index, n, inner)
+    _add_rows.run(size, out.dtype, a.buffer, out.buffer, index.buffer, n, inner)
 
 
 SMALL = 4096  # multiplications

@@ -458,16 +458,14 @@ def add_numbers(a, out, index, count, n, inner):
         cuda.atomic.add(out, start + place % inner, a[place])
 
 
-def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def gather(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, j, i] = a[o, index[j], i]``; ``n = a.shape[1]``, `inner` is the length of the last axis."""
-    numbers = _from_host(index)
-    spread(gather_numbers, out.size, a.buffer, out.buffer, numbers.buffer, index.size, n, inner)
+    spread(gather_numbers, out.size, a.buffer, out.buffer, index.buffer, index.size, n, inner)
 
 
-def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def scatter_add(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``; ``n = out.shape[1]``, `inner` is the length of the last axis."""
-    numbers = _from_host(index)
-    spread(add_numbers, a.size, a.buffer, out.buffer, numbers.buffer, index.size, n, inner)
+    spread(add_numbers, a.size, a.buffer, out.buffer, index.buffer, index.size, n, inner)
 
 
 # Reductions. The threads of a block form a table of `width` columns: a column of threads folds the numbers

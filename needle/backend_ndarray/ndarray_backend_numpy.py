@@ -201,22 +201,23 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
     np.einsum("ikab,kjbc->ijac", x, y, out=out.buffer.reshape(m // t, p // t, t, t))
 
 
-def gather(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def gather(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, j, i] = a[o, index[j], i]``, where `a` has `n` elements along its second axis and `inner`
     along its third.
 
-    `index` is an array of int64 in the host's memory, with numbers in ``0 .. n - 1``.
+    `index` holds numbers of int64 in ``0 .. n - 1``.
     """
+    found = out.buffer.reshape(-1, index.size, inner)
     # With "raise", the default, NumPy would make a copy first.
-    np.take(a.buffer.reshape(-1, n, inner), index, 1, out.buffer.reshape(-1, index.size, inner), "clip")
+    np.take(a.buffer.reshape(-1, n, inner), index.buffer, 1, found, "clip")
 
 
-def scatter_add(a: Array, out: Array, index: np.ndarray, n: int, inner: int) -> None:
+def scatter_add(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``, where `out` has `n` elements along its second axis.
 
     The rest is as for `gather`. Repeated indices accumulate.
     """
-    add_at(out.buffer, a.buffer, index, n, inner)
+    add_at(out.buffer, a.buffer, index.buffer, n, inner)
 
 
 def add_at(out: np.ndarray, a: np.ndarray, index: np.ndarray, n: int, inner: int) -> None:

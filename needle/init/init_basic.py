@@ -7,6 +7,7 @@ Common parameters: `*shape`, the sizes, one by one or as a tuple; `device` (defa
 
 from __future__ import annotations
 
+from .. import ops
 from ..autograd import Tensor, check_device
 from ..backend_selection import Device, default_device, to_numpy
 
@@ -58,14 +59,14 @@ def zeros(*shape, device=None, dtype="float32", requires_grad=False) -> Tensor:
 
 
 def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
-    """For each label in `i` a row of `n` numbers: 1 at the label, 0 elsewhere. Labels are read at once.
+    """For each label in `i` a row of `n` numbers: 1 at the label, 0 elsewhere.
 
     Parameters
     ----------
     n : int
         How many classes.
     i : Tensor or array of integers 0 to n - 1
-        Labels of shape (k,); the result has shape (k, n).
+        Labels of shape (k,); the result has shape (k, n). No gradient flows to them.
 
     Raises
     ------
@@ -73,8 +74,8 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
         If a label is not one of 0 to n - 1.
     """
     if isinstance(i, Tensor):
-        device = device or i.device
-        i = i.numpy()
+        rows = ops.OneHot(n, dtype)(i if device is None else i.to(device))
+        return Tensor.make_const(rows, requires_grad=True) if requires_grad else rows
     return Tensor.make_const(_place(device).one_hot(n, i, dtype=dtype), requires_grad=requires_grad)
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import init, ops
 from ..autograd import Tensor, scope
 from ..backend_ndarray.device import generator
+from ..ops.ops_indexing import as_index
 from .module import Module, Parameter, check_sizes
 
 ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
@@ -392,7 +391,7 @@ class Embedding(Module):
         Parameters
         ----------
         x : Tensor or array of whole numbers, shape (...), most often (time, batch)
-            0 to num_embeddings - 1, of any dtype. They are read at once, also in lazy mode.
+            0 to num_embeddings - 1, of any dtype.
 
         Returns
         -------
@@ -403,11 +402,4 @@ class Embedding(Module):
         IndexError
             If a number is not whole, or not from 0 to num_embeddings - 1.
         """
-        given = x.numpy() if isinstance(x, Tensor) else np.asarray(x)
-        rows = given.astype(np.int64)
-        if rows.size and (rows.min() < 0 or rows.max() >= self.num_embeddings or (rows != given).any()):
-            raise IndexError(
-                f"Embedding: needs whole numbers in 0..{self.num_embeddings - 1}, "
-                f"got {given.min()}..{given.max()}"
-            )
-        return self.weight[rows]
+        return ops.LookUp(self.num_embeddings)(self.weight, as_index(x, self.weight.device))

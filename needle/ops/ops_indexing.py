@@ -7,15 +7,17 @@ pairs: `Slice` and `ZerosButSlice`, `Take` and `ScatterAdd`, `Split` and `Stack`
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..backend_ndarray.device import common_device
-from ..backend_ndarray.indexing import WHOLE, highest, numpy_index, position, positions, sliced_length
+from ..backend_ndarray.indexing import WHOLE, beyond, numpy_index, position, positions, sliced_length
 from ..backend_ndarray.shapes import broadcast_shape, joined_shape, normal_axes, stacked_shape
+from ..backend_selection import array_from_numpy, checked_index, device_of, full
 from ..backend_selection import concatenate as array_concatenate
-from ..backend_selection import device_of, full
+from ..backend_selection import one_hot as array_one_hot
 from ..backend_selection import scatter_add as array_scatter_add
 from ..backend_selection import stack as array_stack
 from ..backend_selection import take as array_take
@@ -25,8 +27,8 @@ from .families import Movement, unbroadcast
 from .ops_tuple import make_tuple
 
 __all__ = [
-    "Concatenate", "ScatterAdd", "Slice", "Split", "Stack", "Take", "ZerosButSlice", "concatenate",
-    "getitem", "split", "stack",
+    "Concatenate", "LookUp", "OneHot", "Position", "ScatterAdd", "Slice", "Split", "Stack", "Take",
+    "ZerosButSlice", "concatenate", "getitem", "split", "stack",
 ]  # fmt: skip
 
 
@@ -75,35 +77,35 @@ class ZerosButSlice(TensorOp):
 class ByIndex(TensorOp):
     """An operator that picks or places elements along one axis, by an index.
 
+    Its operands are an array and the index: whole numbers, on any device. Nobody reads them before the
+    result is computed; then `checked_index` finds out where they lead. No gradient flows to the index.
+
     Parameters
     ----------
-    index : numpy.ndarray of int64, with one axis
-        Numbers in ``0 .. length - 1``.
     axis : int
         Not below 0.
     length : int
-        Length of the axis that is indexed.
+        Length of the axis that is indexed. Numbers below 0 in the index are counted from its end.
     """
 
-    def __init__(self, index: np.ndarray, axis: int, length: int):
-        if highest(index) >= length:
-            raise IndexError(f"index: {index} reaches beyond an axis of length {length}")
-        self.index = index
+    def __init__(self, axis: int, length: int):
         self.axis = axis
         self.length = length
 
-    def infer(self, a):
-        return Spec(self.out_shape(a.shape), self.out_dtype(a.dtype), a.device)
+    def infer(self, a, index):
+        return Spec(self.out_shape(a.shape, index.shape), self.out_dtype(a.dtype), a.device)
 
-    def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the result; ValueError if the axis has not the length that the index is for."""
-        old, new = self.lengths()
-        if len(shape) <= self.axis or shape[self.axis] != old:
-            raise ValueError(f"{self}: needs length {old} along axis {self.axis}, got shape {shape}")
-        return (*shape[: self.axis], new, *shape[self.axis + 1 :])
+    def out_shape(self, shape: tuple[int, ...], index: tuple[int, ...]) -> tuple[int, ...]:
+        """The result's shape, from those of the operands; ValueError if the operator is not for them."""
+        old, new = self.lengths(index)
+        behind = self.axis + len(old)
+        if shape[self.axis : behind] != old:
+            wanted = f"length {old[0]} along axis {self.axis}" if len(old) == 1 else f"{old} in the middle"
+            raise ValueError(f"{self}: needs {wanted}, got shape {shape}")
+        return (*shape[: self.axis], *new, *shape[behind:])
 
-    def lengths(self) -> tuple[int, int]:
-        """The length along the axis before and after."""
+    def lengths(self, index: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lengths in the place of the axis before and after; `index` is the shape of the index."""
         raise NotImplementedError
 
     def out_dtype(self, dtype):
@@ -112,34 +114,106 @@ class ByIndex(TensorOp):
 
 
 class Take(ByIndex):
-    """The elements at given positions along an axis; the gradient is added up at these positions."""
+    """The elements at given positions along an axis; the gradient is added up at these positions.
 
-    def lengths(self):
-        return self.length, self.index.size
+    The axes of the index take the place of that axis.
+    """
 
-    def compute(self, a):
-        self.out_shape(a.shape)  # kernels do not check: nothing beyond the axis may be read
-        return array_take(a, self.index, self.axis)
+    def lengths(self, index):
+        return (self.length,), index
+
+    def compute(self, a, index):
+        self.out_shape(a.shape, index.shape)  # kernels do not check: nothing beyond the axis may be read
+        return array_take(a, self.checked(a, index), self.axis)
+
+    def checked(self, a, index):
+        """The index without numbers below 0; IndexError for a number that leads beyond the axis."""
+        return checked_index(index, self.length, partial(beyond, self.axis, a.shape), from_end=True)
 
     def gradient(self, out_grad, node):
-        return ScatterAdd(self.index, self.axis, self.length)(out_grad)
+        return ScatterAdd(self.axis, self.length)(out_grad, node.inputs[1]), None
+
+
+class LookUp(Take):
+    """The rows of a table with given numbers; unlike an index, these are not counted from the end."""
+
+    def __init__(self, length: int):
+        super().__init__(0, length)
+
+    def checked(self, a, index):
+        return checked_index(index, self.length, self.refusal)
+
+    def refusal(self, lowest, highest) -> str:
+        """What is said of numbers, from the lowest to the highest, that are not all in the table."""
+        return f"Embedding: needs whole numbers in 0..{self.length - 1}, got {lowest}..{highest}"
 
 
 class ScatterAdd(ByIndex):
     """Zeros, with elements added at given positions along an axis; the gradient takes them from there."""
 
-    def lengths(self):
-        return self.index.size, self.length
+    def lengths(self, index):
+        return index, (self.length,)
 
     def out_dtype(self, dtype):
         return dtype if dtype.kind == "f" else np.dtype("int64")
 
-    def compute(self, a):
-        self.out_shape(a.shape)  # kernels do not check: nothing beyond the axis may be written
-        return array_scatter_add(a, self.index, self.axis, self.length)
+    def compute(self, a, index):
+        shape = self.out_shape(a.shape, index.shape)  # nothing beyond the axis may be written
+        index = checked_index(index, self.length, partial(beyond, self.axis, shape), from_end=True)
+        return array_scatter_add(a, index, self.axis, self.length)
 
     def gradient(self, out_grad, node):
-        return Take(self.index, self.axis, self.length)(out_grad)
+        return Take(self.axis, self.length)(out_grad, node.inputs[1]), None
+
+
+class Position(TensorOp):
+    """Where an index points along an axis: numbers below 0 are counted from the end; a step function.
+
+    Parameters
+    ----------
+    axis : int
+    shape : tuple of int
+        Of what is indexed.
+    """
+
+    differentiable = False
+
+    def __init__(self, axis: int, shape: tuple[int, ...]):
+        self.axis = axis
+        self.shape = shape
+
+    def infer(self, index):
+        return Spec(index.shape, np.dtype("int64"), index.device)
+
+    def compute(self, index):
+        refusal = partial(beyond, self.axis, self.shape)
+        return checked_index(index, self.shape[self.axis], refusal, from_end=True)
+
+
+class OneHot(TensorOp):
+    """For each label a row of `n` numbers: 1 at the label, 0 elsewhere; a step function."""
+
+    differentiable = False
+
+    def __init__(self, n: int, dtype="float32"):
+        self.n = n
+        self.dtype = np.dtype(dtype)
+
+    def infer(self, labels):
+        device_of(labels).empty((), self.dtype)  # raises if the device has no such dtype
+        return Spec((*labels.shape, self.n), self.dtype, labels.device)
+
+    def compute(self, labels):
+        return array_one_hot(labels, self.n, self.dtype)
+
+
+def as_index(numbers, device):
+    """Whole numbers as an operand: a Tensor as it is, an array or a list as a constant on `device`."""
+    if is_tensor(numbers):
+        return numbers
+    numbers = np.asarray(numbers)
+    dtype = "float64" if numbers.dtype.kind == "f" and numbers.size else "int64"
+    return TensorOp.out.make_const(array_from_numpy(numbers, dtype=dtype, device=device))
 
 
 def getitem(a, index):
@@ -151,8 +225,9 @@ def getitem(a, index):
     index : int, slice, ``...``, None, or an array of whole numbers or booleans; or a tuple of them
         Ints drop their axis, slices keep it, None is a new axis of length 1. Arrays (NumPy's, lists or
         Tensors) of whole numbers are broadcast to one shape, which takes the place of their axes: it comes
-        first if a slice, ``...`` or None separates them. A boolean array stands for ``array.nonzero()``. A
-        Tensor in an index is computed at once, in lazy mode too.
+        first if a slice, ``...`` or None separates them. A boolean array stands for ``array.nonzero()``, so
+        a Tensor of booleans is computed at once, in lazy mode too: the shape depends on its numbers. A Tensor
+        of whole numbers is not. Whether they fit is seen when the result is computed.
 
     Raises
     ------
@@ -161,11 +236,11 @@ def getitem(a, index):
     """
     slices: list[slice] = []  # one per axis of `a` that is indexed
     shape: list[int] = []  # the result's, at first without the axes that arrays bring
-    arrays: dict[int, np.ndarray] = {}  # by the axis that they index
+    arrays: dict[int, Any] = {}  # NumPy's or Tensors, by the axis that they index
     picked: list[int] = []  # the axes that ints and arrays index
     places: list[tuple[int, int]] = []  # for each of these: its place in the index, and its place in `shape`
 
-    for place, item in enumerate(numpy_index(index, a.shape)):
+    for place, item in enumerate(numpy_index(index, a.shape, is_tensor)):
         axis = len(slices)
         if item is None:
             shape.append(1)
@@ -181,7 +256,7 @@ def getitem(a, index):
                 i = position(item, axis, a.shape)
                 slices.append(slice(i, i + 1))
             else:
-                arrays[axis] = positions(item, axis, a.shape)
+                arrays[axis] = item if is_tensor(item) else positions(item, axis, a.shape)
                 slices.append(WHOLE)
     shape += a.shape[len(slices) :]
 
@@ -192,11 +267,11 @@ def getitem(a, index):
         place = places[0][1] if neighbours else 0
         a, axis, numbers = _merged(a, arrays, picked, neighbours)
         shape[place:place] = numbers.shape
-        a = Take(numbers.reshape(-1), axis, a.shape[axis])(a)
+        a = Take(axis, a.shape[axis])(a, as_index(numbers, a.device))
     return a if a.shape == (result := tuple(shape)) else a.reshape(result)
 
 
-def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: bool) -> tuple:
+def _merged(a, arrays: dict[int, Any], picked: list[int], neighbours: bool) -> tuple:
     """Merge the axes that ints and arrays index into one: `a` reshaped, that axis, and the index along it.
 
     Element (i, j) of axes of lengths m and n is element i * n + j of the merged axis. Axes with an int are
@@ -209,10 +284,11 @@ def _merged(a, arrays: dict[int, np.ndarray], picked: list[int], neighbours: boo
         broadcast_shape("index", *[array.shape for array in arrays.values()])
     except ValueError as error:
         raise IndexError(str(error)) from None
-    numbers: Any = 0
-    for axis in picked:
-        if axis in arrays:
-            numbers = numbers * a.shape[axis] + arrays[axis]
+    if len(arrays) > 1 and any(map(is_tensor, arrays.values())):
+        arrays = {axis: Position(axis, a.shape)(as_index(x, a.device)) for axis, x in arrays.items()}
+    numbers: Any = None
+    for axis, index in arrays.items():
+        numbers = index if numbers is None else numbers * a.shape[axis] + index
     first = picked[0] if neighbours else 0
     kept = [axis for axis in range(a.ndim) if axis not in picked]
     order = (*kept[:first], *picked, *kept[first:])

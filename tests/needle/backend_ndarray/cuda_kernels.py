@@ -66,7 +66,8 @@ def run(dtype: np.dtype) -> None:
     row = ""
     square @ square, a @ a, array(800, 3) @ array(3, 800), array(2048, 3) @ array(3, 2048)
     backend.matmul_tiled(square._handle, square._handle, out, 64, 64, 64)
-    index = np.zeros(64, np.int64)
+    index = backend.Array(64, np.int64)
+    backend.fill(index, 0)
     backend.gather(square._handle, out, index, 64, 1)
     if dtype.kind == "f" or dtype == np.int64:  # the types of sums
         backend.scatter_add(square._handle, out, index, 64, 1)

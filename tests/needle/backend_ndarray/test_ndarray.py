@@ -781,15 +781,16 @@ def test_parts_along_an_axis_are_different_strides(device):
 @devices
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
 def test_take_and_its_transpose(dtype, device):
-    index = np.array([2, 0, 2, 2, 1])
     for x, a in different_strides(device, dtype):
-        for axis in (0, 1):
-            taken = nd.take(a, index, axis)
-            same(taken, x.take(index, axis))
-            total = np.zeros((3, 4), dtype if np.dtype(dtype).kind == "f" else "int64")
-            np.add.at(total, (slice(None),) * axis + (index,), x.take(index, axis))
-            same(nd.scatter_add(taken, index, axis, x.shape[axis]), total)
-        nothing = np.zeros(0, np.int64)
+        for index in (np.array([2, 0, 2, 2, 1]), np.array([[2, 0, 1], [2, 2, 1]]).T, np.array(1)):
+            named = nd.array(index, "int64", device)
+            for axis in (0, 1):
+                taken = nd.take(a, named, axis)
+                same(taken, x.take(index, axis))
+                total = np.zeros((3, 4), dtype if np.dtype(dtype).kind == "f" else "int64")
+                np.add.at(total, (slice(None),) * axis + (index,), x.take(index, axis))
+                same(nd.scatter_add(taken, named, axis, x.shape[axis]), total)
+        nothing = nd.array([], "int64", device)
         assert nd.take(a, nothing, 1).shape == (3, 0)
         assert nd.scatter_add(nd.take(a, nothing, 1), nothing, 1, 2).numpy().tolist() == [[0, 0]] * 3
 

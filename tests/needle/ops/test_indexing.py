@@ -72,6 +72,18 @@ def scattered(shape, index, values):
     return zeros
 
 
+def whole(index, device=None):
+    """Whole numbers as an operand."""
+    return Tensor(np.array(index), device=device, dtype="int64", requires_grad=False)
+
+
+def refused(make, message, mode):
+    """An index is refused at once; in lazy mode it is when the result is computed."""
+    compute = make().numpy if mode == "lazy" else make
+    with pytest.raises(IndexError, match=message):
+        compute()
+
+
 def check(x, index, device, ours=None):
     """Value, gradient and the gradient's gradient of ``x[index]``; `ours`: the index as it is given to us."""
     expected = x[index]
@@ -155,7 +167,7 @@ def test_every_dtype(dtype, device):
     ]:
         assert out.dtype == dtype
         np.testing.assert_array_equal(out.numpy(), expected)
-    added = ndl.ops.ScatterAdd(np.array([1, 1, 1, 0]), 0, 2)(t)
+    added = ndl.ops.ScatterAdd(0, 2)(t, whole([1, 1, 1, 0], device))
     assert added.dtype == (dtype if t.dtype.kind == "f" else "int64")
     wide = x.astype(added.dtype)
     np.testing.assert_allclose(added.numpy(), np.stack([wide[3], wide[:3].sum(0)]), rtol=1e-6)
@@ -234,14 +246,69 @@ def test_a_float_tensor_is_no_index():
 
 
 def test_no_index_operator_reads_or_writes_beyond_its_axis(mode):
-    for index in ([3], [-1]):
+    x = Tensor(np.ones(3))
+    for index in ([3, 0, 1], [-4, 0, 1], [0, 2**40, 1]):
         for op in (ndl.ops.Take, ndl.ops.ScatterAdd):
-            with pytest.raises(IndexError, match="length 3"):
-                op(np.array(index), 0, 3)
+            refused(lambda op=op, i=index: op(0, 3)(x, whole(i)), "beyond axis 0 of length 3", mode)
     with pytest.raises(ValueError, match="length 4 along axis 0"):
-        ndl.ops.Take(np.array([3]), 0, 4)(Tensor(np.ones(3)))
+        ndl.ops.Take(0, 4)(x, whole([3]))
     with pytest.raises(ValueError, match="length 2 along axis 0"):
-        ndl.ops.ScatterAdd(np.array([0, 1]), 0, 4)(Tensor(np.ones(3)))
+        ndl.ops.ScatterAdd(0, 4)(x, whole([0, 1]))
+
+
+# A Tensor as an index
+
+
+@every_device
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_a_tensor_as_an_index_is_an_operand(dtype, device, computed):
+    """In lazy mode its numbers are not read before somebody asks for the result."""
+    t = Tensor(X, device=device, dtype="float64")
+    with ndl.lazy():
+        few = Tensor(FEW, device=device, dtype=dtype, requires_grad=False) + 0
+        column = Tensor(COLUMN % 3, device=device, dtype=dtype, requires_grad=False) * 1
+        parts = [
+            (t[few], X[FEW]),
+            (t[:, few, None], X[:, FEW, None]),
+            (t[0, :, few], X[0, :, FEW]),
+            (t[few, :, column], X[FEW, :, COLUMN % 3]),
+            (t[few, [0, 1, 1], column], X[FEW, [0, 1, 1], COLUMN % 3]),
+        ]
+        total = sum(part.sum() for part, _ in parts)
+        total.backward()
+        assert computed == []
+        assert [part.shape for part, _ in parts] == [expected.shape for _, expected in parts]
+    for part, expected in parts:
+        np.testing.assert_array_equal(part.numpy(), expected)
+    counts = scattered(X.shape, FEW, 1) + scattered(X.shape, (slice(None), FEW), 1)
+    counts += scattered(X.shape, (0, slice(None), FEW), 1) + scattered(
+        X.shape, (FEW, slice(None), COLUMN % 3), 1
+    )
+    counts += scattered(X.shape, (FEW, [0, 1, 1], COLUMN % 3), 1)
+    np.testing.assert_array_equal(t.grad.numpy(), counts)
+
+
+def test_no_gradient_flows_to_an_index():
+    t, index = Tensor(X), Tensor(FEW, dtype="int64")
+    out = t[index]
+    assert out.inputs == (t, index)
+    out.backward()
+    assert index.grad is None
+
+
+@pytest.mark.parametrize("index", [[4], [0, -5], [[2**40]]], ids=str)
+@pytest.mark.parametrize("around", [(), (slice(None), [0])], ids=["alone", "beside another"])
+def test_a_tensor_that_leads_beyond_its_axis_is_refused_when_that_is_computed(index, around, mode):
+    refused(lambda: Tensor(X)[whole(index), *around], r"axis 0 of length 4 \(shape \(4, 3, 5\)\)", mode)
+
+
+def test_an_index_that_was_written_to_counts_as_it_was(mode):
+    t, index = Tensor(X, dtype="float64"), whole([0, 1])
+    out = t[index]
+    index.data = whole([3, 3])
+    out.backward()
+    np.testing.assert_array_equal(out.numpy(), X[:2])
+    np.testing.assert_array_equal(t.grad.numpy(), scattered(X.shape, [0, 1], 1))
 
 
 # A Tensor as a sequence

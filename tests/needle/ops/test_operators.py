@@ -99,6 +99,11 @@ def np_conv(a, b, padding, stride=1, dilation=1):
 np_erf = np.vectorize(math.erf, otypes="d")
 
 
+def whole(index, x):
+    """Whole numbers as an operand beside `x`."""
+    return Tensor(np.array(index, int), dtype="int64", device=x.device, requires_grad=False)
+
+
 def zeros_but_slice(x, slices, shape):
     zeros = np.zeros(shape, x.dtype)
     zeros[slices] = x
@@ -599,10 +604,41 @@ CASES = [
             lambda x: x[np.array([], int), 1],
         )
     ],
+    Case(
+        ndl.ops.Take,
+        lambda x: x[1:, whole([[0], [-1]], x)],
+        ((4, 3, 5),),
+        lambda x: x[1:, [[0], [-1]]],
+        lambda torch, x: x[1:, [[0], [-1]]],
+    ),
+    Case(
+        ndl.ops.Position,
+        lambda x: x[whole([-1, 0], x), :, whole([[3], [-2]], x)],
+        ((4, 3, 5),),
+        lambda x: x[[-1, 0], :, [[3], [-2]]],
+        lambda torch, x: x[[-1, 0], :, [[3], [-2]]],
+    ),
+    *[
+        Case(
+            ndl.ops.LookUp,
+            lambda x, i=index: ndl.ops.LookUp(4)(x, whole(i, x)),
+            ((4, 3),),
+            lambda x, i=index: x[np.array(i, int)],
+            lambda torch, x, i=index: x[torch.tensor(i, dtype=torch.long)],
+        )
+        for index in ([[0, 2, 2], [3, 0, 1]], [], 1)
+    ],
+    Case(
+        ndl.ops.OneHot,
+        lambda x: ndl.ops.OneHot(3, x.dtype)(ndl.compare(x, "gt", 0)) * x.reshape((2, 3, 1)),
+        ((2, 3),),
+        lambda x: np.eye(3)[(x > 0) * 1] * x[..., None],
+        lambda torch, x: torch.eye(3, dtype=x.dtype)[(x > 0) * 1] * x[..., None],
+    ),
     *[
         Case(
             ndl.ops.ScatterAdd,
-            lambda x, i=index, axis=axis: ndl.ops.ScatterAdd(np.array(i, int), axis, 3)(x),
+            lambda x, i=index, axis=axis: ndl.ops.ScatterAdd(axis, 3)(x, whole(i, x)),
             (shape,),
             lambda x, i=index, axis=axis: scatter_add(x, i, axis, 3),
         )
