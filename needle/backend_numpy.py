@@ -161,6 +161,13 @@ def one_hot(labels: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     return _CPU.one_hot(n, labels, dtype)
 
 
+def checked_not_zero(array: np.ndarray, refusal: str) -> np.ndarray:
+    """`array` itself; a ValueError that says `refusal` if there is a 0 in it."""
+    if not array.all():
+        raise ValueError(refusal)
+    return array
+
+
 def device_of(array: np.ndarray) -> Device:
     """The device where an array lives."""
     return _CPU

@@ -39,6 +39,7 @@ array_from_numpy = library.array_from_numpy
 astype = library.astype
 broadcast_to = library.broadcast_to
 checked_index = library.checked_index
+checked_not_zero = library.checked_not_zero
 concatenate = library.concatenate
 elementwise = library.elementwise
 full = library.full

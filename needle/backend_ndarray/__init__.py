@@ -20,7 +20,16 @@ from .device import (
     cuda,
     default_device,
 )
-from .kernel_calls import checked_index, concatenate, elementwise, one_hot, scatter_add, stack, take
+from .kernel_calls import (
+    checked_index,
+    checked_not_zero,
+    concatenate,
+    elementwise,
+    one_hot,
+    scatter_add,
+    stack,
+    take,
+)
 from .ndarray import (
     NDArray,
     array,
@@ -42,10 +51,10 @@ from .views import unstack
 
 __all__ = [
     "SCALAR_FUNCTIONS", "BackendDevice", "Device", "DeviceUnavailable", "NDArray", "ScalarFunction",
-    "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "checked_index", "concatenate",
-    "cpu", "cpu_numpy", "cuda", "default_device", "device_of", "elementwise", "empty", "exp", "flip",
-    "full", "log", "maximum", "one_hot", "permute", "reshape", "scatter_add", "stack", "sum", "take",
-    "tanh", "to_numpy", "unstack", "windows",
+    "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "checked_index",
+    "checked_not_zero", "concatenate", "cpu", "cpu_numpy", "cuda", "default_device", "device_of",
+    "elementwise", "empty", "exp", "flip", "full", "log", "maximum", "one_hot", "permute", "reshape",
+    "scatter_add", "stack", "sum", "take", "tanh", "to_numpy", "unstack", "windows",
 ]  # fmt: skip
 
 

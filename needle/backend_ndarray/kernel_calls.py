@@ -387,3 +387,10 @@ def one_hot(labels: Any, n: int, dtype: Any) -> Any:
     """For each label a row of `n` numbers: 1 at the label, 0 elsewhere. See `Device.one_hot`, which refuses
     a label that is not one of 0 to n - 1."""
     return labels.device.one_hot(n, labels.numpy(), dtype)
+
+
+def checked_not_zero(a: Any, refusal: str) -> Any:
+    """`a` itself; a ValueError that says `refusal` if there is a 0 in it."""
+    if not a.numpy().all():
+        raise ValueError(refusal)
+    return a

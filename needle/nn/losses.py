@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import init, ops
-from ..autograd import Tensor
+from ..autograd import Tensor, no_grad
+from ..ops.ops_indexing import as_index
 from .module import Module
 
 
@@ -31,7 +32,7 @@ class SoftmaxLoss(Module):
         ValueError
             If the shapes do not fit.
         IndexError
-            If a label is not one of 0 to classes - 1.
+            When the loss is computed, if a label is not one of 0 to classes - 1.
         """
         if logits.ndim != 2 or np.shape(y) != logits.shape[:1]:
             raise ValueError(
@@ -85,40 +86,48 @@ class CrossEntropyLoss(Module):
         Raises
         ------
         ValueError
-            If the shapes do not fit, or no example counts.
+            If the shapes do not fit; or, when the loss is computed, if no example counts.
         IndexError
-            If a label is not one of 0 to classes - 1.
+            When the loss is computed, if a label is not one of 0 to classes - 1.
         """
         if logits.ndim < 1 or np.shape(y) != logits.shape[:-1]:
             raise ValueError(
                 "CrossEntropyLoss: needs logits of shape (..., classes) and labels of shape (...), "
                 f"got {logits.shape} and {np.shape(y)}"
             )
-        labels = _as_array(y)
-        counted = labels != self.ignore_index
-        classes = logits.shape[-1]
-        weight = self._weight_of(classes)
-        targets = init.one_hot(classes, np.where(counted, labels, 0), dtype="float64").numpy()
-        counts = (targets @ weight) * counted  # how much each example counts
-        if not counts.any():
-            raise ValueError(
-                f"CrossEntropyLoss: no example counts: all {labels.size} labels are ignored or have weight 0"
-            )
-        smooth = targets * (1 - self.label_smoothing) + self.label_smoothing / classes
-        shares = smooth * weight * counted[..., None] / counts.sum()
-        shares = Tensor(shares, device=logits.device, dtype=logits.dtype, requires_grad=False)
+        labels = as_index(y, logits.device).to(logits.device)
+        with no_grad():
+            shares = self._shares(labels, logits.shape[-1]).astype(logits.dtype)
         counting = ops.mask(ops.logsoftmax(logits), shares)  # 0 * -inf is NaN
         return -(counting * shares).sum()
 
-    def _weight_of(self, classes: int) -> np.ndarray:
+    def _shares(self, labels: Tensor, classes: int) -> Tensor:
+        """How much of the loss the logarithm of each probability is: in float64, since many are summed up."""
+        counted = ops.compare(labels, "ne", self.ignore_index)
+        shares = init.one_hot(classes, ops.mask(labels, counted), dtype="float64")
+        counts = counted = counted.astype("float64")
+        weight = self._weight_of(classes, labels.device)
+        if weight is not None:
+            counts = counted * (shares * weight).sum(-1)  # how much each example counts
+        total = ops.not_zero(
+            counts.sum(),
+            f"CrossEntropyLoss: no example counts: all {labels.size} labels are ignored or have weight 0",
+        )
+        if self.label_smoothing:
+            shares = shares * (1 - self.label_smoothing) + self.label_smoothing / classes
+        if weight is not None:
+            shares = shares * weight
+        return shares * (counted / total).reshape((*labels.shape, 1))
+
+    def _weight_of(self, classes: int, device: Any) -> Tensor | None:
         if self.weight is None:
-            return np.ones(classes)
+            return None
         if self.weight.shape != (classes,):
             raise ValueError(
                 f"CrossEntropyLoss: weight needs shape ({classes},), one number per class, got "
                 f"{self.weight.shape}"
             )
-        return self.weight.numpy()
+        return self.weight.to(device)
 
 
 class MSELoss(Module):
@@ -171,10 +180,6 @@ class BCEWithLogitsLoss(Module):
         y = _target("BCEWithLogitsLoss", y, logits)
         zero_and_logits = ops.stack([init.zeros_like(logits), logits], 0)
         return (ops.logsumexp(zero_and_logits, 0) - logits * y).mean()
-
-
-def _as_array(y: Any) -> np.ndarray:
-    return y.numpy() if isinstance(y, Tensor) else np.asarray(y)
 
 
 def _target(name: str, target: Any, prediction: Tensor) -> Tensor:

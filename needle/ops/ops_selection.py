@@ -10,13 +10,13 @@ from numbers import Real
 from ..backend_ndarray.device import common_device
 from ..backend_ndarray.scalar_functions import COMPARISONS
 from ..backend_ndarray.shapes import broadcast_shape, result_dtype
-from ..backend_selection import elementwise
+from ..backend_selection import checked_not_zero, elementwise
 from ..graph import Spec, TensorOp, is_tensor
 from .families import Elementwise, ElementwiseScalar
 
 __all__ = [
-    "Clip", "Compare", "CompareScalar", "Mask", "Maximum", "Minimum", "Where", "clip", "compare", "mask",
-    "maximum", "minimum", "where",
+    "Clip", "Compare", "CompareScalar", "Mask", "Maximum", "Minimum", "NotZero", "Where", "clip", "compare",
+    "mask", "maximum", "minimum", "not_zero", "where",
 ]  # fmt: skip
 
 
@@ -195,3 +195,24 @@ def clip(a, low=None, high=None):
                 "from element to element, use maximum and minimum"
             )
     return Clip(low, high)(a)
+
+
+class NotZero(TensorOp):
+    """The operand itself, which must not hold a 0: else it is an error with these words."""
+
+    def __init__(self, refusal: str):
+        self.refusal = refusal
+
+    def infer(self, a):
+        return Spec(a.shape, a.dtype, a.device)
+
+    def compute(self, a):
+        return checked_not_zero(a, self.refusal)
+
+    def gradient(self, out_grad, node):
+        return out_grad
+
+
+def not_zero(a, refusal: str):
+    """`a` itself; if there is a 0 in it when it is computed, a ValueError that says `refusal`."""
+    return NotZero(refusal)(a)

@@ -331,16 +331,39 @@ def test_cross_entropy_refuses_wrong_labels(mode):
     x = random(2, 3)
     with pytest.raises(ValueError, match=r"labels of shape \(\.\.\.\), got \(2, 3\) and \(3,\)"):
         nn.CrossEntropyLoss()(x, [0, 1, 1])
-    with pytest.raises(IndexError, match=r"classes must lie in 0\.\.2"):
-        nn.CrossEntropyLoss()(x, [0, 3])
-    with pytest.raises(IndexError, match=r"classes must lie in 0\.\.2"):
-        nn.CrossEntropyLoss(ignore_index=-1)(x, [0, -100])
-    with pytest.raises(ValueError, match="no example counts: all 2 labels are ignored or have weight 0"):
-        nn.CrossEntropyLoss(ignore_index=1)(x, [1, 1])
     with pytest.raises(ValueError, match=r"weight needs shape \(3,\), one number per class, got \(2,\)"):
         nn.CrossEntropyLoss(weight=[1, 2])(x, [0, 1])
     with pytest.raises(ValueError, match="label_smoothing is 0 to 1, got 2"):
         nn.CrossEntropyLoss(label_smoothing=2)
+
+
+@pytest.mark.parametrize("given", [list, Tensor], ids=["list", "Tensor"])
+@pytest.mark.parametrize(
+    ("loss", "labels", "error", "message"),
+    [
+        (nn.SoftmaxLoss(), [0, 3], IndexError, r"classes must lie in 0\.\.2"),
+        (nn.CrossEntropyLoss(), [0, 3], IndexError, r"classes must lie in 0\.\.2"),
+        (nn.CrossEntropyLoss(), [0.5, 1], IndexError, r"classes must lie in 0\.\.2 and be whole"),
+        (nn.CrossEntropyLoss(ignore_index=-1), [0, -100], IndexError, r"classes must lie in 0\.\.2"),
+        (nn.CrossEntropyLoss(ignore_index=1), [1, 1], ValueError, "no example counts: all 2 labels are"),
+        (nn.CrossEntropyLoss(weight=[1, 0, 1]), [1, 1], ValueError, "no example counts: all 2 labels are"),
+    ],
+)
+def test_wrong_labels_are_refused_when_they_are_read(loss, labels, error, message, given, mode):
+    with pytest.raises(error, match=message):
+        loss(random(2, 3), given(labels)).numpy()
+    if mode == "lazy" and given is Tensor:
+        loss(random(2, 3), given(labels))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32"])
+def test_labels_may_have_any_dtype_and_are_not_learned(dtype, mode):
+    x, y = random(3, 3), Tensor([0, 2, 1], dtype=dtype)
+    loss = nn.CrossEntropyLoss(0.1, ignore_index=2, weight=[1, 2, 3])(x, y)
+    loss.backward()
+    assert y.grad is None
+    expected = nn.CrossEntropyLoss(0.1, weight=[1, 2, 3])(Tensor(x.numpy()[[0, 2]]), [0, 1])
+    np.testing.assert_allclose(loss.numpy(), expected.numpy(), rtol=1e-6)
 
 
 def test_ignored_examples_get_no_gradient():

@@ -635,6 +635,13 @@ CASES = [
         lambda x: np.eye(3)[(x > 0) * 1] * x[..., None],
         lambda torch, x: torch.eye(3, dtype=x.dtype)[(x > 0) * 1] * x[..., None],
     ),
+    Case(
+        ndl.ops.NotZero,
+        lambda x: ndl.ops.not_zero(x, "no") * x,
+        ((2, 3),),
+        lambda x: x * x,
+        lambda torch, x: x * x,
+    ),
     *[
         Case(
             ndl.ops.ScatterAdd,
