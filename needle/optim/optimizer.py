@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import reduce
 from numbers import Real
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import ops
 from ..autograd import Tensor, no_grad
 from ..backend_selection import BACKEND
 
@@ -188,10 +191,11 @@ class Optimizer:
         for p in self.params:
             p.grad = None
 
-    def clip_grad_norm(self, max_norm: float = 0.25) -> float:
+    def clip_grad_norm(self, max_norm: float = 0.25) -> float | Tensor:
         """Scale all gradients by one factor, so that the norm of all of them together is at most `max_norm`.
 
-        If a gradient holds an infinity or NaN, they stay as they are; you see it from the norm returned.
+        If a gradient holds an infinity or NaN, they stay as they are; you see it from the norm returned. If
+        gradients still wait to be computed (see `needle.lazy`), the scaling waits too.
 
         Parameters
         ----------
@@ -200,8 +204,9 @@ class Optimizer:
 
         Returns
         -------
-        float
-            The norm before: the square root of the sum of the squares of all elements of all gradients.
+        float, or Tensor of shape ()
+            The norm before: the square root of the sum of the squares of all elements of all gradients. A
+            Tensor if gradients still wait to be computed.
 
         Raises
         ------
@@ -216,6 +221,8 @@ class Optimizer:
             raise ValueError(f"clip_grad_norm: max_norm must be above 0, got {max_norm!r}")
         with no_grad():
             with_grad = [p for p in self.params if p.grad is not None]
+            if any(p.grad.cached_data is None for p in with_grad):
+                return _clip_later(with_grad, max_norm)
             norm = _norm([p.grad for p in with_grad])
             factor = max_norm / (norm + 1e-6)
             if factor < 1 and math.isfinite(norm):
@@ -325,3 +332,22 @@ def _norm(gradients: list[Tensor]) -> float:
     if not math.isfinite(largest):
         return norm
     return largest * math.sqrt(sum(np.square(array / largest).sum().item() for array in arrays))
+
+
+def _clip_later(params: list[Tensor], max_norm: float) -> Tensor:
+    """`Optimizer.clip_grad_norm` in operators: nothing is computed before it is asked for."""
+    device = params[0].device
+    gradients = [p.grad.to(device).astype("float64") for p in params]
+    unit: Any = 1.0
+    if any(p.grad.dtype == "float64" for p in params):  # its squares can overflow, those of float32 cannot
+        largest = reduce(ops.maximum, [ops.abs(g).max() for g in gradients if g.size])
+        fits = ops.compare(largest, "gt", 0) * ops.compare(largest, "lt", math.inf)
+        unit = ops.where(fits, largest, 1.0)
+    shares = [g / unit for g in gradients]
+    norm = ops.sqrt(reduce(add, [(share * share).sum() for share in shares])) * unit
+    factor = max_norm / (norm + 1e-6)
+    clips = ops.compare(factor, "lt", 1) * ops.compare(norm, "lt", math.inf)
+    factor = ops.where(clips, factor, 1.0)
+    for p in params:
+        p.grad = p.grad * factor.to(p.device).astype(p.grad.dtype)
+    return norm

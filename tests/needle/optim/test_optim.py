@@ -455,6 +455,41 @@ def test_gradients_that_are_not_finite_are_not_clipped(odd):
     np.testing.assert_array_equal(p.grad.numpy(), [odd, 3.0])
 
 
+@pytest.mark.parametrize(
+    "gradients",
+    [
+        {"float32": [3.0, 0.0], "float64": [4.0]},
+        {"float32": [3.0, 0.0]},
+        {"float32": [0.001, 0.0], "float64": [0.0]},
+        {"float32": [3e25, 1.0]},
+        {"float32": [3.0, 4.0], "float64": [1e200, -3e300]},
+        {"float64": [0.0, 0.0]},
+        {"float32": [1.0], "float64": []},
+        {"float32": [3.0, math.inf]},
+        {"float32": [math.nan, 1.0], "float64": [1.0]},
+        {"float64": [1.0, -math.inf]},
+        {"float64": [math.inf, math.nan]},
+    ],
+    ids=str,
+)
+def test_gradients_that_are_still_to_be_computed_are_clipped_later(gradients, computed):
+    params, norms, clipped = [Parameter(x, dtype=dtype) for dtype, x in gradients.items()], [], []
+    optimizer = optim.SGD(params)
+    for lazy in (False, True):
+        with ndl.lazy(lazy):
+            for p in params:
+                p.grad = p.detach() * 1
+            computed.clear()
+            norms.append(optimizer.clip_grad_norm(1.0))
+            assert not (lazy and computed)
+        clipped.append([p.grad for p in params])
+    assert (type(norms[0]), type(norms[1]), norms[1].shape) == (float, Tensor, ())
+    np.testing.assert_allclose(norms[1].numpy(), norms[0], rtol=1e-6)
+    for eager, lazy in zip(*clipped, strict=True):
+        assert eager.dtype == lazy.dtype
+        np.testing.assert_allclose(lazy.numpy(), eager.numpy(), rtol=1e-6)
+
+
 # Schedules
 
 
