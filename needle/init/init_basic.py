@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .. import ops
 from ..autograd import Tensor, check_device
-from ..backend_selection import Device, default_device, to_numpy
+from ..backend_selection import Device, default_device
 
 
 def _place(device) -> Device:
@@ -37,9 +37,8 @@ def randn(*shape, mean=0.0, std=1.0, device=None, dtype="float32", requires_grad
 
 def randb(*shape, p=0.5, device=None, dtype="bool", requires_grad=False, rng=None) -> Tensor:
     """True (1) with probability `p`, else False (0)."""
-    device = _place(device)
-    uniform = to_numpy(device.rand(*_sizes(shape), rng=rng))
-    return Tensor(uniform <= p, device=device, dtype=dtype, requires_grad=requires_grad)
+    drawn = ops.compare(rand(*shape, device=device, rng=rng), "le", p).astype(dtype)
+    return Tensor.make_const(drawn, requires_grad=True) if requires_grad else drawn
 
 
 def constant(*shape, c=1.0, device=None, dtype="float32", requires_grad=False) -> Tensor:

@@ -339,7 +339,9 @@ def _clip_later(params: list[Tensor], max_norm: float) -> Tensor:
     device = params[0].device
     gradients = [p.grad.to(device).astype("float64") for p in params]
     unit: Any = 1.0
-    if any(p.grad.dtype == "float64" for p in params):  # its squares can overflow, those of float32 cannot
+    if any(
+        p.grad.dtype == "float64" and p.grad.size for p in params
+    ):  # its squares can overflow, those of float32 cannot
         largest = reduce(ops.maximum, [ops.abs(g).max() for g in gradients if g.size])
         fits = ops.compare(largest, "gt", 0) * ops.compare(largest, "lt", math.inf)
         unit = ops.where(fits, largest, 1.0)
