@@ -621,7 +621,7 @@ def test_resnet9_at_depth_1() -> None:
         check_order(graph)
         check_edges(drawing.graph, drawing.opened)
         assert {"Residual 1", "Residual 2", "Linear 1", "SoftmaxLoss"} <= set(by_name(graph))
-        assert len(graph.variables) <= 26
+        assert len(graph.variables) <= 27  # the labels are one of them
 
 
 @pytest.mark.parametrize(
