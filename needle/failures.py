@@ -84,16 +84,17 @@ def check_partials(node: Any, adjoint: Any, partials: Any) -> None:
     for i, partial in enumerate(partials):
         if partial is None:
             continue
+        x = inputs[i]
         if not isinstance(partial, Node):
             message = f"{node.op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor"
             raise _of_gradient(TypeError(message), node, [adjoint, node])
-        shape, wanted = getattr(partial, "shape", None), getattr(inputs[i], "shape", None)
+        shape, wanted = getattr(partial, "shape", None), getattr(x, "shape", None)
         if shape != wanted:
             message = f"{node.op}.gradient: result {i} has shape {shape}, but operand {i} has shape {wanted}"
-            raise _of_gradient(ValueError(message), node, [partial, inputs[i]])
-        if isinstance(partial, TensorTupleOp.out) and len(partial) != len(inputs[i]):
+            raise _of_gradient(ValueError(message), node, [partial, x])
+        if shape is None and len(partials[i]) != len(x):  # TensorTuples
             message = f"{node.op}.gradient: result {i} and operand {i} are tuples of different lengths"
-            raise _of_gradient(ValueError(message), node, [partial, inputs[i]])
+            raise _of_gradient(ValueError(message), node, [partial, x])
 
 
 def _of_gradient(error: Exception, node: Any, inputs: Sequence[Any]) -> Exception:

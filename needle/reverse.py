@@ -69,8 +69,8 @@ def pull_back(node: Any, adjoint: Any) -> Sequence[Any]:
     one (see `modes.py`), the values are those with which the node was computed, even if somebody has written
     to an input since, and a gradient that does not fit its input is an error at once.
     """
-    lazy, grad, _, constants = mode.get()
-    token = mode.set((lazy, grad, node.scope, constants))
+    lazy, grad, scope, constants = mode.get()
+    token = None if scope is node.scope else mode.set((lazy, grad, node.scope, constants))
     try:
         built = node.as_built()
         partials = node.op.gradient_as_tuple(adjoint, built)
@@ -81,7 +81,8 @@ def pull_back(node: Any, adjoint: Any) -> Sequence[Any]:
         gradient_failed(error, node, adjoint)
         raise
     finally:
-        mode.reset(token)
+        if token is not None:
+            mode.reset(token)
     return partials
 
 

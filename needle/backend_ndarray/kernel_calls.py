@@ -172,32 +172,36 @@ def _map(name: str, a: Any) -> Any:
 
 def _zip_with_number(name: str, a: Any, b: Any) -> Any:
     """`elementwise` of an array and a number, or a NumPy array."""
-    array, other = (a, b) if isinstance(a, View) else (b, a)
+    number_last = isinstance(a, View)
+    array, number = (a, b) if number_last else (b, a)
     if not isinstance(array, View):
         raise _not_an_operand(name, a, b)
-    if type(other) is not float and type(other) is not int:
-        if isinstance(other, np.ndarray):
-            other = as_operand_for(array, other)
-            return elementwise(name, array, other) if array is a else elementwise(name, other, array)
-        if isinstance(other, np.generic):
-            other = other.item()
-        if not isinstance(other, (float, int)):
+    if type(number) is not float and type(number) is not int:
+        if isinstance(number, np.ndarray):
+            other = as_operand_for(array, number)
+            return elementwise(name, array, other) if number_last else elementwise(name, other, array)
+        if isinstance(number, np.generic):
+            number = number.item()
+        if not isinstance(number, (float, int)):
             raise _not_an_operand(name, a, b)
-    if array.dtype.kind != "f":
-        array = cast(array, result_dtype(name, *((array, other) if array is a else (other, array))))
-        if (
-            array.dtype.kind != "f"
-            and (answer := _number_out_of_range(name, array, other, array is a)) is not None
-        ):
+    if array.dtype.kind == "f":
+        number = float(number)
+    else:
+        array = cast(array, result_dtype(name, *((array, number) if number_last else (number, array))))
+        if array.dtype.kind == "f":
+            number = float(number)
+        elif (answer := _number_out_of_range(name, array, number, number_last)) is not None:
             return answer
+        else:
+            number = int(number)
     if not (array._compact or array.is_dense()):
         array = array.compact()
     mod = array.device.mod
     out = mod.Array(array._handle.size, array.dtype)
-    if isinstance(a, View):
-        mod.ZIPS[name](array._handle, other, out)
+    if number_last:
+        mod.ZIPS[name](array._handle, number, out)
     else:
-        mod.ZIPS[name](other, array._handle, out)
+        mod.ZIPS[name](number, array._handle, out)
     return assemble(new_array(type(array)), out, array.device, array.shape, array.strides, 0, array._compact)
 
 

@@ -413,18 +413,19 @@ def zip(row: ScalarFunction) -> Callable:
                 size = _shared(out.size, axes)
                 strided.run(size, out.dtype, a.buffer, b.buffer, out.buffer, axes, a_offset, b_offset)
             return
-        x: Any
-        y: Any
-        if type(b) is not Array:
-            loop, x, y = number_last, a.buffer, _number(b, out.dtype)
-        elif type(a) is not Array:
-            loop, x, y = number_first, _number(a, out.dtype), b.buffer
+        loop = aligned
+        if type(b) is Array:
+            b = b.buffer
         else:
-            loop, x, y = aligned, a.buffer, b.buffer
+            loop = number_last
+        if type(a) is Array:
+            a = a.buffer
+        else:
+            loop = number_first
         if out.size < PARALLEL_SIZE:
-            loop[out.dtype](x, y, out.buffer)
+            loop[out.dtype](a, b, out.buffer)
         else:
-            loop.run(out.size, out.dtype, x, y, out.buffer)
+            loop.run(out.size, out.dtype, a, b, out.buffer)
 
     return kernel
 
@@ -537,11 +538,6 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
 
 
 # Plans: how to walk through arrays, worked out from shapes and strides once, and remembered.
-
-
-def _number(value: float, dtype: np.dtype) -> float:
-    """A Python number for a kernel over `dtype`; OverflowError if an integer type cannot hold it."""
-    return float(value) if dtype.kind == "f" else int(dtype.type(value))
 
 
 def _shared(size: int, axes: np.ndarray) -> int:

@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy import empty
 
 from .memory import LARGE, blocks
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
@@ -39,7 +40,7 @@ class Array:
     __slots__ = ("buffer", "dtype", "size")
 
     def __init__(self, size: int, dtype: Any = "float32"):
-        self.buffer = buffer = np.empty(size, dtype) if size < LARGE else blocks.array(size, np.dtype(dtype))
+        self.buffer = buffer = empty(size, dtype) if size < LARGE else blocks.array(size, np.dtype(dtype))
         self.dtype = buffer.dtype
         self.size = size
 
@@ -137,7 +138,7 @@ def map(row: ScalarFunction) -> Callable:
 def zip(row: ScalarFunction) -> Callable:
     """The kernel ``out = row(a, b)``; layout: ``(shape, a_strides, a_offset, b_strides, b_offset)``.
 
-    Without a layout either operand may be a Python number.
+    Without a layout either operand may be a Python number: a float beside floats, an int beside integers.
     """
     function = row.numpy
 

@@ -110,7 +110,10 @@ class Kernel(dict):
     def __missing__(self, dtype: np.dtype) -> Callable:
         with _compiling:
             if dtype not in self:
-                self[dtype] = self._compiled(dtype)
+                compiled = self._compiled(dtype)
+                # Numba's dispatcher would look at the types of the arguments in every call. They are known.
+                # So we call what the dispatcher calls in the end: that takes half the time.
+                self[dtype] = compiled if isinstance(compiled, FunctionType) else _entry_point(compiled)
             return self[dtype]
 
     def compiled_afresh(self, dtype: np.dtype) -> Any:
@@ -135,7 +138,6 @@ class Kernel(dict):
             with suppress(OSError, RuntimeError):  # no folder for a cache: it is compiled in every process
                 dispatcher._cache = _Cache(function, dispatcher.targetctx.codegen().magic_tuple())
         dispatcher.compile(tuple(_ARGUMENTS[letter](number) for letter in self.arguments))
-        dispatcher.disable_compile()
         return dispatcher
 
     def _is_in_the_sources(self) -> bool:
@@ -211,6 +213,11 @@ def _alone() -> None:
 if hasattr(os, "register_at_fork"):
     # A child that is forked while another thread compiles would wait for Numba's lock forever.
     os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_alone)
+
+
+def _entry_point(dispatcher: Any) -> Callable:
+    """The one compiled version of a function, as Python calls it."""
+    return dispatcher.compile(dispatcher.signatures[0])  # nothing is compiled again
 
 
 def _options(reorder: bool) -> dict[str, Any]:

@@ -75,15 +75,12 @@ class Elementwise(TensorOp):
 
     def gradient_as_tuple(self, out_grad, node) -> tuple:
         partials = self.gradient(out_grad, node)
-        if not isinstance(partials, tuple | list):
+        if not isinstance(partials, (tuple, list)):
             return (partials,)  # a single operand is not broadcast
-        fitting = []
-        for partial, x in zip(partials, node.inputs, strict=True):
-            # Most partials fit as they are; to ask here saves a call for each of them.
-            if partial is not None and (partial.shape != x.shape or partial.dtype != x.dtype):
-                partial = unbroadcast(partial, x)
-            fitting.append(partial)
-        return tuple(fitting)
+        for partial, x in zip(partials, node.inputs):  # noqa: B905 - strict=True takes twice as long
+            if partial is not None and (partial.shape != x.shape or partial.dtype is not x.dtype):
+                return tuple([unbroadcast(p, x) for p, x in zip(partials, node.inputs, strict=True)])
+        return tuple(partials)
 
 
 class ElementwiseScalar(Elementwise):
