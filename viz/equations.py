@@ -31,7 +31,6 @@ AS_NUMBERS = {"exp", "softmax", "logsoftmax", "logsumexp", "broadcast"}
 WAY = " via "  # between a node and the consumer that its partial adjoint came through
 # How tightly a sign binds. An operand that binds less than it must gets brackets.
 WORDS, SUM, PRODUCT, POWER, ATOM = range(5)
-SIGNS_OF_RELATIONS = frozenset(RELATIONS.values())
 IN_EQUATIONS = {"×": "·", "÷": "/"}
 
 
@@ -301,7 +300,7 @@ class _Writer:
             return self.product(term, first)
         if sign == "**" and len(inner) == 2:
             return self.power(term)
-        if sign in SIGNS_OF_RELATIONS and len(inner) == 2:
+        if sign in RELATIONS and len(inner) == 2:
             left, right = (self.within(x, SUM) for x in inner)
             return _Written((*left, Word(f" {sign} "), *right), WORDS)
         if sign == "mask" and len(inner) == 2:
@@ -349,7 +348,7 @@ class _Writer:
 
     def condition(self, term: Term) -> Side:
         """A comparison as it is; any other numbers, if they are not 0."""
-        if _seen(term).sign in SIGNS_OF_RELATIONS:
+        if _seen(term).sign in RELATIONS:
             return self.write(term).pieces
         return (*self.within(term, SUM), Word(" ≠ 0"))
 

@@ -18,7 +18,7 @@ import numpy as np
 from needle.autograd import Tensor, TensorTuple, Value
 from needle.backend_selection import to_numpy
 from needle.ops import Permute, Slice
-from needle.ops.families import Elementwise, Reduction
+from needle.ops.families import Pointwise, Reduction
 
 from .operators import RELATIONS, in_words, parts
 
@@ -164,7 +164,7 @@ class _Reader:
         elif kind == "BroadcastTo":
             axes, attributes = _axes_in_words(_grown(operands[0].shape, shape)), {}
             sign = "broadcast" if axes else ""
-        elif kind == "Cast" and (_is_float(node) or operands[0].sign in RELATIONS.values()):
+        elif kind == "Cast" and (_is_float(node) or operands[0].sign in RELATIONS):
             sign, attributes = "", {}  # the same numbers
         elif kind == "Transpose" and _swaps_the_last(op, shape):
             sign, attributes = "ᵀ", {}
@@ -271,7 +271,7 @@ class _Entries:
             axes = _reduced(term)
             row = self.slice(inner[0], _within(inner[0].shape, axes, index, [":"] * len(axes)))
             return replace(term, operands=(row,), shape=(), axes="", value=_at(term.array, index))
-        if isinstance(term.op, Elementwise) or term.sign in ("+", "×"):
+        if isinstance(term.op, Pointwise) or term.sign in ("+", "×"):
             return replace(term, operands=tuple(self.of(x, index) for x in inner), shape=(), value=None)
         return self.slice(term, index)
 

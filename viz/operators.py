@@ -8,21 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from needle.backend_ndarray.indexing import index_in_words
+from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
+from needle.ops import Elementwise
 
 from .text import elide, number
 
 __all__ = ["Parts", "applied", "in_words", "order_matters", "parts", "symbol"]
 
 SIGNS = {
-    "EWiseAdd": "+",
-    "EWiseMul": "×",
-    "EWiseDiv": "÷",
-    "EWisePow": "**",
     "MatMul": "@",
-    "Negate": "−",
     "Maximum": "max",
     "Minimum": "min",
     "Sqrt": "√",
@@ -35,9 +32,9 @@ SIGNS = {
     "ScatterAdd": "scatter add",
     "ToDevice": "to",
 }
-SIGNS_WITH_SCALAR = {"AddScalar": "+", "MulScalar": "×", "DivScalar": "÷", "PowerScalar": "**"}
+TYPESET = {"*": "×", "/": "÷", "-": "−", "!=": "≠", "<=": "≤", ">=": "≥"}  # operators of Python
 BETWEEN = {"+", "×", "÷", "−", "@", "**"}  # signs that stand between operands
-RELATIONS = {"eq": "==", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+RELATIONS = {"==", "≠", "<", "≤", ">", "≥"}
 ZEROS_BUT = "zeros but "  # before the index of what is not zero
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
@@ -85,13 +82,11 @@ def parts(op: Op | Module) -> Parts:
     name = type(op).__name__
     attributes = {key: x for key, x in vars(op).items() if not key.startswith("_") and _is_plain(x)}
     scalar = None
-    if "scalar" in attributes and name in (*SIGNS_WITH_SCALAR, "CompareScalar"):
-        scalar = attributes.pop("scalar")
-        sign = SIGNS_WITH_SCALAR.get(name, "")
-    else:
-        sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
-    if name in ("Compare", "CompareScalar"):
-        sign = RELATIONS.get(str(attributes.pop("function", "")), "?")
+    sign = SIGNS.get(name, name.lower() if isinstance(op, Op) else name)
+    if between := _operator(op):
+        sign = TYPESET.get(between, between)
+        attributes.pop("function", None)
+        scalar = attributes.pop("scalar", None)
     if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
         attributes = {}  # the index says all
         sign = ("" if name == "Slice" else ZEROS_BUT) + index_in_words(op.slices)
@@ -100,6 +95,12 @@ def parts(op: Op | Module) -> Parts:
     if name in ("TupleGetItem", "ZerosButOne") and "index" in attributes:
         sign = ("" if name == "TupleGetItem" else ZEROS_BUT) + f"[{attributes.pop('index')}]"
     return Parts(sign, scalar, attributes)
+
+
+def _operator(op: Op | Module) -> str:
+    """The operator of Python that an elementwise one is written with; empty if there is none."""
+    row = SCALAR_FUNCTIONS.get(op.function) if isinstance(op, Elementwise) else None
+    return row.operator if row else ""
 
 
 def symbol(op: Op | Module | str) -> str:

@@ -9,6 +9,7 @@ follows IEEE, as NumPy does.
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -33,13 +34,25 @@ class ScalarFunction:
     vector : mapping, optional
         The definition once more, without branches, where a compiler needs that to use vector instructions:
         for the name of a data type, a function of NumPy's scalars of that type.
+    text : str
+        How it is written as an expression of Python, with ``{x}`` and ``{y}`` for the operands: with an
+        operator where there is one, ``{x} + {y}``, else as a call of its name, ``exp({x})``. `written` puts
+        operands in.
     """
 
-    def __init__(self, name: str, python: Callable, numpy: Any, vector: Mapping[str, Callable] | None = None):
+    def __init__(
+        self,
+        name: str,
+        python: Callable,
+        numpy: Any,
+        vector: Mapping[str, Callable] | None = None,
+        text: str = "",
+    ):
         self.name = name
         self.python = python
         self.numpy = numpy
         self.vector = vector or {}
+        self.text = text or f"{name}({', '.join(['{x}', '{y}'][: self.arity])})"
 
     def __repr__(self) -> str:
         return f"ScalarFunction({self.name!r})"
@@ -48,6 +61,11 @@ class ScalarFunction:
     def arity(self) -> int:
         """How many operands the function takes."""
         return self.python.__code__.co_argcount
+
+    @property
+    def operator(self) -> str:
+        """The operator that `text` is written with; empty if it is a call."""
+        return "" if "(" in self.text else self.text.format(x="", y="").strip()
 
     @property
     def is_comparison(self) -> bool:
@@ -102,12 +120,14 @@ COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
     row.name: row
     for row in (
-        ScalarFunction("add", lambda x, y: x + y, np.add),
-        ScalarFunction("subtract", lambda x, y: x - y, np.subtract),
-        ScalarFunction("multiply", lambda x, y: x * y, np.multiply),
-        ScalarFunction("divide", lambda x, y: x / y, np.divide),
+        ScalarFunction("add", lambda x, y: x + y, np.add, text="{x} + {y}"),
+        ScalarFunction("subtract", lambda x, y: x - y, np.subtract, text="{x} - {y}"),
+        ScalarFunction("multiply", lambda x, y: x * y, np.multiply, text="{x} * {y}"),
+        ScalarFunction("divide", lambda x, y: x / y, np.divide, text="{x} / {y}"),
         # The operator has short cuts for the exponents 2, 1/2 and -1 that np.power lacks.
-        ScalarFunction("power", lambda x, y: x**y, _copied(operator.pow), VECTOR_FORMS["power"]),
+        ScalarFunction(
+            "power", lambda x, y: x**y, _copied(operator.pow), VECTOR_FORMS["power"], "{x} ** {y}"
+        ),
         # The test `x != x` is true of NaN alone, and NaN wins.
         ScalarFunction("maximum", lambda x, y: x if x > y or x != x else y, np.maximum),
         ScalarFunction("minimum", lambda x, y: x if x < y or x != x else y, np.minimum),
@@ -115,13 +135,13 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ScalarFunction("mask", lambda x, y: x if y != 0 else 0, _copied(_mask)),
         ScalarFunction("leaky_relu", lambda x, y: x * y if x < 0 else x, _copied(_leaky_relu)),
         # NumPy compares to booleans, and is slow where it must write them into floats itself.
-        ScalarFunction("eq", lambda x, y: x == y, _copied(np.equal)),
-        ScalarFunction("ne", lambda x, y: x != y, _copied(np.not_equal)),
-        ScalarFunction("lt", lambda x, y: x < y, _copied(np.less)),
-        ScalarFunction("le", lambda x, y: x <= y, _copied(np.less_equal)),
-        ScalarFunction("gt", lambda x, y: x > y, _copied(np.greater)),
-        ScalarFunction("ge", lambda x, y: x >= y, _copied(np.greater_equal)),
-        ScalarFunction("negate", lambda x: -x, np.negative),
+        ScalarFunction("eq", lambda x, y: x == y, _copied(np.equal), text="{x} == {y}"),
+        ScalarFunction("ne", lambda x, y: x != y, _copied(np.not_equal), text="{x} != {y}"),
+        ScalarFunction("lt", lambda x, y: x < y, _copied(np.less), text="{x} < {y}"),
+        ScalarFunction("le", lambda x, y: x <= y, _copied(np.less_equal), text="{x} <= {y}"),
+        ScalarFunction("gt", lambda x, y: x > y, _copied(np.greater), text="{x} > {y}"),
+        ScalarFunction("ge", lambda x, y: x >= y, _copied(np.greater_equal), text="{x} >= {y}"),
+        ScalarFunction("negate", lambda x: -x, np.negative, text="-{x}"),
         ScalarFunction("abs", lambda x: abs(x), np.abs),
         ScalarFunction("sign", lambda x: x if x != x else (x > 0) - (x < 0), np.sign),
         ScalarFunction("relu", lambda x: 0 if x < 0 else x, _relu),
@@ -140,6 +160,27 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
         ),
     )
 }
+
+
+def written(text: str, *operands: str) -> str:
+    """The text of a scalar function with expressions in place of ``{x}`` and ``{y}``.
+
+    An expression gets parentheses only where Python would read the whole in another way without them:
+    ``written("{x} * {y}", "a + 1", "b * c")`` is ``(a + 1) * (b * c)``. The second pair stays, because
+    floating-point numbers are multiplied in the order in which they stand.
+    """
+    bare = dict(zip("xy", operands, strict=False))
+    chosen = {name: f"({operand})" for name, operand in bare.items()}
+    meaning = _read(text.format(**chosen))
+    for name, operand in bare.items():
+        if _read(text.format(**chosen | {name: operand})) == meaning:
+            chosen[name] = operand
+    return text.format(**chosen)
+
+
+def _read(expression: str) -> str:
+    """What Python reads in an expression: its syntax tree."""
+    return ast.dump(ast.parse(expression, mode="eval"))
 
 
 #: What a reduction can fold with, associative and commutative functions, and the name of the reduction.

@@ -2,7 +2,7 @@
 
 from ..graph import TensorOp
 from . import ops_mathematic as ops_mathematic
-from .families import Elementwise, ElementwiseScalar, Movement, Reduction
+from .families import Elementwise, ElementwiseScalar, Movement, Pointwise, Reduction
 from .ops_activations import *
 from .ops_arithmetic import *
 from .ops_convolution import *
@@ -21,16 +21,17 @@ __all__ = [
     "Elementwise", "ElementwiseScalar", "Erf", "Exp", "Flip", "Fold", "FusedAddScalars", "Identity",
     "LSTMSteps", "LeakyReLU", "Log", "LogSoftmax", "LogSumExp", "LookUp", "MakeTensorTuple", "Mask",
     "MatMul", "Max", "Maximum", "Min", "Minimum", "Movement", "MulScalar", "Negate", "NotZero", "OneHot",
-    "Pad", "Permute", "Position", "PowerScalar", "ReLU", "Reduction", "Reshape", "ScatterAdd", "Sigmoid",
-    "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Stack", "Standardize", "StandardizeAdjoint",
-    "Summation", "Take", "Tanh", "ToDevice", "Transpose", "TupleGetItem", "UnDilate", "Where", "Windows",
-    "ZerosButOne", "ZerosButSlice", "abs", "add", "add_scalar", "argmax", "avg_pool2d", "broadcast_to",
-    "cast", "clip", "compare", "concatenate", "conv", "cos", "dilate", "divide", "divide_scalar", "erf",
-    "exp", "flip", "fused_add_scalars", "gelu", "getitem", "leaky_relu", "log", "logsoftmax", "logsumexp",
-    "lstm_steps", "make_tuple", "mask", "matmul", "max", "max_pool2d", "maximum", "mean", "min", "minimum",
-    "mul_scalar", "multiply", "negate", "not_zero", "pad", "permute", "power", "power_scalar", "relu",
-    "reshape", "sigmoid", "sign", "sin", "softmax", "split", "sqrt", "stack", "standardize", "sum_tuples",
-    "summation", "tanh", "to_device", "transpose", "tuple_get_item", "undilate", "where", "windows",
+    "Pad", "Permute", "Pointwise", "Position", "PowerScalar", "ReLU", "Reduction", "Reshape", "ScatterAdd",
+    "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Stack", "Standardize",
+    "StandardizeAdjoint", "Summation", "Take", "Tanh", "ToDevice", "Transpose", "TupleGetItem", "UnDilate",
+    "Where", "Windows", "ZerosButOne", "ZerosButSlice", "abs", "add", "add_scalar", "argmax", "avg_pool2d",
+    "broadcast_to", "cast", "clip", "compare", "concatenate", "conv", "cos", "dilate", "divide",
+    "divide_scalar", "erf", "exp", "flip", "fused_add_scalars", "gelu", "getitem", "leaky_relu", "log",
+    "logsoftmax", "logsumexp", "lstm_steps", "make_tuple", "mask", "matmul", "max", "max_pool2d", "maximum",
+    "mean", "min", "minimum", "mul_scalar", "multiply", "negate", "not_zero", "pad", "permute", "power",
+    "power_scalar", "relu", "reshape", "sigmoid", "sign", "sin", "softmax", "split", "sqrt", "stack",
+    "standardize", "sum_tuples", "summation", "tanh", "to_device", "transpose", "tuple_get_item",
+    "undilate", "where", "windows",
 ]  # fmt: skip
 
 

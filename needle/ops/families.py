@@ -1,6 +1,7 @@
 """The families of operators. A family gives `infer` once, and `compute` where it can.
 
-- elementwise: one scalar function at every position (add, exp, relu …);
+- elementwise: one scalar function at every position (add, exp, relu …); `Pointwise` operators are computed
+  position by position too, but by several scalar functions (clip, where, gelu);
 - movement: the same numbers in another shape or order (reshape, permute, broadcast_to …);
 - reduction: one number out of many, along axes (summation, max …);
 - contraction: sums of products; `MatMul` and `Conv` stand alone.
@@ -51,11 +52,24 @@ def check_keywords(name: str, misnamed: dict) -> None:
         raise TypeError(f"{name}: there is no keyword {keyword}={hint}")
 
 
-class Elementwise(TensorOp):
-    """One scalar function at every position; operands of different shapes are broadcast.
+class Pointwise(TensorOp):
+    """At every position a number out of those that the operands have there; shapes are broadcast.
 
     `gradient` is written as if the operands had equal shapes; `gradient_as_tuple` undoes the broadcasting.
     """
+
+    def gradient_as_tuple(self, out_grad, node) -> tuple:
+        partials = self.gradient(out_grad, node)
+        if not isinstance(partials, (tuple, list)):
+            return (partials,)  # a single operand is not broadcast
+        for partial, x in zip(partials, node.inputs):  # noqa: B905 - strict=True takes twice as long
+            if partial is not None and (partial.shape != x.shape or partial.dtype is not x.dtype):
+                return tuple([unbroadcast(p, x) for p, x in zip(partials, node.inputs, strict=True)])
+        return tuple(partials)
+
+
+class Elementwise(Pointwise):
+    """One scalar function at every position; operands of different shapes are broadcast."""
 
     function: str  # a row of the table in backend_ndarray/scalar_functions.py
 
@@ -72,15 +86,6 @@ class Elementwise(TensorOp):
 
     def compute(self, *arrays):
         return elementwise(self.function, *arrays)
-
-    def gradient_as_tuple(self, out_grad, node) -> tuple:
-        partials = self.gradient(out_grad, node)
-        if not isinstance(partials, (tuple, list)):
-            return (partials,)  # a single operand is not broadcast
-        for partial, x in zip(partials, node.inputs):  # noqa: B905 - strict=True takes twice as long
-            if partial is not None and (partial.shape != x.shape or partial.dtype is not x.dtype):
-                return tuple([unbroadcast(p, x) for p, x in zip(partials, node.inputs, strict=True)])
-        return tuple(partials)
 
 
 class ElementwiseScalar(Elementwise):

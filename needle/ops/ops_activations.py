@@ -6,7 +6,8 @@ import math
 
 from ..backend_ndarray.shapes import result_dtype
 from ..backend_selection import elementwise
-from .families import Elementwise, ElementwiseScalar
+from ..graph import Spec
+from .families import Elementwise, ElementwiseScalar, Pointwise
 from .ops_arithmetic import exp
 from .ops_selection import compare, mask, where
 
@@ -98,7 +99,7 @@ def erf(a):
     return Erf()(a)
 
 
-class GELU(Elementwise):
+class GELU(Pointwise):
     """y = a * s(a), where s is a smooth step from 0 to 1: dy = (s(a) + a * s'(a)) * da.
 
     ``approximate="none"``: s is the normal distribution's cumulative function, (1 + erf(a / sqrt(2))) / 2.
@@ -110,9 +111,8 @@ class GELU(Elementwise):
             raise ValueError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
         self.approximate = approximate
 
-    @property
-    def function(self):  # type: ignore[override]
-        return "erf" if self.approximate == "none" else "sigmoid"
+    def infer(self, a):
+        return Spec(a.shape, result_dtype("erf", a), a.device)
 
     def argument(self, a):
         """The argument of the error function, or of the sigmoid, for a Tensor or an array `a`."""
@@ -122,9 +122,10 @@ class GELU(Elementwise):
 
     def compute(self, a):
         if a.dtype.kind != "f":
-            a = a.astype(result_dtype(self.function, a))
-        step = elementwise(self.function, self.argument(a))
-        return a * step if self.approximate == "tanh" else a * 0.5 * (step + 1)
+            a = a.astype(result_dtype("erf", a))
+        if self.approximate == "none":
+            return a * 0.5 * (elementwise("erf", self.argument(a)) + 1)
+        return a * elementwise("sigmoid", self.argument(a))
 
     def gradient(self, out_grad, node):
         (a,) = node.inputs

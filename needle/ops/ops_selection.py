@@ -12,7 +12,7 @@ from ..backend_ndarray.scalar_functions import COMPARISONS
 from ..backend_ndarray.shapes import broadcast_shape, result_dtype
 from ..backend_selection import checked_not_zero, elementwise
 from ..graph import Spec, TensorOp, is_tensor
-from .families import Elementwise, ElementwiseScalar
+from .families import Elementwise, ElementwiseScalar, Pointwise
 
 __all__ = [
     "Clip", "Compare", "CompareScalar", "Mask", "Maximum", "Minimum", "NotZero", "Where", "clip", "compare",
@@ -70,7 +70,7 @@ def mask(a, b):
     return Mask()(a, b)
 
 
-class Where(Elementwise):
+class Where(Pointwise):
     """y = a where the condition is not 0, else b: dy is da or db."""
 
     def infer(self, condition, a, b):
@@ -153,7 +153,7 @@ def minimum(a, b):
     return Minimum()(a, b)
 
 
-class Clip(Elementwise):
+class Clip(Pointwise):
     """y = a within `low` and `high`, either of which may be None: dy = da there, 0 beyond."""
 
     def __init__(self, low=None, high=None):

@@ -1,5 +1,6 @@
 """The table of scalar functions: its Python, NumPy and vector forms are the same functions."""
 
+import ast
 import itertools
 import math
 import operator
@@ -7,12 +8,14 @@ import operator
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from needle.backend_ndarray import SCALAR_FUNCTIONS
 from needle.backend_ndarray.ndarray_backend_numba_cpu import map_aligned, zip_aligned
 from needle.backend_ndarray.ndarray_backend_numpy import MAPS, REDUCES, ZIPS, quiet
 from needle.backend_ndarray.numba_kernels import Kernel
-from needle.backend_ndarray.scalar_functions import COMPARISONS, REDUCTIONS
+from needle.backend_ndarray.scalar_functions import COMPARISONS, REDUCTIONS, written
 
 VALUES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -7.25, 20.0, -20.0, 89.0, -89.0, 1e3, -1e3, 1e-3]
 VALUES += [1e-30, -1e-30, 1e30, -1e30, 1e300, -1e300, 5e-324, math.pi, math.inf, -math.inf, math.nan]
@@ -51,6 +54,65 @@ def disagreements(row, form):
 @rows
 def test_python_and_numpy_forms_agree(row):
     assert disagreements(row, row.python) == []
+
+
+NAMES = {row.name: row.python for row in SCALAR_FUNCTIONS.values()}
+
+
+@rows
+def test_the_text_says_the_same(row):
+    def evaluated(*numbers):
+        return eval(row.text.format(x="x", y="y"), NAMES, dict(zip("xy", numbers, strict=False)))
+
+    for numbers in itertools.product(VALUES, repeat=row.arity):
+        assert repr(plain(evaluated, *numbers)) == repr(plain(row.python, *numbers))
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "expected"),
+    [
+        ("add", ("a", "b + c"), "a + (b + c)"),
+        ("add", ("a + b", "c"), "a + b + c"),
+        ("subtract", ("a", "b - c"), "a - (b - c)"),
+        ("multiply", ("a + 1", "b / c"), "(a + 1) * (b / c)"),
+        ("multiply", ("a / 2", "-b"), "a / 2 * -b"),
+        ("divide", ("a * b", "exp(c)"), "a * b / exp(c)"),
+        ("power", ("a ** b", "-c"), "(a ** b) ** -c"),
+        ("power", ("-2", "a ** b"), "(-2) ** a ** b"),
+        ("negate", ("a ** 2",), "-a ** 2"),
+        ("negate", ("a + b",), "-(a + b)"),
+        ("lt", ("a < b", "c + 1"), "(a < b) < c + 1"),
+        ("mask", ("a + b", "c != 0"), "mask(a + b, c != 0)"),
+        ("relu", ("a if b else c",), "relu(a if b else c)"),
+    ],
+    ids=str,
+)
+def test_parentheses_stand_only_where_they_are_needed(name, operands, expected):
+    assert written(SCALAR_FUNCTIONS[name].text, *operands) == expected
+
+
+def expressions(names=("a", "b", "c")):
+    return st.recursive(
+        st.sampled_from(names),
+        lambda inner: st.tuples(st.sampled_from(list(SCALAR_FUNCTIONS)), inner, inner),
+        max_leaves=8,
+    )
+
+
+@given(expressions())
+def test_an_expression_is_read_as_it_was_meant(tree):
+    def texts(tree):
+        """The expression as it is written, and with all parentheses."""
+        if isinstance(tree, str):
+            return tree, tree
+        row = SCALAR_FUNCTIONS[tree[0]]
+        pairs = [texts(part) for part in tree[1 : 1 + row.arity]]
+        shortest = written(row.text, *(short for short, _ in pairs))
+        return shortest, row.text.format(**dict(zip("xy", (f"({full})" for _, full in pairs), strict=False)))
+
+    shortest, full = texts(tree)
+    assert ast.dump(ast.parse(shortest)) == ast.dump(ast.parse(full))
+    assert len(shortest) <= len(full)
 
 
 @rows
