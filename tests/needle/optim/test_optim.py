@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import subprocess
 import sys
 
@@ -245,6 +246,53 @@ def test_lazy_and_eager_steps_are_the_same(make):
         results.append(np.concatenate([a.ravel() for a in values(params)]))
     np.testing.assert_allclose(results[1], results[0], rtol=1e-13)
     np.testing.assert_allclose(results[2], results[0], rtol=1e-13)
+
+
+class Unknown:
+    """A number that changes from step to step, in a rule that is written down once: nobody may ask for it."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, value):
+        self.value = value
+
+    def _asked(self, *_):
+        raise AssertionError("a rule asks for a number that changes from step to step")
+
+    __bool__ = __float__ = __int__ = __index__ = __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _asked
+    __hash__ = None
+
+
+def _arithmetic(name, f):
+    def method(self, other):
+        result = f(self.value, other.value if isinstance(other, Unknown) else other)
+        return Unknown(result) if isinstance(result, float) else result
+
+    setattr(Unknown, name, method)
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    _f = getattr(operator, _name)
+    _arithmetic(f"__{_name}__", _f)
+    _arithmetic(f"__r{_name}__", lambda a, b, f=_f: f(b, a))
+
+
+@each
+def test_a_rule_does_not_ask_for_numbers_that_change(make):
+    grad = np.array([0.5, -2.0])
+    states, found = ({}, {}), [np.array([1.0, 3.0])] * 2
+    optimizer = make([Parameter([1.0])])
+    options = optimizer.options_of({})
+    for t in (1, 2, 3):
+        before = states[0].copy()
+        found[0] = optimizer.rule(
+            found[0], grad, states[0], Unknown(float(t)), **options | {"lr": Unknown(0.05)}
+        )
+        found[1] = optimizer.rule(found[1], grad, states[1], t, **options)
+        assert all(
+            states[0][name] is not x for name, x in before.items()
+        )  # written anew, not changed in place
+    np.testing.assert_allclose(*found, rtol=1e-14)
 
 
 @each
