@@ -28,13 +28,16 @@ SIGNS = {
     "BroadcastTo": "broadcast to",
     "MakeTensorTuple": "tuple",
     "LookUp": "look up",
+    "NotZero": "not zero",
     "OneHot": "one hot",
     "ScatterAdd": "scatter add",
     "ToDevice": "to",
 }
-TYPESET = {"*": "×", "/": "÷", "-": "−", "!=": "≠", "<=": "≤", ">=": "≥"}  # operators of Python
+TYPESET = {"*": "×", "/": "÷", "-": "−", "!=": "≠", "<=": "≤", ">=": "≥"}  # Python's operators, in print
 BETWEEN = {"+", "×", "÷", "−", "@", "**"}  # signs that stand between operands
-RELATIONS = {"==", "≠", "<", "≤", ">", "≥"}
+RELATIONS = {
+    TYPESET.get(row.operator, row.operator) for row in SCALAR_FUNCTIONS.values() if row.is_comparison
+}
 ZEROS_BUT = "zeros but "  # before the index of what is not zero
 ONE_ATTRIBUTE_SAYS_ALL = {"BroadcastTo": "shape", "Reshape": "shape", "ToDevice": "device"}
 ORDER_IS_FREE = {"EWiseAdd", "EWiseMul", "Maximum", "Minimum"}
@@ -90,8 +93,8 @@ def parts(op: Op | Module) -> Parts:
     if name in ("Slice", "ZerosButSlice") and hasattr(op, "slices"):
         attributes = {}  # the index says all
         sign = ("" if name == "Slice" else ZEROS_BUT) + index_in_words(op.slices)
-    if name in ("LookUp", "OneHot"):
-        attributes = {}  # the shapes say all
+    if name in ("LookUp", "NotZero", "OneHot"):
+        attributes = {}  # the shapes say all, or its error does
     if name in ("TupleGetItem", "ZerosButOne") and "index" in attributes:
         sign = ("" if name == "TupleGetItem" else ZEROS_BUT) + f"[{attributes.pop('index')}]"
     return Parts(sign, scalar, attributes)
@@ -99,7 +102,7 @@ def parts(op: Op | Module) -> Parts:
 
 def _operator(op: Op | Module) -> str:
     """The operator of Python that an elementwise one is written with; empty if there is none."""
-    row = SCALAR_FUNCTIONS.get(op.function) if isinstance(op, Elementwise) else None
+    row = SCALAR_FUNCTIONS.get(getattr(op, "function", "")) if isinstance(op, Elementwise) else None
     return row.operator if row else ""
 
 

@@ -208,9 +208,10 @@ class OneHot(TensorOp):
 
 
 def as_index(numbers, device):
-    """Whole numbers as an operand: a Tensor as it is, an array or a list as a constant on `device`."""
+    """Whole numbers as an operand that needs no gradient: a Tensor, or an array or a list as a constant on
+    `device`. Of a Tensor nothing is read."""
     if is_tensor(numbers):
-        return numbers
+        return numbers.detach() if numbers.requires_grad else numbers
     numbers = np.asarray(numbers)
     dtype = "float64" if numbers.dtype.kind == "f" and numbers.size else "int64"
     return TensorOp.out.make_const(array_from_numpy(numbers, dtype=dtype, device=device))

@@ -63,7 +63,7 @@ SHOWN = [
         "`x * y`, the line that multiplies",
         "multiplies",
         "    def compute(self, *arrays):\n        return elementwise(self.function, *arrays)\n\n"
-        '        ScalarFunction("multiply", lambda x, y: x * y, np.multiply),\n\n',
+        '        ScalarFunction("multiply", lambda x, y: x * y, np.multiply, text="{x} * {y}"),\n\n',
     ),
     (
         "waits",

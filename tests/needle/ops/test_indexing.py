@@ -289,11 +289,12 @@ def test_a_tensor_as_an_index_is_an_operand(dtype, device, computed):
 
 
 def test_no_gradient_flows_to_an_index():
-    t, index = Tensor(X), Tensor(FEW, dtype="int64")
-    out = t[index]
-    assert out.inputs == (t, index)
-    out.backward()
+    t, index = Tensor(X), whole(FEW)
+    assert t[index].inputs == (t, index)
+    index = Tensor(FEW, dtype="int64", requires_grad=True)
+    t[index].backward()
     assert index.grad is None
+    assert not t.detach()[index].requires_grad
 
 
 @pytest.mark.parametrize("index", [[4], [0, -5], [[2**40]]], ids=str)
