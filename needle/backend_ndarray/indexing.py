@@ -174,11 +174,14 @@ def in_range(
         If a number is outside of the axis, or not whole.
     """
     numbers = index if index.dtype == np.int64 else _whole(index)
-    if numbers is not None and highest(numbers) >= length and from_end:
-        numbers = np.where(numbers < 0, numbers + length, numbers)
-    if numbers is None or highest(numbers) >= length:
-        raise IndexError(refusal(index.min(), index.max()))
-    return numbers
+    if numbers is not None:
+        if highest(numbers) < length:  # there are no negative numbers, as in most cases
+            return numbers
+        if from_end:
+            numbers = np.where(numbers < 0, numbers + length, numbers)
+            if highest(numbers) < length:
+                return numbers
+    raise IndexError(refusal(index.min(), index.max()))
 
 
 def _whole(index: np.ndarray) -> np.ndarray | None:
