@@ -39,7 +39,7 @@ format: $(READY)  ## format the code and mend what the linter can
 	$(RUN) ruff format
 	$(RUN) ruff check --fix
 
-bench: $(READY)  ## time needle against NumPy (and torch where installed); THREADS=1 on one processor
+bench: $(READY)  ## time needle against NumPy (and torch, jax where installed); THREADS=1 on one processor
 	$(RUN) benchmarks $(FLAGS)
 
 gallery: $(READY)  ## build a page of every kind of picture, from live objects

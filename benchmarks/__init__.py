@@ -1,4 +1,4 @@
-"""How fast needle is beside NumPy, and torch where it is installed: ``python -m benchmarks [group …]``."""
+"""How fast needle is beside NumPy, torch and jax, where they are: ``python -m benchmarks [group …]``."""
 
 import os
 
@@ -6,5 +6,11 @@ import os
 THREADS = int(os.environ.get("THREADS") or os.cpu_count() or 1)
 
 # Said before any of the libraries is imported.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"):
+for _variable in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NPROC",  # what jax reads
+):
     os.environ[_variable] = str(THREADS)

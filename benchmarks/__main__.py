@@ -11,8 +11,8 @@ import numpy as np
 
 import needle as ndl
 
-from . import THREADS, arrays, cuda, drawings, imports, layers, orders, training
-from .timing import ROUNDS, torch
+from . import THREADS, arrays, compiler, cuda, drawings, imports, layers, orders, training
+from .timing import ROUNDS, Case, torch
 
 GROUPS = {
     "imports": imports,
@@ -20,6 +20,7 @@ GROUPS = {
     "training": training,
     "orders": orders,
     "layers": layers,
+    "compiler": compiler,
     "drawings": drawings,
     "cuda": cuda,
 }
@@ -45,22 +46,33 @@ def main(names: list[str]) -> str | None:
         if reason := getattr(group, "why_not", str)():
             print(f"\n{name}: {reason}")
             continue
-        rivals = getattr(group, "RIVALS", RIVALS)
-        columns = ["needle"] + [column for rival in rivals for column in (rival, f"of {rival}")]
-        print(f"\n{name:48}", *(f"{column:>9}" for column in columns))
+        rivals, best_of = getattr(group, "RIVALS", RIVALS), getattr(group, "BEST_OF", ())
+        columns = ["needle"]
+        for rival in rivals:
+            columns += [rival] if best_of else [rival, f"of {rival}"]
+        print(f"\n{name:48}", *(f"{column:>9}" for column in columns + ["of best"] * bool(best_of)))
+        for note in getattr(group, "notes", tuple)():
+            print(f"  {note}")
         for case in group.cases():
             case.run()
-            figures = [time(case.seconds("needle"))]
+            figures = [figure(case, "needle")]
             for rival in rivals:
-                figures += [time(case.seconds(rival)), ratio(case.ratio(rival))]
-            print(f"{case.name:48}", *(f"{figure:>9}" for figure in figures), flush=True)
+                figures += (
+                    [figure(case, rival)] if best_of else [figure(case, rival), ratio(case.ratio(rival))]
+                )
+            if best_of:
+                figures.append(ratio(case.ratio(case.fastest(best_of))))
+            print(f"{case.name:48}", *(f"{text:>9}" for text in figures), flush=True)
     return None
 
 
-def time(seconds: float | None) -> str:
-    """A time as a person reads it: ``12.3 µs``."""
+def figure(case: Case, name: str) -> str:
+    """What a contender needed as a person reads it: ``12.3 µs``, or ``81,000 /s``."""
+    seconds = case.seconds(name)
     if seconds is None:
         return "-"
+    if case.rate:
+        return f"{1 / seconds:,.0f} /s"
     unit, scale = next((pair for pair in UNITS if seconds >= 1 / pair[1]), UNITS[-1])
     return f"{seconds * scale:.3g} {unit}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -10,8 +11,9 @@ import needle as ndl
 from needle import nn, optim
 from needle.apps.mlp_resnet import MLPResNet
 
+from . import in_torch
 from .timing import Case, torch
-from .training import needle_training, torch_training
+from .training import needle_training
 
 LEARNING_RATE = 1e-9  # so small that all contenders keep the same weights, however often they run
 
@@ -30,34 +32,13 @@ def residual_step(inputs: int, hidden: int, blocks: int, batch: int) -> Case:
     x, y = rng.random((batch, inputs), dtype="float32"), rng.integers(10, size=batch)
     np.random.seed(0)
     model = MLPResNet(inputs, hidden, blocks, drop_prob=0.0)
-    weights = [p.numpy() for p in model.parameters()]
-    step = needle_training(model, optim.Adam(model.parameters(), lr=LEARNING_RATE), x, y)
-    contenders: dict[str, Callable] = {"needle": step}
+    weights = [p.numpy().copy() for p in model.parameters()]
+    step = needle_training(model, optim.Adam(model.parameters(), lr=LEARNING_RATE))
+    contenders: dict[str, Callable] = {"needle": partial(step, ndl.Tensor(x, requires_grad=False), y)}
     if torch:
-        contenders["torch"] = torch_residual_step(weights, blocks, x, y)
+        step = in_torch.residual_step(weights, LEARNING_RATE)
+        contenders["torch"] = partial(step, torch.tensor(x), torch.tensor(y))
     return Case(f"residual MLP {inputs}-{hidden}, {blocks} blocks, batch {batch}", contenders)
-
-
-def torch_residual_step(weights, blocks, x, y) -> Callable:
-    """Return the same step in PyTorch."""
-
-    class Residual(torch.nn.Sequential):
-        def forward(self, x):
-            return x + super().forward(x)
-
-    inputs, hidden = weights[0].shape
-    layers = [torch.nn.Linear(inputs, hidden), torch.nn.ReLU()]
-    for _ in range(blocks):
-        inner = hidden // 2
-        norms = torch.nn.BatchNorm1d(inner), torch.nn.BatchNorm1d(hidden)
-        linears = torch.nn.Linear(hidden, inner), torch.nn.Linear(inner, hidden)
-        layers += [Residual(linears[0], norms[0], torch.nn.ReLU(), linears[1], norms[1]), torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers, torch.nn.Linear(hidden, weights[-1].size))
-    for parameter, weight in zip(model.parameters(), weights, strict=True):
-        parameter.data = (
-            torch.tensor(weight.T if weight.shape[0] > 1 else weight).contiguous().reshape(parameter.shape)
-        )
-    return torch_training(model, torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), x, y)
 
 
 def convolution(batch: int, size: int, channels: int) -> Case:
@@ -133,19 +114,14 @@ def attention(batch: int, steps: int, width: int, heads: int) -> Case:
     if torch:
         leaf = torch.tensor(tokens, requires_grad=True)
         weights = [torch.tensor(p.numpy(), requires_grad=True) for p in model.parameters()]
+        forward = in_torch.attention_of(heads)
 
-        def in_torch():
+        def gradient():
             leaf.grad = None
             for weight in weights:
                 weight.grad = None
-            (wq, bq, wk, bk, wv, bv, wo, bo) = weights
-            q, k, v = (
-                (leaf @ w + b).reshape(batch, steps, heads, -1).transpose(1, 2)
-                for w, b in ((wq, bq), (wk, bk), (wv, bv))
-            )
-            mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            (mixed.transpose(1, 2).reshape(batch, steps, width) @ wo + bo).sum().backward()
+            forward(leaf, weights).sum().backward()
             return leaf.grad
 
-        contenders["torch"] = in_torch
+        contenders["torch"] = gradient
     return Case(f"attention, {heads} heads, width {width}, {steps} steps, batch {batch}", contenders)

@@ -10,9 +10,11 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
+
+from . import THREADS
 
 try:
     import torch
@@ -21,6 +23,8 @@ except ImportError:
 
 ROUNDS = 11
 SECONDS_PER_SAMPLE = 0.01  # a sample repeats its contender until it is at least this long
+#: OpenBLAS's threads keep the processors busy for 0.11 s after a product. Whoever comes next would pay.
+PAUSE = 0.15 if THREADS > 1 else 0.0
 
 
 @dataclass
@@ -31,14 +35,25 @@ class Case:
     ----------
     name : str
     contenders : dict of str to callable
-        Among them ``needle``. Each computes the same and returns it as an array or a tensor; in a `stopwatch`
-        case it returns the seconds that it measured itself.
+        Each computes the same and returns it as an array or a tensor; in a `stopwatch` case it returns the
+        seconds that it measured itself.
     stopwatch : bool
+    compared : dict of str to callable, optional
+        What must agree before the clock starts. Default: the contenders.
+    calls : dict of str to int
+        How many of the things to be timed a contender does at once, where it is not 1.
+    rate : bool
+        Whether to print how many of them are done in a second, and not how long one takes.
+    rounds : int
     """
 
     name: str
     contenders: dict[str, Callable]
     stopwatch: bool = False
+    compared: dict[str, Callable] | None = None
+    calls: dict[str, int] = field(default_factory=dict)
+    rate: bool = False
+    rounds: int = ROUNDS
     samples: dict[str, list[float]] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -46,31 +61,43 @@ class Case:
         repeats = {}
         if not self.stopwatch:
             self._agree()
-            repeats = {name: _repeats(run) for name, run in self.contenders.items()}
-        self.samples = {name: [] for name in self.contenders}
-        for _ in range(ROUNDS):
             for name, run in self.contenders.items():
-                seconds = run() if self.stopwatch else _seconds(run, repeats[name]) / repeats[name]
-                self.samples[name].append(seconds)
+                sleep(PAUSE)
+                repeats[name] = _repeats(run)
+        self.samples = {name: [] for name in self.contenders}
+        for _ in range(self.rounds):
+            for name, run in self.contenders.items():
+                if self.stopwatch:
+                    seconds = run()
+                else:
+                    sleep(PAUSE)
+                    seconds = _seconds(run, repeats[name]) / repeats[name]
+                self.samples[name].append(seconds / self.calls.get(name, 1))
 
     def seconds(self, name: str) -> float | None:
         """The median time of a contender; None if it does not take part."""
         return median(self.samples[name]) if name in self.samples else None
 
     def ratio(self, name: str) -> float | None:
-        """How many times as long as contender `name` needle took; None if that one does not take part."""
-        if name not in self.samples:
+        """How many times as long as contender `name` needle took; None if one of them does not take part."""
+        if not {"needle", name} <= self.samples.keys():
             return None
         pairs = zip(self.samples["needle"], self.samples[name], strict=True)
         return median(needle / other for needle, other in pairs)
 
+    def fastest(self, names: tuple[str, ...]) -> str | None:
+        """The contender among `names` that took the least time; None if none of them takes part."""
+        return min((name for name in names if name in self.samples), key=self.seconds, default=None)
+
     def _agree(self) -> None:
-        expected = _as_numpy(self.contenders["needle"]())
+        runs = self.compared or self.contenders
+        results = {name: _as_numpy(run()) for name, run in runs.items()}
+        first, expected = next(iter(results.items()))
         # What is small beside the other numbers has fewer right digits.
         tolerance = {"rtol": 1e-3, "atol": 1e-5 * np.abs(expected).max()}
-        for name, run in self.contenders.items():
+        for name, result in results.items():
             np.testing.assert_allclose(
-                _as_numpy(run()), expected, **tolerance, err_msg=f"{self.name}: {name}"
+                result, expected, **tolerance, err_msg=f"{self.name}: {name} beside {first}"
             )
 
 
@@ -90,6 +117,8 @@ def _seconds(run: Callable, repeats: int) -> float:
 
 def _repeats(run: Callable) -> int:
     """How often a sample repeats `run`."""
+    for _ in range(2):  # the first calls compile
+        run()
     repeats = 1
     while _seconds(run, repeats) < SECONDS_PER_SAMPLE:
         repeats *= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 import needle as ndl
 from needle import nn, optim
 
+from . import in_numpy, in_torch
 from .timing import Case, torch
 
 LEARNING_RATE = 1e-4  # small: however often a contender runs, the loss stays comparable
@@ -23,91 +25,49 @@ def cases() -> Iterator[Case]:
 
 def training_step(sizes: tuple[int, ...], batch: int) -> Case:
     """Forward, softmax loss, backward and update of a ReLU network with layers of these sizes."""
-    rng = np.random.default_rng(0)
-    inputs = rng.random((batch, sizes[0]), dtype="float32")
-    labels = rng.integers(sizes[-1], size=batch)
-    weights = [rng.normal(0, m**-0.5, (m, n)).astype("float32") for m, n in pairwise(sizes)]
-    data = (inputs, labels, weights)
-    contenders = {"needle": needle_step(*data), "NumPy": numpy_step(*data)}
+    inputs, labels, weights = training_data(sizes, batch)
+    x = ndl.Tensor(inputs, requires_grad=False)
+    contenders = {
+        "needle": partial(mlp_step(weights, LEARNING_RATE), x, labels),
+        "NumPy": partial(in_numpy.mlp_step(weights, LEARNING_RATE), inputs, labels),
+    }
     if torch:
-        contenders["torch"] = torch_step(*data)
-    return Case(f"training step {'-'.join(map(str, sizes))}, batch {batch}", contenders)
+        step = in_torch.mlp_step(weights, LEARNING_RATE)
+        contenders["torch"] = partial(step, torch.tensor(inputs), torch.tensor(labels))
+    return Case(step_name(sizes, batch), contenders)
 
 
-def needle_step(inputs, labels, weights) -> Callable:
-    """Return the step, written with modules and an optimiser."""
+def step_name(sizes: tuple[int, ...], batch: int) -> str:
+    """What a line calls this step."""
+    return f"training step {'-'.join(map(str, sizes))}, batch {batch}"
+
+
+def training_data(sizes: tuple[int, ...], *batch: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Random inputs and labels, one for each element of `batch`, and the first weights of the layers."""
+    rng = np.random.default_rng(0)
+    inputs = rng.random((*batch, sizes[0]), dtype="float32")
+    labels = rng.integers(sizes[-1], size=batch)
+    return inputs, labels, [rng.normal(0, m**-0.5, (m, n)).astype("float32") for m, n in pairwise(sizes)]
+
+
+def mlp_step(weights: list[np.ndarray], lr: float) -> Callable:
+    """Return ``step(x, y)``, written with modules and an optimiser; the biases begin at 0."""
     layers: list[nn.Module] = []
     for weight in weights:
         layers += [nn.Linear(*weight.shape), nn.ReLU()]
         layers[-2].weight.data = ndl.Tensor(weight)
         layers[-2].bias.data = ndl.zeros(1, weight.shape[1])
     model = nn.Sequential(*layers[:-1])
-    return needle_training(model, optim.SGD(model.parameters(), lr=LEARNING_RATE), inputs, labels)
+    return needle_training(model, optim.SGD(model.parameters(), lr=lr))
 
 
-def needle_training(model, optimizer, inputs, labels) -> Callable:
+def needle_training(model, optimizer) -> Callable:
     """Return a step of training: forward, softmax loss, backward, update."""
     loss_of = nn.SoftmaxLoss()
-    x = ndl.Tensor(inputs, requires_grad=False)
 
-    def step():
-        loss = loss_of(model(x), labels)
-        loss.backward(create_graph=False)
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def numpy_step(inputs, labels, weights) -> Callable:
-    """Return the step with its gradient derived by hand."""
-    weights = [weight.copy() for weight in weights]
-    biases = [np.zeros((1, weight.shape[1]), "float32") for weight in weights]
-    targets = np.eye(weights[-1].shape[1], dtype="float32")[labels]
-
-    def step():
-        activations = [inputs]
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            activations.append(np.maximum(activations[-1] @ weight + bias, 0))
-        logits = activations[-1] @ weights[-1] + biases[-1]
-
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        exponentials = np.exp(shifted)
-        sums = exponentials.sum(axis=1, keepdims=True)
-        loss = (np.log(sums).sum() - (shifted * targets).sum()) / len(inputs)
-
-        gradient = (exponentials / sums - targets) / len(inputs)
-        for i in reversed(range(len(weights))):
-            below = gradient @ weights[i].T * (activations[i] > 0) if i else None
-            weights[i] -= LEARNING_RATE * (activations[i].T @ gradient)
-            biases[i] -= LEARNING_RATE * gradient.sum(axis=0, keepdims=True)
-            gradient = below
-        return loss
-
-    return step
-
-
-def torch_step(inputs, labels, weights) -> Callable:
-    """Return the step, written with modules and an optimiser."""
-    layers = []
-    for weight in weights:
-        layer = torch.nn.Linear(*weight.shape)
-        layer.weight.data = torch.tensor(weight.T).contiguous()
-        layer.bias.data.zero_()
-        layers += [layer, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    return torch_training(model, torch.optim.SGD(model.parameters(), lr=LEARNING_RATE), inputs, labels)
-
-
-def torch_training(model, optimizer, inputs, labels) -> Callable:
-    """Return the same step of training in PyTorch."""
-    loss_of = torch.nn.CrossEntropyLoss()
-    x, y = torch.tensor(inputs), torch.tensor(labels)
-
-    def step():
-        optimizer.zero_grad()
+    def step(x, y):
         loss = loss_of(model(x), y)
-        loss.backward()
+        loss.backward(create_graph=False)
         optimizer.step()
         return loss
 
