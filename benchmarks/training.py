@@ -21,6 +21,7 @@ def cases() -> Iterator[Case]:
     """Yield the lines of this group."""
     yield training_step((2, 8, 8, 2), batch=10)
     yield training_step((784, 100, 10), batch=100)
+    yield training_step((784, 500, 10), batch=128)
 
 
 def training_step(sizes: tuple[int, ...], batch: int) -> Case:

@@ -6,10 +6,11 @@ asking for it again, page by page, would often take longer than computing what i
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections import defaultdict
 from typing import NamedTuple
-from weakref import finalize
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +26,15 @@ class Block(NamedTuple):
     start: int
 
 
+class Loan(ref):
+    """A weak reference to an array. When the array is gone, it says which block comes back."""
+
+    __slots__ = ("block", "nbytes")
+
+    nbytes: int
+    block: Block
+
+
 class Blocks:
     """Blocks of memory that wait for another array of their size.
 
@@ -37,6 +47,7 @@ class Blocks:
     def __init__(self) -> None:
         self.size = 0
         self._waiting: dict[int, list[Block]] = defaultdict(list)  # by size in bytes
+        self._loans: dict[int, Loan] = {}  # a weak reference has to be kept, or nobody hears from it
         self._references = 0
         self.array(1, np.dtype("uint8"))  # its memory comes back at once, and `_references` is set
         self.release()
@@ -54,11 +65,15 @@ class Blocks:
                 self.release()
                 block = _new(nbytes)
         array = np.ndarray(size, dtype, *block)
-        finalize(array, self._take_back, nbytes, block).atexit = False
+        loan = Loan(array, self._take_back)
+        loan.nbytes, loan.block = nbytes, block
+        self._loans[id(loan)] = loan
         return array
 
-    def _take_back(self, nbytes: int, block: Block) -> None:
+    def _take_back(self, loan: Loan) -> None:
         """Keep a block whose array is gone, unless somebody still looks at the memory."""
+        nbytes, block = loan.nbytes, loan.block
+        del self._loans[id(loan)], loan
         references = sys.getrefcount(block.memory)
         if not self._references:
             self._references = references  # how many there are when nobody looks
@@ -81,3 +96,5 @@ def _new(nbytes: int) -> Block:
 
 
 blocks = Blocks()
+# When the program ends, its modules go in any order, and nobody needs memory any more.
+atexit.register(blocks._loans.clear)

@@ -101,6 +101,26 @@ def permuted_order(name: str, axes: tuple[int, ...], shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
+def swapped_order(axes: tuple[int, ...] | None, ndim: int) -> Shape:
+    """All axes in order, with two of them swapped: by default the last two.
+
+    Raises
+    ------
+    ValueError
+        If there are no such axes, or other than two.
+    """
+    if axes is None and ndim < 2:
+        raise ValueError(f"transpose: needs 2 axes to swap, the operand has {ndim}")
+    swapped = normal_axes("transpose", (-2, -1) if axes is None else axes, ndim)
+    if len(swapped) != 2:
+        raise ValueError(f"transpose: swaps two axes, got {axes}; permute takes any order of axes")
+    order = list(range(ndim))
+    first, second = swapped
+    order[first], order[second] = second, first
+    return tuple(order)
+
+
+@lru_cache(maxsize=4096)
 def joined_shape(axis: int, *shapes: Shape) -> Shape:
     """The shape of arrays joined one behind the other along `axis`.
 
@@ -244,8 +264,10 @@ def common_dtype(*dtypes: np.dtype) -> np.dtype:
 
 
 @lru_cache(maxsize=16)
-def number_range(dtype: np.dtype) -> tuple[int, int]:
-    """The smallest and the largest number that a data type of whole numbers holds."""
+def number_range(dtype: np.dtype) -> tuple[float, float]:
+    """The smallest and the largest number that a data type holds, infinities aside."""
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
     return (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 

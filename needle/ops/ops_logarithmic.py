@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..backend_ndarray.shapes import hashable_axes, normal_axes, result_dtype
+from ..backend_ndarray.shapes import hashable_axes, normal_axes, number_range, result_dtype
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
 from .families import Reduction, check_keywords
@@ -21,8 +19,8 @@ def shifted(a, axes):
         return a, a.sum(axis=axes, keepdims=True)  # nothing has no maximum, and needs no shift
     top = a.max(axis=axes, keepdims=True)
     # inf - inf is not a number, so the shift stays finite.
-    limit = float(np.finfo(top.dtype).max)
-    top = elementwise("minimum", elementwise("maximum", top, -limit), limit)
+    lowest, highest = number_range(top.dtype)
+    top = elementwise("minimum", elementwise("maximum", top, lowest), highest)
     return elementwise("subtract", a, top), top
 
 

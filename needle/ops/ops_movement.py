@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend_ndarray.shapes import as_shape, check_broadcast, filled_shape, normal_axes, permuted_order
+from ..backend_ndarray.shapes import as_shape, check_broadcast, filled_shape, permuted_order, swapped_order
 from ..backend_selection import array_from_numpy, device_of, to_numpy
 from ..backend_selection import broadcast_to as array_broadcast_to
 from ..backend_selection import permute as array_permute
@@ -109,22 +109,11 @@ class Transpose(Movement):
     def __init__(self, axes: tuple[int, int] | None = None):
         self.axes = None if axes is None else as_shape(axes)
 
-    def order(self, ndim: int) -> list[int]:
-        """All axes, with the two of this transpose swapped."""
-        if self.axes is None and ndim < 2:
-            raise ValueError(f"transpose: needs 2 axes to swap, the operand has {ndim}")
-        axes = normal_axes("transpose", (-2, -1) if self.axes is None else self.axes, ndim)
-        if len(axes) != 2:
-            raise ValueError(f"transpose: swaps two axes, got {self.axes}; permute takes any order of axes")
-        order = list(range(ndim))
-        order[axes[0]], order[axes[1]] = axes[1], axes[0]
-        return order
-
     def out_shape(self, shape):
-        return tuple([shape[i] for i in self.order(len(shape))])
+        return tuple([shape[i] for i in swapped_order(self.axes, len(shape))])
 
     def compute(self, a):
-        return array_permute(a, tuple(self.order(len(a.shape))))
+        return array_permute(a, swapped_order(self.axes, len(a.shape)))
 
     def gradient(self, out_grad, node):
         return out_grad.transpose(self.axes)
