@@ -114,8 +114,10 @@ def elementwise(name: str, *operands: Any) -> Any:
     if len(operands) == 1:
         return _map(name, operands[0])
     a, b = operands
-    if not (isinstance(a, View) and isinstance(b, View)):
-        return _zip_with_number(name, a, b)
+    if not isinstance(b, View):
+        return _zip_with_number(name, a, b, True)
+    if not isinstance(a, View):
+        return _zip_with_number(name, b, a, False)
     if a.device is not b.device:
         common_device(name, operands)
     if a.dtype is not b.dtype or a.dtype.kind != "f":
@@ -170,20 +172,16 @@ def _map(name: str, a: Any) -> Any:
     return assemble(new_array(type(a)), out, a.device, a.shape, compact_strides(a.shape))
 
 
-def _zip_with_number(name: str, a: Any, b: Any) -> Any:
-    """`elementwise` of an array and a number, or a NumPy array."""
-    number_last = isinstance(a, View)
-    array, number = (a, b) if number_last else (b, a)
-    if not isinstance(array, View):
-        raise _not_an_operand(name, a, b)
+def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> Any:
+    """`elementwise` of an array and a number, or a NumPy array; which of them comes last."""
     if type(number) is not float and type(number) is not int:
-        if isinstance(number, np.ndarray):
+        if isinstance(number, np.ndarray) and isinstance(array, View):
             other = as_operand_for(array, number)
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-        if not isinstance(number, (float, int)):
-            raise _not_an_operand(name, a, b)
+    if not isinstance(array, View) or not isinstance(number, (float, int)):
+        raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
     if array.dtype.kind == "f":
         number = float(number)
     else:
