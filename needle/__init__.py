@@ -7,8 +7,16 @@
 needle.Tensor([2. 4. 6.])
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Threads that wait for work should sleep. Those of OpenBLAS, which multiplies matrices for NumPy, keep the
+# processors busy for a tenth of a second after each product. Those of OpenMP, which Numba uses where it finds
+# no TBB (see numba_kernels.py), try again and again: on busy processors a loop of microseconds then takes
+# milliseconds. Each library reads its setting when it is loaded, so this comes before anything loads them.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")  # 2**16 ticks of the clock
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from . import autograd, backend_ndarray, backend_selection, init, nn, ops, optim
 from .autograd import Tensor, TensorTuple, gradients, lazy, no_grad, scope

@@ -16,11 +16,6 @@ from typing import Any
 
 import numpy as np
 
-# Threads that wait for work should sleep. Where Numba finds no TBB (see numba_kernels.py) it uses OpenMP. Its
-# threads try again and again: on busy processors a loop of microseconds then takes milliseconds. OpenMP reads
-# this setting when it is loaded, maybe for a loop of your own, so it is set here and not beside the kernels.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 
 def generator(rng: Any) -> np.random.Generator | None:
     """The generator that an argument `rng` stands for: itself, or a new one if it is a seed.
