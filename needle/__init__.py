@@ -37,23 +37,27 @@ from .ops import __all__ as _ops
 
 if TYPE_CHECKING:
     from . import data
+    from .compiler import jit, scan
     from .diagnostics import diagnose
     from .serialization import load, save
 
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
     "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "diagnose", "gradcheck",
-    "gradients", "init", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
-    "scope", "zeros", "zeros_like", *_ops,
+    "gradients", "init", "jit", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
+    "scan", "scope", "zeros", "zeros_like", *_ops,
 ]  # fmt: skip
 
 # What not every program needs is imported when it is first asked for: these modules, and their names.
 _LATER = {
+    "compiler": ".compiler",
     "data": ".data",
     "diagnose": ".diagnostics",
     "diagnostics": ".diagnostics",
+    "jit": ".compiler",
     "load": ".serialization",
     "save": ".serialization",
+    "scan": ".compiler",
     "serialization": ".serialization",
 }
 

@@ -44,6 +44,7 @@ from .graph import Node, Op, Pending, Spec, TensorOp, TensorTupleOp, find_topo_s
 from .modes import lazy, mode, no_grad, scope
 from .ops.families import gradient_dtype
 from .reverse import Adjoint, sum_node_list, walk_back
+from .stand_ins import HostArray, Number
 
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
@@ -52,7 +53,7 @@ __all__ = [
     "sum_node_list",
 ]  # fmt: skip
 
-NUMBERS = (float, int, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
+NUMBERS = (float, int, np.bool_, np.integer, np.floating, Number)  # what counts as a scalar operand
 
 LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -138,6 +139,8 @@ class Value(Node):
         data = None
         if (LAZY_MODE if lazy is None else lazy) or op.deferred:
             data = _deferred(op, operands, inputs)
+            if data is not None:
+                data.scope = scope
         if data is None:
             arrays = _realized(operands, inputs) if pending else operands
             try:
@@ -328,6 +331,9 @@ class Tensor(Value):
         if isinstance(array, Tensor):
             with no_grad():
                 self._data = array.to(device or array.device).astype(dtype or array.dtype)._data
+            return
+        if isinstance(array, HostArray):
+            self._data = array.cell(dtype, device or default_device())
             return
         if BACKEND == "nd" and isinstance(array, NDArray):
             device, dtype = device or array.device, dtype or array.dtype
@@ -634,9 +640,11 @@ def _operand(other, tensor: Tensor) -> Tensor | None:
     neither."""
     if isinstance(other, Tensor):
         return other
-    if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray)):
-        kinds = "fiu" if isinstance(other, (int, np.integer)) else "f"
+    if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray, HostArray)):
+        kinds = "fiu" if issubclass(getattr(other, "python_type", type(other)), (int, np.integer)) else "f"
         dtype = tensor.dtype if tensor.dtype.kind in kinds else None
+        if isinstance(other, Number):
+            return Tensor.make_const(tensor.device.full((), 0, dtype or np.dtype("float32"))) + other
         return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
     return None
 

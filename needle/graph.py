@@ -147,7 +147,7 @@ class Pending:
     it holds the data and lets go of these, so that they can be freed.
     """
 
-    __slots__ = ("__weakref__", "data", "device", "dtype", "op", "operands", "shape", "spec")
+    __slots__ = ("__weakref__", "data", "device", "dtype", "op", "operands", "scope", "shape", "spec")
 
     def __init__(self, op: Op, operands: Sequence, spec: Any):
         self.op: Op | None = op
@@ -158,6 +158,7 @@ class Pending:
         self.dtype: Any = getattr(spec, "dtype", None)
         self.device: Any = getattr(spec, "device", None)
         self.data: Any = None
+        self.scope: Any = None  # as a `Node` has it
 
     def realize(self):
         """Compute the value and all that it needs. A loop: recursion would limit the depth of a graph."""

@@ -67,6 +67,15 @@ def lazy(enabled: bool = True):
         mode.reset(token)
 
 
+def tracing() -> Any:
+    """The `needle.compiler.trace.Trace` that notes what this thread does; None if nothing is traced.
+
+    It is in the place of `lazy`: while a function is traced, only its graph is built.
+    """
+    lazy = mode.get()[0]
+    return None if lazy is None or isinstance(lazy, bool) else lazy
+
+
 @contextmanager
 def no_grad(enabled: bool = True):
     """Within this block results are constants: no graph is kept.

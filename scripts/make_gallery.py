@@ -584,6 +584,35 @@ def detached():
     return viz.draw([y, z])
 
 
+# --- Compiled functions -------------------------------------------------------------------------------------
+
+
+@picture("Compiled functions", "Three operators become one loop: before fusion, and after")
+def before_and_after_fusion():
+    W, b = ndl.Tensor(np.ones((2, 8))), ndl.Tensor(np.zeros((1, 8)))
+    layer = ndl.jit(lambda x: ndl.relu(x @ W + b))
+    layer(ndl.Tensor(np.ones((10, 2))))
+    return viz.draw_schedule(layer)
+
+
+@picture("Compiled functions", "A compiled step of training: each group beside the lines that it became")
+def compiled_step():
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(2, 8, rng=rng), nn.ReLU(), nn.Linear(8, 2, rng=rng))
+    optimizer, loss_of = optim.SGD(model.parameters(), lr=0.1), nn.SoftmaxLoss()
+
+    @ndl.jit
+    def step(x, y):
+        loss = loss_of(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = ndl.Tensor(rng.normal(size=(10, 2)), requires_grad=False)
+    step(x, ndl.Tensor(np.arange(10) % 2, requires_grad=False))
+    return viz.draw(step)
+
+
 # --- When something fails -----------------------------------------------------------------------------------
 
 

@@ -20,15 +20,16 @@ ROOT = Path(__file__).parent.parent
 
 # From the ground up; the longest matching prefix gives a module's floor.
 HOUSE = {
-    0: ("needle.backend_ndarray", "needle.backend_numpy", "needle.backend_selection"),
+    0: ("needle.backend_ndarray", "needle.backend_numpy", "needle.backend_selection", "needle.stand_ins"),
     1: ("needle.graph", "needle.modes", "needle.failures", "needle.reverse"),  # no operator, no Tensor
     2: ("needle.ops",),
     3: ("needle.autograd",),
     4: ("needle.init", "needle.gradcheck", "needle.diagnostics"),
     5: ("needle.nn", "needle.optim", "needle.data", "needle.serialization"),
-    6: ("needle.apps", "needle"),  # "needle" is needle/__init__.py: the public names
-    7: ("viz", "needle.lecture"),  # a lecture draws
-    8: ("playground", "app"),
+    6: ("needle.compiler",),
+    7: ("needle.apps", "needle"),  # "needle" is needle/__init__.py: the public names
+    8: ("viz", "needle.lecture"),  # a lecture draws
+    9: ("playground", "app"),
 }
 FLOORS = {module: floor for floor, modules in HOUSE.items() for module in modules}
 

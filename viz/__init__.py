@@ -10,7 +10,7 @@ from needle import modes
 from needle.nn import Module
 
 from .drag import Drag, drag
-from .drawing import MODELS, Drawing, draw, draw_gradient
+from .drawing import MODELS, PROGRAMS, Drawing, draw, draw_gradient
 from .errors import draw_error
 from .pad import Pad, pad
 from .picture import Picture
@@ -41,20 +41,22 @@ if TYPE_CHECKING:
         trace_kernel,
         weights,
     )
+    from .program_picture import draw_schedule
     from .step_widget import step
 
 __all__ = [
     "CannotRender", "Drag", "Drawing", "Pad", "Picture", "Steps", "activations", "attention", "bars",
-    "broadcast", "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient", "filters",
-    "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve", "loss_surface", "matrix",
-    "memory", "module_tree", "pad", "panels", "set_style", "step", "steps", "strides", "trace_kernel",
-    "weights",
+    "broadcast", "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient",
+    "draw_schedule", "filters", "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve",
+    "loss_surface", "matrix", "memory", "module_tree", "pad", "panels", "set_style", "step", "steps",
+    "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 modes.remember_lines()
 
-# Pictures that need matplotlib, and the widget, are imported on their first use.
+# Pictures that need matplotlib or the compiler, and the widget, are imported on their first use.
 _WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {
+    "draw_schedule": ".program_picture",
     "memory": ".kept",
     "step": ".step_widget",
 }
@@ -71,7 +73,12 @@ def _draw_modules(model: Module, depth: int | None) -> Picture:
     return import_module(".plots.modules", __name__).module_picture(model, depth)
 
 
+def _draw_program(compiled: Any, style: str | None) -> Picture:
+    return import_module(".program_picture", __name__).draw_program(compiled, style)
+
+
 MODELS.append(_draw_modules)
+PROGRAMS.append(_draw_program)
 
 
 def __dir__() -> list[str]:

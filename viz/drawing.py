@@ -27,7 +27,7 @@ from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy
 from .style import style_called
 from .text import counted, elide
 
-__all__ = ["MODELS", "Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
+__all__ = ["MODELS", "PROGRAMS", "Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
 
 LONGEST_TITLE = 300  # characters: it can hold the message of an error
 WIDTHS = {"page": 1000, "slide": 1600, "phone": 390}  # pixels of a screen, of which 96 are an inch
@@ -173,14 +173,24 @@ class Drawing(Picture):
 
 #: What draws a model. It needs matplotlib, so that `viz` puts it here: it knows what is imported when.
 MODELS: list[Callable[[Module, int | None], Picture]] = []
+#: What draws a compiled function. It needs Numba.
+PROGRAMS: list[Callable[[Any, str | None], Picture]] = []
+
+
+def _is_compiled(thing: object) -> bool:
+    """Whether `needle.jit` returned it. If so, the compiler is imported."""
+    compiler = sys.modules.get("needle.compiler")
+    return compiler is not None and isinstance(thing, compiler.Compiled)
 
 
 @overload
 def draw(tensors: Module, *, depth: int | None = None) -> Picture: ...
 @overload
+def draw(tensors: Callable, *, style: str | None = None) -> Picture: ...
+@overload
 def draw(tensors: Value | Sequence[Value], **options: Any) -> Drawing: ...
 def draw(  # type: ignore[misc]  # the options are these
-    tensors: Value | Sequence[Value] | Module,
+    tensors: Value | Sequence[Value] | Module | Callable,
     *,
     names: Mapping[str, Value] | None = None,
     legend: bool = True,
@@ -208,7 +218,9 @@ def draw(  # type: ignore[misc]  # the options are these
     Parameters
     ----------
     tensors : Tensor, TensorTuple, or sequence of them
-        Of a model, `module_tree` is drawn; for that, there is only `depth`.
+        Of a model, `module_tree` is drawn; for that, there is only `depth`. Of a function that `needle.jit`
+        compiled, the operators are drawn in the groups that they were fused to, beside the source that each
+        group became; for that, there is only `style`. See also `draw_schedule`.
     names : dict from str to Tensor, optional
         What to call the variables. By default they have the names of your own variables. Parameters have
         those that their module gives them; all others are called n1, n2, … in topological order.
@@ -258,7 +270,9 @@ def draw(  # type: ignore[misc]  # the options are these
     """
     if isinstance(tensors, Module):
         return MODELS[0](tensors, depth)
-    outputs = values_of("draw", tensors)
+    if _is_compiled(tensors):
+        return PROGRAMS[0](tensors, style)
+    outputs = values_of("draw", tensors)  # type: ignore[arg-type]
     known = names_of(names, sys._getframe(1))
     return drawing_of(
         lambda limit: read_graph(outputs, known, limit=limit),

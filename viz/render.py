@@ -17,7 +17,7 @@ from io import BytesIO
 import graphviz
 from graphviz.backend import execute
 
-from .style import FOLLOW, FOLLOWS, FONT, Style, dark_rules
+from .style import CODE_FONT, CODE_FONTS, CODE_WIDTH, FOLLOW, FOLLOWS, FONT, Style, dark_rules
 from .text import has_known_width, text_width
 
 __all__ = ["CannotRender", "render", "render_all", "tidy_svg"]
@@ -199,7 +199,8 @@ def tidy_svg(svg: str, title: str, style: Style, colours: Mapping[str, str] | No
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
     svg = re.sub(r"<title>.*?</title>\n?", "", svg)
     svg = re.sub(r"<text ([^>]*)>([^<]*)</text>", _with_width, svg)
-    svg = re.sub(r' font-family="[^"]*"', "", svg)
+    svg = re.sub(rf' font-family="(?!{CODE_FONT})[^"]*"', "", svg)
+    svg = svg.replace(f'font-family="{CODE_FONT}', f'font-family="{CODE_FONTS}')
     look = f'role="img" font-family="{FONT}" '
     look += f'style="max-width:100%;height:auto;background:{style.background};border-radius:8px"'
     begin = f"<title>{html.escape(title)}</title>"
@@ -216,8 +217,11 @@ def tidy_svg(svg: str, title: str, style: Style, colours: Mapping[str, str] | No
 
 def _with_width(match: re.Match[str]) -> str:
     attributes = match[1].replace('xml:space="preserve" ', "")
-    text = html.unescape(match[2]).strip(" \N{NO-BREAK SPACE}")
     size = re.search(r'font-size="([\d.]+)"', attributes)
+    if f'"{CODE_FONT}' in attributes and size:
+        width = CODE_WIDTH * float(size[1]) * len(html.unescape(match[2]))
+        return f'<text {attributes} textLength="{width:.1f}">{match[2]}</text>'
+    text = html.unescape(match[2]).strip(" \N{NO-BREAK SPACE}")
     if not text or not size:
         return ""
     if len(text) > 1 and all(map(has_known_width, text)):  # a lone × pressed narrow would be a letter

@@ -13,12 +13,17 @@ from functools import cached_property
 from typing import Any
 
 __all__ = [
-    "FOLLOW", "FOLLOWS", "FONT", "LEGENDS", "OF_THE_PAGE", "STYLES", "Box", "Row", "Style", "dark_rules",
-    "set_style", "style_called",
+    "CODE_FONT", "CODE_FONTS", "CODE_WIDTH", "FOLLOW", "FOLLOWS", "FONT", "GROUP_TWINS", "LEGENDS",
+    "OF_THE_PAGE", "STYLES", "Box", "Row", "Style", "dark_rules", "group_box", "set_style",
+    "style_called",
 ]  # fmt: skip
 
 # Helvetica and its twins: in any of them, text is as wide as in the layout.
 FONT = "Helvetica,Arial,Liberation Sans,Nimbus Sans,sans-serif"
+# Source: as Graphviz calls its font, and as a page does. Each character is as wide as any other.
+CODE_FONT = "Courier"
+CODE_FONTS = "ui-monospace,Menlo,Consolas,Liberation Mono,Courier New,Courier,monospace"
+CODE_WIDTH = 0.6  # of its size
 NAME_SIZE = 12
 TEXT_SIZE = 11
 SMALL_SIZE = 9
@@ -164,6 +169,32 @@ def _colours(look: Any) -> Iterator[str]:
         for field in fields(look):
             if field.name != "dark":
                 yield from _colours(getattr(look, field.name))
+
+
+# Groups that are told apart by number, and by colour as well: on a light page, and on a dark one. What occurs
+# in a style above has the same twin there.
+_GROUPS = (
+    (Box("#E4EEFE", "#1D5FD1"), Box("#14305E", "#6FA8FF")),
+    (Box("#FFF1DE", "#B45309"), Box("#4A2F0B", "#FFBE6B")),
+    (Box("#DFF5EA", "#0B7A53"), Box("#0C4532", "#4FD6A0")),
+    (Box("#F9E6F1", "#A8327A"), Box("#4A1B3B", "#F08CC6")),
+    (Box("#DDF3F6", "#0E6F8A"), Box("#0B3B45", "#5CCFE6")),
+    (Box("#EAE8FB", "#5B4FCF"), Box("#2D2765", "#A79CFF")),
+    (Box("#F2F2CF", "#63630C"), Box("#38380B", "#D2D25C")),
+    (Box("#FEE4E2", "#C4221B"), Box("#5A1613", "#FF8A80")),
+)
+GROUP_TWINS = {
+    colour: twin
+    for light, dark in _GROUPS
+    for colour, twin in ((light.fill, dark.fill), (light.line, dark.line))
+}
+
+
+def group_box(style: Style, number: int) -> Box:
+    """The look of group number 1, 2 and so on. After eight, colours come again."""
+    if style.text == "#000000":  # black and white
+        return Box(style.background, style.text)
+    return _GROUPS[(number - 1) % len(_GROUPS)][style.scheme == "dark"]
 
 
 FOLLOWS = "needle-follows"  # a class

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..stand_ins import Number
 from .device import common_device
 from .indexing import in_range
 from .scalar_functions import SCALAR_FUNCTIONS
@@ -180,18 +181,17 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-    if not isinstance(array, View) or not isinstance(number, (float, int)):
+    if not isinstance(array, View) or not isinstance(number, (float, int, Number)):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
-    if array.dtype.kind == "f":
-        number = float(number)
-    else:
+    if array.dtype.kind != "f":
         array = cast(array, result_dtype(name, *((array, number) if number_last else (number, array))))
-        if array.dtype.kind == "f":
-            number = float(number)
-        elif (answer := _number_out_of_range(name, array, number, number_last)) is not None:
+        if (
+            array.dtype.kind != "f"
+            and (answer := _number_out_of_range(name, array, number, number_last)) is not None
+        ):
             return answer
-        else:
-            number = int(number)
+    if not isinstance(number, Number):  # one whose value is not known yet stays as it is
+        number = float(number) if array.dtype.kind == "f" else int(number)
     if not (array._compact or array.is_dense()):
         array = array.compact()
     mod = array.device.mod
@@ -208,7 +208,7 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
     return NotAnOperand(f"{name}: needs NDArrays (at least one) and numbers, got {kinds}")
 
 
-def _number_out_of_range(name: str, array: Any, number: float, number_last: bool) -> Any:
+def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
     if name == "power":
         _check_exponents(number if number_last else array.numpy())
@@ -341,8 +341,11 @@ def _joined(name: str, arrays: Sequence[View], shape: Shape, strides: Shape, ste
 def checked_index(index: Any, length: int, refusal: Callable[[Any, Any], str], from_end: bool = False) -> Any:
     """An index of int64 with all its numbers in ``0 .. length - 1``; see `indexing.in_range`.
 
-    It is `index` itself if that is one already. Kernels do not check: what they follow comes from here.
+    It is `index` itself if that is one already. Kernels do not check: what they follow comes from here. A
+    backend whose arrays hold no numbers yet has a `checked_index` of its own, and so for the functions below.
     """
+    if by_kernel := getattr(index.device.mod, "checked_index", None):
+        return by_kernel(index, length, refusal, from_end)
     given = index.numpy()
     found = in_range(given, length, refusal, from_end)
     return index if found is given else index.device.array(found, np.int64)
@@ -388,11 +391,15 @@ def _numbers(index: View, a: View) -> Any:
 def one_hot(labels: Any, n: int, dtype: Any) -> Any:
     """For each label a row of `n` numbers: 1 at the label, 0 elsewhere. See `Device.one_hot`, which refuses
     a label that is not one of 0 to n - 1."""
+    if by_kernel := getattr(labels.device.mod, "one_hot", None):
+        return by_kernel(labels, n, dtype)
     return labels.device.one_hot(n, labels.numpy(), dtype)
 
 
 def checked_not_zero(a: Any, refusal: str) -> Any:
     """`a` itself; a ValueError that says `refusal` if there is a 0 in it."""
+    if by_kernel := getattr(a.device.mod, "checked_not_zero", None):
+        return by_kernel(a, refusal)
     if not a.numpy().all():
         raise ValueError(refusal)
     return a

@@ -8,8 +8,10 @@ Common parameters: `*shape`, the sizes, one by one or as a tuple; `device` (defa
 from __future__ import annotations
 
 from .. import ops
-from ..autograd import Tensor, check_device
+from ..autograd import Tensor, check_device, no_grad
 from ..backend_selection import Device, default_device
+from ..modes import tracing
+from ..stand_ins import HostArray
 
 
 def _place(device) -> Device:
@@ -23,16 +25,27 @@ def _sizes(shape: tuple) -> tuple[int, ...]:
     return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
+def _drawn(kind: str, shape: tuple, device, dtype, rng) -> Tensor:
+    """Random numbers by ``device.rand`` or ``device.randn``. While a function is traced, a placeholder: they
+    are drawn anew in each call of the program."""
+    device, shape = _place(device), _sizes(shape)
+    if trace := tracing():
+        return Tensor.make_const(trace.draw(device, kind, shape, dtype, rng))
+    return Tensor.make_const(getattr(device, kind)(*shape, dtype=dtype, rng=rng))
+
+
 def rand(*shape, low=0.0, high=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
     """Uniform random numbers in [low, high)."""
-    array = _place(device).rand(*_sizes(shape), dtype=dtype, rng=rng) * float(high - low) + float(low)
-    return Tensor.make_const(array, requires_grad=requires_grad)
+    with no_grad():
+        numbers = _drawn("rand", shape, device, dtype, rng) * float(high - low) + float(low)
+    return Tensor.make_const(numbers, requires_grad=requires_grad)
 
 
 def randn(*shape, mean=0.0, std=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
     """Normal random numbers."""
-    array = _place(device).randn(*_sizes(shape), dtype=dtype, rng=rng) * float(std) + float(mean)
-    return Tensor.make_const(array, requires_grad=requires_grad)
+    with no_grad():
+        numbers = _drawn("randn", shape, device, dtype, rng) * float(std) + float(mean)
+    return Tensor.make_const(numbers, requires_grad=requires_grad)
 
 
 def randb(*shape, p=0.5, device=None, dtype="bool", requires_grad=False, rng=None) -> Tensor:
@@ -72,6 +85,8 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
     IndexError
         If a label is not one of 0 to n - 1.
     """
+    if isinstance(i, HostArray):
+        i = Tensor(i, dtype=i.dtype, requires_grad=False)
     if isinstance(i, Tensor):
         rows = ops.OneHot(n, dtype)(i if device is None else i.to(device))
         return Tensor.make_const(rows, requires_grad=True) if requires_grad else rows

@@ -9,6 +9,7 @@ from typing import Any
 from .. import init, ops
 from ..autograd import Tensor, TensorTuple, no_grad
 from ..backend_ndarray.device import generator
+from ..modes import tracing
 from .module import CHANNELS_FIRST, CHANNELS_LAST, Module, Parameter, check_sizes
 
 
@@ -273,7 +274,8 @@ class BatchNorm1d(Module):
         arrays = batch.cached_data  # None where it waits to be computed
         with no_grad():
             for i, running in enumerate((self.running_mean, self.running_var), start=1):
-                array = running.realize_cached_data()  # in lazy mode no more than one step is left waiting
+                # In lazy mode no more than one step is left waiting.
+                array: Any = None if tracing() else running.realize_cached_data()
                 before, now = (
                     (running, batch[i]) if arrays is None else (array, arrays[i])
                 )  # arrays are faster

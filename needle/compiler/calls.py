@@ -1,0 +1,376 @@
+"""Calls: the source of what a program does around its computation.
+
+It is written for one program, so that a call asks nothing that this program does not need to know. For a step
+of training it reads like this, without the tests of all modules::
+
+    def call(x0, x1):
+        lazy, grad, _, _ = mode.get()
+        if not (grad is True and type(lazy) is not Trace): return AGAIN
+        a0 = x0._data
+        if not (type(a0) is NDArray and a0.shape == (10, 2) and …): return AGAIN
+        …
+        n_optimizer_lr = owner0.lr
+        with lock:
+            for tensor, data in owned:
+                if tensor._data is not data or references(data) != 4:
+                    own()
+                    break
+            result = empty(1, dtype2)
+            step(a0._handle.buffer, a1._handle.buffer, state, work, result, n_optimizer_lr)
+        return tensor_of0(result)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..autograd import Tensor
+from ..backend_ndarray.strides import compact_strides
+from ..backend_selection import NDArray
+from ..graph import Spec
+from ..modes import mode
+from ..stand_ins import Number
+from .codegen import Part
+from .lower import Buffer, Call
+from .trace import Bound, Input, Outcome, Trace, same, with_tensors
+
+if TYPE_CHECKING:
+    from .program import Program
+
+#: What `call` returns where it cannot tell in a moment that the program still fits.
+AGAIN = object()
+
+#: How many references there are to the array of a Tensor, while nobody else holds it and we count them: the
+#: Tensor's, that of `owned`, a variable's, and the counter's.
+REFERENCES = 4
+
+
+class CallWriter:
+    """Writes the function `call` of a program: it asks, collects, computes and hands out.
+
+    Attributes
+    ----------
+    call : callable
+        From the leaves of the arguments to the result, or `AGAIN`.
+    asks : callable
+        Only asks: AGAIN if something is different than when the function was traced.
+    """
+
+    def __init__(self, program: Program, leaves: list[Any]):
+        self.program = program
+        self.names: dict[str, Any] = {
+            "AGAIN": AGAIN, "Tensor": Tensor, "Trace": Trace, "array": np.ndarray, "mode": mode,
+            "NDArray": NDArray, "empty": np.empty, "references": sys.getrefcount, "inf": math.inf,
+            "nan": math.nan, "program": program, "owned": program.owned, "lock": program.lock,
+            "now": program._now, "fill": with_tensors, "own": program.own, "same": same,
+            "fixed": program.fixed_data, "flat": np.ascontiguousarray,
+        }  # fmt: skip
+        self.lines: list[str] = []
+        self.leaves = [f"x{i}" for i in range(len(leaves))]
+        self.values: dict[Buffer, str] = {}  # where the numbers of inputs are found
+        self._ask(leaves)
+        self.asks = self._function("asks")
+        self._compute()
+        self._hand_out()
+        self.call = self._function("call")
+
+    def _function(self, name: str) -> Callable:
+        body = "\n".join(f"    {line}" for line in self.lines)
+        source = f"def {name}({', '.join(self.leaves)}):\n{body}\n"
+        exec(compile(source, f"<needle {name}>", "exec"), self.names)
+        return self.names[name]
+
+    def name(self, base: str, value: Any) -> str:
+        """A global name for an object."""
+        number = sum(key.startswith(base) for key in self.names)
+        name = f"{base}{number}"
+        self.names[name] = value
+        return name
+
+    def ask(self, *conditions: str) -> None:
+        """Go on only if these hold."""
+        if conditions:
+            self.lines.append(f"if not ({' and '.join(conditions)}): return AGAIN")
+
+    # Is everything as it was?
+
+    def _ask(self, leaves: list[Any]) -> None:
+        self.lines.append("lazy, grad, _, _ = mode.get()")
+        self.ask(f"grad is {mode.get()[1]}", "type(lazy) is not Trace")
+        for leaf, value in zip(self.leaves, leaves, strict=True):
+            if isinstance(value, (int, float)):
+                self.ask(f"type({leaf}) is {type(value).__name__}")
+        self._ask_which(leaves)
+        self._ask_inputs()
+        self._ask_surroundings()
+        self._ask_optimizers()
+        self._ask_numbers()
+
+    def _ask_which(self, leaves: list[Any]) -> None:
+        """Arguments are the same Tensors as each other, and as those that are closed over, or are not, as in
+        the trace: gradients and writes depend on it."""
+        program = self.program
+        found = [
+            (x, value)
+            for x, value in zip(self.leaves, leaves, strict=True)
+            if not isinstance(value, (int, float))
+        ]
+        if len(found) == 2:
+            self.ask(f"{found[0][0]} is not {found[1][0]}")
+        elif len(found) > 2:
+            self.ask(f"len({{{', '.join(f'id({x})' for x, _ in found)}}}) == {len(found)}")
+        known = program.around.tensors
+        inside = self.name("known", frozenset(known)) if known else ""
+        bound = [self._expression(x) for x in known if id(x) in program.around.bound]
+        for leaf, value in found:
+            if isinstance(value, Tensor) and value in known:
+                self.ask(f"{leaf} is {self._expression(value)}")
+            elif isinstance(value, Tensor):
+                if value in program._state_tensors:
+                    self.ask(f"{leaf} is {self.name('tensor', value)}")
+                elif known:
+                    others = [f"{leaf} is not {x}" for x in bound]
+                    self.ask(f"isinstance({leaf}, Tensor)", f"{leaf} not in {inside}", *others)
+
+    def _expression(self, value: Any) -> str:
+        """Where a Tensor or array is found that is closed over, or the gradient of one."""
+        bound: Bound | None = self.program.around.bound.get(id(value))
+        if bound is None or (isinstance(value, Tensor) and value in self.program._state_tensors):
+            return self.name("tensor", value)
+        if isinstance(bound.holder, Tensor):
+            return f"{self._expression(bound.holder)}.grad"
+        holder = self.name("names", bound.holder)
+        return f"{holder}.cell_contents" if bound.key is None else f"{holder}[{bound.key!r}]"
+
+    def _ask_inputs(self) -> None:
+        program = self.program
+        used = {buffer for buffer, _ in program._given}
+        fixed = {buffer: i for i, (buffer, _) in enumerate(program.fixed)}
+        for number, (buffer, x) in enumerate(program._inputs):
+            if x.tensor is None:
+                self._ask_array(buffer, x)
+                continue
+            bound = program.around.bound.get(id(x.tensor))
+            if bound is not None and isinstance(bound.holder, Tensor) and buffer not in used:
+                continue  # a gradient from before, which is not needed
+            tensor = self.leaves[x.leaf] if x.leaf is not None else self._expression(x.tensor)
+            if x.leaf is None and (bound is None or x.tensor in program._state_tensors):
+                self.ask(f"{tensor}.requires_grad is {bool(x.tensor.requires_grad)}")
+            else:
+                self._ask_tensor(f"a{number}", tensor, x)
+                self.values[buffer] = _storage_of(f"a{number}")
+            if buffer in fixed:
+                self.ask(f"{tensor}._data is fixed[{fixed[buffer]}]")
+                self.values[buffer] = _storage_of(f"fixed[{fixed[buffer]}]")
+            self._ask_grad(tensor, x)
+
+    def _ask_array(self, buffer: Buffer, x: Input) -> None:
+        if x.leaf is not None:
+            holder = self.leaves[x.leaf]
+        elif id(x.array) in self.program.around.bound:
+            holder = self._expression(x.array)
+        else:
+            holder = self.name("array_", x.array)
+        self.ask(f"type({holder}) is array", f"{holder}.shape == {x.cell.shape}")
+        self.values[buffer] = f"flat({holder}, {self.name('dtype', x.cell.dtype)}).reshape(-1)"
+
+    def _ask_tensor(self, data: str, tensor: str, x: Input) -> None:
+        cell = x.cell
+        self.ask(f"isinstance({tensor}, Tensor)")
+        self.lines.append(f"{data} = {tensor}._data")
+        dtype, device = self.name("dtype", cell.dtype), self.name("device", cell.device)
+        self.ask(
+            f"type({data}) is NDArray", f"{data}.shape == {cell.shape}", f"{data}.dtype is {dtype}",
+            f"{data}.device is {device}", f"{tensor}.requires_grad is {bool(x.tensor.requires_grad)}",
+        )  # fmt: skip
+
+    def _ask_grad(self, tensor: str, x: Input) -> None:
+        """Whether there is a gradient from before, where the function may have looked at it."""
+        around, found = self.program.around, self.program.trace
+        learned = any(x.tensor in o._updates or x.tensor in o.params for o in around.optimizers)
+        if around.reads_grad or (learned and x.tensor not in found.new_grads):
+            self.ask(f"{tensor}.grad is {'not ' if x.tensor in found.old_grads else ''}None")
+
+    def _ask_surroundings(self) -> None:
+        """Everything that the function reached is still the same."""
+        around, states = self.program.around, self.program._state_tensors
+        places = [
+            (f"{self.name('names', namespace)}.get({name!r})", x) for namespace, name, x in around.names
+        ]
+        places += [(f"{self.name('names', cell)}.cell_contents", x) for cell, _, x in around.cells]
+        places += [
+            (f"{self.name('of', owner)}.__dict__.get({key!r})", x) for owner, key, x in around.attributes
+        ]
+        self.ask(*[f"len({self.name('attributes', x)}) == {size}" for x, size, _ in around.sizes])
+        for place, value in places:
+            if id(value) not in around.bound or (isinstance(value, Tensor) and value in states):
+                then = self.name("value", value)
+                number = isinstance(value, (int, float, str, bytes))
+                self.ask(f"({place} is {then} or same({place}, {then}))" if number else f"{place} is {then}")
+        held = [
+            (holder, then) for holder, then, _ in around.held
+            if not isinstance(holder, tuple) and not self._is_optimizers(holder)
+        ]  # fmt: skip
+        if held:
+            holders = self.name("held", [holder for holder, _ in held])
+            self.ask(f"{holders} == {self.name('then', [then for _, then in held])}")
+
+    def _is_optimizers(self, holder: Any) -> bool:
+        """Whether a container belongs to an optimiser, whose numbers are looked at one by one."""
+        return any(holder is group for o in self.program.around.optimizers for group in o.groups)
+
+    def _ask_optimizers(self) -> None:
+        """Optimisers have the same groups, and remember their states in the same Tensors."""
+        for optimizer in self.program.around.optimizers:
+            owner = self.name("owner", optimizer)
+            state = {p: dict(memory) for p, memory in optimizer.state.items()}
+            self.ask(f"{owner}.state == {self.name('state', state)}")
+            groups = optimizer.groups
+            self.ask(f"len({owner}.groups) == {len(groups)}")
+            for i, group in enumerate(groups):
+                then = self.name("group", group)
+                self.ask(f"{owner}.groups[{i}] is {then}", f"len({then}) == {len(group)}")
+
+    def _ask_numbers(self) -> None:
+        program, found = self.program, self.program.trace
+        used = [*found.answers, *program._formulas, *[t.text for _, _, t in found.counts]]
+        used += [x.text for x in program.returned_numbers]
+        words = set(re.findall(r"\w+", " ".join(used)))
+        for name, source in found.numbers.items():
+            if name not in words:
+                continue
+            if source.kind == "leaf":
+                self.lines.append(f"n_{name} = {self.leaves[source.key]}")
+            elif source.kind == "count":
+                counts, params = self.name("counts", source.owner), self.name("params", source.key)
+                self.lines.append(f"several = set(map({counts}._updates.get, {params}))")
+                self.ask("len(several) == 1")
+                self.lines.append(f"n_{name} = several.pop() or 0")
+            else:
+                owner = self.name("owner", source.owner)
+                dot = f".{source.key}" if source.kind == "attribute" else f"[{source.key!r}]"
+                self.lines.append(f"n_{name} = {owner}{dot}")
+        for text, answer in found.answers.items():
+            if answer is None or isinstance(answer, bool):
+                self.ask(f"({self.formula(text)}) is {answer}")
+            else:
+                then = self.name("answer", answer)
+                self.ask(f"same({self.formula(text)}, {then})")
+
+    def formula(self, text: str) -> str:
+        """A formula with its numbers as they are called here: an argument may have any name."""
+        numbers = self.program.trace.numbers
+        return re.sub(r"[^\W\d]\w*", lambda word: f"n_{word[0]}" if word[0] in numbers else word[0], text)
+
+    # Then compute
+
+    def _compute(self) -> None:
+        program = self.program
+        self.lines.append("with lock:")
+        if program.states:
+            self.lines += [
+                "    for tensor, data in owned:",
+                f"        if tensor._data is not data or references(data) != {REFERENCES}:",
+                "            own()",
+                "            break",
+                "    tensor = data = None",
+            ]
+        arguments = {buffer.name: self.values[buffer] for buffer, _ in program._given}
+        for i, (buffer, draw) in enumerate(program._draws):
+            arguments[buffer.name] = f"drawn{i}"
+            self.lines.append(f"    drawn{i} = {self.name('draw', draw)}()._handle.buffer")
+        for buffer in program._constants:
+            arguments[buffer.name] = self.name("constant", buffer.data)
+        for name, store in program._storage.items():
+            arguments[name] = self.name("store", store)
+        for i, (buffer, _) in enumerate(program.results):
+            arguments[buffer.name] = f"result{i}"
+            self.lines.append(f"    result{i} = empty({buffer.size}, {self.name('dtype', buffer.dtype)})")
+        arguments |= {name: self.formula(text) for text, name in program._formulas.items()}
+        arrays = f"dict({', '.join(f'{k}={v}' for k, v in arguments.items())})"
+        if any(isinstance(part, Call) for part in program.parts):
+            self.lines.append(f"    arrays = {arrays}")
+            arrays = "arrays"
+        if self.lines[-1] == "with lock:":
+            self.lines[-1:] = []  # nothing is computed
+        for part, kernel in zip(program.parts, program._kernels, strict=True):
+            if isinstance(part, Part):
+                call = (
+                    f"{self.name(part.name, kernel)}({', '.join(arguments[name] for name in part.arguments)})"
+                )
+                if part.checks:
+                    self.lines.append(f"    status = {call}")
+                    failed = f"program.failed({self.name('part', part)}, status, {arrays})"
+                    self.lines.append(f"    if status: {failed}")
+                else:
+                    self.lines.append(f"    {call}")
+            else:
+                self.names["compute"] = program._compute
+                self.lines.append(f"    compute({self.name('part', part)}, {arrays})")
+
+    def _hand_out(self) -> None:
+        """What the function leaves behind, and what it returns."""
+        program, found = self.program, self.program.trace
+        updated: dict[tuple[int, str], tuple[Any, str, list]] = {}
+        for optimizer, p, t in found.counts:
+            updated.setdefault((id(optimizer), t.text), (optimizer, t.text, []))[2].append(p)
+        for optimizer, text, params in updated.values():
+            owner, params_name = self.name("owner", optimizer), self.name("params", params)
+            count = self.formula(text)
+            self.lines.append(f"    {owner}._updates.update(dict.fromkeys({params_name}, {count}))")
+        for number, (_, spec) in enumerate(program.results):
+            self.lines.append(f"outcome{number} = {self.name('tensor_of', maker_of(spec))}(result{number})")
+        outcomes = [f"outcome{number}" for number in range(len(program.results))]
+        leaves = f"[{', '.join(self.leaves)}]"
+        grads = outcomes[len(outcomes) - len(program._with_grad) :]
+        for p, outcome in zip(program._with_grad, grads, strict=True):
+            self.lines.append(f"now({self.name('tensor', p)}, {leaves}).grad = {outcome}")
+        for p in program._without_grad:
+            if program._input_of[p].leaf is not None or id(p) in program.around.bound:
+                self.lines.append(f"now({self.name('tensor', p)}, {leaves}).grad = None")
+        if params := [
+            p for p in program._without_grad
+            if program._input_of[p].leaf is None and id(p) not in program.around.bound
+        ]:  # fmt: skip
+            self.lines.append(f"for p in {self.name('params', params)}:")
+            self.lines.append("    if p.grad is not None: p.grad = None")
+        template = program._template
+        tensors = iter(outcomes)
+        found_ = [self.formula(x.text) if isinstance(x, Number) else next(tensors) for x in program.returned]
+        if type(template) is Outcome:
+            self.lines.append(f"return {found_[template.number]}")
+        elif template is None:
+            self.lines.append("return None")
+        else:
+            self.lines.append(
+                f"return fill({self.name('template', template)}, [{', '.join(found_)}], "
+                f"lambda tensor: now(tensor, {leaves}))"
+            )
+
+
+def _storage_of(array: str) -> str:
+    """The flat numbers of an array, as an expression."""
+    return f"({array} if {array}._compact else {array}.compact())._handle.buffer"
+
+
+def maker_of(spec: Spec) -> Callable:
+    """A function that makes the Tensor of a result."""
+    shape, dtype, device = spec
+    storage, size, strides = device.mod.Array, math.prod(shape), compact_strides(shape)
+    new, make = object.__new__, Tensor.make_const
+
+    def tensor_of(values: np.ndarray) -> Tensor:
+        handle, array = new(storage), new(NDArray)
+        handle.buffer, handle.dtype, handle.size = values, dtype, size
+        array._handle, array.dtype, array.device = handle, dtype, device
+        array.shape, array.strides = shape, strides
+        array.offset, array._compact, array.base = 0, True, None
+        return make(array)
+
+    return tensor_of

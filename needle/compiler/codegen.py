@@ -1,0 +1,414 @@
+"""Codegen: the schedule as the source of a Python function, which Numba compiles.
+
+Each loop of the schedule is a ``for`` over ``range``, each nest one assignment. Arrays are flat, as storage
+is: element (k, j) of a matrix with 8 columns is ``W[8 * k + j]``. Lengths are written out as numbers, because
+the compiler makes better machine code of a loop when it knows how long it is.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
+from ..stand_ins import Number
+from .lower import Access, Buffer, Nest
+from .schedule import Loop, Schedule
+
+_UNROLLED = 4096  # iterations up to which all lengths of loops are for the compiler to know
+PAGE = 100  # characters in a line of the source, at most
+LETTERS = "ijklmnopqrstuvw"
+
+#: Names in the source that mean something else than a buffer.
+RESERVED = {*LETTERS, "plus", "matmul", "add_matmul", "part", "opaque", "step", "range", "abs", "inf", "nan"}
+RESERVED |= {*keyword.kwlist}
+TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
+RESERVED |= {*TYPES, *[f"{name}_{t}" for name in SCALAR_FUNCTIONS for t in (*TYPES, "bool")]}
+
+
+class Writer:
+    """Writes the body of a function, line by line.
+
+    Parameters
+    ----------
+    plan : Schedule
+    numbers : dict of str to (str, bool)
+        For the formula of a Number its name, and whether that has the data type of all that uses it.
+    """
+
+    def __init__(self, plan: Schedule, numbers: dict[str, tuple[str, bool]]):
+        self.plan = plan
+        self.numbers = numbers
+        self.lines: list[str] = []
+        self.letters: dict[Loop, str] = {}
+        self.functions: set[tuple[str, str]] = set()
+        self.checks: list[Nest] = []
+        self.blocks: list[Block] = []
+        self.routines: set[str] = set()  # of BLAS
+        self.places: dict[Nest, tuple[int, int]] = {}  # the lines of each statement
+        self._about = ""  # the comment written last
+        self._is_large = False
+
+    def write(self, parts: Iterable[Any], depth: int = 0, shared: Loop | None = None) -> None:
+        """Write loops and nests; of the loop `shared`, the iterations from `start` to `stop`."""
+        indent = "    " * (depth + 1)
+        for part in parts:
+            first = len(self.lines)
+            if not depth:
+                self._is_large = max(math.prod(nest.shape) for nest in nests_in([part])) > _UNROLLED
+            about = "" if depth else operators_in(part)
+            if about and about != self._about:
+                self.lines += _wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
+                self._about = about
+            if isinstance(part, Loop):
+                self.letters[part] = letter = LETTERS[depth]
+                self.lines.append(f"{indent}for {letter} in range({self.bounds(part, shared)}):")
+                self.write(part.body, depth + 1)
+            else:
+                begin = len(self.lines)
+                self.lines += _wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    ")
+                self.places[part] = begin, len(self.lines)
+            if not depth:
+                lines = {nest: self.places[nest] for nest in nests_in([part])}
+                self.blocks.append(Block(first, len(self.lines), lines))
+
+    def bounds(self, loop: Loop, shared: Loop | None) -> str:
+        """What a loop runs over.
+
+        A compiler that knows how long a loop is writes its iterations out, one after the other. For the few
+        loops of a small network that is fast; for many it takes minutes.
+        """
+        if loop is shared:
+            return "start, stop"
+        holds_loops = any(isinstance(part, Loop) for part in loop.body)
+        return f"opaque({loop.length})" if self._is_large and holds_loops else str(loop.length)
+
+    def statement(self, nest: Nest) -> str:
+        if nest.product:
+            return self.product(nest)
+        t = nest.out.buffer.dtype.name
+        if nest.is_check:
+            return self.check(nest)
+        target = self.operand(nest.out, nest)
+        operands = [self.operand(x, nest) for x in nest.reads]
+        value = self.value(nest, operands, t)
+        if nest.fold is None:
+            return f"{target} = {value}"
+        if nest.fold == "add":
+            if not self.is_total(nest):
+                return f"{target} += {value}"
+            return f"{target} = {self.call('plus')}({target}, {value})"
+        return f"{target} = {self.call(nest.fold, t)}({target}, {value})"
+
+    def check(self, nest: Nest) -> str:
+        """Leave with the number of the check."""
+        self.checks.append(nest)
+        x = self.operand(nest.reads[0], nest)
+        if nest.function == "check_not_zero":
+            return f"if {x} == 0: return {len(self.checks)}"
+        _, low, stop = nest.reads
+        whole = "" if nest.reads[0].buffer.dtype.kind != "f" else f" and {x} == int64({x})"
+        return f"if not ({low} <= {x} < {stop}{whole}): return {len(self.checks)}"
+
+    def is_total(self, nest: Nest) -> bool:
+        """Whether the innermost loop adds up to one number. The compiler may then add in several lanes."""
+        loops = self.plan.loops[nest]
+        inner = max((loop for loop in loops if loop), key=lambda loop: self.letters[loop], default=None)
+        return inner is not None and nest.out.strides[loops.index(inner)] == 0
+
+    def value(self, nest: Nest, operands: list[str], t: str) -> str:
+        name = nest.function
+        if name == "copy":
+            x = nest.reads[0]
+            same = isinstance(x, Access) and x.buffer.dtype == nest.out.buffer.dtype
+            return operands[0] if same or not isinstance(x, Access) else cast(operands[0], t)
+        row = SCALAR_FUNCTIONS[name]
+        if row.is_comparison:
+            return f"{t}({written(row.text, *operands)})"
+        if name in ("add", "subtract", "multiply", "divide", "negate"):
+            return written(row.text, *operands)
+        return f"{self.call(name, t)}({', '.join(operands)})"
+
+    def call(self, name: str, dtype: str = "") -> str:
+        """The name of a function that the source calls; see `runtime.function`."""
+        self.functions.add((name, dtype))
+        return function_name(name, dtype)
+
+    def operand(self, x: Any, nest: Nest) -> str:
+        if isinstance(x, Number):
+            name, has_type = self.numbers[x.text]
+            return name if has_type else f"{nest.out.buffer.dtype}({name})"
+        if not isinstance(x, Access):
+            return literal(x, nest.out.buffer.dtype)
+        if x.buffer in self.plan.variables:
+            return x.buffer.name
+        if x.buffer.counts:
+            return self.place(x, nest)
+        return f"{x.buffer.name}[{self.place(x, nest)}]"
+
+    def place(self, x: Access, nest: Nest) -> str:
+        terms = []
+        for loop, step in zip(self.plan.loops[nest], x.strides, strict=True):
+            if step and loop is not None:
+                terms.append((step, self.letters[loop]))
+        if x.via is not None:
+            terms.append((x.step, self.operand(x.via, nest)))
+        text = " + ".join(letter if step == 1 else f"{step} * {letter}" for step, letter in terms)
+        if x.offset:
+            text = f"{text} + {x.offset}" if text else str(x.offset)
+        return text or "0"
+
+    def product(self, nest: Nest) -> str:
+        """A call of BLAS. A matrix is turned if its columns, and not its rows, lie side by side."""
+        m, n, p = nest.shape[-3:]
+        a, b = nest.reads
+        routine = "sgemm" if nest.out.buffer.dtype == np.float32 else "dgemm"
+        self.routines.add(routine)
+        operands = [routine]
+        for x, (down, right), columns in ((a, a.strides[-3:-1], n), (b, b.strides[-2:], p)):
+            turned = right != 1 and columns > 1
+            width = max(right if turned else down, 1)
+            operands.append(f"{x.buffer.name}, {self.place(x, nest)}, {width}, {turned}")
+        operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
+        if nest.scales is None:
+            return f"{self.call('matmul')}({', '.join(operands)})"
+        factors = [self.operand(numbers[0], nest) for _, *numbers in nest.scales if numbers]
+        minus = "-" * (sum(function == "negate" for function, *_ in nest.scales) % 2)
+        scale = minus + (" * ".join(factors) or literal(1, nest.out.buffer.dtype))
+        return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
+
+
+def function_name(name: str, dtype: str) -> str:
+    """What the source calls a function of the runtime; most are for float32."""
+    return name if dtype in ("", "float32") else f"{name}_{dtype}"
+
+
+def operators_in(part: Loop | Nest) -> str:
+    """The operators that a loop computes, by the modules that use them: "Linear: MatMul, Add; ReLU: ReLU"."""
+    by_module: list[tuple[str, list[str]]] = []
+    for nest in nests_in([part]):
+        if nest.maker is None:
+            continue
+        module = nest.maker.scope.name if nest.maker.scope is not None else ""
+        operator = words_of(nest.maker.op)
+        if not by_module or by_module[-1][0] != module:
+            by_module.append((module, []))
+        if operator not in by_module[-1][1]:
+            by_module[-1][1].append(operator)
+    return "; ".join((f"{module}: " if module else "") + ", ".join(names) for module, names in by_module)
+
+
+def words_of(op: Any) -> str:
+    """An operator's name without what only tells its kinds apart: "Add" for EWiseAdd and AddScalar."""
+    return type(op).__name__.removeprefix("EWise").removesuffix("Scalar")
+
+
+def _wrapped(head: str, words: list[str], between: str, indent: str) -> list[str]:
+    """Words in lines that are no longer than the page; `head` begins the first, `indent` the others."""
+    lines, line = [], head + words[0]
+    for word in words[1:]:
+        if len(line) + len(between) + len(word) >= PAGE:
+            lines.append(line + between.rstrip())
+            line = indent + word
+        else:
+            line += between + word
+    return [*lines, line]
+
+
+def cast(text: str, dtype: str) -> str:
+    """The expression `text`, converted to a data type."""
+    return f"{dtype}({text} != 0)" if dtype == "bool" else f"{dtype}({text})"
+
+
+def literal(x: float, dtype: np.dtype) -> str:
+    """A number as source. Numba takes 0.5 for double precision, so its data type is written out."""
+    if dtype.kind == "b":
+        return str(bool(x))
+    if dtype.kind != "f":
+        return f"{dtype.name}({int(x)})"
+    short = f"{float(x):g}"
+    return f"{dtype.name}({short if float(short) == x or x != x else repr(float(x))})"
+
+
+class Block(NamedTuple):
+    """Lines of a part's source that belong together: a loop, or a single statement.
+
+    Attributes
+    ----------
+    first, stop : int
+        The first line, counted from 0, and the one behind the last.
+    lines : dict of Nest to (int, int)
+        What they compute: for each statement its first line, and the one behind its last.
+    """
+
+    first: int
+    stop: int
+    lines: dict[Nest, tuple[int, int]]
+
+    @property
+    def nests(self) -> list[Nest]:
+        """What they compute."""
+        return list(self.lines)
+
+    def moved(self, by: int) -> Block:
+        """The same, so many lines further down."""
+        lines = {nest: (first + by, stop + by) for nest, (first, stop) in self.lines.items()}
+        return Block(self.first + by, self.stop + by, lines)
+
+
+class Part(NamedTuple):
+    """The source of a function that computes some of a program, up to a call or to the end.
+
+    Attributes
+    ----------
+    name, source : str
+    arguments : list of str
+    functions : set of (str, str)
+        What the source calls: the names of rows of the table, and data types.
+    checks : list of Nest
+        The function returns 0, or the number of the first of these that failed, counted from 1.
+    length : int or None
+        Of a part whose iterations threads can share: how many there are. The function then takes, before its
+        other arguments, which to begin with and which to stop before.
+    own : dict of str to (dtype, int)
+        The storage that each thread needs for itself: data type and size by its name.
+    blocks : list of Block
+        Which lines compute what.
+    """
+
+    name: str
+    source: str
+    arguments: list[str]
+    functions: set[tuple[str, str]]
+    checks: list[Nest]
+    length: int | None
+    own: dict[str, tuple[np.dtype, int]]
+    blocks: list[Block]
+
+    @property
+    def products(self) -> list[int]:
+        """The multiplications of each matrix product that is left to BLAS."""
+        nests = [nest for block in self.blocks for nest in block.nests]
+        return [math.prod(nest.shape[-3:]) for nest in nests if nest.product]
+
+
+def write_part(
+    name: str,
+    segment: list[Any] | Loop,
+    plan: Schedule,
+    places: dict[Buffer, tuple[str, int]],
+    arrays: list[str],
+    formulas: dict[str, str],
+) -> Part:
+    """Write a function.
+
+    Parameters
+    ----------
+    name : str
+    segment : list of Loop or Nest, or a Loop that threads can share
+    plan : Schedule
+    places : dict
+        The storage, and where in it they begin, of buffers that are no arguments of their own.
+    arrays : list of str
+        The names of arguments that are arrays.
+    formulas : dict of str to str
+        The names of Numbers by their formulas.
+    """
+    shared = segment if isinstance(segment, Loop) else None
+    parts = segment if isinstance(segment, list) else [segment]
+    used: dict[Buffer, None] = {}
+    numbers: dict[str, set[str]] = {}
+    for nest in nests_in(parts):
+        used |= dict.fromkeys(x.buffer for x in nest.accesses)
+        for x in nest.numbers:
+            if isinstance(x, Number):
+                numbers.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
+    writer = Writer(plan, {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()})
+    writer.write(parts, shared=shared)
+
+    stored = [buffer for buffer in used if buffer in places and buffer not in plan.variables]
+    private: set[Buffer] = set()
+    if shared is not None:
+        private = {buffer for buffer in stored if _is_of_one_iteration(buffer, shared, plan)}
+    own: dict[str, tuple[np.dtype, int]] = {}
+    lines = []
+    for buffer in stored:
+        store, start = places[buffer]
+        if buffer in private:
+            store = f"own_{buffer.dtype}"
+            start = own.get(store, (buffer.dtype, 0))[1]
+            own[store] = buffer.dtype, start + -(-buffer.size // 16) * 16
+        lines.append(f"    {buffer.name} = part({store}, {start}, {buffer.size})")
+    for text, dtypes in numbers.items():
+        if len(dtypes) == 1:
+            note = "" if text == formulas[text] else f"  # {text}"
+            lines.append(f"    {formulas[text]} = {next(iter(dtypes))}({formulas[text]}){note}")
+    names = {buffer.name for buffer in used}
+    storage = dict.fromkeys(places[buffer][0] for buffer in stored if buffer not in private)
+    arguments = [x for x in arrays if x in names] + list(storage) + [formulas[text] for text in numbers]
+    arguments += sorted(writer.routines)
+    bounds = ["start", "stop"] if shared is not None else []
+    head = f"def {name}({', '.join([*bounds, *own, *arguments])}):"
+    source = "\n".join([head, *lines, *writer.lines, "    return 0"]) + "\n"
+    length = None if shared is None else shared.length
+    before = len(lines) + 1
+    blocks = [block.moved(before) for block in writer.blocks]
+    return Part(name, source, arguments, writer.functions, writer.checks, length, own, blocks)
+
+
+def _is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
+    """Whether an array is written anew in each iteration of a loop, and read in none but the same."""
+    return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
+        x.strides[plan.loops[nest].index(loop)]
+        for nest in loop.nests()
+        for x in nest.accesses
+        if x.buffer is buffer
+    )
+
+
+def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
+    """All nests in parts of a schedule, in order."""
+    for part in parts:
+        if isinstance(part, Loop):
+            yield from part.nests()
+        else:
+            yield part
+
+
+class Names:
+    """Names for the source, each once."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = {*SCALAR_FUNCTIONS, *RESERVED}
+        self._counts: Counter[str] = Counter()
+
+    def numbered(self, op: Any) -> str:
+        """A name for what an operator computes on the way: `relu1`, `relu2` and so on."""
+        base = words_of(op).lower()
+        while True:
+            self._counts[base] += 1
+            name = f"{base}{self._counts[base]}"
+            if name not in self._used:
+                self._used.add(name)
+                return name
+
+    def unique(self, path: str) -> str:
+        """A name for what is reached by a path: `weight_2` for ``model.modules[2].weight``."""
+        words = re.findall(r"[A-Za-z0-9_]+", path)
+        if len(words) > 1:
+            words = [words[-1], *[word for word in words[1:-1] if word not in ("modules", "fn")]]
+        name = "_".join(words) or "value"
+        name = f"v{name}" if name[0].isdigit() else name
+        number = 1
+        found = name
+        while found in self._used:
+            number += 1
+            found = f"{name}_{number}"
+        self._used.add(found)
+        return found

@@ -1,0 +1,190 @@
+"""`jit`: a function of Tensors becomes a compiled program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..autograd import Tensor
+from ..modes import mode, tracing
+from .explain import explain
+from .program import AGAIN, Program
+from .trace import (
+    CannotTrace,
+    Leaf,
+    NewState,
+    Place,
+    Surroundings,
+    in_container,
+    is_named_tuple,
+    one_at_a_time,
+    trace,
+)
+
+__all__ = ["CannotTrace", "Compiled", "jit"]
+
+_MOST = 20  # programs for arguments of the same kind
+
+
+def jit(function: Callable, *, debug: bool = False) -> Compiled:
+    """Compile a function of Tensors.
+
+    The function runs once, so that its graph is known; see `compiler.trace`. From then on a program computes
+    the same in one go. Where something is different than it was, such as a shape, a mode, or what a name
+    stands for, the function runs once more, for another program.
+
+    Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
+    that computes with them meanwhile gets an error, unless it calls a compiled function itself.
+
+    Parameters
+    ----------
+    function : callable
+    debug : bool
+        Run the generated source as plain Python, slowly, and check each place that it reads: whether it lies
+        within its array, and has been written before. For Tensors on `cpu_numpy` it always runs so.
+    """
+    return function if isinstance(function, Compiled) else Compiled(function, debug)
+
+
+class Compiled:
+    """A function that compiles itself for the arguments that it is called with.
+
+    Attributes
+    ----------
+    function : callable
+        The function as it was.
+    """
+
+    def __init__(self, function: Callable, debug: bool = False):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.debug = debug
+        self._programs: dict[tuple, list[Program]] = {}
+        self._lock = threading.RLock()
+        self._parameters: list[str] = _parameters(function)
+        self._latest: Callable | None = None
+        self._count = 0
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._latest is not None and not kwargs and len(args) == self._count:
+            result = self._latest(*args)
+            if result is not AGAIN:
+                return result
+        return self._find(args, kwargs)
+
+    def _find(self, args: tuple, kwargs: dict) -> Any:
+        """Call the program that fits, or make one."""
+        if tracing():  # another function is traced, and this one becomes part of it
+            return self.function(*args, **kwargs)
+        program, values = self._program(args, kwargs)
+        result = AGAIN if program is None else program.run(values)
+        # Another thread may have changed something between the question whether it fits and the call.
+        return self.function(*args, **kwargs) if result is AGAIN else result
+
+    def program_for(self, *args: Any, **kwargs: Any) -> Program | None:
+        """The program for these arguments, compiled if there is none; nothing is computed.
+
+        None if an optimiser has yet to make its state: it does so in its first step, which is not compiled.
+        """
+        return self._program(args, kwargs)[0]
+
+    def _program(self, args: tuple, kwargs: dict) -> tuple[Program | None, list[Any]]:
+        leaves: list[Leaf] = []
+        keys: list[Any] = [mode.get()[1]]
+        names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
+        shaped = tuple([_taken(x, name, leaves, keys) for name, x in zip(names, args, strict=False)])
+        named = {name: _taken(x, name, leaves, keys) for name, x in kwargs.items()}
+        values = [leaf.value for leaf in leaves]
+        with self._lock:
+            known = self._programs.setdefault((*keys, *kwargs), [])
+            program = next((program for program in known if program.fits(values)), None)
+            if program is None:
+                with one_at_a_time:
+                    around = Surroundings(self.function)
+                    around.visit((shaped, named), "arguments")
+                    try:
+                        found = trace(self.function, shaped, named, leaves, around)
+                    except NewState:
+                        return None, values
+                program = Program(found, around, values, self.debug)
+                known.insert(0, program)
+                del known[_MOST:]
+            self._remember(program, args, kwargs, values)
+            return program, values
+
+    def _remember(self, program: Program, args: tuple, kwargs: dict, values: list) -> None:
+        """Try this program first the next time, if the arguments are its leaves as they come."""
+        simple = not kwargs and len(args) == len(values)
+        simple = simple and all(a is b for a, b in zip(args, values, strict=True))
+        self._latest, self._count = (program.call, len(args)) if simple else (None, 0)
+
+    @property
+    def source(self) -> str:
+        """The generated source of the program that was compiled last; empty before the first."""
+        return "" if self.program is None else self.program.source
+
+    @property
+    def program(self) -> Program | None:
+        """The program that was compiled last; None before the first."""
+        programs = [program for known in self._programs.values() for program in known]
+        return programs[-1] if programs else None
+
+    def explain(self) -> str:
+        """What the compiler made of the function, in a few sentences: what is fused, what is not, and why."""
+        name = getattr(self.function, "__name__", "").replace("<lambda>", "") or "the function"
+        if self.program is None:
+            return f"{name} is not compiled yet: call it once, and ask again."
+        return explain(self.program, name)
+
+
+def _parameters(function: Callable) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # a function in C
+        return []
+
+
+class _Is(NamedTuple):
+    """Part of a key: this very object, which the key keeps alive."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Is and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _taken(value: Any, name: str, leaves: list[Leaf], keys: list[Any]) -> Any:
+    """An argument with a `Place` for each Tensor, array and number in it.
+
+    What decides whether a program fits, such as a shape, is added to `keys`.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (Tensor, np.ndarray)):
+        known = next((i for i, leaf in enumerate(leaves) if leaf.value is value), None)
+        if known is not None:
+            keys.append(("the same", known))
+            return Place(known)
+        keys += (type(value), value.shape, value.dtype)
+        keys += (value.device, value.requires_grad) if isinstance(value, Tensor) else ()
+    elif type(value) in (int, float):
+        keys.append(type(value))
+    elif type(value) in (list, tuple, dict) or is_named_tuple(value):
+        keys += (type(value), len(value), *(value if type(value) is dict else ()))
+        names = iter(value if type(value) is dict else range(len(value)))
+        return in_container(lambda x: _taken(x, f"{name}_{next(names)}", leaves, keys), value)
+    else:
+        keys.append((type(value), value) if isinstance(value, (bool, str, bytes)) else _Is(value))
+        return value
+    leaves.append(Leaf(value, name))
+    return Place(len(leaves) - 1)

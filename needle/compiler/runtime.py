@@ -1,0 +1,550 @@
+"""Runtime: what the generated source calls, and how it becomes machine code that is kept on disk.
+
+The source is a plain Python function over flat arrays. Numba compiles it, together with the few functions
+here that it calls: the scalar functions of the table that are no operator of Python's, sums whose order is
+free, and matrix products by BLAS.
+
+It can also run as it is, slowly: that is the debug mode (`plain_source`). Then each place that it reads is
+checked: it lies within the array, and it has been written before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
+from .codegen import function_name
+
+_INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
+
+
+@intrinsic
+def part(context: Any, array: Any, start: Any, size: Any) -> Any:
+    """``array[start : start + size]``, which Numba compiles ten times as fast as a slice."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.make_array(signature.args[0])(context, builder, arguments[0])
+        result = context.make_array(signature.return_type)(context, builder)
+        itemsize = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+        item = context.get_constant(types.intp, itemsize)
+        context.populate_array(
+            result,
+            data=cgutils.gep_inbounds(builder, whole.data, arguments[1]),
+            shape=cgutils.pack_array(builder, [arguments[2]]),
+            strides=cgutils.pack_array(builder, [item]),
+            itemsize=item,
+            meminfo=None,  # the whole outlives the call, so nobody counts references
+        )
+        return result._getvalue()
+
+    return array(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def opaque(context: Any, n: Any) -> Any:
+    """`n`, of which the compiler does not know what it is."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.get_value_type(types.intp)
+        nothing = ir.InlineAsm(ir.FunctionType(whole, [whole]), "", "=r,0", side_effect=False)
+        return builder.call(nothing, arguments)
+
+    return types.intp(types.intp), generate
+
+
+def _product(context: Any, builder: Any, signature: Any, arguments: Any, scale: Any, kept: float) -> Any:
+    """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`."""
+    number = context.get_data_type(signature.args[1].dtype)
+    whole, flag, pointer = ir.IntType(_BLAS_BITS), ir.IntType(32), number.as_pointer()
+    matrix = [pointer, whole]
+    kind = ir.FunctionType(
+        ir.VoidType(), [flag] * 3 + [whole] * 3 + [number, *matrix, *matrix, number, *matrix]
+    )
+    gemm = builder.inttoptr(arguments[0], kind.as_pointer())
+
+    def place(array: int, start: int) -> Any:
+        view = context.make_array(signature.args[array])(context, builder, arguments[array])
+        return cgutils.gep_inbounds(builder, view.data, arguments[start])
+
+    def size(i: int) -> Any:
+        return arguments[i] if _BLAS_BITS == 64 else builder.trunc(arguments[i], whole)
+
+    def turned(i: int) -> Any:
+        return builder.select(arguments[i], ir.Constant(flag, 112), ir.Constant(flag, 111))
+
+    by_rows, beta = ir.Constant(flag, 101), ir.Constant(number, kept)
+    a, b, out = [place(1, 2), size(3)], [place(5, 6), size(7)], [place(9, 10), size(13)]
+    sizes = [size(11), size(13), size(12)]
+    builder.call(gemm, [by_rows, turned(4), turned(8), *sizes, scale, *a, *b, beta, *out])
+    return context.get_dummy_value()
+
+
+_WHERE = (types.intp, types.intp, types.boolean)  # where a matrix begins, how far its rows are apart, turned
+
+
+@intrinsic
+def matmul(
+    context: Any, gemm: Any,
+    a: Any, a_start: Any, a_width: Any, a_turned: Any,
+    b: Any, b_start: Any, b_width: Any, b_turned: Any,
+    out: Any, start: Any, m: Any, n: Any, p: Any,
+) -> Any:  # fmt: skip
+    """A matrix product by NumPy's own BLAS: ``out = a @ b`` for matrices in flat storage.
+
+    `gemm` is the address of its routine. Each matrix begins at a start. Neighbours in a row lie side by side,
+    and rows are `width` apart; if the matrix is `turned`, that holds for its columns. (m, n) times (n, p).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        one = ir.Constant(context.get_data_type(signature.args[1].dtype), 1)
+        return _product(context, builder, signature, arguments, one, 0)
+
+    whole = types.intp
+    return types.none(whole, a, *_WHERE, b, *_WHERE, out, *[whole] * 4), generate
+
+
+@intrinsic
+def add_matmul(
+    context: Any, scale: Any, gemm: Any,
+    a: Any, a_start: Any, a_width: Any, a_turned: Any,
+    b: Any, b_start: Any, b_width: Any, b_turned: Any,
+    out: Any, start: Any, m: Any, n: Any, p: Any,
+) -> Any:  # fmt: skip
+    """``out += scale * (a @ b)``; the rest is as of `matmul`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        inner = types.none(*signature.args[1:])
+        return _product(context, builder, inner, arguments[1:], arguments[0], 1)
+
+    whole = types.intp
+    return types.none(a.dtype, whole, a, *_WHERE, b, *_WHERE, out, *[whole] * 4), generate
+
+
+@cache
+def _blas() -> tuple[Any, str, str]:
+    """The library in which NumPy's BLAS is, and what its names begin and end with.
+
+    It is NumPy's and no other: the threads of two libraries would take the processors from each other.
+    """
+    library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
+    for before, behind in itertools.product(("scipy_", ""), ("64_", "", "$NEWLAPACK$ILP64", "$NEWLAPACK")):
+        if hasattr(library, f"{before}cblas_sgemm{behind}"):
+            return library, before, behind
+    return None, "", ""
+
+
+def routines() -> dict[str, int]:
+    """The addresses of BLAS's matrix products: "sgemm" for float32, "dgemm" for float64.
+
+    Empty where NumPy's BLAS is not found; then products are loops.
+    """
+    library, before, behind = _blas()
+    if library is None:
+        return {}
+    found = {name: getattr(library, f"{before}cblas_{name}{behind}") for name in ("sgemm", "dgemm")}
+    return {name: ctypes.cast(routine, ctypes.c_void_p).value or 0 for name, routine in found.items()}
+
+
+_BLAS_BITS = 64 if "64" in _blas()[2] else 32  # of the whole numbers that it takes
+
+
+def _extreme(name: str) -> Any:
+    """maximum or minimum, of which NaN is the result where one is NaN, as one instruction of LLVM's.
+
+    Of a comparison, as in the table, it would make no vector instructions when many numbers are folded.
+    """
+
+    @intrinsic
+    def extreme(context: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            number = context.get_value_type(x)
+            kind = ir.FunctionType(number, [number, number])
+            call = builder.module.declare_intrinsic(f"llvm.{name}", [number], kind)
+            return builder.call(call, arguments, fastmath=("nsz",))
+
+        return x(x, x), generate
+
+    return extreme
+
+
+def _plus(total, x):
+    return total + x
+
+
+def function(name: str, dtype: str) -> Any:
+    """A function that generated source calls, compiled into it.
+
+    Parameters
+    ----------
+    name : str
+        A row of the table, "plus" (a sum whose order is free), "matmul" or "add_matmul".
+    dtype : str
+        Of its numbers.
+    """
+    return _compiled(name, dtype)
+
+
+@cache
+def _compiled(name: str, dtype: str) -> Any:
+    if name in ("matmul", "add_matmul"):
+        return matmul if name == "matmul" else add_matmul
+    if name == "plus":
+        return _kept_helper(_plus, name, reorder=True)
+    if name in ("maximum", "minimum") and np.dtype(dtype).kind == "f":
+        return _extreme(name)
+    row = SCALAR_FUNCTIONS[name]
+    if dtype in row.vector:
+        return _kept_helper(_bound(row.vector[dtype], {}, False), f"{name}_{dtype}")
+    exact: Any = njit(**(_options(reorder=False) | _INLINE))(
+        _named(row.python, f"needle_{name}_{dtype}_exact")
+    )
+    number = np.dtype(dtype).type
+    forms = {1: lambda x: number(exact(x)), 2: lambda x, y: number(exact(x, y))}
+    return _kept_helper(forms[row.arity], f"{name}_{dtype}")
+
+
+def _kept_helper(function: Any, name: str, reorder: bool = False) -> Any:
+    """Compile a function that sources call, and keep it on disk, ready to become part of them."""
+    function = _named(function, f"needle_{name}")
+    dispatcher: Any = njit(**(_options(reorder) | _INLINE))(function)
+    with suppress(OSError, RuntimeError):
+        dispatcher._cache = _HelperCache(function, dispatcher.targetctx.codegen().magic_tuple())
+    return dispatcher
+
+
+def _named(function: Any, name: str) -> Any:
+    """The same function under another name.
+
+    Numba tells functions apart by their names, and by numbers that begin anew in each process. Functions from
+    the disk were compiled in several processes, so each needs a name of its own: otherwise the linker takes
+    the first of two for both.
+    """
+    function = FunctionType(
+        function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
+    )
+    function.__qualname__ = name
+    return function
+
+
+class _HelperCache(_Cache):
+    """A cache for a function whose name says what it closes over."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple()
+
+
+def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The global names of generated source."""
+    found: dict[str, Any] = {"__name__": __name__, "inf": math.inf, "nan": math.nan}
+    found |= {"part": part, "opaque": opaque}
+    found |= {name: getattr(np, name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool_")}
+    found |= {function_name(name, dtype): function(name, dtype) for name, dtype in functions}
+    return found
+
+
+def compile_source(
+    source: str,
+    functions: Iterable[tuple[str, str]],
+    name: str = "step",
+    others: dict[str, Any] | None = None,
+    note: str = "",
+) -> Any:
+    """The function `name` in `source`, compiled; from disk if the same source was compiled before.
+
+    Parameters
+    ----------
+    source : str
+    functions : iterable of (str, str)
+        What it calls of what is here; see `function`.
+    name : str
+    others : dict of str to compiled function, optional
+        What it calls besides.
+    note : str
+        What these are made of.
+    """
+    functions = sorted(functions)
+    key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
+    path = _kept(source, key)
+    names = names_for(functions) | (others or {})
+    exec(compile(source, str(path or "<needle>"), "exec"), names)
+    plain = _named(names[name], f"{name}_{key}")
+    dispatcher = njit(**_options(reorder=False))(plain)
+    if path is not None:
+        with suppress(OSError, RuntimeError):
+            dispatcher._cache = _Cache(plain, dispatcher.targetctx.codegen().magic_tuple())
+    return dispatcher
+
+
+# Threads
+
+
+def on_one_blas_thread(kernel: Callable) -> Callable:
+    """A function that calls `kernel` while BLAS uses one thread.
+
+    The threads of BLAS try again and again to find work. For small products, and where other programs use the
+    processors too, that takes longer than it saves.
+    """
+    library, before, behind = _blas()
+    try:
+        count = getattr(library, f"{before}openblas_get_num_threads{behind}")
+        limit = getattr(library, f"{before}openblas_set_num_threads{behind}")
+    except AttributeError:  # it is not OpenBLAS
+        return kernel
+
+    def run(*arguments: Any) -> Any:
+        threads = count()
+        limit(1)
+        try:
+            return kernel(*arguments)
+        finally:
+            limit(threads)
+
+    return run
+
+
+_helpers: ThreadPoolExecutor | None = None
+
+
+def shared(
+    kernel: Callable, length: int, own: dict[str, tuple[Any, int]], threads: int = THREADS
+) -> Callable:
+    """A function that calls `kernel`, whose iterations threads share.
+
+    Parameters
+    ----------
+    kernel : callable
+        Takes the first iteration, the one to stop before, storage that no other thread uses, and arguments.
+        It runs without Python's lock.
+    length : int
+        How many iterations there are.
+    own : dict of str to (dtype, int)
+        Data type and size of that storage.
+    """
+    count = min(4 * threads, length) if threads > 1 else 1
+    bounds = [length * i // count for i in range(count + 1)]
+    storage = [[np.empty(size, dtype) for dtype, size in own.values()] for _ in range(threads)]
+
+    def run(*arguments: Any) -> int:
+        turns = itertools.count()  # whoever is free takes the next turn: another program may hold a processor
+
+        def work(thread: int) -> None:
+            while (turn := next(turns)) < count:
+                kernel(bounds[turn], bounds[turn + 1], *storage[thread], *arguments)
+
+        helpers = [_pool().submit(work, thread) for thread in range(1, threads)]
+        work(0)
+        for helper in helpers:
+            if not helper.cancel():  # it has begun
+                helper.result()
+        return 0
+
+    return run
+
+
+def _pool() -> ThreadPoolExecutor:
+    global _helpers
+    if _helpers is None:
+        _helpers = ThreadPoolExecutor(max(THREADS - 1, 1), "needle")
+    return _helpers
+
+
+def _forget_helpers() -> None:
+    """A process that was forked has none of its parent's threads."""
+    global _helpers
+    _helpers = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_helpers)
+
+
+@cache
+def _versions() -> str:
+    files = ("runtime.py", "codegen.py")
+    return numba.__version__ + "".join(
+        hashlib.sha256((Path(__file__).parent / file).read_bytes()).hexdigest() for file in files
+    )
+
+
+def _kept(source: str, key: str) -> Path | None:
+    """A file with the source, beside which Numba keeps the machine code; None if none can be written."""
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "compiled"
+    path = folder / f"step_{key}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text("utf-8") != source:
+            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+                file.write(source)
+            os.replace(file.name, path)
+    except OSError:
+        return None
+    return path
+
+
+def _user_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    return str(Path(base) / "needle")
+
+
+# Debug: the source as plain Python
+
+#: Storage that is not written yet holds this byte everywhere.
+_UNWRITTEN = 0x7E
+
+
+class Watched:
+    """An array of the debug mode: what is read from it is checked.
+
+    Attributes
+    ----------
+    values : numpy.ndarray
+        With one axis.
+    name : str
+        What the source calls it.
+    """
+
+    def __init__(self, values: np.ndarray, name: str):
+        self.values = values
+        self.name = name
+        self._bits = values.view(f"u{values.itemsize}")
+        self._unwritten = int.from_bytes(bytes([_UNWRITTEN] * values.itemsize), "big")
+
+    def __getitem__(self, i: int) -> Any:
+        self._check_place(i)
+        if self._bits[i] == self._unwritten and self.values.dtype != np.uint8:
+            raise IndexError(f"jit: the generated source reads {self.name}[{i}] before it writes it")
+        return self.values[i]
+
+    def __setitem__(self, i: int, value: Any) -> None:
+        self._check_place(i)
+        self.values[i] = value
+
+    def _check_place(self, i: int) -> None:
+        if not 0 <= i < self.values.size:
+            raise IndexError(f"jit: the generated source uses {self.name}[{i}] of {self.values.size} numbers")
+
+    def matrix(self, start: int, rows: int, columns: int, width: int) -> np.ndarray:
+        """A matrix in it, checked as a whole; `width` is from the start of a row to that of the next."""
+        if rows and columns:
+            self._check_place(start)
+            self._check_place(start + (rows - 1) * width + columns - 1)
+        size = self.values.itemsize
+
+        def seen(array: np.ndarray) -> np.ndarray:
+            return np.ndarray((rows, columns), array.dtype, array, start * size, (width * size, size))
+
+        if (seen(self._bits) == self._unwritten).any():
+            raise IndexError(f"jit: the generated source multiplies {self.name} before it is written")
+        return seen(self.values)
+
+
+def plain_source(
+    source: str, functions: Iterable[tuple[str, str]], name: str, unwritten: Iterable[str] = ()
+) -> Callable:
+    """The function `name` in `source` as plain Python, for arrays of NumPy's: the debug mode.
+
+    Parameters
+    ----------
+    source : str
+    functions : iterable of (str, str)
+        What it calls; see `function`.
+    name : str
+    unwritten : iterable of str
+        The arguments that hold nothing yet when it is called.
+    """
+    names = plain_names(functions)
+    exec(compile(source, "<needle>", "exec"), names)
+    plain = names[name]
+    arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    unwritten = set(unwritten)
+
+    def run(*values: Any) -> Any:
+        given = []
+        for argument, x in zip(arguments, values, strict=True):
+            if argument in unwritten:
+                x.view("u1").fill(_UNWRITTEN)
+            given.append(Watched(x, argument) if isinstance(x, np.ndarray) else x)
+        with np.errstate(all="ignore"):
+            return plain(*given)
+
+    return run
+
+
+def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The global names of generated source that runs as plain Python."""
+    found: dict[str, Any] = {"__name__": "needle_plain", "inf": math.inf, "nan": math.nan}
+    found |= {
+        "part": _plain_part,
+        "opaque": int,
+        "matmul": _plain_matmul,
+        "add_matmul": _plain_add_matmul,
+        "plus": _plus,
+    }
+    found |= {name: _plain_cast(name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool_")}
+    found |= {
+        function_name(row, dtype): _plain_row(row, dtype)
+        for row, dtype in functions
+        if row in SCALAR_FUNCTIONS
+    }
+    return found
+
+
+def _plain_cast(name: str) -> Callable:
+    dtype = np.dtype(name.rstrip("_"))
+    return lambda x: np.asarray(x).astype(dtype)[()]
+
+
+def _plain_row(name: str, t: str) -> Callable:
+    """A row of the table for NumPy's scalars of the type `t`."""
+    row, dtype = SCALAR_FUNCTIONS[name].numpy, np.dtype(t)
+
+    def function(*operands: Any) -> Any:
+        return np.asarray(row(*operands)).astype(dtype)[()]
+
+    return function
+
+
+def _plain_part(array: Watched, start: int, size: int) -> Watched:
+    if not 0 <= start <= start + size <= array.values.size:
+        raise IndexError(
+            f"jit: the generated source uses {array.name}[{start}:{start + size}] of {array.values.size}"
+        )
+    return Watched(array.values[start : start + size], f"{array.name} from {start} on, ")
+
+
+def _plain_matmul(
+    gemm: int, a: Watched, a_start: int, a_width: int, a_turned: bool,
+    b: Watched, b_start: int, b_width: int, b_turned: bool,
+    out: Watched, start: int, m: int, n: int, p: int,
+) -> None:  # fmt: skip
+    left = a.matrix(a_start, n, m, a_width).T if a_turned else a.matrix(a_start, m, n, a_width)
+    right = b.matrix(b_start, p, n, b_width).T if b_turned else b.matrix(b_start, n, p, b_width)
+    out.values[start : start + m * p].reshape(m, p)[...] = left @ right
+
+
+def _plain_add_matmul(scale: float, *arguments: Any) -> None:
+    out, start, m, _, p = arguments[-5:]
+    before = out.matrix(start, m, p, p).copy()
+    _plain_matmul(*arguments)
+    product = out.values[start : start + m * p].reshape(m, p)
+    product[...] = before + scale * product

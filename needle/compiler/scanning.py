@@ -1,0 +1,221 @@
+"""`scan`: a step of training over many batches, in one call of machine code.
+
+A call of a compiled step takes a few microseconds before and after the computation: it asks whether the
+program still fits, and makes Tensors of the results. For a small network that is more than the computation.
+Between two steps of a training nothing changes but what the step itself changes. So one function calls the
+step for each batch, and asks once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..autograd import Tensor
+from ..graph import Spec
+from . import runtime
+from .codegen import Part
+from .compiled import Compiled, jit
+from .program import Program, evaluate, make_tensor
+
+__all__ = ["scan"]
+
+_compiled: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()
+
+
+def scan(step: Callable, *batches: Any) -> Any:
+    """Call ``step(x, y, …)`` for each batch in turn, and return the results, stacked.
+
+    It does what this loop does, without a return to Python between the steps::
+
+        results = [step(*batch) for batch in zip(*batches)]
+
+    Parameters
+    ----------
+    step : callable
+        A function of Tensors, or what `jit` made of it.
+    *batches : Tensor or numpy.ndarray
+        Their first axis counts the steps: ``step`` is called with ``batches[0][i]`` and so on.
+
+    Returns
+    -------
+    Tensor, or a structure of them
+        What `step` returns, with a first axis that counts the steps.
+
+    Raises
+    ------
+    ValueError
+        If there is no step, or the first axes have different lengths.
+
+    Examples
+    --------
+    >>> losses = ndl.scan(step, X.reshape((25, 10, 2)), y.reshape((25, 10)))
+    """
+    counts = {len(x) for x in batches}
+    if len(counts) != 1 or counts == {0}:
+        shapes = ", ".join(str(x.shape) for x in batches) or "no batches"
+        raise ValueError(f"scan: needs batches with a first axis that counts the steps, got {shapes}")
+    (count,) = counts
+    if not isinstance(step, Compiled):
+        if step not in _compiled:
+            _compiled[step] = jit(step)
+        step = _compiled[step]
+    parts: list[Any] = []
+    done = 0
+    while done < count:
+        program = step.program_for(*[_slice(x, done) for x in batches])
+        if program is None or not _can_scan(program):  # an optimiser makes its state in its first step
+            parts.append(_stacked([step(*[_slice(x, done) for x in batches])]))
+            done += 1
+        else:
+            parts.append(_Scan.of(program).run([x[done:] for x in batches], count - done))
+            done = count
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _slice(batches: Any, i: int) -> Any:
+    """Batch number `i`."""
+    part = batches[i]
+    return part.detach() if isinstance(part, Tensor) else part
+
+
+def _can_scan(program: Program) -> bool:
+    """Whether the program is a single function, all of whose numbers are known before the first step."""
+    if len(program.parts) != 1 or not isinstance(program.parts[0], Part) or program.debug:
+        return False
+    strides = _strides(program, program._numbers([0] * len(program.trace.numbers)))
+    asked = " ".join(program.trace.answers)
+    alone = program.parts[0].length is None  # no threads share it
+    return alone and None not in strides.values() and not any(name in asked for name in strides)
+
+
+def _strides(program: Program, values: dict[str, Any]) -> dict[str, Any]:
+    """By how much each count of updates grows in a step; None where its parameters' counts differ."""
+    strides: dict[str, Any] = {}
+    for name, source in program.trace.numbers.items():
+        if source.kind == "count":
+            new = {p: t for optimizer, p, t in program.trace.counts if optimizer is source.owner}
+            steps = {evaluate(new[p].text, values) - values[name] if p in new else 0 for p in source.key}
+            stride = steps.pop() if len(steps) == 1 else None
+            if stride != 0:
+                strides[name] = stride
+    return strides
+
+
+class _Scan:
+    """The loop around the step of a program."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        part: Part = program.parts[0]  # type: ignore[assignment]
+        self.part = part
+        sizes = {buffer.name: buffer.size for buffer, x in program._given if x.leaf is not None}
+        sizes |= {buffer.name: buffer.size for buffer, _ in program._draws}
+        sizes |= {buffer.name: buffer.size for buffer, _ in program.results}
+        self.numbers = {name: text for text, name in program._formulas.items()}
+        given = [self._argument(name, sizes) for name in part.arguments]
+        self.source = "\n".join(
+            [
+                f"def scan(steps, {', '.join(part.arguments)}):",
+                "    for s in range(steps):",
+                f"        status = {part.name}({', '.join(given)})",
+                "        if status: return s * 1000 + status",
+                "    return 0",
+                "",
+            ]
+        )
+        self.kernel = runtime.compile_source(
+            self.source, [], "scan", {part.name: program._kernels[0]}, note=part.source
+        )
+
+    @classmethod
+    def of(cls, program: Program) -> _Scan:
+        """The loop for a program, made once."""
+        if program.scan is None:
+            program.scan = cls(program)
+        return program.scan
+
+    def _argument(self, name: str, sizes: dict[str, int]) -> str:
+        if name in sizes:
+            return f"part({name}, {sizes[name]} * s, {sizes[name]})"
+        return f"{name}[s]" if name in self.numbers else name
+
+    def run(self, batches: list[Any], count: int) -> Any:
+        """Call the step for each batch."""
+        program = self.program
+        with program.lock:
+            program.own()
+            arrays: dict[str, Any] = dict(program._storage)
+            for buffer, x in program._given:
+                value = batches[x.leaf] if x.leaf is not None else program._current(x)
+                arrays[buffer.name] = _numbers_of(value, x.cell.dtype)
+            drawn = [[draw()._handle.buffer for _, draw in program._draws] for _ in range(count)]
+            for (buffer, _), draws in zip(program._draws, zip(*drawn, strict=True), strict=True):
+                arrays[buffer.name] = np.concatenate(draws)
+            arrays |= {buffer.name: buffer.data for buffer in program._constants}
+            for buffer, _ in program.results:
+                arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
+            values = program._numbers([None] * len(batches))
+            grown = _strides(program, values)  # how much a count grows in each step
+            later = {
+                name: x + grown.get(name, 0) * np.arange(count) for name, x in values.items() if name in grown
+            }
+            for name, text in self.numbers.items():
+                numbers = np.asarray(evaluate(text, values | later), "float64")
+                arrays[name] = np.broadcast_to(numbers, count).copy()
+            status = self.kernel(count, *[arrays[name] for name in self.part.arguments])
+            done = status // 1000 if status else count
+            for name, source in program.trace.numbers.items():
+                if name in grown:
+                    source.owner._updates.update(dict.fromkeys(source.key, values[name] + grown[name] * done))
+            if status:
+                self._fail(status, arrays, done)
+            outcomes = [
+                make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
+                for buffer, spec in program.results
+            ]
+            return program.finish(outcomes, batches, lambda grad: grad[count - 1].detach())
+
+    def _fail(self, status: int, arrays: dict[str, Any], done: int) -> None:
+        """Raise the error of a check in step number `done`."""
+        for buffer, x in self.program._given:
+            if x.leaf is not None:
+                arrays[buffer.name] = arrays[buffer.name][buffer.size * done :][: buffer.size]
+        self.program.failed(self.part, status % 1000, arrays)
+
+
+def _numbers_of(value: Any, dtype: Any) -> np.ndarray:
+    """The numbers of a Tensor or of an array of NumPy's, in row-major order."""
+    if isinstance(value, Tensor):
+        return value.realize_cached_data().compact()._handle.buffer
+    return np.ascontiguousarray(value, dtype).reshape(-1)
+
+
+def _stacked(results: list[Any]) -> Any:
+    """Results of one structure as one structure of Tensors with a first axis more."""
+    return _mapped(lambda *tensors: _from_numpy(np.stack([x.numpy() for x in tensors]), tensors[0]), results)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return _mapped(
+        lambda *tensors: _from_numpy(np.concatenate([x.numpy() for x in tensors]), tensors[0]), parts
+    )
+
+
+def _from_numpy(values: np.ndarray, like: Tensor) -> Tensor:
+    return Tensor(values, device=like.device, dtype=like.dtype, requires_grad=False)
+
+
+def _mapped(function: Callable, values: list[Any]) -> Any:
+    """Apply a function to the Tensors that have the same place in several structures."""
+    first = values[0]
+    if isinstance(first, Tensor):
+        return function(*values)
+    if type(first) in (list, tuple):
+        return type(first)([_mapped(function, list(x)) for x in zip(*values, strict=True)])
+    if type(first) is dict:
+        return {key: _mapped(function, [x[key] for x in values]) for key in first}
+    return first

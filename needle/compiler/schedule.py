@@ -1,0 +1,441 @@
+"""Schedule: which loops run together, and where each number lives.
+
+`lower.py` gives every statement loops of its own. If they ran one after the other, each would write its whole
+result to memory, and the next would read it back. Here loops that run along the same axis become one loop.
+Take the four nests of ``h = relu(x @ W + b)``, whose loops i all run over the batch:
+
+    for i in range(10):
+        for j in range(8):         product[j] = 0
+        for k in range(2):
+            for j in range(8):     product[j] += x[2 i + k] * W[8 k + j]
+        for j in range(8):         sum = product[j] + b[j];  h[8 i + j] = relu(sum)
+
+Two loops may become one if, in every iteration, what the later statement reads has been written by the same
+iteration or before the loop. That holds if both step through the buffer by the same stride (`_in_step`). The
+loop over k may not be joined with what follows it: the sum is known only when the loop is done.
+
+Once loops are joined, storage shrinks (`_contract`). `product` is written and read within one iteration of i,
+so it needs 8 numbers and not 80; `sum` lives within one iteration of j as well, so it is a plain variable.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .lower import Access, Buffer, Call, Nest, Shape
+from .simplify import cut
+
+__all__ = ["Loop", "Schedule", "schedule"]
+
+
+class Loop:
+    """A loop, and what is in it: loops and nests whose own loops are all open.
+
+    Attributes
+    ----------
+    length : int
+    body : list of Loop or Nest
+    """
+
+    def __init__(self, length: int):
+        self.length = length
+        self.body: list[Any] = []
+
+    def nests(self) -> Iterator[Nest]:
+        """All nests in it, in order."""
+        for part in self.body:
+            if isinstance(part, Loop):
+                yield from part.nests()
+            else:
+                yield part
+
+
+# Fuse
+
+
+def _alone(x: Access, axis: int, shape: Shape) -> bool:
+    """Whether an access walks along an axis of the buffer in which no other of its loops moves."""
+    stride, n = x.strides[axis], shape[axis]
+    if stride <= 0 or (x.via is not None and axis_moves_index(x, axis)):
+        return False
+    below = x.offset % stride
+    for i, (length, step) in enumerate(zip(shape, x.strides, strict=True)):
+        if i == axis or not step:
+            continue
+        if step < 0:
+            return False
+        if step < stride:
+            below += (length - 1) * step
+        elif step % (stride * n):
+            return False
+    if x.via is not None and x.step % (stride * n) and x.step * 1 >= stride:
+        return False
+    if x.via is not None and x.step < stride:
+        return False  # how far the index reaches below the stride is not known
+    return below < stride and x.offset // stride % n == 0
+
+
+def axis_moves_index(x: Access, axis: int) -> bool:
+    """Whether the loop `axis` changes the number of the index."""
+    return x.via is not None and x.via.strides[axis] != 0
+
+
+def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_shape: Shape) -> bool:
+    """Whether loops of two nests meet the same elements of a buffer in the same iteration, and no others."""
+    return (
+        a.strides[a_axis] == b.strides[b_axis]
+        and a_shape[a_axis] == b_shape[b_axis]
+        and _alone(a, a_axis, a_shape)
+        and _alone(b, b_axis, b_shape)
+    )
+
+
+class _Work:
+    """A nest while it is scheduled: which of its loops are still to be opened."""
+
+    def __init__(self, nest: Nest):
+        self.nest = nest
+        self.left = list(range(len(nest.shape) - (3 if nest.product else 0)))
+        self.loops: dict[int, Loop] = {}
+        self.before: dict[_Work, list[tuple[Access, Access]]] = {}  # the nests it needs, and the accesses
+
+    def innermost(self) -> int | None:
+        """The loop that goes best inside: most of its accesses are to neighbours."""
+
+        def score(axis: int) -> tuple[int, int]:
+            points = 0
+            for x in self.nest.accesses:
+                step = x.strides[axis]
+                points += (step == 1) - (abs(step) > 1)
+                if axis_moves_index(x, axis):
+                    points -= 2
+            return points, axis
+
+        return max(self.left, key=score) if self.left else None
+
+    def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
+        """Whether its loop `axis` may be one with loops of these nests."""
+        for other, other_axis in others:
+            for there, here in self.before.get(other, ()):
+                if not _in_step(there, other_axis, other.nest.shape, here, axis, self.nest.shape):
+                    return False
+        return True
+
+
+class _Group:
+    """Nests that share a loop, or a single nest without one."""
+
+    def __init__(self, kind: Any, length: int | None):
+        self.kind = kind
+        self.length = length
+        self.members: list[tuple[_Work, int]] = []
+
+
+def _depend(works: list[_Work]) -> None:
+    """Find for each nest which earlier ones it needs: those that write what it reads, and so on."""
+    readers: dict[Buffer, list] = defaultdict(list)
+    writers: dict[Buffer, list] = defaultdict(list)
+    checks: list[_Work] = []
+    for work in works:
+        nest = work.nest
+        for x in nest.sources:
+            for other, there in writers[x.buffer]:
+                work.before.setdefault(other, []).append((there, x))
+        out = nest.out
+        for other, there in readers[out.buffer] + writers[out.buffer]:
+            if other is not work:
+                work.before.setdefault(other, []).append((there, out))
+        follows_index = any(x.via is not None for x in nest.accesses)
+        if not out.buffer.is_ours or follows_index:
+            for check in checks:  # nothing that the caller sees changes before all checks are passed
+                work.before.setdefault(check, []).append((check.nest.out, out))
+        for x in nest.sources:
+            readers[x.buffer].append((work, x))
+        writers[out.buffer].append((work, out))
+        if nest.is_check:
+            checks.append(work)
+
+
+def _just_in_time(works: list[_Work]) -> list[_Work]:
+    """Put each nest right before what needs it first: what is far apart cannot share a loop."""
+    ordered: dict[_Work, None] = {}
+    number = {work: i for i, work in enumerate(works)}
+    stack = [work for work in reversed(works) if not work.nest.out.buffer.is_ours or work.nest.is_check]
+    seen: set[_Work] = set()
+    while stack:
+        work = stack[-1]
+        if work in ordered:
+            stack.pop()
+        elif work in seen:
+            ordered[stack.pop()] = None
+        else:
+            seen.add(work)
+            # Last comes, and so right before it, what needs nothing itself: an initial 0.
+            needed = sorted(work.before, key=lambda other: (not other.before, number[other]))
+            stack.extend(other for other in reversed(needed) if other not in ordered)
+    ordered.update(dict.fromkeys(works))  # what calls need
+    return list(ordered)
+
+
+def _fuse(works: list[_Work]) -> list[Any]:
+    """Join loops, the outermost first; what is inside each of them is fused in the same way."""
+    kinds = _kinds(works)
+    sizes = Counter(kinds[work, axis] for work in works for axis in work.left)
+    groups: list[_Group] = []
+    place: dict[_Work, int] = {}
+    # Initial values of totals come first, so that they do not stand between loops that may be joined.
+    for work in sorted(works, key=lambda work: bool(work.left or work.before)):
+        earliest = 0
+        for other in work.before:
+            if other in place:
+                joinable = bool(work.left) and groups[place[other]].length is not None
+                earliest = max(earliest, place[other] + (0 if joinable else 1))
+        inner = work.innermost()
+        outer = [axis for axis in work.left if axis != inner] or work.left
+        chosen = None
+        for number in reversed(range(earliest, len(groups))):
+            group = groups[number]
+            axis = next((a for a in outer if kinds[work, a] == group.kind), None)
+            if axis is None or group.length is None:
+                # It cannot join; it must not come before a group that it needs.
+                continue
+            needs_later = any(place[o] > number for o in work.before if o in place)
+            if not needs_later and work.fits(axis, group.members):
+                chosen = number, axis
+                break
+        if chosen is None:
+            if outer:
+                axis = max(outer, key=lambda a: (sizes[kinds[work, a]], -a))
+                group = _Group(kinds[work, axis], work.nest.shape[axis])
+            else:
+                axis, group = -1, _Group(None, None)
+            groups.append(group)
+            chosen = len(groups) - 1, axis
+        number, axis = chosen
+        groups[number].members.append((work, axis))
+        place[work] = number
+    parts: list[Any] = []
+    for group in groups:
+        if group.length is None:
+            parts.append(group.members[0][0].nest)
+            continue
+        loop = Loop(group.length)
+        for work, axis in group.members:
+            work.left.remove(axis)
+            work.loops[axis] = loop
+        loop.body = _fuse([work for work, _ in group.members])
+        parts.append(loop)
+    return parts
+
+
+def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
+    """Which loops run along the same axis: a name for each, the same for loops that are in step."""
+    parent: dict[tuple[_Work, int], tuple[_Work, int]] = {
+        (work, axis): (work, axis) for work in works for axis in work.left
+    }
+
+    def find(x: Any) -> Any:
+        while parent[x] is not x:
+            parent[x] = parent[parent[x]]
+            x = parent[x]
+        return x
+
+    present = set(works)
+    for work in works:
+        for other, pairs in work.before.items():
+            if other not in present:
+                continue
+            for there, here in pairs:
+                for a in other.left:
+                    for b in work.left:
+                        if there.strides[a] and _in_step(
+                            there, a, other.nest.shape, here, b, work.nest.shape
+                        ):
+                            parent[find((work, b))] = find((other, a))
+    return {x: find(x) for x in parent}
+
+
+# Contract
+
+
+class Schedule:
+    """Loops in the order in which they run, and where every number lives.
+
+    Attributes
+    ----------
+    segments : list of list, Loop or Call
+        What one function computes: a list of loops and nests; a long loop by itself, whose iterations threads
+        can share; or an operator that is computed by its own kernel.
+    loops : dict of Nest to list of Loop
+        The loop for each axis of a nest; None for the axes that BLAS takes.
+    variables : set of Buffer
+        Those that are plain variables.
+    work : dict of Buffer to int
+        The size of each array that holds numbers on the way.
+    lowered : dict of Nest to Nest
+        For each nest, what it was before its loops were cut and joined. Drawings show both.
+    sizes : dict of Buffer to int
+        How many numbers each buffer held then.
+    """
+
+    def __init__(self) -> None:
+        self.lowered: dict[Nest, Nest] = {}
+        self.sizes: dict[Buffer, int] = {}
+        self.segments: list[Any] = []
+        self.loops: dict[Nest, list[Loop | None]] = {}
+        self.variables: set[Buffer] = set()
+        self.work: dict[Buffer, int] = {}
+
+    def add(self, part: Any) -> None:
+        """Put a loop, a nest or a call behind what is there."""
+        if isinstance(part, Call) or self.can_share(part):
+            self.segments.append(part)
+        elif self.segments and isinstance(self.segments[-1], list):
+            self.segments[-1].append(part)
+        else:
+            self.segments.append([part])
+
+    def can_share(self, part: Any) -> bool:
+        """Whether threads can share the iterations of a loop, and whether that pays.
+
+        Each iteration must write places of its own, so no total may run through them.
+        """
+        if not isinstance(part, Loop):
+            return False
+        work = 0
+        for nest in part.nests():
+            axis = self.loops[nest].index(part)
+            if nest.is_check or not _alone(nest.out, axis, nest.shape):
+                return False
+            work += math.prod(nest.shape) * _COSTS.get(nest.function, 1)
+        return work >= _SHARED
+
+
+#: About how long a function takes, in additions.
+_COSTS = dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "power", "sin", "cos"), 8)
+_COSTS |= {"divide": 3, "sqrt": 4}
+
+#: A loop of so many additions is shared among threads: to wake one takes some ten microseconds.
+_SHARED = 1 << 18
+
+
+def schedule(steps: list[Nest | Call]) -> Schedule:
+    """Join loops and shrink storage."""
+    plan = Schedule()
+    run: list[Nest] = []
+
+    def finish() -> None:
+        works = [_Work(nest) for nest in run]
+        _depend(works)
+        parts = _fuse(_just_in_time(works))
+        for work in works:
+            plan.loops[work.nest] = [work.loops.get(axis) for axis in range(len(work.nest.shape))]
+        for part in parts:
+            plan.add(part)
+        run.clear()
+
+    nests = [step for step in steps if isinstance(step, Nest)]
+    plan.lowered = {nest: copy.copy(nest) for nest in nests}
+    plan.sizes = {x.buffer: x.buffer.size for nest in nests for x in nest.accesses}
+    cut(nests)
+    for step in steps:
+        if isinstance(step, Call):
+            finish()
+            plan.add(step)
+        else:
+            run.append(step)
+    finish()
+    _contract(plan, steps)
+    return plan
+
+
+def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
+    """Make the storage of what lives within one iteration as small as that."""
+    users: dict[Buffer, list[tuple[Nest, Access]]] = defaultdict(list)
+    outside: set[Buffer] = set()  # what calls read and write
+    for step in steps:
+        if isinstance(step, Call):
+            outside.update(step.written, step.read)
+            continue
+        for x in step.accesses:
+            users[x.buffer].append((step, x))
+    paths: dict[int, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
+    for segment in plan.segments:
+        if not isinstance(segment, Call):
+            paths |= _paths(segment if isinstance(segment, list) else [segment], (segment,))
+    for buffer, uses in users.items():
+        if not buffer.is_ours or buffer.data is not None or buffer.counts:
+            continue
+        common = [] if buffer in outside else _common([paths[id(nest)] for nest, _ in uses])
+        for loop in common[1:]:
+            _drop_loop(plan, buffer, loop, users)
+        in_array = any(nest.product or x.via is not None for nest, x in users[buffer])
+        if buffer.size == 1 and common and not in_array:
+            plan.variables.add(buffer)
+        else:
+            plan.work[buffer] = buffer.size
+
+
+def _paths(parts: list[Any], around: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
+    """The loops around each nest, the outermost first, behind `around`."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for part in parts:
+        if isinstance(part, Loop):
+            found |= _paths(part.body, (*around, part))
+        elif isinstance(part, Nest):
+            found[id(part)] = around
+    return found
+
+
+def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
+    """What all paths begin with."""
+    common: list[Any] = []
+    for loops in zip(*paths, strict=False):
+        if any(loop is not loops[0] for loop in loops):
+            break
+        common.append(loops[0])
+    return common
+
+
+def _drop_loop(plan: Schedule, buffer: Buffer, loop: Loop, users: dict) -> None:
+    """Leave the axis out along which a loop walks through a buffer, if all that use it do so in step."""
+    uses = users[buffer]
+    places = []
+    for nest, x in uses:
+        axis = plan.loops[nest].index(loop)
+        places.append((nest, x, axis))
+    first_nest, first, first_axis = places[0]
+    stride, n = first.strides[first_axis], loop.length
+    if not stride or not all(
+        _in_step(first, first_axis, first_nest.shape, x, axis, nest.shape) for nest, x, axis in places
+    ):
+        return
+    whole = stride * n
+
+    def shorter(x: Access, axis: int) -> Access:
+        strides = tuple(0 if i == axis else s // n if s >= whole else s for i, s in enumerate(x.strides))
+        offset = x.offset // whole * stride + x.offset % stride
+        return x._replace(strides=strides, offset=offset, step=x.step // n if x.step >= whole else x.step)
+
+    for nest, x, axis in places:
+        new = shorter(x, axis)
+        if nest.out is x:
+            nest.out = new
+        nest.reads = [new if y is x else y for y in nest.reads]
+        for y in (nest.out, *nest.reads):
+            if isinstance(y, Access) and y.via is x:
+                changed = y._replace(via=new)
+                if nest.out is y:
+                    nest.out = changed
+                nest.reads = [changed if z is y else z for z in nest.reads]
+    buffer.size //= n
+    users[buffer] = [
+        (nest, y)
+        for nest in {id(nest): nest for nest, _, _ in places}.values()
+        for y in nest.accesses
+        if y.buffer is buffer
+    ]

@@ -1,0 +1,93 @@
+"""What the compiler's tests share: how a compiled function is compared with the function as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.autograd import Tensor
+from needle.compiler.calls import AGAIN
+from needle.compiler.program import Program
+
+#: How far apart two results may be, as a share of the largest number in them: a few roundings. A compiled sum
+#: adds up in another order, and a product may go by another routine.
+TOLERANCE = {"float32": 2e-6, "float64": 1e-13}
+
+
+@pytest.fixture(autouse=True)
+def _no_program_that_fits_refuses(monkeypatch):
+    """What asks whether a program fits, and the call of it, agree; else the function would run as it is."""
+    run = Program.run
+
+    def running(self, leaves):
+        result = run(self, leaves)
+        assert result is not AGAIN
+        return result
+
+    monkeypatch.setattr(Program, "run", running)
+
+
+def numbers_in(value: Any, path: str = "result") -> Iterator[tuple[str, Any]]:
+    """All Tensors, arrays and numbers in nested containers, each with the path to it."""
+    if isinstance(value, (list, tuple)):
+        for i, x in enumerate(value):
+            yield from numbers_in(x, f"{path}[{i}]")
+    elif isinstance(value, dict):
+        for key, x in value.items():
+            yield from numbers_in(x, f"{path}[{key!r}]")
+    else:
+        yield path, value
+
+
+def assert_same(compiled: Any, eager: Any, tolerance: float | None = None, least: float = 0) -> None:
+    """The same structure, and in it Tensors of the same shape, dtype and device, with the same numbers."""
+    ours, theirs = list(numbers_in(compiled)), list(numbers_in(eager))
+    assert [path for path, _ in ours] == [path for path, _ in theirs]
+    for (path, a), (_, b) in zip(ours, theirs, strict=True):
+        assert type(a) is type(b), path
+        if not isinstance(b, Tensor):
+            assert a == b, path
+            continue
+        assert (a.shape, a.dtype, a.device) == (b.shape, b.dtype, b.device), path
+        assert_close(a.numpy(), b.numpy(), tolerance, path, least)
+
+
+def assert_close(
+    a: np.ndarray, b: np.ndarray, tolerance: float | None = None, path: str = "", least: float = 0
+) -> None:
+    """The same up to roundings; where one has an infinity or is not a number, so is the other.
+
+    Parameters
+    ----------
+    tolerance : float, optional
+        As a share of the largest number.
+    path : str
+        What it is, for the message.
+    least : float
+        Count the largest number as at least that: where large numbers nearly cancel, that is what rounded.
+    """
+    if b.dtype.kind != "f":
+        np.testing.assert_array_equal(a, b, err_msg=path)
+        return
+    share = TOLERANCE[b.dtype.name] if tolerance is None else tolerance
+    finite = b[np.isfinite(b)]
+    largest = np.abs(finite).max(initial=max(least, 1e-30))
+    np.testing.assert_allclose(a, b, rtol=share, atol=share * min(largest, 1e30), err_msg=path)
+
+
+def assert_equals_eager(f: Callable, *args: Any, tolerance: float | None = None, debug: bool = True) -> Any:
+    """``jit(f)`` computes what `f` does, when it is traced and in the call after that; returns what it
+    compiled to."""
+    expected = f(*args)
+    compiled = ndl.jit(f, debug=debug)
+    for _ in range(2):
+        try:
+            assert_same(compiled(*args), expected, tolerance)
+        except Exception as error:
+            error.add_note(compiled.source)
+            raise
+    return compiled
