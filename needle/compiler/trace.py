@@ -454,6 +454,20 @@ def _as_bytes(state: Any) -> Any:
     return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
+class Exactly:
+    """Equal to the same object, and to an equal number or text of the same type: 2 is not 2.0 here."""
+
+    __array_ufunc__ = None  # leaves ``array == exactly`` to `__eq__`
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return same(other, self.value)
+
+
 def _snapshot(holder: Any) -> Any:
     """A copy to compare with. What may be equal to something else is an `Exactly` in it."""
 
