@@ -32,6 +32,7 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
+from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
 from ..graph import Spec
 from ..modes import mode
@@ -289,9 +290,10 @@ class CallWriter:
             arguments[buffer.name] = self.name("constant", buffer.data)
         for name, store in program._storage.items():
             arguments[name] = self.name("store", store)
-        for i, (buffer, _) in enumerate(program.results):
-            arguments[buffer.name] = f"result{i}"
-            self.lines.append(f"    result{i} = empty({buffer.size}, {self.name('dtype', buffer.dtype)})")
+        for i, (buffer, spec) in enumerate(program.results):
+            arguments[buffer.name] = f"result{i}.buffer"
+            storage, dtype = self.name("storage", spec.device.mod.Array), self.name("dtype", buffer.dtype)
+            self.lines.append(f"    result{i} = {storage}({buffer.size}, {dtype})")
         arguments |= {name: self.formula(text) for text, name in program._formulas.items()}
         arrays = f"dict({', '.join(f'{k}={v}' for k, v in arguments.items())})"
         if any(isinstance(part, Call) for part in program.parts):
@@ -360,17 +362,11 @@ def _storage_of(array: str) -> str:
 
 
 def maker_of(spec: Spec) -> Callable:
-    """A function that makes the Tensor of a result."""
-    shape, dtype, device = spec
-    storage, size, strides = device.mod.Array, math.prod(shape), compact_strides(shape)
-    new, make = object.__new__, Tensor.make_const
+    """A function that makes the Tensor of a result from its storage."""
+    shape, _, device = spec
+    strides, make = compact_strides(shape), Tensor.make_const
 
-    def tensor_of(values: np.ndarray) -> Tensor:
-        handle, array = new(storage), new(NDArray)
-        handle.buffer, handle.dtype, handle.size = values, dtype, size
-        array._handle, array.dtype, array.device = handle, dtype, device
-        array.shape, array.strides = shape, strides
-        array.offset, array._compact, array.base = 0, True, None
-        return make(array)
+    def tensor_of(storage: Any) -> Tensor:
+        return make(assemble(new_array(NDArray), storage, device, shape, strides))
 
     return tensor_of
