@@ -641,7 +641,8 @@ def _operand(other, tensor: Tensor) -> Tensor | None:
     if isinstance(other, Tensor):
         return other
     if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray, HostArray)):
-        kinds = "fiu" if issubclass(getattr(other, "python_type", type(other)), (int, np.integer)) else "f"
+        kind = other.python_type if type(other) is Number else type(other)
+        kinds = "fiu" if issubclass(kind, (int, np.integer)) else "f"
         dtype = tensor.dtype if tensor.dtype.kind in kinds else None
         if isinstance(other, Number):
             return Tensor.make_const(tensor.device.full((), 0, dtype or np.dtype("float32"))) + other

@@ -275,13 +275,7 @@ class CallWriter:
         program = self.program
         self.lines.append("with lock:")
         if program.states:
-            self.lines += [
-                "    for tensor, data in owned:",
-                f"        if tensor._data is not data or references(data) != {REFERENCES}:",
-                "            own()",
-                "            break",
-                "    tensor = data = None",
-            ]
+            self.lines += self.own_lines()
         arguments = {buffer.name: self.values[buffer] for buffer, _ in program._given}
         for i, (buffer, draw) in enumerate(program._draws):
             arguments[buffer.name] = f"drawn{i}"
@@ -315,6 +309,16 @@ class CallWriter:
             else:
                 self.names["compute"] = program._compute
                 self.lines.append(f"    compute({self.name('part', part)}, {arrays})")
+
+    def own_lines(self) -> list[str]:
+        """See that nobody else holds what is written."""
+        return [
+            "    for tensor, data in owned:",
+            f"        if tensor._data is not data or references(data) != {REFERENCES}:",
+            "            own()",
+            "            break",
+            "    tensor = data = None",
+        ]
 
     def _hand_out(self) -> None:
         """What the function leaves behind, and what it returns."""

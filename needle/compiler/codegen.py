@@ -26,8 +26,22 @@ PAGE = 100  # characters in a line of the source, at most
 LETTERS = "ijklmnopqrstuvw"
 
 #: Names in the source that mean something else than a buffer.
-RESERVED = {*LETTERS, "plus", "matmul", "add_matmul", "part", "opaque", "step", "range", "abs", "inf", "nan"}
+RESERVED = {
+    *LETTERS,
+    "plus",
+    "matmul",
+    "add_matmul",
+    "part",
+    "opaque",
+    "natural",
+    "step",
+    "range",
+    "abs",
+    "inf",
+    "nan",
+}
 RESERVED |= {*keyword.kwlist}
+RESERVED |= {"cuda", "thread", "item", "share", "shares", "status", "PASSED"}  # in kernels for a card
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 RESERVED |= {*TYPES, *[f"{name}_{t}" for name in SCALAR_FUNCTIONS for t in (*TYPES, "bool")]}
 
@@ -52,27 +66,31 @@ class Writer:
         self.blocks: list[Block] = []
         self.routines: set[str] = set()  # of BLAS
         self.places: dict[Nest, tuple[int, int]] = {}  # the lines of each statement
+        self.without_line = 0  # loops around what is written that have no line of their own
+        self.commented = 0  # how many loops are around the parts that get a comment
         self._about = ""  # the comment written last
         self._is_large = False
 
     def write(self, parts: Iterable[Any], depth: int = 0, shared: Loop | None = None) -> None:
         """Write loops and nests; of the loop `shared`, the iterations from `start` to `stop`."""
-        indent = "    " * (depth + 1)
+        indent = "    " * (depth + 1 - self.without_line)
         for part in parts:
             first = len(self.lines)
             if not depth:
                 self._is_large = max(math.prod(nest.shape) for nest in nests_in([part])) > _UNROLLED
-            about = "" if depth else operators_in(part)
+            about = operators_in(part) if depth == self.commented else ""
             if about and about != self._about:
-                self.lines += _wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
+                self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
                 self._about = about
             if isinstance(part, Loop):
                 self.letters[part] = letter = LETTERS[depth]
                 self.lines.append(f"{indent}for {letter} in range({self.bounds(part, shared)}):")
+                if not self.bounds(part, shared).isdecimal():
+                    self.lines.append(f"{indent}    {letter} = natural({letter})")
                 self.write(part.body, depth + 1)
             else:
                 begin = len(self.lines)
-                self.lines += _wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    ")
+                self.lines += wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    ")
                 self.places[part] = begin, len(self.lines)
             if not depth:
                 lines = {nest: self.places[nest] for nest in nests_in([part])}
@@ -209,7 +227,7 @@ def words_of(op: Any) -> str:
     return type(op).__name__.removeprefix("EWise").removesuffix("Scalar")
 
 
-def _wrapped(head: str, words: list[str], between: str, indent: str) -> list[str]:
+def wrapped(head: str, words: list[str], between: str, indent: str) -> list[str]:
     """Words in lines that are no longer than the page; `head` begins the first, `indent` the others."""
     lines, line = [], head + words[0]
     for word in words[1:]:
@@ -335,7 +353,7 @@ def write_part(
     stored = [buffer for buffer in used if buffer in places and buffer not in plan.variables]
     private: set[Buffer] = set()
     if shared is not None:
-        private = {buffer for buffer in stored if _is_of_one_iteration(buffer, shared, plan)}
+        private = {buffer for buffer in stored if is_of_one_iteration(buffer, shared, plan)}
     own: dict[str, tuple[np.dtype, int]] = {}
     lines = []
     for buffer in stored:
@@ -362,7 +380,7 @@ def write_part(
     return Part(name, source, arguments, writer.functions, writer.checks, length, own, blocks)
 
 
-def _is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
+def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
     """Whether an array is written anew in each iteration of a loop, and read in none but the same."""
     return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
         x.strides[plan.loops[nest].index(loop)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..modes import mode, tracing
+from .cuda import program_type
 from .explain import explain
 from .program import AGAIN, Program
 from .trace import (
@@ -114,7 +115,7 @@ class Compiled:
                         found = trace(self.function, shaped, named, leaves, around)
                     except NewState:
                         return None, values
-                program = Program(found, around, values, self.debug)
+                program = program_type(found)(found, around, values, self.debug)
                 known.insert(0, program)
                 del known[_MOST:]
             self._remember(program, args, kwargs, values)

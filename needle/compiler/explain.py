@@ -61,7 +61,7 @@ def explain(program: Program, name: str) -> str:
 
 
 def _blocks(program: Program) -> list[tuple[Part, Block]]:
-    return [(part, block) for part in program.parts if isinstance(part, Part) for block in part.blocks]
+    return [(part, block) for part in program.parts if not isinstance(part, Call) for block in part.blocks]
 
 
 def _makers(nests: Iterable[Any]) -> list[Maker]:
@@ -156,6 +156,10 @@ def _calls(program: Program) -> list[str]:
 
 
 def _threads(program: Program) -> list[str]:
+    if program.plan.on_card:
+        count = len(program.parts) - sum(isinstance(part, Call) for part in program.parts)
+        launches = "one launch" if count == 1 else f"{count:,} launches, one after the other"
+        return [f"On the card that is {launches}."]
     shared = [part.blocks[0] for part in program.parts if isinstance(part, Part) and part.length is not None]
     if not shared:
         return ["No loop is so long that threads share it."]

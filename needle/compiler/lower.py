@@ -289,7 +289,7 @@ class Recorder:
             if name == "add" and k > RUN and out.dtype == np.float32:
                 totals = Buffer(out.size, "float64")
             places = Access(totals, 0, compact_strides(kept))
-            self._add("copy", kept, places, [_neutral(name, out.dtype)])
+            self._add("copy", kept, places, [neutral(name, out.dtype)])
             write = Access(totals, 0, places.strides + (0,) * len(folded))
             read = Access(a, offset, kept_strides + folded_strides)
             self._add("copy", kept + folded, write, [read], fold=name)
@@ -399,7 +399,7 @@ def _whole(buffer: Buffer) -> Access:
     return Access(buffer, 0, (1,))
 
 
-def _neutral(name: str, dtype: np.dtype) -> float:
+def neutral(name: str, dtype: np.dtype) -> float:
     """The number that changes nothing when it is folded with another by the row `name`."""
     if name in ("add", "multiply"):
         return 0 if name == "add" else 1
@@ -460,7 +460,7 @@ def lower(wanted: Iterable[Any], names: dict[Pending, str], has_blas: bool = Tru
             return tuple(map(recorded, result))
         return result if type(result._handle) is Buffer else array_of(result)
 
-    for cell in _in_order([x for x in wanted if type(x) is Pending], arrays):
+    for cell in in_order([x for x in wanted if type(x) is Pending], arrays):
         recorder.maker = Maker(cell.op, cell.scope)
         op: Any = cell.op
         operands = [array_of(x) for x in cell.operands or ()]
@@ -485,7 +485,7 @@ def _array(spec: Any, device: BackendDevice, name: str = "") -> NDArray:
     return assemble(new_array(NDArray), handle, device, spec.shape, compact_strides(spec.shape))
 
 
-def _in_order(wanted: list[Pending], given: Any) -> Iterator[Pending]:
+def in_order(wanted: list[Pending], given: Any) -> Iterator[Pending]:
     """All pending values that lead to the wanted ones, each after its operands; given ones are left out."""
     seen: set[Pending] = set(given)
     done: set[Pending] = set(given)

@@ -54,6 +54,8 @@ class Program:
         The generated source.
     """
 
+    call_writer = CallWriter
+
     def __init__(self, found: Trace, around: Surroundings, leaves: list[Any], debug: bool = False):
         self.trace = found
         self.around = around
@@ -67,7 +69,7 @@ class Program:
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
         self.fixed = self._closed_over()
         self.fixed_data: list[Any] = [x.tensor._data for _, x in self.fixed]
-        writer = CallWriter(self, leaves)
+        writer = self.call_writer(self, leaves)
         self.call, self._asks = writer.call, writer.asks
 
     # From the trace to nests
@@ -113,7 +115,10 @@ class Program:
             writes += _copy(array, target)
             self.states.append((tensor, target))
         wanted = {buffer for buffer, _ in self.results} | {buffer for _, buffer in self.states}
-        self.nests = simplify([*steps, *writes], wanted)
+        self._schedule([*steps, *writes], wanted)
+
+    def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
+        self.nests = simplify(steps, wanted)
         self.plan = schedule(self.nests)
 
     # Where everything is stored
@@ -261,9 +266,11 @@ class Program:
         x = self._input_of[tensor]
         return leaves[x.leaf] if x.leaf is not None else self._current(x)
 
-    @property
+    @functools.cached_property
     def _device(self) -> Any:
-        specs = [x.cell for x in self.trace.inputs] + [spec for _, spec in self.results]
+        """Where the program computes: the device of the Tensors that it uses."""
+        used = {buffer for step in self.nests for buffer in (*step.read, *step.written)}
+        specs = [x.cell for buffer, x in self._inputs if buffer in used] + [spec for _, spec in self.results]
         return specs[0].device if specs else default_device()
 
     def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
@@ -301,7 +308,7 @@ class Program:
         for i, (tensor, buffer) in enumerate(self.states):
             data = tensor._data
             mine = self.owned[i][1]
-            if data is mine and sys.getrefcount(data) == REFERENCES:
+            if data is mine and sys.getrefcount(data) == REFERENCES + 1:  # `mine`
                 continue
             name, start = self._places[buffer]
             place = self._storage[name][start : start + buffer.size]

@@ -72,6 +72,20 @@ def opaque(context: Any, n: Any) -> Any:
     return types.intp(types.intp), generate
 
 
+@intrinsic
+def natural(context: Any, n: Any) -> Any:
+    """`n`, of which the compiler then knows that it lies between 0 and 2**32.
+
+    An index below 0 counts from the end, and a loop that looks out for such ones gets no vector instructions.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.get_value_type(types.intp)
+        return builder.and_(arguments[0], ir.Constant(whole, 2**32 - 1))
+
+    return types.intp(types.intp), generate
+
+
 def _product(context: Any, builder: Any, signature: Any, arguments: Any, scale: Any, kept: float) -> Any:
     """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`."""
     number = context.get_data_type(signature.args[1].dtype)
@@ -256,7 +270,7 @@ class _HelperCache(_Cache):
 def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The global names of generated source."""
     found: dict[str, Any] = {"__name__": __name__, "inf": math.inf, "nan": math.nan}
-    found |= {"part": part, "opaque": opaque}
+    found |= {"part": part, "opaque": opaque, "natural": natural}
     found |= {name: getattr(np, name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool_")}
     found |= {function_name(name, dtype): function(name, dtype) for name, dtype in functions}
     return found
@@ -496,6 +510,7 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     found |= {
         "part": _plain_part,
         "opaque": int,
+        "natural": int,
         "matmul": _plain_matmul,
         "add_matmul": _plain_add_matmul,
         "plus": _plus,

@@ -39,11 +39,14 @@ class Loop:
     ----------
     length : int
     body : list of Loop or Nest
+    is_parallel : bool
+        For a card: whether threads can take its iterations, each one, as nothing goes from one to another.
     """
 
-    def __init__(self, length: int):
+    def __init__(self, length: int, is_parallel: bool = False):
         self.length = length
         self.body: list[Any] = []
+        self.is_parallel = is_parallel
 
     def nests(self) -> Iterator[Nest]:
         """All nests in it, in order."""
@@ -117,6 +120,10 @@ class _Work:
 
         return max(self.left, key=score) if self.left else None
 
+    def is_parallel(self, axis: int) -> bool:
+        """Whether each iteration of a loop writes places of its own; a check writes nothing."""
+        return self.nest.is_check or _alone(self.nest.out, axis, self.nest.shape)
+
     def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
         """Whether its loop `axis` may be one with loops of these nests."""
         for other, other_axis in others:
@@ -129,9 +136,10 @@ class _Work:
 class _Group:
     """Nests that share a loop, or a single nest without one."""
 
-    def __init__(self, kind: Any, length: int | None):
+    def __init__(self, kind: Any, length: int | None, is_parallel: bool = False):
         self.kind = kind
         self.length = length
+        self.is_parallel = is_parallel
         self.members: list[tuple[_Work, int]] = []
 
 
@@ -181,14 +189,25 @@ def _just_in_time(works: list[_Work]) -> list[_Work]:
     return list(ordered)
 
 
-def _fuse(works: list[_Work]) -> list[Any]:
-    """Join loops, the outermost first; what is inside each of them is fused in the same way."""
+def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) -> list[Any]:
+    """Join loops, the outermost first; what is inside each of them is fused in the same way.
+
+    Parameters
+    ----------
+    works : list of _Work
+    on_card : bool
+        Put loops outside whose iterations threads can take, and nothing into them that would prevent it.
+    in_thread : bool
+        Whether such a loop is already around these nests, so that one thread computes them.
+    """
     kinds = _kinds(works)
     sizes = Counter(kinds[work, axis] for work in works for axis in work.left)
     groups: list[_Group] = []
     place: dict[_Work, int] = {}
-    # Initial values of totals come first, so that they do not stand between loops that may be joined.
-    for work in sorted(works, key=lambda work: bool(work.left or work.before)):
+    if not on_card or in_thread:
+        # Initial values of totals come first, so that they do not stand between loops that may be joined.
+        works = sorted(works, key=lambda work: bool(work.left or work.before))
+    for work in works:
         earliest = 0
         for other in work.before:
             if other in place:
@@ -196,11 +215,15 @@ def _fuse(works: list[_Work]) -> list[Any]:
                 earliest = max(earliest, place[other] + (0 if joinable else 1))
         inner = work.innermost()
         outer = [axis for axis in work.left if axis != inner] or work.left
+        is_parallel = False
+        if on_card:
+            outer, is_parallel = _for_threads(work, outer)
+        stays_alone = on_card and not in_thread and not is_parallel
         chosen = None
         for number in reversed(range(earliest, len(groups))):
             group = groups[number]
             axis = next((a for a in outer if kinds[work, a] == group.kind), None)
-            if axis is None or group.length is None:
+            if axis is None or group.length is None or stays_alone:
                 # It cannot join; it must not come before a group that it needs.
                 continue
             needs_later = any(place[o] > number for o in work.before if o in place)
@@ -210,26 +233,41 @@ def _fuse(works: list[_Work]) -> list[Any]:
         if chosen is None:
             if outer:
                 axis = max(outer, key=lambda a: (sizes[kinds[work, a]], -a))
-                group = _Group(kinds[work, axis], work.nest.shape[axis])
+                group = _Group(kinds[work, axis], work.nest.shape[axis], is_parallel)
             else:
                 axis, group = -1, _Group(None, None)
+            if stays_alone:
+                group.kind = None  # nothing joins it
             groups.append(group)
             chosen = len(groups) - 1, axis
         number, axis = chosen
         groups[number].members.append((work, axis))
+        groups[number].is_parallel &= is_parallel
         place[work] = number
     parts: list[Any] = []
     for group in groups:
         if group.length is None:
             parts.append(group.members[0][0].nest)
             continue
-        loop = Loop(group.length)
+        loop = Loop(group.length, group.is_parallel)
         for work, axis in group.members:
             work.left.remove(axis)
             work.loops[axis] = loop
-        loop.body = _fuse([work for work, _ in group.members])
+        inside = [work for work, _ in group.members]
+        loop.body = _fuse(inside, on_card, in_thread or group.is_parallel)
         parts.append(loop)
     return parts
+
+
+def _for_threads(work: _Work, outer: list[int]) -> tuple[list[int], bool]:
+    """The loops of a nest that may be opened next on a card, and whether threads can take their iterations.
+
+    These come first: then a thread has a total of its own, and adds up what the loops inside give.
+    """
+    if work.nest.product:
+        return [], False
+    parallel = [axis for axis in work.left if work.is_parallel(axis)]
+    return (parallel, True) if parallel else (outer, False)
 
 
 def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
@@ -280,9 +318,12 @@ class Schedule:
         For each nest, what it was before its loops were cut and joined. Drawings show both.
     sizes : dict of Buffer to int
         How many numbers each buffer held then.
+    on_card : bool
+        Whether it is for a card: then each segment is one launch.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_card: bool = False) -> None:
+        self.on_card = on_card
         self.lowered: dict[Nest, Nest] = {}
         self.sizes: dict[Buffer, int] = {}
         self.segments: list[Any] = []
@@ -292,12 +333,19 @@ class Schedule:
 
     def add(self, part: Any) -> None:
         """Put a loop, a nest or a call behind what is there."""
-        if isinstance(part, Call) or self.can_share(part):
+        alone = not self.goes_to_block(part) if self.on_card else self.can_share(part)
+        if isinstance(part, Call) or alone:
             self.segments.append(part)
         elif self.segments and isinstance(self.segments[-1], list):
             self.segments[-1].append(part)
         else:
             self.segments.append([part])
+
+    def goes_to_block(self, part: Any) -> bool:
+        """Whether a block of threads computes it: a statement without loops, or a total that is not long."""
+        if isinstance(part, Loop):
+            return is_one_total(part) and math.prod(next(part.nests()).shape) <= LONG
+        return isinstance(part, Nest) and not part.product
 
     def can_share(self, part: Any) -> bool:
         """Whether threads can share the iterations of a loop, and whether that pays.
@@ -315,6 +363,15 @@ class Schedule:
         return work >= _SHARED
 
 
+def is_one_total(loop: Loop) -> bool:
+    """Whether all that a loop does is to fold many numbers into one."""
+    nest, *others = loop.nests()
+    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
+
+
+#: On a card, a total of more numbers than this is the work of several blocks.
+LONG = 1 << 14
+
 #: About how long a function takes, in additions.
 _COSTS = dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "power", "sin", "cos"), 8)
 _COSTS |= {"divide": 3, "sqrt": 4}
@@ -323,15 +380,15 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call]) -> Schedule:
+def schedule(steps: list[Nest | Call], on_card: bool = False) -> Schedule:
     """Join loops and shrink storage."""
-    plan = Schedule()
+    plan = Schedule(on_card)
     run: list[Nest] = []
 
     def finish() -> None:
         works = [_Work(nest) for nest in run]
         _depend(works)
-        parts = _fuse(_just_in_time(works))
+        parts = _fuse(_just_in_time(works), on_card)
         for work in works:
             plan.loops[work.nest] = [work.loops.get(axis) for axis in range(len(work.nest.shape))]
         for part in parts:
@@ -353,6 +410,10 @@ def schedule(steps: list[Nest | Call]) -> Schedule:
     return plan
 
 
+#: On a card, so many numbers may a thread keep in an array of its own.
+_MOST_OF_THREAD = 256
+
+
 def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
     """Make the storage of what lives within one iteration as small as that."""
     users: dict[Buffer, list[tuple[Nest, Access]]] = defaultdict(list)
@@ -361,6 +422,8 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
         if isinstance(step, Call):
             outside.update(step.written, step.read)
             continue
+        if step.is_check:
+            outside.update(step.read)  # the error shows the numbers
         for x in step.accesses:
             users[x.buffer].append((step, x))
     paths: dict[int, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
@@ -371,7 +434,11 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
         if not buffer.is_ours or buffer.data is not None or buffer.counts:
             continue
         common = [] if buffer in outside else _common([paths[id(nest)] for nest, _ in uses])
-        for loop in common[1:]:
+        around = common[1:]
+        among_threads = math.prod(loop.length for loop in around if loop.is_parallel)
+        if buffer.size > _MOST_OF_THREAD * among_threads:
+            around = [loop for loop in around if not loop.is_parallel]  # it stays in the card's memory
+        for loop in around:
             _drop_loop(plan, buffer, loop, users)
         in_array = any(nest.product or x.via is not None for nest, x in users[buffer])
         if buffer.size == 1 and common and not in_array:

@@ -25,10 +25,18 @@ from .lower import Access, Buffer, Call, Nest
 __all__ = ["cut", "simplify"]
 
 
-def simplify(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
-    """Leave out what nobody needs and what is computed twice; put numbers in the place of constants."""
-    steps = _without_repeats(_with_numbers(steps))
-    return _accumulated(_needed(steps, wanted))
+def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = True) -> list[Nest | Call]:
+    """Leave out what nobody needs and what is computed twice; put numbers in the place of constants.
+
+    Parameters
+    ----------
+    steps : list of Nest or Call
+    wanted : set of Buffer
+    accumulates : bool
+        Whether matrix products can add to what is there.
+    """
+    steps = _needed(_without_repeats(_with_numbers(steps)), wanted)
+    return _accumulated(steps) if accumulates else steps
 
 
 def _writers(steps: Iterable[Nest | Call]) -> Counter:

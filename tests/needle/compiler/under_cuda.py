@@ -1,0 +1,273 @@
+"""Compiled programs on a card; `test_cuda.py` runs this on the simulator, and on a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn, optim
+from needle.autograd import Tensor
+from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
+from needle.compiler import lower, schedule
+
+from .conftest import assert_close, assert_same
+
+CUDA = ndl.cuda()
+
+
+def tensor(*shape: int, device=CUDA, seed: int = 0, **options) -> Tensor:
+    values = np.random.default_rng(seed).normal(size=shape).astype("float32")
+    return Tensor(values, device=device, **options)
+
+
+def assert_equals_eager(f: Callable, *args) -> ndl.compiler.Compiled:
+    """Compiled on the card it is as it was there, and as on the CPU."""
+    compiled = ndl.jit(f)
+    on_cpu = f(*[x.to(ndl.cpu_numpy()) if isinstance(x, Tensor) else x for x in args])
+    for _ in range(2):
+        found = compiled(*args)
+        assert_same(found, f(*args), 1e-5)
+        assert_close(found.numpy(), on_cpu.numpy(), 1e-5)
+        assert found.device == CUDA
+    return compiled
+
+
+def kernels(compiled) -> int:
+    return compiled.source.count("def ")
+
+
+# One operator after another
+
+
+def test_a_chain_is_one_kernel():
+    compiled = assert_equals_eager(lambda x: ndl.tanh(x * 2) / 3 + ndl.exp(x), tensor(3, 4))
+    assert kernels(compiled) == 1
+    assert "thread = cuda.grid(1)" in compiled.source
+
+
+def test_a_layer_is_one_kernel_with_a_thread_for_each_number():
+    compiled = assert_equals_eager(
+        lambda x, W, b: ndl.relu(x @ W + b), tensor(3, 4), tensor(4, 5, seed=1), tensor(5, seed=2)
+    )
+    assert kernels(compiled) == 1
+    assert "i, j = thread // 5, thread % 5" in compiled.source
+    assert "local" not in compiled.source
+
+
+def test_rows_of_a_softmax_are_one_kernel_with_a_thread_for_each():
+    compiled = assert_equals_eager(lambda x: ndl.exp(ndl.logsoftmax(x)), tensor(3, 5))
+    assert kernels(compiled) == 1
+    assert "i = cuda.grid(1)" in compiled.source
+
+
+def test_a_layer_norm_is_one_kernel():
+    norms = {device: nn.LayerNorm1d(5, device=device) for device in (CUDA, ndl.cpu_numpy())}
+    compiled = assert_equals_eager(lambda x: norms[x.device](x), tensor(3, 5))
+    assert kernels(compiled) == 1
+
+
+def test_columns_are_added_up_by_a_thread_for_each():
+    compiled = assert_equals_eager(lambda x: (x * x).sum(0), tensor(6, 3))
+    assert kernels(compiled) == 1
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 11), (3, 4, 5)])
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_a_total_is_the_work_of_a_block(shape, name):
+    fold = {"sum": lambda x: x.sum() * 2 + x.sum(), "max": lambda x: ndl.max(x)}[name]
+    compiled = assert_equals_eager(fold, tensor(*shape))
+    if shape != (1,):
+        assert "cuda.shared.array" in compiled.source
+
+
+def test_a_long_total_is_left_to_the_device(monkeypatch):
+    monkeypatch.setattr(schedule, "LONG", 8)
+    compiled = assert_equals_eager(lambda x: (x * x).sum() / 2, tensor(3, 5))
+    assert "by the device's own kernel" in compiled.source
+
+
+def test_products_are_left_to_the_device(monkeypatch):
+    monkeypatch.setattr(lower, "SMALL", 8)
+    a, b = tensor(2, 3, 4), tensor(4, 5, seed=1)
+    compiled = assert_equals_eager(lambda a, b: ndl.relu(a @ b.transpose((0, 1)).transpose((0, 1))) + 1, a, b)
+    assert "by the device's own kernel" in compiled.source
+    assert_equals_eager(lambda a, b: b.transpose() @ a.transpose(), a[0], b)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_other_data_types(dtype):
+    x = Tensor(np.array([[1, 0, 3], [4, 5, 0]]), dtype=dtype, device=CUDA, requires_grad=False)
+    compiled = ndl.jit(lambda x: (x.astype("float32") * 2, x.sum(1), x.sum()))
+    expected = (x.astype("float32") * 2, x.sum(1), x.sum())
+    assert_same(compiled(x), expected)
+
+
+def test_a_large_array_of_a_thread_stays_in_memory(monkeypatch):
+    def f(x):
+        e = ndl.exp(x - 1)
+        return e / e.sum(1).reshape((2, 1)).broadcast_to((2, 6))
+
+    assert "local" in assert_equals_eager(f, tensor(2, 6)).source
+    monkeypatch.setattr(schedule, "_MOST_OF_THREAD", 4)
+    assert "local" not in assert_equals_eager(f, tensor(2, 6)).source
+
+
+def test_what_cannot_be_lowered_keeps_its_own_kernel():
+    compiled = ndl.jit(lambda x: ndl.argmax(x * 2, axes=1) + 1)
+    x = tensor(3, 4)
+    for _ in range(2):
+        assert_same(compiled(x), ndl.argmax(x * 2, axes=1) + 1)
+
+
+def test_numpy_arrays_and_numbers_come_from_the_host():
+    def f(x, a, s):
+        return x * Tensor(a, device=CUDA, requires_grad=False) + s
+
+    compiled = ndl.jit(f)
+    x, a = tensor(2, 3), np.arange(3, dtype="float32")
+    for s in (2.0, 3.0):
+        assert_same(compiled(x, a, s), f(x, a, s))
+    assert kernels(compiled) == 1
+
+
+def test_gradients():
+    def f(x):
+        y = (ndl.sigmoid(x) * x).sum()
+        y.backward()
+        return y
+
+    x = tensor(2, 3)
+    f(x)
+    expected = x.grad.numpy()
+    compiled = ndl.jit(f)
+    x.grad = None
+    compiled(x)
+    assert_close(x.grad.numpy(), expected, 1e-5)
+    assert x.grad.device == CUDA
+
+
+# Training
+
+
+class Side:
+    """A small classifier and a step of its training on a device."""
+
+    def __init__(self, device, make: Callable[[list], optim.Optimizer]):
+        rng = np.random.default_rng(0)
+        self.model = nn.Sequential(
+            nn.Linear(2, 8, device=device, rng=rng), nn.Tanh(), nn.Linear(8, 8, device=device, rng=rng),
+            nn.ReLU(), nn.Linear(8, 2, device=device, rng=rng),
+        )  # fmt: skip
+        self.optimizer = make(self.model.parameters())
+        self.x = tensor(4, 2, device=device, requires_grad=False)
+
+    def step(self, y: np.ndarray) -> Tensor:
+        loss = nn.SoftmaxLoss()(self.model(self.x), y)
+        self.optimizer.reset_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def parameters(self) -> list[np.ndarray]:
+        return [p.numpy() for p in self.model.parameters()]
+
+
+OPTIMIZERS = {
+    "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9),
+    "Adam": lambda params: optim.Adam(params, lr=0.01, weight_decay=0.01),
+}
+LABELS = np.array([0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training(name):
+    sides = [Side(device, OPTIMIZERS[name]) for device in (CUDA, CUDA, ndl.cpu_numpy())]
+    compiled = ndl.jit(sides[0].step)
+    for number in range(3):
+        if number == 2:
+            for side in sides:
+                side.optimizer.lr = 0.05
+        losses = [step(LABELS) for step in (compiled, sides[1].step, sides[2].step)]
+        assert_close(losses[0].numpy(), losses[1].numpy(), 1e-5)
+        assert_close(losses[0].numpy(), losses[2].numpy(), 1e-5)
+        for ours, on_card, on_cpu in zip(*[side.parameters() for side in sides], strict=True):
+            assert_close(ours, on_card, 1e-5, least=0.1)
+            assert_close(ours, on_cpu, 1e-5, least=0.1)
+    assert sum(map(len, compiled._programs.values())) == 1
+
+
+def test_a_label_out_of_range_changes_nothing():
+    side = Side(CUDA, OPTIMIZERS["SGD"])
+    compiled = ndl.jit(side.step)
+    for _ in range(2):
+        compiled(LABELS)
+    before = side.parameters()
+    with pytest.raises(IndexError, match="7"):
+        compiled(np.array([0, 7, 1, 0]))
+    for a, b in zip(side.parameters(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    compiled(LABELS)
+    assert any((a != b).any() for a, b in zip(side.parameters(), before, strict=True))
+
+
+def test_an_index_out_of_range_reads_nothing():
+    module = nn.Embedding(3, 2, device=CUDA)
+    compiled = ndl.jit(lambda index: module(index) * 2)
+
+    def index(*numbers):
+        return Tensor(np.array([numbers]), device=CUDA, dtype="int64", requires_grad=False)
+
+    assert_same(compiled(index(2, 0)), module(index(2, 0)) * 2)
+    with pytest.raises(IndexError, match="5"):
+        compiled(index(2, 5))
+
+
+def test_a_function_without_arguments():
+    compiled = ndl.jit(lambda: (ndl.ones(3, device=CUDA) * 2, ndl.init.rand(2, 2, device=CUDA) * 0))
+    assert_same(compiled(), (ndl.ones(3, device=CUDA) * 2, ndl.zeros(2, 2, device=CUDA)))
+
+
+def test_a_snapshot_keeps_its_numbers():
+    side = Side(CUDA, OPTIMIZERS["Adam"])
+    compiled = ndl.jit(side.step)
+    for _ in range(2):
+        compiled(LABELS)
+    snapshot = side.model.state_dict()
+    then = {name: x.numpy() for name, x in snapshot.items()}
+    compiled(LABELS)
+    assert any((x.numpy() != then[name]).any() for name, x in side.model.state_dict().items())
+    for name, x in snapshot.items():
+        np.testing.assert_array_equal(x.numpy(), then[name])
+    side.model.load_state_dict(snapshot)
+    for name, x in side.model.state_dict().items():
+        np.testing.assert_array_equal(x.numpy(), then[name])
+
+
+def test_steps_take_no_new_memory():
+    side = Side(CUDA, OPTIMIZERS["SGD"])
+    compiled = ndl.jit(side.step)
+    for _ in range(3):
+        compiled(LABELS)
+    kept = backend.unused.bytes
+    addresses = [p.realize_cached_data()._handle.ptr() for p in side.model.parameters()]
+    compiled(LABELS)
+    assert backend.unused.bytes == kept
+    assert addresses == [p.realize_cached_data()._handle.ptr() for p in side.model.parameters()]
+
+
+def test_scan_is_a_loop_over_the_steps():
+    ours, theirs = Side(CUDA, OPTIMIZERS["SGD"]), Side(CUDA, OPTIMIZERS["SGD"])
+    labels = np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
+    losses = ndl.scan(ours.step, labels)
+    expected = [theirs.step(y).numpy() for y in labels]
+    assert losses.device == CUDA
+    assert_close(losses.numpy(), np.stack(expected), 1e-5)
+
+
+def test_two_devices_are_refused():
+    compiled = ndl.jit(lambda a, b: a + b.to(CUDA))
+    with pytest.raises(ndl.compiler.CannotTrace, match=r"cpu.*cuda.*\.to\("):
+        compiled(tensor(2), tensor(2, device=ndl.cpu_numpy()))
