@@ -26,21 +26,9 @@ PAGE = 100  # characters in a line of the source, at most
 LETTERS = "ijklmnopqrstuvw"
 
 #: Names in the source that mean something else than a buffer.
-RESERVED = {
-    *LETTERS,
-    "plus",
-    "matmul",
-    "add_matmul",
-    "part",
-    "opaque",
-    "natural",
-    "step",
-    "range",
-    "abs",
-    "inf",
-    "nan",
-}
-RESERVED |= {*keyword.kwlist}
+RESERVED = {*LETTERS, *keyword.kwlist, "plus", "matmul", "add_matmul", "part", "opaque", "natural"}
+RESERVED |= {"step", "scan", "s", "steps", "range", "abs", "inf", "nan", "sgemm", "dgemm"}
+RESERVED |= {"float32", "float64", "int64", "int32", "uint8", "bool_"}
 RESERVED |= {"cuda", "thread", "item", "share", "shares", "status", "PASSED"}  # in kernels for a card
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 RESERVED |= {*TYPES, *[f"{name}_{t}" for name in SCALAR_FUNCTIONS for t in (*TYPES, "bool")]}
