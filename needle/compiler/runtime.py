@@ -333,6 +333,7 @@ def on_one_blas_thread(kernel: Callable) -> Callable:
         finally:
             limit(threads)
 
+    run.compiled = kernel  # type: ignore[attr-defined]  # what compiled code can call
     return run
 
 

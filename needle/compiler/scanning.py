@@ -127,9 +127,11 @@ class _Scan:
                 "",
             ]
         )
-        self.kernel = runtime.compile_source(
-            self.source, [], "scan", {part.name: program._kernels[0]}, note=part.source
-        )
+        step = program._kernels[0]
+        compiled = getattr(step, "compiled", step)
+        self.kernel = runtime.compile_source(self.source, [], "scan", {part.name: compiled}, note=part.source)
+        if compiled is not step:  # it calls BLAS for small products
+            self.kernel = runtime.on_one_blas_thread(self.kernel)
 
     @classmethod
     def of(cls, program: Program) -> _Scan:

@@ -13,6 +13,7 @@ import pytest
 import needle as ndl
 from needle import nn, optim
 from needle.autograd import Tensor
+from needle.compiler.lower import SMALL
 
 from .conftest import assert_close
 from .test_training import Side
@@ -108,6 +109,25 @@ def test_arrays_of_numpy():
     x = np.arange(8, dtype="float32").reshape(4, 2)
     assert ndl.scan(step, x).numpy().tolist() == [1, 6, 15, 28]
     assert total.numpy().tolist() == [12, 16]
+
+
+def test_products_by_blas():
+    """A step sets in Python how many threads BLAS has; the loop around it calls what is inside of that."""
+
+    def step(x):
+        loss = (x @ W).sum()
+        loss.backward(create_graph=False)
+        optimizer.step()
+        return loss
+
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 40, 40)), requires_grad=False)
+    results = []
+    for run in (lambda: [step(batch).item() for batch in x], lambda: ndl.scan(step, x).numpy()):
+        W = nn.Parameter(np.random.default_rng(1).normal(size=(40, 40)))
+        optimizer = optim.SGD([W], lr=0.01)
+        results.append(run())
+    assert SMALL < 40**3
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-3)  # sums of 1,600 float32 numbers
 
 
 def test_a_wrong_label_in_the_middle():
