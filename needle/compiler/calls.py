@@ -15,9 +15,9 @@ of training it reads like this, without the tests of all modules::
                 if tensor._data is not data or references(data) != 4:
                     own()
                     break
-            result = empty(1, dtype2)
-            step(a0._handle.buffer, a1._handle.buffer, state, work, result, n_optimizer_lr)
-        return tensor_of0(result)
+            result0 = storage0(1, dtype2)
+            step(a0._handle.buffer, a1._handle.buffer, store0, store1, result0.buffer, n_optimizer_lr)
+        return tensor_of0(result0)
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CallWriter:
         self.program = program
         self.names: dict[str, Any] = {
             "AGAIN": AGAIN, "Tensor": Tensor, "Trace": Trace, "array": np.ndarray, "mode": mode,
-            "NDArray": NDArray, "empty": np.empty, "references": sys.getrefcount, "inf": math.inf,
+            "NDArray": NDArray, "references": sys.getrefcount, "inf": math.inf,
             "nan": math.nan, "program": program, "owned": program.owned, "lock": program.lock,
             "now": program._now, "fill": with_tensors, "own": program.own, "same": same,
             "fixed": program.fixed_data, "flat": np.ascontiguousarray,

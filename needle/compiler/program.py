@@ -229,7 +229,7 @@ class Program:
     def _numbers(self, leaves: list[Any]) -> dict[str, Any]:
         return {name: source.now(leaves) for name, source in self.trace.numbers.items()}
 
-    @property
+    @functools.cached_property
     def _state_tensors(self) -> set[Any]:
         return {tensor for tensor, _ in self.states}
 
@@ -349,13 +349,6 @@ def make_tensor(values: np.ndarray, spec: Spec) -> Tensor:
 
 def _compact_array(buffer: Buffer, shape: tuple[int, ...], device: Any) -> NDArray:
     return assemble(new_array(NDArray), buffer, device, shape, compact_strides(shape))
-
-
-def _flat(value: Any, x: Input) -> np.ndarray:
-    """The numbers of a Tensor or of an array of NumPy's, in row-major order."""
-    if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value, x.cell.dtype).reshape(-1)
-    return value.realize_cached_data().compact()._handle.buffer
 
 
 def _copy(array: Any, out: Buffer) -> list[Nest]:

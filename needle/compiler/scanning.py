@@ -162,9 +162,7 @@ class _Scan:
                 arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
             values = program._numbers([None] * len(batches))
             grown = _strides(program, values)  # how much a count grows in each step
-            later = {
-                name: x + grown.get(name, 0) * np.arange(count) for name, x in values.items() if name in grown
-            }
+            later = {name: values[name] + stride * np.arange(count) for name, stride in grown.items()}
             for name, text in self.numbers.items():
                 numbers = np.asarray(evaluate(text, values | later), "float64")
                 arrays[name] = np.broadcast_to(numbers, count).copy()
