@@ -1114,6 +1114,7 @@ def every_operator() -> dict[str, Sample]:
         "clip": (lambda x: ops.clip(x, -1.0, 1.0), [mixed]),
         "mask": (lambda x: ops.mask(x, above), [mixed]),
         "where": (lambda x, y: ops.where(above, x, y), [a, b]),
+        "not_zero": (lambda x: ops.not_zero(x, "a 0"), [mixed]),
         "cast": (lambda x: ops.cast(x, "float64"), [a]),
         "to_device": (lambda x: ops.to_device(x, x.device), [a]),
         "matmul": (ops.matmul, [batch, matrix]),
