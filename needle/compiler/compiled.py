@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ __all__ = ["CannotTrace", "Compiled", "jit"]
 _MOST = 20  # programs for arguments of the same kind
 
 
-def jit(function: Callable, *, debug: bool = False) -> Compiled:
+def jit(function: Callable, *, debug: bool = False, background: bool = False) -> Compiled:
     """Compile a function of Tensors.
 
     The function runs once, so that its graph is known; see `compiler.trace`. From then on a program computes
@@ -48,8 +49,12 @@ def jit(function: Callable, *, debug: bool = False) -> Compiled:
     debug : bool
         Run the generated source as plain Python, slowly, and check each place that it reads: whether it lies
         within its array, and has been written before. For Tensors on `cpu_numpy` it always runs so.
+    background : bool
+        Compile in the background. The function runs as it is until the program is ready, which then takes
+        over. If it cannot be compiled, there is a warning, and the function goes on as it is. Programs for a
+        card are compiled at once all the same.
     """
-    return function if isinstance(function, Compiled) else Compiled(function, debug)
+    return function if isinstance(function, Compiled) else Compiled(function, debug, background)
 
 
 class Compiled:
@@ -61,10 +66,11 @@ class Compiled:
         The function as it was.
     """
 
-    def __init__(self, function: Callable, debug: bool = False):
+    def __init__(self, function: Callable, debug: bool = False, background: bool = False):
         functools.update_wrapper(self, function)
         self.function = function
         self.debug = debug
+        self.background = background
         self._programs: dict[tuple, list[Program]] = {}
         self._lock = threading.RLock()
         self._parameters: list[str] = _parameters(function)
@@ -86,9 +92,37 @@ class Compiled:
         if tracing():  # another function is traced, and this one becomes part of it
             return self.function(*args, **kwargs)
         program, values = self._program(args, kwargs)
-        result = AGAIN if program is None else program.run(values)
-        # Another thread may have changed something between the question whether it fits and the call.
-        return self.function(*args, **kwargs) if result is AGAIN else result
+        result = self._result(program, values)
+        if result is AGAIN:
+            with one_at_a_time:  # no other thread traces meanwhile, or runs the program while this one writes
+                if self.background:  # it may be ready by now
+                    result = self._result(program, values)
+                if result is AGAIN:
+                    return self.function(*args, **kwargs)
+        self._remember(program, args, kwargs, values)
+        return result
+
+    def _result(self, program: Program | None, values: list[Any]) -> Any:
+        """What a program computes; `AGAIN` if there is none yet, or if another thread made it unfit."""
+        return program.run(values) if program is not None and self.may_call(program, values) else AGAIN
+
+    def may_call(self, made: Any, leaves: list[Any]) -> bool:
+        """Whether a program or a scan is compiled, or is to be when it is called.
+
+        In the background mode, the first time is when it begins to be compiled.
+        """
+        if not self.background:
+            return True
+        task = made.task(leaves)
+        if task.error is not None and not task.is_told:
+            task.is_told = True
+            name = getattr(self.function, "__name__", "the function")
+            warnings.warn(
+                f"jit: {name} cannot be compiled, and runs as it is: {task.error}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return task.is_ready
 
     def program_for(self, *args: Any, **kwargs: Any) -> Program | None:
         """The program for these arguments, compiled if there is none; nothing is computed.
@@ -118,14 +152,14 @@ class Compiled:
                 program = program_type(found)(found, around, values, self.debug)
                 known.insert(0, program)
                 del known[_MOST:]
-            self._remember(program, args, kwargs, values)
             return program, values
 
-    def _remember(self, program: Program, args: tuple, kwargs: dict, values: list) -> None:
+    def _remember(self, program: Any, args: tuple, kwargs: dict, values: list) -> None:
         """Try this program first the next time, if the arguments are its leaves as they come."""
         simple = not kwargs and len(args) == len(values)
         simple = simple and all(a is b for a, b in zip(args, values, strict=True))
-        self._latest, self._count = (program.call, len(args)) if simple else (None, 0)
+        with self._lock:
+            self._latest, self._count = (program.call, len(args)) if simple else (None, 0)
 
     @property
     def source(self) -> str:

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 
 from ..autograd import Tensor
@@ -29,6 +30,7 @@ from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from ..stand_ins import Number
 from . import runtime
+from .background import Source, Task
 from .calls import AGAIN, REFERENCES, CallWriter
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
@@ -61,6 +63,7 @@ class Program:
         self.around = around
         self.lock = threading.RLock()
         self.scan: Any = None  # the loop around it; see `scanning.py`
+        self._task: Task | None = None
         self._names = Names()
         self._lower(found)
         self.debug = debug or self._device.name == "cpu_numpy"
@@ -200,6 +203,33 @@ class Program:
         )
         return plain if part.length is None else runtime.shared(plain, part.length, part.own, threads=1)
 
+    # In the background
+
+    def task(self, leaves: list[Any]) -> Task:
+        """What compiles the parts in the background."""
+        if self._task is None:
+            sources, kernels = [], []
+            pairs = [] if self.debug else zip(self.parts, self._kernels, strict=True)
+            for part, kernel in [(part, kernel) for part, kernel in pairs if isinstance(part, Part)]:
+                types = self.types(leaves)
+                own = [] if part.length is None else [numba.types.intp] * 2
+                own += [flat(dtype) for dtype, _ in part.own.values()]
+                sources.append(source_of(part, (*own, *[types[name] for name in part.arguments])))
+                kernels.append((runtime.dispatcher_of(kernel), sources[-1].types))
+            self._task = Task(sources, kernels)
+        return self._task
+
+    def types(self, leaves: list[Any]) -> dict[str, Any]:
+        """The types of all arguments that a part may take, as Numba calls them."""
+        known = {name: numba.typeof(x) for name, x in self._storage.items()}
+        known |= {buffer.name: numba.typeof(buffer.data) for buffer in self._constants}
+        known |= {buffer.name: flat(buffer.dtype) for buffer, _ in (*self._draws, *self.results)}
+        for buffer, x in self._given:
+            value = leaves[x.leaf] if x.leaf is not None else self._current(x)
+            known[buffer.name] = numba.typeof(numbers_of(value, x.cell.dtype))
+        numbers = self._numbers(leaves)
+        return known | {name: numba.typeof(evaluate(text, numbers)) for text, name in self._formulas.items()}
+
     # A call
 
     def fits(self, leaves: list[Any]) -> bool:
@@ -329,6 +359,23 @@ def _formula(text: str) -> Any:
 def evaluate(text: str, values: dict[str, Any]) -> Any:
     """The value of a Number's formula; see `stand_ins`. It is made by the library, of + - * / ** alone."""
     return eval(_formula(text), {"inf": math.inf, "nan": math.nan}, values)
+
+
+def numbers_of(value: Any, dtype: Any) -> np.ndarray:
+    """The numbers of a Tensor or of an array of NumPy's, in row-major order."""
+    if isinstance(value, Tensor):
+        return value.realize_cached_data().compact()._handle.buffer
+    return np.ascontiguousarray(value, dtype).reshape(-1)
+
+
+def source_of(part: Part, types: tuple) -> Source:
+    """A part, to be compiled for arguments of these types."""
+    return Source(part.source, sorted(part.functions), part.name, "", types)
+
+
+def flat(dtype: Any) -> Any:
+    """The type of an array with one axis, as Numba calls it."""
+    return numba.types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
 
 
 def _handle(values: np.ndarray, device: Any) -> Any:

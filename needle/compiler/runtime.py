@@ -337,6 +337,13 @@ def on_one_blas_thread(kernel: Callable) -> Callable:
     return run
 
 
+def dispatcher_of(kernel: Any) -> Any:
+    """What Numba compiled, without what threads and BLAS need around it."""
+    while hasattr(kernel, "compiled"):
+        kernel = kernel.compiled
+    return kernel
+
+
 _helpers: ThreadPoolExecutor | None = None
 
 
@@ -373,6 +380,7 @@ def shared(
                 helper.result()
         return 0
 
+    run.compiled = kernel  # type: ignore[attr-defined]
     return run
 
 

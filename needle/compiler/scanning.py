@@ -12,14 +12,16 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numba
 import numpy as np
 
 from ..autograd import Tensor
 from ..graph import Spec
 from . import runtime
+from .background import Source, Task
 from .codegen import Part
 from .compiled import Compiled, jit
-from .program import Program, evaluate, make_tensor
+from .program import Program, evaluate, flat, make_tensor, numbers_of, source_of
 
 __all__ = ["scan"]
 
@@ -36,7 +38,8 @@ def scan(step: Callable, *batches: Any) -> Any:
     Parameters
     ----------
     step : callable
-        A function of Tensors, or what `jit` made of it.
+        A function of Tensors, or what `jit` made of it. With ``jit(f, background=True)``, the steps are taken
+        one by one until the loop around them is compiled.
     *batches : Tensor or numpy.ndarray
         Their first axis counts the steps: ``step`` is called with ``batches[0][i]`` and so on.
 
@@ -67,11 +70,13 @@ def scan(step: Callable, *batches: Any) -> Any:
     done = 0
     while done < count:
         program = step.program_for(*[_slice(x, done) for x in batches])
-        if program is None or not _can_scan(program):  # an optimiser makes its state in its first step
+        loop = None if program is None or not _can_scan(program) else _Scan.of(program)
+        if loop is None or not step.may_call(loop, list(batches)):
+            # An optimiser makes its state in its first step; or the loop is compiled in the background.
             parts.append(_stacked([step(*[_slice(x, done) for x in batches])]))
             done += 1
         else:
-            parts.append(_Scan.of(program).run([x[done:] for x in batches], count - done))
+            parts.append(loop.run([x[done:] for x in batches], count - done))
             done = count
     return parts[0] if len(parts) == 1 else _joined(parts)
 
@@ -110,6 +115,7 @@ class _Scan:
 
     def __init__(self, program: Program):
         self.program = program
+        self._task: Task | None = None
         part: Part = program.parts[0]  # type: ignore[assignment]
         self.part = part
         sizes = {buffer.name: buffer.size for buffer, x in program._given if x.leaf is not None}
@@ -128,7 +134,7 @@ class _Scan:
             ]
         )
         step = program._kernels[0]
-        compiled = getattr(step, "compiled", step)
+        compiled = runtime.dispatcher_of(step)
         self.kernel = runtime.compile_source(self.source, [], "scan", {part.name: compiled}, note=part.source)
         if compiled is not step:  # it calls BLAS for small products
             self.kernel = runtime.on_one_blas_thread(self.kernel)
@@ -145,6 +151,19 @@ class _Scan:
             return f"part({name}, {sizes[name]} * s, {sizes[name]})"
         return f"{name}[s]" if name in self.numbers else name
 
+    def task(self, batches: list[Any]) -> Task:
+        """What compiles it in the background, together with the step."""
+        if self._task is None:
+            types = self.program.types([x[0] for x in batches])
+            types |= dict.fromkeys(self.numbers, numba.float64)
+            inner = tuple([types[name] for name in self.part.arguments])
+            types |= dict.fromkeys(self.numbers, flat("float64"))
+            outer = (numba.intp, *[types[name] for name in self.part.arguments])
+            loop = Source(self.source, [], "scan", self.part.source, outer)
+            kernel = runtime.dispatcher_of(self.kernel)
+            self._task = Task([source_of(self.part, inner), loop], [(kernel, outer)])
+        return self._task
+
     def run(self, batches: list[Any], count: int) -> Any:
         """Call the step for each batch."""
         program = self.program
@@ -153,7 +172,7 @@ class _Scan:
             arrays: dict[str, Any] = dict(program._storage)
             for buffer, x in program._given:
                 value = batches[x.leaf] if x.leaf is not None else program._current(x)
-                arrays[buffer.name] = _numbers_of(value, x.cell.dtype)
+                arrays[buffer.name] = numbers_of(value, x.cell.dtype)
             drawn = [[draw()._handle.buffer for _, draw in program._draws] for _ in range(count)]
             for (buffer, _), draws in zip(program._draws, zip(*drawn, strict=True), strict=True):
                 arrays[buffer.name] = np.concatenate(draws)
@@ -185,13 +204,6 @@ class _Scan:
             if x.leaf is not None:
                 arrays[buffer.name] = arrays[buffer.name][buffer.size * done :][: buffer.size]
         self.program.failed(self.part, status % 1000, arrays)
-
-
-def _numbers_of(value: Any, dtype: Any) -> np.ndarray:
-    """The numbers of a Tensor or of an array of NumPy's, in row-major order."""
-    if isinstance(value, Tensor):
-        return value.realize_cached_data().compact()._handle.buffer
-    return np.ascontiguousarray(value, dtype).reshape(-1)
 
 
 def _stacked(results: list[Any]) -> Any:

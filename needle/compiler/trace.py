@@ -697,8 +697,10 @@ def _replace_options(optimizer: Optimizer, name: str, found: Trace, restore: lis
             group.update(then)
         optimizer._updates.clear()
         optimizer._updates.update(counts)
+        # A step that remembers nothing leaves an empty memory. It makes no difference, so it may be there.
+        empty: dict[Any, Any] = {p: {} for p, memory in optimizer.state.items() if not memory}
         optimizer.state.clear()
-        optimizer.state.update(state)
+        optimizer.state.update(empty | state)
 
     restore.append(undo)
     found.before[optimizer] = counts, state
