@@ -181,17 +181,18 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-    if not isinstance(array, View) or not isinstance(number, (float, int, Number)):
+        if not isinstance(number, (float, int, Number)):
+            raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
+    if not isinstance(array, View):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
-    if array.dtype.kind != "f":
+    is_float = array.dtype.kind == "f"
+    if not is_float:
         array = cast(array, result_dtype(name, *((array, number) if number_last else (number, array))))
-        if (
-            array.dtype.kind != "f"
-            and (answer := _number_out_of_range(name, array, number, number_last)) is not None
-        ):
+        is_float = array.dtype.kind == "f"
+        if not is_float and (answer := _number_out_of_range(name, array, number, number_last)) is not None:
             return answer
     if not isinstance(number, Number):  # one whose value is not known yet stays as it is
-        number = float(number) if array.dtype.kind == "f" else int(number)
+        number = float(number) if is_float else int(number)
     if not (array._compact or array.is_dense()):
         array = array.compact()
     mod = array.device.mod

@@ -23,6 +23,7 @@ import numpy as np
 from numba import prange
 
 from . import ndarray_backend_numpy as numpy_backend
+from .blas import ON_ONE_THREAD, one_thread
 from .ndarray_backend_numpy import Array, fill, from_numpy, scalar_setitem, to_numpy  # noqa: F401
 from .numba_kernels import PARALLEL_SIZE, THREADS, Kernel
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
@@ -179,9 +180,12 @@ def fold_number(a, start, folded):
 
 def fold_rows(a, out, kept, folded, a_start):
     """Each number of `out` by itself."""
+    n, step = folded[0, 0], folded[0, 1]
+    in_one_run = len(folded) == 1 and n <= RUN
     for i_ in prange(out.size):
         i = np.int64(i_)
-        out[i] = fold_number(a, a_start + position(i, kept, len(kept), 1), folded)
+        start = a_start + position(i, kept, len(kept), 1)
+        out[i] = fold_run(a, start, step, n) if in_one_run else fold_number(a, start, folded)
 
 
 def fold_band(a, start, folded, z):
@@ -528,7 +532,11 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
         a, a_strides, a_offset = _for_blas(a, (*batch, m, n), a_strides, a_offset)
         b, b_strides, b_offset = _for_blas(b, (*batch, n, p), b_strides, b_offset)
         layout = (batch, a_strides, a_offset, b_strides, b_offset)
-    numpy_backend.matmul(a, b, out, m, n, p, layout)
+    if m * n * p in ON_ONE_THREAD:
+        with one_thread:
+            numpy_backend.matmul(a, b, out, m, n, p, layout)
+    else:
+        numpy_backend.matmul(a, b, out, m, n, p, layout)
 
 
 def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None:

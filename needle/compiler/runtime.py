@@ -31,6 +31,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..backend_ndarray import blas
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .codegen import function_name
@@ -154,32 +155,19 @@ def add_matmul(
     return types.none(a.dtype, whole, a, *_WHERE, b, *_WHERE, out, *[whole] * 4), generate
 
 
-@cache
-def _blas() -> tuple[Any, str, str]:
-    """The library in which NumPy's BLAS is, and what its names begin and end with.
-
-    It is NumPy's and no other: the threads of two libraries would take the processors from each other.
-    """
-    library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
-    for before, behind in itertools.product(("scipy_", ""), ("64_", "", "$NEWLAPACK$ILP64", "$NEWLAPACK")):
-        if hasattr(library, f"{before}cblas_sgemm{behind}"):
-            return library, before, behind
-    return None, "", ""
-
-
 def routines() -> dict[str, int]:
     """The addresses of BLAS's matrix products: "sgemm" for float32, "dgemm" for float64.
 
     Empty where NumPy's BLAS is not found; then products are loops.
     """
-    library, before, behind = _blas()
+    library, before, behind = blas.library()
     if library is None:
         return {}
     found = {name: getattr(library, f"{before}cblas_{name}{behind}") for name in ("sgemm", "dgemm")}
     return {name: ctypes.cast(routine, ctypes.c_void_p).value or 0 for name, routine in found.items()}
 
 
-_BLAS_BITS = 64 if "64" in _blas()[2] else 32  # of the whole numbers that it takes
+_BLAS_BITS = 64 if "64" in blas.library()[2] else 32  # of the whole numbers that it takes
 
 
 def _extreme(name: str) -> Any:
@@ -313,25 +301,11 @@ def compile_source(
 
 
 def on_one_blas_thread(kernel: Callable) -> Callable:
-    """A function that calls `kernel` while BLAS uses one thread.
-
-    The threads of BLAS try again and again to find work. For small products, and where other programs use the
-    processors too, that takes longer than it saves.
-    """
-    library, before, behind = _blas()
-    try:
-        count = getattr(library, f"{before}openblas_get_num_threads{behind}")
-        limit = getattr(library, f"{before}openblas_set_num_threads{behind}")
-    except AttributeError:  # it is not OpenBLAS
-        return kernel
+    """A function that calls `kernel` while BLAS uses one thread, as is best for small products."""
 
     def run(*arguments: Any) -> Any:
-        threads = count()
-        limit(1)
-        try:
+        with blas.one_thread:
             return kernel(*arguments)
-        finally:
-            limit(threads)
 
     run.compiled = kernel  # type: ignore[attr-defined]  # what compiled code can call
     return run
