@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -60,3 +61,5 @@ class _OneThread:
 
 
 one_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_thread.__init__)  # type: ignore[misc]  # the others are not there
