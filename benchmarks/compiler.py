@@ -282,10 +282,16 @@ def playground_epochs(dataset: str, hidden: tuple[int, ...]) -> Case:
 
 
 def needle_epoch(trainer: Trainer) -> Callable:
-    """An epoch as the trainer learns it; it returns the first of the figures."""
+    """An epoch as the trainer learns it; it returns the first of the figures. From the second on, it is
+    compiled."""
+    is_compiled = False
 
     def epoch() -> float:
+        nonlocal is_compiled
         figures = trainer.epoch()
+        if not is_compiled:
+            trainer.wait()
+            is_compiled = True
         if trainer.trouble:  # then nothing is learned, and nothing would be timed
             raise RuntimeError(trainer.trouble)
         return figures.train_loss

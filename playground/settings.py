@@ -48,9 +48,10 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides how a training goes. Two trainings with equal settings give equal numbers.
+    """Everything that decides how a training goes.
 
-    The defaults are TensorFlow Playground's.
+    Two trainings with equal settings give equal numbers, up to rounding. The defaults are TensorFlow
+    Playground's.
 
     Parameters
     ----------

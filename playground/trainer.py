@@ -13,11 +13,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from needle import Tensor, cpu, init, nn, no_grad
+import needle as ndl
+from needle import Tensor, cpu, init, nn, no_grad, optim
 from needle.data import toy
 
 from .settings import ACTIVATIONS, OPTIMISERS, Settings
@@ -74,6 +76,7 @@ class Trainer:
     """A network, its data and its optimiser.
 
     The network is a `needle.nn.Sequential` of layers, each a `Sequential` of a `Linear` and its activation.
+    The steps of a training are compiled in the background: after a few seconds they take far less time.
     All randomness comes from the settings' seed, in three independent streams: the data, the first weights
     and the order of the batches.
 
@@ -111,8 +114,10 @@ class Trainer:
 
         self.model = _network(settings, weight_rng)
         self.optimizer = OPTIMISERS[settings.optimiser](self.model.parameters(), lr=settings.learning_rate)
+        self._learn_from = ndl.jit(_learning(self.model, self.optimizer), background=True)
 
         self.steps = self.epochs = 0
+        self._speed = 0.0  # steps a second, as far as is known
         self.history = History()
         self.trouble: str | None = None
         self._measure()
@@ -134,6 +139,7 @@ class Trainer:
             return False
         self.settings = settings
         self.optimizer.lr = settings.learning_rate
+        self._speed = 0.0
         return True
 
     def loss(self, points: Tensor, labels: Tensor) -> Tensor:
@@ -177,29 +183,14 @@ class Trainer:
 
     def step(self) -> None:
         """Learn from the next batch. After the last batch of an epoch, measure the figures."""
-        if self.trouble:
-            return
-        if self._position >= len(self._order):
-            self._order = self._order_rng.permutation(len(self._order))
-            self._position = 0
-        chosen = self._order[self._position : self._position + self.settings.batch_size]
-        points, labels = self.train
-        with np.errstate(all="ignore"):  # numbers that overflow are reported by `trouble`, in words
-            loss = self.loss(_constant(points[chosen]), _constant(labels[chosen, None]))
-            loss.backward(create_graph=False)
-            self.optimizer.step()
-        self.steps += 1
-        self._position += len(chosen)
-        if self._position >= len(self._order):
-            self.epochs += 1
-            self._measure()
+        self._learn(until=-math.inf)
 
     def epoch(self, at_most: float = math.inf) -> Figures:
         """Learn from the remaining batches of the current epoch, for `at_most` seconds at the longest."""
         target = self.epochs + 1
         deadline = time.perf_counter() + at_most
         while self.epochs < target and not self.trouble:
-            self.step()
+            self._learn(deadline)
             if time.perf_counter() >= deadline:
                 break
         return self.figures
@@ -209,10 +200,36 @@ class Trainer:
         deadline = time.perf_counter() + seconds
         before = self.steps
         while not self.trouble:
-            self.step()
+            self._learn(deadline)
             if time.perf_counter() >= deadline:
                 break
         return self.steps - before
+
+    def wait(self) -> None:
+        """Wait until the steps are compiled that have been made so far."""
+        self._learn_from.wait()
+
+    def _learn(self, until: float) -> None:
+        """Learn from the next batches of an epoch: as many as there seems to be time for, at least one."""
+        if self.trouble:
+            return
+        began = time.perf_counter()
+        if self._position >= len(self._order):
+            self._order = self._order_rng.permutation(len(self._order))
+            self._position = 0
+        rest = self._order[self._position :]
+        size = min(self.settings.batch_size, len(rest))
+        steps = int(max(1, min(len(rest) // size, self._speed and self._speed * (until - began))))
+        chosen = rest[: steps * size].reshape(steps, size)
+        points, labels = self.train
+        with np.errstate(all="ignore"):  # numbers that overflow are reported by `trouble`, in words
+            ndl.scan(self._learn_from, _constant(points[chosen]), _constant(labels[chosen][:, :, None]))
+        self._speed = steps / (time.perf_counter() - began)
+        self.steps += steps
+        self._position += chosen.size
+        if self._position >= len(self._order):
+            self.epochs += 1
+            self._measure()
 
     def activations(self, points: np.ndarray | Tensor) -> list[np.ndarray]:
         """The output of every layer at some points.
@@ -287,6 +304,20 @@ def _network(settings: Settings, rng: np.random.Generator) -> nn.Sequential:
         bias.data = init.zeros(1, fan_out, device=cpu())
         layers.append(nn.Sequential(linear, activation()))
     return nn.Sequential(*layers)
+
+
+def _learning(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[Tensor, Tensor], None]:
+    """A function that learns from a batch of points and their labels.
+
+    It reaches the model and the optimiser, and not the trainer: that changes with each step, and then a
+    function is traced again.
+    """
+
+    def learn(points: Tensor, labels: Tensor) -> None:
+        _half_squares(model(points), labels).backward(create_graph=False)
+        optimizer.step()
+
+    return learn
 
 
 def _half_squares(outputs: Tensor, labels: Tensor) -> Tensor:

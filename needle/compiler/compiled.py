@@ -124,6 +124,13 @@ class Compiled:
             )
         return task.is_ready
 
+    def wait(self) -> None:
+        """Wait until all that has been called so far is compiled, where that happens in the background."""
+        for program in [program for known in self._programs.values() for program in known]:
+            for made in (program, program.scan):
+                if made is not None and made.begun is not None:
+                    made.begun.finished.wait()
+
     def program_for(self, *args: Any, **kwargs: Any) -> Program | None:
         """The program for these arguments, compiled if there is none; nothing is computed.
 

@@ -63,7 +63,7 @@ class Program:
         self.around = around
         self.lock = threading.RLock()
         self.scan: Any = None  # the loop around it; see `scanning.py`
-        self._task: Task | None = None
+        self.begun: Task | None = None
         self._names = Names()
         self._lower(found)
         self.debug = debug or self._device.name == "cpu_numpy"
@@ -207,7 +207,7 @@ class Program:
 
     def task(self, leaves: list[Any]) -> Task:
         """What compiles the parts in the background."""
-        if self._task is None:
+        if self.begun is None:
             sources, kernels = [], []
             pairs = [] if self.debug else zip(self.parts, self._kernels, strict=True)
             for part, kernel in [(part, kernel) for part, kernel in pairs if isinstance(part, Part)]:
@@ -216,8 +216,8 @@ class Program:
                 own += [flat(dtype) for dtype, _ in part.own.values()]
                 sources.append(source_of(part, (*own, *[types[name] for name in part.arguments])))
                 kernels.append((runtime.dispatcher_of(kernel), sources[-1].types))
-            self._task = Task(sources, kernels)
-        return self._task
+            self.begun = Task(sources, kernels)
+        return self.begun
 
     def types(self, leaves: list[Any]) -> dict[str, Any]:
         """The types of all arguments that a part may take, as Numba calls them."""

@@ -115,7 +115,7 @@ class _Scan:
 
     def __init__(self, program: Program):
         self.program = program
-        self._task: Task | None = None
+        self.begun: Task | None = None
         part: Part = program.parts[0]  # type: ignore[assignment]
         self.part = part
         sizes = {buffer.name: buffer.size for buffer, x in program._given if x.leaf is not None}
@@ -153,7 +153,7 @@ class _Scan:
 
     def task(self, batches: list[Any]) -> Task:
         """What compiles it in the background, together with the step."""
-        if self._task is None:
+        if self.begun is None:
             types = self.program.types([x[0] for x in batches])
             types |= dict.fromkeys(self.numbers, numba.float64)
             inner = tuple([types[name] for name in self.part.arguments])
@@ -161,8 +161,8 @@ class _Scan:
             outer = (numba.intp, *[types[name] for name in self.part.arguments])
             loop = Source(self.source, [], "scan", self.part.source, outer)
             kernel = runtime.dispatcher_of(self.kernel)
-            self._task = Task([source_of(self.part, inner), loop], [(kernel, outer)])
-        return self._task
+            self.begun = Task([source_of(self.part, inner), loop], [(kernel, outer)])
+        return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:
         """Call the step for each batch."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import needle as ndl
 from needle import Tensor, gradients
+from needle.compiler.background import _Background
 from needle.data import toy
 from playground.settings import Settings
 from playground.trainer import History, Trainer, grid
@@ -90,13 +93,16 @@ def test_the_global_state_of_numpy_is_left_alone():
 def test_an_epoch_sees_every_point_once(batch_size, steps, monkeypatch):
     trainer = Trainer(Settings(points=50, batch_size=batch_size))
     seen = []
-    loss = trainer.loss
-    monkeypatch.setattr(
-        trainer, "loss", lambda points, labels: seen.append(points.numpy()) or loss(points, labels)
-    )
+    scan = ndl.scan
+
+    def watched(step, points, labels):
+        seen.extend(points.numpy().reshape(-1, 2))
+        return scan(step, points, labels)
+
+    monkeypatch.setattr(ndl, "scan", watched)
     trainer.epoch()
     assert (trainer.steps, trainer.epochs) == (steps, 1)
-    rows = np.concatenate(seen)
+    rows = np.array(seen)
     expected = trainer.train[0].astype(np.float32)
     np.testing.assert_array_equal(rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)])
 
@@ -146,6 +152,58 @@ def test_other_changes_need_a_new_trainer(change):
     assert not trainer.retune(Settings(learning_rate=1.0, **change))
     assert trainer.settings == Settings()
     assert trainer.optimizer.lr == 0.03
+
+
+def compiled_at_once(monkeypatch, **how):
+    """Let trainers run the program from the first step on; without this they run as they are."""
+    jit = ndl.jit
+    monkeypatch.setattr(ndl, "jit", lambda function, background: jit(function, **how))
+
+
+def assert_equal_trainings(ours, theirs, tolerance=1e-4):
+    assert (ours.steps, ours.epochs) == (theirs.steps, theirs.epochs)
+    np.testing.assert_allclose(ours.figures, theirs.figures, rtol=tolerance, atol=tolerance)
+    for p, q in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(points=30),
+        Settings(points=30, hidden=(), dataset="xor"),
+        Settings(points=30, hidden=(3, 3, 3), activation="relu", noise=0.2, batch_size=4),
+        Settings(points=30, hidden=(5,), activation="sigmoid", seed=3),
+    ],
+    ids=lambda settings: f"{settings.activation} {settings.hidden}",
+)
+def test_a_compiled_training_is_the_same(settings, monkeypatch):
+    theirs = Trainer(settings)
+    compiled_at_once(monkeypatch, debug=True)
+    ours = Trainer(settings)
+    for changes in ({}, {"learning_rate": 0.1}, {"learning_rate": 0.01, "batch_size": 7}):
+        for trainer in (ours, theirs):
+            assert trainer.retune(dataclasses.replace(trainer.settings, **changes))
+            trainer.step()
+            trainer.epoch()
+        assert_equal_trainings(ours, theirs)
+    programs = ours._learn_from._programs
+    sizes = {settings.batch_size, 7} | {15 % size for size in (settings.batch_size, 7)} - {0}
+    assert [len(known) for known in programs.values()] == [1] * len(sizes)  # a learning rate is no reason
+
+
+@pytest.mark.slow
+def test_a_training_that_is_compiled_meanwhile_is_the_same(what_compiles, monkeypatch):
+    settings = Settings(points=70)  # 35 to learn from: the last batch of an epoch is smaller
+    ours, theirs = Trainer(settings), Trainer(settings)
+    for _ in range(11):
+        theirs.epoch()
+    monkeypatch.setattr(_Background, "wanted", what_compiles)
+    ours.epoch()
+    ours.wait()
+    for _ in range(10):
+        ours.epoch()
+    assert_equal_trainings(ours, theirs)
 
 
 def test_run_for_makes_a_step_however_short_the_time():

@@ -195,16 +195,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def wait_for(compiled) -> list[Task]:
-    """Wait until all programs are compiled."""
-    programs = [program for known in compiled._programs.values() for program in known]
-    tasks = [x._task for program in programs for x in (program, program.scan) if x is not None and x._task]
-    for task in tasks:
-        assert task.finished.wait(100)
-        assert task.error is None
-    return tasks
-
-
 def dispatchers(compiled) -> list:
     programs = [program for known in compiled._programs.values() for program in known]
     return [
@@ -219,7 +209,7 @@ def test_another_process_compiles_and_this_one_reads(folder):
     w = weights(3)
     g, x = jit(double(w), background=True), ndl.ones(3)
     assert ran_as_it_is(g(x))
-    wait_for(g)
+    g.wait()
     (kernel,) = dispatchers(g)
     assert sum(kernel.stats.cache_hits.values()) == 1
     assert not kernel.stats.cache_misses
@@ -233,7 +223,7 @@ def test_without_another_process_the_thread_compiles(folder, monkeypatch):
     monkeypatch.setattr(background._Background, "fresh", lambda: None)
     g, x = jit(double(weights(4)), background=True), ndl.ones(4)
     g(x)
-    wait_for(g)
+    g.wait()
     assert not ran_as_it_is(g(x))
     (kernel,) = dispatchers(g)
     assert not kernel.stats.cache_hits
@@ -244,7 +234,7 @@ def test_another_process_that_ends_before_its_time(folder, monkeypatch):
     background._Background.close()
     g, x = jit(double(weights(5)), background=True), ndl.ones(5)
     g(x)
-    wait_for(g)
+    g.wait()
     assert not ran_as_it_is(g(x))
     background._Background.close()
 
@@ -297,7 +287,7 @@ def test_the_types_are_those_of_the_call(make, folder):
     g = jit(f, background=True)
     g(*arguments)
     g(*arguments)  # Adam has made its state in the first
-    wait_for(g)
+    g.wait()
     g(*arguments)
     for kernel in dispatchers(g):
         assert len(kernel.overloads) == 1
@@ -315,7 +305,7 @@ def test_a_scan(make, folder):
         expected = [theirs.step(*batch).numpy() for batch in zip(x, y, strict=True)]
         assert losses.shape == (STEPS,)
         assert_close(losses.numpy(), np.stack(expected), 1e-4, least=0.1)
-        wait_for(compiled)
+        compiled.wait()
     (program,) = compiled._programs[next(iter(compiled._programs))]
     kernel = runtime.dispatcher_of(program.scan.kernel)
     assert len(kernel.overloads) == 1
@@ -356,8 +346,8 @@ def test_a_forked_process_compiles_on_its_own(folder):
         "child = os.fork()\n"
         "if child == 0:\n"
         "    h = ndl.jit(lambda x: x * 2.5 - 1, background=True); h(ndl.ones(3))\n"
-        "    os._exit(0 if h.program._task.finished.wait(60) and h(ndl.ones(3)).numpy()[0] == 1.5 else 1)\n"
-        "assert g.program._task.finished.wait(60)\n"
+        "    os._exit(0 if h.program.begun.finished.wait(60) and h(ndl.ones(3)).numpy()[0] == 1.5 else 1)\n"
+        "assert g.program.begun.finished.wait(60)\n"
         "print(os.waitpid(child, 0)[1])\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
