@@ -22,6 +22,7 @@ of training it reads like this, without the tests of all modules::
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sys
@@ -32,7 +33,6 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
-from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
 from ..graph import Spec
 from ..modes import mode
@@ -50,6 +50,34 @@ AGAIN = object()
 #: How many references there are to the array of a Tensor, while nobody else holds it and we count them: the
 #: Tensor's, that of `owned`, a variable's, and the counter's.
 REFERENCES = 4
+
+
+class Counts:
+    """How often an optimiser has updated some parameters, if that is the same number for all.
+
+    Attributes
+    ----------
+    written : dict
+        What was written last, and so what is there if nobody else has written since: to compare with that
+        takes a third of the time to read them all.
+    number : int
+        The number in it.
+    """
+
+    def __init__(self, params: list[Any]):
+        self.params = params
+        self.written: dict[Any, int] = {}
+        self.number = 0
+
+    def read(self, updates: dict[Any, int]) -> int | None:
+        """The number; None if it is not the same for all."""
+        found = {updates.get(p, 0) for p in self.params}
+        return found.pop() if len(found) == 1 else None
+
+    def write(self, updates: dict[Any, int], number: int) -> None:
+        """Let it be `number` for all."""
+        self.written, self.number = dict.fromkeys(self.params, number), number
+        updates.update(self.written)
 
 
 class CallWriter:
@@ -74,6 +102,8 @@ class CallWriter:
         }  # fmt: skip
         self.lines: list[str] = []
         self.leaves = [f"x{i}" for i in range(len(leaves))]
+        self._counted: dict[Any, tuple[str, str]] = {}
+        self.tensors: set[str] = set()  # the leaves that were asked whether they are Tensors
         self.values: dict[Buffer, str] = {}  # where the numbers of inputs are found
         self._ask(leaves)
         self.asks = self._function("asks")
@@ -102,8 +132,11 @@ class CallWriter:
     # Is everything as it was?
 
     def _ask(self, leaves: list[Any]) -> None:
-        self.lines.append("lazy, grad, _, _ = mode.get()")
-        self.ask(f"grad is {mode.get()[1]}", "type(lazy) is not Trace")
+        usual = self.name("mode", mode.get())
+        self.lines.append("now_mode = mode.get()")
+        self.ask(
+            f"(now_mode is {usual} or now_mode[1] is {mode.get()[1]} and type(now_mode[0]) is not Trace)"
+        )
         for leaf, value in zip(self.leaves, leaves, strict=True):
             if isinstance(value, (int, float)):
                 self.ask(f"type({leaf}) is {type(value).__name__}")
@@ -138,6 +171,7 @@ class CallWriter:
                 elif known:
                     others = [f"{leaf} is not {x}" for x in bound]
                     self.ask(f"isinstance({leaf}, Tensor)", f"{leaf} not in {inside}", *others)
+                    self.tensors.add(leaf)
 
     def _expression(self, value: Any) -> str:
         """Where a Tensor or array is found that is closed over, or the gradient of one."""
@@ -153,6 +187,7 @@ class CallWriter:
         program = self.program
         used = {buffer for buffer, _ in program._given}
         fixed = {buffer: i for i, (buffer, _) in enumerate(program.fixed)}
+        closed_over: dict[bool, list[Tensor]] = {True: [], False: []}
         for number, (buffer, x) in enumerate(program._inputs):
             if x.tensor is None:
                 self._ask_array(buffer, x)
@@ -162,7 +197,7 @@ class CallWriter:
                 continue  # a gradient from before, which is not needed
             tensor = self.leaves[x.leaf] if x.leaf is not None else self._expression(x.tensor)
             if x.leaf is None and (bound is None or x.tensor in program._state_tensors):
-                self.ask(f"{tensor}.requires_grad is {bool(x.tensor.requires_grad)}")
+                closed_over[bool(x.tensor.requires_grad)].append(x.tensor)
             else:
                 self._ask_tensor(f"a{number}", tensor, x)
                 self.values[buffer] = _storage_of(f"a{number}")
@@ -170,6 +205,10 @@ class CallWriter:
                 self.ask(f"{tensor}._data is fixed[{fixed[buffer]}]")
                 self.values[buffer] = _storage_of(f"fixed[{fixed[buffer]}]")
             self._ask_grad(tensor, x)
+        for wanted, tensors in closed_over.items():
+            if tensors:
+                self.lines.append(f"for tensor in {self.name('tensors', tensors)}:")
+                self.lines.append(f"    if tensor.requires_grad is not {wanted}: return AGAIN")
 
     def _ask_array(self, buffer: Buffer, x: Input) -> None:
         if x.leaf is not None:
@@ -183,7 +222,8 @@ class CallWriter:
 
     def _ask_tensor(self, data: str, tensor: str, x: Input) -> None:
         cell = x.cell
-        self.ask(f"isinstance({tensor}, Tensor)")
+        if tensor not in self.tensors:
+            self.ask(f"isinstance({tensor}, Tensor)")
         self.lines.append(f"{data} = {tensor}._data")
         dtype, device = self.name("dtype", cell.dtype), self.name("device", cell.device)
         self.ask(
@@ -249,10 +289,10 @@ class CallWriter:
             if source.kind == "leaf":
                 self.lines.append(f"n_{name} = {self.leaves[source.key]}")
             elif source.kind == "count":
-                counts, params = self.name("counts", source.owner), self.name("params", source.key)
-                self.lines.append(f"several = set(map({counts}._updates.get, {params}))")
-                self.ask("len(several) == 1")
-                self.lines.append(f"n_{name} = several.pop() or 0")
+                counts, updates = self._counts(source.owner, source.key)
+                self.lines.append(f"n_{name} = {counts}.number")
+                self.lines.append(f"if {updates} != {counts}.written: n_{name} = {counts}.read({updates})")
+                self.ask(f"n_{name} is not None")
             else:
                 owner = self.name("owner", source.owner)
                 dot = f".{source.key}" if source.kind == "attribute" else f"[{source.key!r}]"
@@ -263,6 +303,14 @@ class CallWriter:
             else:
                 then = self.name("answer", answer)
                 self.ask(f"same({self.formula(text)}, {then})")
+
+    def _counts(self, optimizer: Any, params: list[Any]) -> tuple[str, str]:
+        """The names of the `Counts` of some parameters, and of the dictionary that holds all counts."""
+        key = (optimizer, frozenset(params))
+        if key not in self._counted:
+            self._counted[key] = self.name("counts", Counts(params)), self.name("owner", optimizer)
+        counts, owner = self._counted[key]
+        return counts, f"{owner}._updates"
 
     def formula(self, text: str) -> str:
         """A formula with its numbers as they are called here: an argument may have any name."""
@@ -286,8 +334,10 @@ class CallWriter:
             arguments[name] = self.name("store", store)
         for i, (buffer, spec) in enumerate(program.results):
             arguments[buffer.name] = f"result{i}.buffer"
-            storage, dtype = self.name("storage", spec.device.mod.Array), self.name("dtype", buffer.dtype)
-            self.lines.append(f"    result{i} = {storage}({buffer.size}, {dtype})")
+            storage = self.name(
+                "storage", functools.partial(spec.device.mod.Array, buffer.size, buffer.dtype)
+            )
+            self.lines.append(f"    result{i} = {storage}()")
         arguments |= {name: self.formula(text) for text, name in program._formulas.items()}
         arrays = f"dict({', '.join(f'{k}={v}' for k, v in arguments.items())})"
         if any(isinstance(part, Call) for part in program.parts):
@@ -295,11 +345,9 @@ class CallWriter:
             arrays = "arrays"
         if self.lines[-1] == "with lock:":
             self.lines[-1:] = []  # nothing is computed
-        for part, kernel in zip(program.parts, program._kernels, strict=True):
+        for part in program.parts:
             if isinstance(part, Part):
-                call = (
-                    f"{self.name(part.name, kernel)}({', '.join(arguments[name] for name in part.arguments)})"
-                )
+                call = f"{part.name}({', '.join(arguments[name] for name in part.arguments)})"
                 if part.checks:
                     self.lines.append(f"    status = {call}")
                     failed = f"program.failed({self.name('part', part)}, status, {arrays})"
@@ -309,6 +357,10 @@ class CallWriter:
             else:
                 self.names["compute"] = program._compute
                 self.lines.append(f"    compute({self.name('part', part)}, {arrays})")
+
+    def give(self, part: Part, kernel: Callable) -> None:
+        """Let `call` compute a part by this kernel."""
+        self.names[part.name] = kernel
 
     def own_lines(self) -> list[str]:
         """See that nobody else holds what is written."""
@@ -327,9 +379,8 @@ class CallWriter:
         for optimizer, p, t in found.counts:
             updated.setdefault((id(optimizer), t.text), (optimizer, t.text, []))[2].append(p)
         for optimizer, text, params in updated.values():
-            owner, params_name = self.name("owner", optimizer), self.name("params", params)
-            count = self.formula(text)
-            self.lines.append(f"    {owner}._updates.update(dict.fromkeys({params_name}, {count}))")
+            counts, updates = self._counts(optimizer, params)
+            self.lines.append(f"    {counts}.write({updates}, {self.formula(text)})")
         for number, (_, spec) in enumerate(program.results):
             self.lines.append(f"outcome{number} = {self.name('tensor_of', maker_of(spec))}(result{number})")
         outcomes = [f"outcome{number}" for number in range(len(program.results))]
@@ -365,12 +416,21 @@ def _storage_of(array: str) -> str:
     return f"({array} if {array}._compact else {array}.compact())._handle.buffer"
 
 
+make_const = Tensor.make_const
+
+
 def maker_of(spec: Spec) -> Callable:
-    """A function that makes the Tensor of a result from its storage."""
-    shape, _, device = spec
-    strides, make = compact_strides(shape), Tensor.make_const
+    """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
+
+    It is written out, because a small step of training takes not much longer than a few calls.
+    """
+    shape, dtype, device = spec
+    strides, new = compact_strides(shape), object.__new__
 
     def tensor_of(storage: Any) -> Tensor:
-        return make(assemble(new_array(NDArray), storage, device, shape, strides))
+        array = new(NDArray)
+        array._handle, array.dtype, array.device, array.shape = storage, dtype, device, shape
+        array.strides, array.offset, array._compact, array.base = strides, 0, True, None
+        return make_const(array)
 
     return tensor_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -26,12 +26,16 @@ PAGE = 100  # characters in a line of the source, at most
 LETTERS = "ijklmnopqrstuvw"
 
 #: Names in the source that mean something else than a buffer.
-RESERVED = {*LETTERS, *keyword.kwlist, "plus", "matmul", "add_matmul", "part", "opaque", "natural"}
+RESERVED = {*LETTERS, *keyword.kwlist, "plus", "matmul", "add_matmul", "part", "local", "opaque", "natural"}
 RESERVED |= {"step", "scan", "s", "steps", "range", "abs", "inf", "nan", "sgemm", "dgemm"}
 RESERVED |= {"float32", "float64", "int64", "int32", "uint8", "bool_"}
 RESERVED |= {"cuda", "thread", "item", "share", "shares", "status", "PASSED"}  # in kernels for a card
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
-RESERVED |= {*TYPES, *[f"{name}_{t}" for name in SCALAR_FUNCTIONS for t in (*TYPES, "bool")]}
+RESERVED |= {*TYPES, *[f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local") for t in (*TYPES, "bool")]}
+
+
+#: A place in an array that is a sum of multiples of loop variables, such as ``8 * i + j``.
+_PLACE = re.compile(r"\[((?:\d+ \* )?[a-z](?: \+ (?:\d+ \* )?[a-z]\b)*(?: \+ \d+)?)\]")
 
 
 class Writer:
@@ -75,7 +79,9 @@ class Writer:
                 self.lines.append(f"{indent}for {letter} in range({self.bounds(part, shared)}):")
                 if not self.bounds(part, shared).isdecimal():
                     self.lines.append(f"{indent}    {letter} = natural({letter})")
+                body = len(self.lines)
                 self.write(part.body, depth + 1)
+                self.name_places(part, body, f"{indent}    ")
             else:
                 begin = len(self.lines)
                 self.lines += wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    ")
@@ -83,6 +89,27 @@ class Writer:
             if not depth:
                 lines = {nest: self.places[nest] for nest in nests_in([part])}
                 self.blocks.append(Block(first, len(self.lines), lines))
+
+    def name_places(self, loop: Loop, body: int, indent: str) -> None:
+        """Compute once, as ``at_ij``, a place that the body of a loop uses several times.
+
+        The body is all lines from number `body` on.
+        """
+        letter = self.letters[loop]
+        uses = Counter(place for line in self.lines[body:] for place in _PLACE.findall(line))
+        first: list[str] = []
+        for place, times in uses.items():
+            steps = re.findall(r"(?:(\d+) \* )?([a-z])", place)
+            letters = [x for _, x in sorted(steps, key=lambda step: -int(step[0] or 1))]
+            if times > 1 and len(place) > 1 and letter == max(letters):
+                name = f"at_{''.join(letters)}"
+                name += "" if all(not x.startswith(f"{indent}{name} ") for x in first) else f"_{len(first)}"
+                first.append(f"{indent}{name} = {place}")
+                self.lines[body:] = [x.replace(f"[{place}]", f"[{name}]") for x in self.lines[body:]]
+        self.lines[body:body] = first
+        for nest in loop.nests():
+            begin, end = self.places[nest]
+            self.places[nest] = begin + len(first), end + len(first)
 
     def bounds(self, loop: Loop, shared: Loop | None) -> str:
         """What a loop runs over.
@@ -274,7 +301,10 @@ class Part(NamedTuple):
     Attributes
     ----------
     name, source : str
+        The source begins with the functions that this one calls; see `_Repeats`.
     arguments : list of str
+    whole : set of str
+        Those that are whole numbers, and not arrays or numbers with a point.
     functions : set of (str, str)
         What the source calls: the names of rows of the table, and data types.
     checks : list of Nest
@@ -285,12 +315,13 @@ class Part(NamedTuple):
     own : dict of str to (dtype, int)
         The storage that each thread needs for itself: data type and size by its name.
     blocks : list of Block
-        Which lines compute what.
+        Which lines compute what. Blocks that repeat each other have the same lines.
     """
 
     name: str
     source: str
     arguments: list[str]
+    whole: set[str]
     functions: set[tuple[str, str]]
     checks: list[Nest]
     length: int | None
@@ -311,6 +342,7 @@ def write_part(
     places: dict[Buffer, tuple[str, int]],
     arrays: list[str],
     formulas: dict[str, str],
+    names: Names,
 ) -> Part:
     """Write a function.
 
@@ -325,6 +357,8 @@ def write_part(
         The names of arguments that are arrays.
     formulas : dict of str to str
         The names of Numbers by their formulas.
+    names : Names
+        All names of the program.
     """
     shared = segment if isinstance(segment, Loop) else None
     parts = segment if isinstance(segment, list) else [segment]
@@ -338,7 +372,7 @@ def write_part(
     writer = Writer(plan, {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()})
     writer.write(parts, shared=shared)
 
-    stored = [buffer for buffer in used if buffer in places and buffer not in plan.variables]
+    stored = [buffer for buffer in used if buffer in places]
     private: set[Buffer] = set()
     if shared is not None:
         private = {buffer for buffer in stored if is_of_one_iteration(buffer, shared, plan)}
@@ -351,21 +385,123 @@ def write_part(
             start = own.get(store, (buffer.dtype, 0))[1]
             own[store] = buffer.dtype, start + -(-buffer.size // 16) * 16
         lines.append(f"    {buffer.name} = part({store}, {start}, {buffer.size})")
+    for buffer in used:
+        if buffer in plan.local:
+            lines.append(f"    {buffer.name} = {writer.call('local', buffer.dtype.name)}({buffer.size})")
     for text, dtypes in numbers.items():
         if len(dtypes) == 1:
             note = "" if text == formulas[text] else f"  # {text}"
             lines.append(f"    {formulas[text]} = {next(iter(dtypes))}({formulas[text]}){note}")
-    names = {buffer.name for buffer in used}
+    used_names = {buffer.name for buffer in used}
     storage = dict.fromkeys(places[buffer][0] for buffer in stored if buffer not in private)
-    arguments = [x for x in arrays if x in names] + list(storage) + [formulas[text] for text in numbers]
+    arguments = [x for x in arrays if x in used_names] + list(storage) + [formulas[text] for text in numbers]
     arguments += sorted(writer.routines)
     bounds = ["start", "stop"] if shared is not None else []
-    head = f"def {name}({', '.join([*bounds, *own, *arguments])}):"
-    source = "\n".join([head, *lines, *writer.lines, "    return 0"]) + "\n"
+    given = {buffer.name: buffer.dtype.name for buffer in used if buffer not in plan.variables}
+    given |= dict.fromkeys((*[formulas[text] for text in numbers], *writer.routines), "")
+    repeats = _Repeats(writer, given, {x.name for x in used if x in plan.variables}, names)
+    head = [*_head(name, [*bounds, *own, *arguments]), *lines]
+    source = "\n".join([*repeats.functions, *head, *repeats.lines, "    return 0"]) + "\n"
     length = None if shared is None else shared.length
-    before = len(lines) + 1
-    blocks = [block.moved(before) for block in writer.blocks]
-    return Part(name, source, arguments, writer.functions, writer.checks, length, own, blocks)
+    blocks = repeats.blocks(len(head))
+    whole = {formulas[text] for text, dtypes in numbers.items() if not any("float" in x for x in dtypes)}
+    whole |= writer.routines
+    return Part(name, source, arguments, whole, writer.functions, writer.checks, length, own, blocks)
+
+
+_SHORT = 12  # lines that a function must save
+
+
+class _Repeats:
+    """Blocks that are the same but for the arrays that they use, as one function each.
+
+    A network of many layers has many such blocks. Written once, they are read once, and compiled once.
+
+    Attributes
+    ----------
+    functions : list of str
+        The lines of the functions.
+    lines : list of str
+        What the writer wrote, with a call in the place of each such block.
+    """
+
+    def __init__(self, writer: Writer, given: dict[str, str], variables: set[str], names: Names):
+        self.functions: list[str] = []
+        self.lines: list[str] = []
+        self._places: list[tuple[Block, bool, int]] = []  # a block, whether a function has it, its first line
+        words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
+        times = Counter(word for found in words for word in found if word in variables)
+        alike: dict[str, list[tuple[Block, list[str]]]] = defaultdict(list)
+        form: dict[int, str] = {}  # by the id of a block
+        for block, found in zip(writer.blocks, words, strict=True):
+            if "return" not in found and all(times[word] == 1 for word in found & variables):
+                text, used = _form(writer.lines[block.first : block.stop], given, variables)
+                alike[text].append((block, used))
+                form[id(block)] = text
+        called: dict[str, tuple[str, int]] = {}  # the function for a text, and its first line
+        for block in writer.blocks:
+            text = form.get(id(block), "")
+            group = alike.get(text, [])
+            if (len(group) - 1) * text.count("\n") < _SHORT:
+                self._places.append((block, False, len(self.lines)))
+                self.lines += writer.lines[block.first : block.stop]
+                continue
+            if text not in called:
+                called[text] = self._function(writer, *group[0], names)
+            name, first = called[text]
+            self._places.append((block, True, first))
+            (used,) = [used for other, used in group if other is block]
+            self.lines += wrapped(f"    {name}(", [*used[:-1], f"{used[-1]})"], ", ", "        ")
+
+    def _function(self, writer: Writer, block: Block, used: list[str], names: Names) -> tuple[str, int]:
+        """Write the function for a block and those like it; its name and its first line."""
+        name = names.unique(_function_name(block.nests))
+        self.functions += _head(name, used)
+        first = len(self.functions)
+        self.functions += [*writer.lines[block.first : block.stop], "", ""]
+        return name, first
+
+    def blocks(self, before: int) -> list[Block]:
+        """Where each block is in the whole source, in which so many lines stand before `lines`."""
+        before += len(self.functions)
+        return [
+            block.moved(first + (0 if of_function else before) - block.first)
+            for block, of_function, first in self._places
+        ]
+
+
+def _head(name: str, arguments: list[str]) -> list[str]:
+    """The lines with which a function begins."""
+    *others, last = arguments or [""]
+    return wrapped(f"def {name}(", [*others, f"{last}):"], ", ", "    ")
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def _form(lines: list[str], given: dict[str, str], variables: set[str]) -> tuple[str, list[str]]:
+    """Lines without their names, so that equal ones do the same; and the names of what they are given."""
+    numbers: dict[str, int] = {}
+
+    def anonymous(word: re.Match) -> str:
+        name = word[0]
+        if name not in given and name not in variables:
+            return name
+        return f"{given.get(name, 'variable')}#{numbers.setdefault(name, len(numbers))}"
+
+    text = "\n".join(_WORD.sub(anonymous, x) for x in lines if not x.lstrip().startswith("#"))
+    text = re.sub(r",\n\s+", ", ", text)  # where a line is broken depends on the lengths of names
+    return text, [name for name in numbers if name in given]
+
+
+def _function_name(nests: list[Nest]) -> str:
+    """What a function is called that computes this: ``linear_relu``."""
+    modules = {nest.maker.scope.name: None for nest in nests if nest.maker and nest.maker.scope is not None}
+    operators = {words_of(nest.maker.op): None for nest in nests if nest.maker}
+    return "_".join(list(modules or operators)[:_MOST_WORDS]).lower() or "copy"
+
+
+_MOST_WORDS = 3
 
 
 def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
@@ -410,7 +546,7 @@ class Names:
         if len(words) > 1:
             words = [words[-1], *[word for word in words[1:-1] if word not in ("modules", "fn")]]
         name = "_".join(words) or "value"
-        name = f"v{name}" if name[0].isdigit() else name
+        name = f"v{name}" if name[0].isdigit() or name.startswith("at_") else name
         number = 1
         found = name
         while found in self._used:

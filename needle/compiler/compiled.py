@@ -104,16 +104,16 @@ class Compiled:
 
     def _result(self, program: Program | None, values: list[Any]) -> Any:
         """What a program computes; `AGAIN` if there is none yet, or if another thread made it unfit."""
-        return program.run(values) if program is not None and self.may_call(program, values) else AGAIN
+        return program.run(values) if program is not None and self.may_call(program) else AGAIN
 
-    def may_call(self, made: Any, leaves: list[Any]) -> bool:
+    def may_call(self, made: Any) -> bool:
         """Whether a program or a scan is compiled, or is to be when it is called.
 
         In the background mode, the first time is when it begins to be compiled.
         """
         if not self.background:
             return True
-        task = made.task(leaves)
+        task = made.task
         if task.error is not None and not task.is_told:
             task.is_told = True
             name = getattr(self.function, "__name__", "the function")

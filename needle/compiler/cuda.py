@@ -512,6 +512,7 @@ class CudaProgram(Program):
                 self.checks += part.checks
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
         self._kernels = [compile_kernel(x, mod) if isinstance(x, Kernel) else x for x in self.parts]
+        self._is_prepared = True
 
         named = {buffer.name: buffer for buffer in self._places}
         for part in self.parts:

@@ -215,11 +215,8 @@ def _costs(program: Program) -> str:
 def _compiling(program: Program) -> list[str]:
     """How long Numba took, where it has compiled in this process and all of it is known."""
     seconds = 0.0
-    for kernel in program._kernels:
-        if isinstance(kernel, Call):
-            continue
-        compiled = list(getattr(kernel, "overloads", {}).values())
-        passes = [(x.metadata or {}).get("pipeline_times") for x in compiled]
+    for kernel in program.compiled.values():
+        passes = [(x.metadata or {}).get("pipeline_times") for x in kernel.overloads.values()]
         if not passes or None in passes:
             return []
         for times in filter(None, passes):
@@ -248,6 +245,9 @@ class _PlainWriter(Writer):
 
     def bounds(self, loop: Loop, shared: Loop | None) -> str:
         return str(loop.length)
+
+    def name_places(self, loop: Loop, body: int, indent: str) -> None:
+        pass  # each place stands where it is used
 
 
 def separate_source(program: Program) -> tuple[list[str], list[Block]]:

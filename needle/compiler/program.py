@@ -64,6 +64,8 @@ class Program:
         self.lock = threading.RLock()
         self.scan: Any = None  # the loop around it; see `scanning.py`
         self.begun: Task | None = None
+        self.compiled: dict[str, Any] = {}  # for each part by its name, what Numba compiles
+        self._is_prepared = False
         self._names = Names()
         self._lower(found)
         self.debug = debug or self._device.name == "cpu_numpy"
@@ -72,8 +74,8 @@ class Program:
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
         self.fixed = self._closed_over()
         self.fixed_data: list[Any] = [x.tensor._data for _, x in self.fixed]
-        writer = self.call_writer(self, leaves)
-        self.call, self._asks = writer.call, writer.asks
+        self._writer = self.call_writer(self, leaves)
+        self.call, self._asks = self._writer.call, self._writer.asks
 
     # From the trace to nests
 
@@ -152,7 +154,7 @@ class Program:
         self._storage: dict[str, Any] = dict(runtime.routines())  # arguments that are always the same
         for kind, buffers in (
             ("state", [buffer for _, buffer in self.states]),
-            ("work", list(self.plan.work)),
+            ("work", [buffer for buffer in self.plan.work if buffer not in self.plan.local]),
         ):
             sizes: dict[np.dtype, int] = {}
             for buffer in buffers:
@@ -168,7 +170,7 @@ class Program:
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
     def _compile(self) -> None:
-        """Write the source of each part between calls, and compile it."""
+        """Write the source of each part between calls."""
         names = [buffer.name for buffer, _ in [*self._given, *self._draws]]
         names += [buffer.name for buffer in self._constants] + [buffer.name for buffer, _ in self.results]
         self.parts: list[Part | Call] = []
@@ -179,17 +181,25 @@ class Program:
                 self.parts.append(segment)
             else:
                 name = f"step_{number}" if several else "step"
-                self.parts.append(write_part(name, segment, self.plan, self._places, names, self._formulas))
+                part = write_part(name, segment, self.plan, self._places, names, self._formulas, self._names)
+                self.parts.append(part)
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
-        self._kernels: list[Any] = [
-            self._kernel(part) if isinstance(part, Part) else part for part in self.parts
-        ]
+        if not self.debug:
+            parts = [part for part in self.parts if isinstance(part, Part)]
+            self.compiled = {x.name: runtime.compile_source(x.source, x.functions, x.name) for x in parts}
+
+    def _prepare(self) -> None:
+        """Compile, unless that is done, and give the kernels to `call`."""
+        for part in self.parts:
+            if isinstance(part, Part):
+                self._writer.give(part, self._kernel(part))
+        self._is_prepared = True
 
     def _kernel(self, part: Part) -> Callable:
         """The source of a part as a function."""
         if not self.debug:
-            kernel: Any = runtime.compile_source(part.source, part.functions, part.name)
-            if part.products and max(part.products) < _SMALL_FOR_THREADS:
+            kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
+            if self.calls_small_products(part):
                 kernel = runtime.on_one_blas_thread(kernel)
             return kernel if part.length is None else runtime.shared(kernel, part.length, part.own)
         earlier = self.parts[: self.parts.index(part)]
@@ -203,32 +213,28 @@ class Program:
         )
         return plain if part.length is None else runtime.shared(plain, part.length, part.own, threads=1)
 
-    # In the background
+    def calls_small_products(self, part: Part) -> bool:
+        """Whether BLAS multiplies small matrices for a part."""
+        return bool(part.products) and max(part.products) < _SMALL_FOR_THREADS
 
-    def task(self, leaves: list[Any]) -> Task:
-        """What compiles the parts in the background."""
-        if self.begun is None:
-            sources, kernels = [], []
-            pairs = [] if self.debug else zip(self.parts, self._kernels, strict=True)
-            for part, kernel in [(part, kernel) for part, kernel in pairs if isinstance(part, Part)]:
-                types = self.types(leaves)
-                own = [] if part.length is None else [numba.types.intp] * 2
-                own += [flat(dtype) for dtype, _ in part.own.values()]
-                sources.append(source_of(part, (*own, *[types[name] for name in part.arguments])))
-                kernels.append((runtime.dispatcher_of(kernel), sources[-1].types))
-            self.begun = Task(sources, kernels)
-        return self.begun
-
-    def types(self, leaves: list[Any]) -> dict[str, Any]:
-        """The types of all arguments that a part may take, as Numba calls them."""
+    def types(self, part: Part) -> tuple:
+        """The types of a part's arguments, as Numba calls them."""
         known = {name: numba.typeof(x) for name, x in self._storage.items()}
-        known |= {buffer.name: numba.typeof(buffer.data) for buffer in self._constants}
-        known |= {buffer.name: flat(buffer.dtype) for buffer, _ in (*self._draws, *self.results)}
-        for buffer, x in self._given:
-            value = leaves[x.leaf] if x.leaf is not None else self._current(x)
-            known[buffer.name] = numba.typeof(numbers_of(value, x.cell.dtype))
-        numbers = self._numbers(leaves)
-        return known | {name: numba.typeof(evaluate(text, numbers)) for text, name in self._formulas.items()}
+        buffers = [buffer for buffer, _ in (*self._given, *self._draws, *self.results)] + self._constants
+        known |= {buffer.name: flat(buffer.dtype) for buffer in buffers}
+        known |= dict.fromkeys(part.whole, numba.int64)
+        bounds = [] if part.length is None else [numba.int64] * 2
+        own = [flat(dtype) for dtype, _ in part.own.values()]
+        return (*bounds, *own, *[known.get(name, numba.float64) for name in part.arguments])
+
+    @property
+    def task(self) -> Task:
+        """What compiles the parts in the background; it begins when it is asked for."""
+        if self.begun is None:
+            parts = [part for part in self.parts if isinstance(part, Part) and part.name in self.compiled]
+            sources = [source_of(part, self.types(part)) for part in parts]
+            self.begun = Task(sources, [(self.compiled[x.name], x.types) for x in sources])
+        return self.begun
 
     # A call
 
@@ -275,6 +281,8 @@ class Program:
         """Compute; `AGAIN` if the program does not fit."""
         with one_at_a_time:
             self.refresh(leaves)
+            if not self._is_prepared:
+                self._prepare()
             return self.call(*leaves)
 
     def finish(

@@ -61,6 +61,39 @@ def part(context: Any, array: Any, start: Any, size: Any) -> Any:
     return array(array, types.intp, types.intp), generate
 
 
+def _local(dtype: Any) -> Any:
+    """A function that makes a small array of a function's own.
+
+    The compiler knows that nobody else reads or writes it. So it can keep its numbers in registers.
+    """
+    number_type = numba.from_dtype(np.dtype(dtype))
+
+    @intrinsic(prefer_literal=True)
+    def local(context: Any, size: Any) -> Any:
+        count = size.literal_value
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            result = context.make_array(signature.return_type)(context, builder)
+            number = context.get_data_type(number_type)
+            with builder.goto_entry_block():
+                place = builder.alloca(ir.ArrayType(number, count))
+            place.align = 64
+            item = context.get_constant(types.intp, context.get_abi_sizeof(number))
+            context.populate_array(
+                result,
+                data=builder.bitcast(place, number.as_pointer()),
+                shape=cgutils.pack_array(builder, [context.get_constant(types.intp, count)]),
+                strides=cgutils.pack_array(builder, [item]),
+                itemsize=item,
+                meminfo=None,
+            )
+            return result._getvalue()
+
+        return types.Array(number_type, 1, "C")(size), generate
+
+    return local
+
+
 @intrinsic
 def opaque(context: Any, n: Any) -> Any:
     """`n`, of which the compiler does not know what it is."""
@@ -199,7 +232,7 @@ def function(name: str, dtype: str) -> Any:
     Parameters
     ----------
     name : str
-        A row of the table, "plus" (a sum whose order is free), "matmul" or "add_matmul".
+        A row of the table, "plus" (a sum whose order is free), "local", "matmul" or "add_matmul".
     dtype : str
         Of its numbers.
     """
@@ -210,6 +243,8 @@ def function(name: str, dtype: str) -> Any:
 def _compiled(name: str, dtype: str) -> Any:
     if name in ("matmul", "add_matmul"):
         return matmul if name == "matmul" else add_matmul
+    if name == "local":
+        return _local(dtype)
     if name == "plus":
         return _kept_helper(_plus, name, reorder=True)
     if name in ("maximum", "minimum") and np.dtype(dtype).kind == "f":
@@ -288,13 +323,26 @@ def compile_source(
     key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
     path = _kept(source, key)
     names = names_for(functions) | (others or {})
+    known = set(names)
     exec(compile(source, str(path or "<needle>"), "exec"), names)
+    for inner in set(names) - known - {name, "__builtins__"}:  # what repeats itself in it
+        names[inner] = njit(**_options(reorder=False))(_named(names[inner], f"{inner}_{key}"))
     plain = _named(names[name], f"{name}_{key}")
     dispatcher = njit(**_options(reorder=False))(plain)
     if path is not None:
         with suppress(OSError, RuntimeError):
             dispatcher._cache = _Cache(plain, dispatcher.targetctx.codegen().magic_tuple())
     return dispatcher
+
+
+def entry_point(compiled: Any, kinds: tuple) -> Callable:
+    """A function for arguments of these types, as Numba calls them; it is compiled now, unless it was before.
+
+    What `compile_source` returns looks at the types of its arguments in each call, which takes longer than a
+    small kernel.
+    """
+    compiled.compile(kinds)
+    return compiled.overloads[kinds].entry_point
 
 
 # Threads
@@ -307,15 +355,7 @@ def on_one_blas_thread(kernel: Callable) -> Callable:
         with blas.one_thread:
             return kernel(*arguments)
 
-    run.compiled = kernel  # type: ignore[attr-defined]  # what compiled code can call
     return run
-
-
-def dispatcher_of(kernel: Any) -> Any:
-    """What Numba compiled, without what threads and BLAS need around it."""
-    while hasattr(kernel, "compiled"):
-        kernel = kernel.compiled
-    return kernel
 
 
 _helpers: ThreadPoolExecutor | None = None
@@ -354,7 +394,6 @@ def shared(
                 helper.result()
         return 0
 
-    run.compiled = kernel  # type: ignore[attr-defined]
     return run
 
 
@@ -504,7 +543,15 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
         for row, dtype in functions
         if row in SCALAR_FUNCTIONS
     }
+    found |= {function_name(row, dtype): _plain_local(dtype) for row, dtype in functions if row == "local"}
     return found
+
+
+def _plain_local(dtype: str) -> Callable:
+    def local(size: int) -> Watched:
+        return Watched(np.full(size * np.dtype(dtype).itemsize, _UNWRITTEN, "u1").view(dtype), "an array")
+
+    return local
 
 
 def _plain_cast(name: str) -> Callable:

@@ -8,6 +8,7 @@ step for each batch, and asks once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -71,7 +72,7 @@ def scan(step: Callable, *batches: Any) -> Any:
     while done < count:
         program = step.program_for(*[_slice(x, done) for x in batches])
         loop = None if program is None or not _can_scan(program) else _Scan.of(program)
-        if loop is None or not step.may_call(loop, list(batches)):
+        if loop is None or not step.may_call(loop):
             # An optimiser makes its state in its first step; or the loop is compiled in the background.
             parts.append(_stacked([step(*[_slice(x, done) for x in batches])]))
             done += 1
@@ -133,11 +134,19 @@ class _Scan:
                 "",
             ]
         )
-        step = program._kernels[0]
-        compiled = runtime.dispatcher_of(step)
-        self.kernel = runtime.compile_source(self.source, [], "scan", {part.name: compiled}, note=part.source)
-        if compiled is not step:  # it calls BLAS for small products
-            self.kernel = runtime.on_one_blas_thread(self.kernel)
+        self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
+
+    @functools.cached_property
+    def _kernel(self) -> Callable:
+        kernel = runtime.entry_point(self._compiled, self._types)
+        alone = self.program.calls_small_products(self.part)
+        return runtime.on_one_blas_thread(kernel) if alone else kernel
+
+    @property
+    def _types(self) -> tuple:
+        """The types of its arguments: numbers come as arrays, one for each step."""
+        inner = zip(self.part.arguments, self.program.types(self.part), strict=True)
+        return (numba.int64, *[flat(str(x)) if name in self.numbers else x for name, x in inner])
 
     @classmethod
     def of(cls, program: Program) -> _Scan:
@@ -151,17 +160,13 @@ class _Scan:
             return f"part({name}, {sizes[name]} * s, {sizes[name]})"
         return f"{name}[s]" if name in self.numbers else name
 
-    def task(self, batches: list[Any]) -> Task:
-        """What compiles it in the background, together with the step."""
+    @property
+    def task(self) -> Task:
+        """What compiles it in the background, together with the step; it begins when it is asked for."""
         if self.begun is None:
-            types = self.program.types([x[0] for x in batches])
-            types |= dict.fromkeys(self.numbers, numba.float64)
-            inner = tuple([types[name] for name in self.part.arguments])
-            types |= dict.fromkeys(self.numbers, flat("float64"))
-            outer = (numba.intp, *[types[name] for name in self.part.arguments])
-            loop = Source(self.source, [], "scan", self.part.source, outer)
-            kernel = runtime.dispatcher_of(self.kernel)
-            self.begun = Task([source_of(self.part, inner), loop], [(kernel, outer)])
+            step = source_of(self.part, self.program.types(self.part))
+            loop = Source(self.source, [], "scan", self.part.source, self._types)
+            self.begun = Task([step, loop], [(self._compiled, self._types)])
         return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:
@@ -183,9 +188,10 @@ class _Scan:
             grown = _strides(program, values)  # how much a count grows in each step
             later = {name: values[name] + stride * np.arange(count) for name, stride in grown.items()}
             for name, text in self.numbers.items():
-                numbers = np.asarray(evaluate(text, values | later), "float64")
+                dtype = "int64" if name in self.part.whole else "float64"
+                numbers = np.asarray(evaluate(text, values | later), dtype)
                 arrays[name] = np.broadcast_to(numbers, count).copy()
-            status = self.kernel(count, *[arrays[name] for name in self.part.arguments])
+            status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
             done = status // 1000 if status else count
             for name, source in program.trace.numbers.items():
                 if name in grown:

@@ -314,6 +314,8 @@ class Schedule:
         Those that are plain variables.
     work : dict of Buffer to int
         The size of each array that holds numbers on the way.
+    local : set of Buffer
+        Those of these arrays that are small and belong to one function alone.
     lowered : dict of Nest to Nest
         For each nest, what it was before its loops were cut and joined. Drawings show both.
     sizes : dict of Buffer to int
@@ -330,6 +332,7 @@ class Schedule:
         self.loops: dict[Nest, list[Loop | None]] = {}
         self.variables: set[Buffer] = set()
         self.work: dict[Buffer, int] = {}
+        self.local: set[Buffer] = set()
 
     def add(self, part: Any) -> None:
         """Put a loop, a nest or a call behind what is there."""
@@ -410,6 +413,10 @@ def schedule(steps: list[Nest | Call], on_card: bool = False) -> Schedule:
     return plan
 
 
+#: An array of so many numbers can be a function's own, and so many all of these together.
+_MOST_LOCAL = 1024
+_MOST_OF_FUNCTION = 8192
+
 #: On a card, so many numbers may a thread keep in an array of its own.
 _MOST_OF_THREAD = 256
 
@@ -430,6 +437,7 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
     for segment in plan.segments:
         if not isinstance(segment, Call):
             paths |= _paths(segment if isinstance(segment, list) else [segment], (segment,))
+    room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, uses in users.items():
         if not buffer.is_ours or buffer.data is not None or buffer.counts:
             continue
@@ -445,6 +453,10 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
             plan.variables.add(buffer)
         else:
             plan.work[buffer] = buffer.size
+            of_function = bool(common) and isinstance(common[0], list) and not plan.on_card
+            if of_function and buffer.size <= min(_MOST_LOCAL, room[id(common[0])]):
+                room[id(common[0])] -= buffer.size
+                plan.local.add(buffer)
 
 
 def _paths(parts: list[Any], around: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:

@@ -465,7 +465,7 @@ class Exactly:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return same(other, self.value)
+        return other is self.value or same(other, self.value)
 
 
 def _snapshot(holder: Any) -> Any:

@@ -17,9 +17,8 @@ import pytest
 import needle as ndl
 from needle import jit, nn, optim
 from needle.autograd import Tensor
-from needle.compiler import CannotTrace, background, runtime
+from needle.compiler import CannotTrace, background
 from needle.compiler.background import Task
-from needle.compiler.codegen import Part
 from needle.compiler.program import Program
 
 from .conftest import assert_close
@@ -38,7 +37,7 @@ class Gate:
 def gate(monkeypatch) -> Gate:
     """All programs are ready when this gate is. With ``debug=True``, nothing is compiled at all."""
     found = Gate()
-    monkeypatch.setattr(Program, "task", lambda self, leaves: found)
+    monkeypatch.setattr(Program, "task", found)
     return found
 
 
@@ -101,7 +100,12 @@ def test_a_scan_goes_on_as_if_nothing_had_happened(gate):
 
 def test_each_shape_has_a_program_of_its_own(monkeypatch):
     gates: dict[int, Gate] = {}
-    monkeypatch.setattr(Program, "task", lambda self, leaves: gates.setdefault(leaves[0].shape[0], Gate()))
+
+    def gate(program: Program) -> Gate:
+        ((_, spec),) = program.results
+        return gates.setdefault(spec.shape[0], Gate())
+
+    monkeypatch.setattr(Program, "task", property(gate))
     g = in_background(double(ndl.ones(1, requires_grad=True)))
     g(ndl.ones(2)), g(ndl.ones(3))
     gates[3].is_ready = True
@@ -197,12 +201,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def dispatchers(compiled) -> list:
     programs = [program for known in compiled._programs.values() for program in known]
-    return [
-        runtime.dispatcher_of(kernel)
-        for program in programs
-        for part, kernel in zip(program.parts, program._kernels, strict=True)
-        if isinstance(part, Part)
-    ]
+    return [kernel for program in programs for kernel in program.compiled.values()]
 
 
 def test_another_process_compiles_and_this_one_reads(folder):
@@ -307,7 +306,7 @@ def test_a_scan(make, folder):
         assert_close(losses.numpy(), np.stack(expected), 1e-4, least=0.1)
         compiled.wait()
     (program,) = compiled._programs[next(iter(compiled._programs))]
-    kernel = runtime.dispatcher_of(program.scan.kernel)
+    kernel = program.scan._compiled
     assert len(kernel.overloads) == 1
     assert not kernel.stats.cache_misses
 
