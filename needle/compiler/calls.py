@@ -4,8 +4,8 @@ It is written for one program, so that a call asks nothing that this program doe
 of training it reads like this, without the tests of all modules::
 
     def call(x0, x1):
-        lazy, grad, _, _ = mode.get()
-        if not (grad is True and type(lazy) is not Trace): return AGAIN
+        now_mode = mode.get()
+        if not (now_mode is mode0 or …): return AGAIN
         a0 = x0._data
         if not (type(a0) is NDArray and a0.shape == (10, 2) and …): return AGAIN
         …
@@ -15,9 +15,9 @@ of training it reads like this, without the tests of all modules::
                 if tensor._data is not data or references(data) != 4:
                     own()
                     break
-            result0 = storage0(1, dtype2)
+            result0 = storage0()
             step(a0._handle.buffer, a1._handle.buffer, store0, store1, result0.buffer, n_optimizer_lr)
-        return tensor_of0(result0)
+        return tensor_of0(result0, now_mode[2])
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import autograd
 from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_selection import NDArray
@@ -260,7 +261,8 @@ class CallWriter:
         ]  # fmt: skip
         if held:
             holders = self.name("held", [holder for holder, _ in held])
-            self.ask(f"{holders} == {self.name('then', [then for _, then in held])}")
+            # The snapshots stand first, since their `==` answers at once and that of Tensors takes long.
+            self.ask(f"{self.name('then', [then for _, then in held])} == {holders}")
 
     def _is_optimizers(self, holder: Any) -> bool:
         """Whether a container belongs to an optimiser, whose numbers are looked at one by one."""
@@ -382,7 +384,9 @@ class CallWriter:
             counts, updates = self._counts(optimizer, params)
             self.lines.append(f"    {counts}.write({updates}, {self.formula(text)})")
         for number, (_, spec) in enumerate(program.results):
-            self.lines.append(f"outcome{number} = {self.name('tensor_of', maker_of(spec))}(result{number})")
+            self.lines.append(
+                f"outcome{number} = {self.name('tensor_of', maker_of(spec))}(result{number}, now_mode[2])"
+            )
         outcomes = [f"outcome{number}" for number in range(len(program.results))]
         leaves = f"[{', '.join(self.leaves)}]"
         grads = outcomes[len(outcomes) - len(program._with_grad) :]
@@ -416,9 +420,6 @@ def _storage_of(array: str) -> str:
     return f"({array} if {array}._compact else {array}.compact())._handle.buffer"
 
 
-make_const = Tensor.make_const
-
-
 def maker_of(spec: Spec) -> Callable:
     """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
 
@@ -427,10 +428,15 @@ def maker_of(spec: Spec) -> Callable:
     shape, dtype, device = spec
     strides, new = compact_strides(shape), object.__new__
 
-    def tensor_of(storage: Any) -> Tensor:
+    def tensor_of(storage: Any, scope: Any) -> Tensor:
         array = new(NDArray)
         array._handle, array.dtype, array.device, array.shape = storage, dtype, device, shape
         array.strides, array.offset, array._compact, array.base = strides, 0, True, None
-        return make_const(array)
+        tensor = new(Tensor)
+        tensor._data, tensor.requires_grad = array, False
+        if scope is not None:
+            tensor.scope = scope
+        autograd.TENSOR_COUNTER += 1
+        return tensor
 
     return tensor_of
