@@ -88,9 +88,9 @@ def check_partials(node: Any, adjoint: Any, partials: Any) -> None:
         if not isinstance(partial, Node):
             message = f"{node.op}.gradient: result {i} is a {type(partial).__name__}, not a Tensor"
             raise _of_gradient(TypeError(message), node, [adjoint, node])
-        shape, wanted = getattr(partial, "shape", None), getattr(x, "shape", None)
-        if shape != wanted:
-            message = f"{node.op}.gradient: result {i} has shape {shape}, but operand {i} has shape {wanted}"
+        shape = partial.shape
+        if shape != x.shape:
+            message = f"{node.op}.gradient: result {i} has shape {shape}, but operand {i} has shape {x.shape}"
             raise _of_gradient(ValueError(message), node, [partial, x])
         if shape is None and len(partials[i]) != len(x):  # TensorTuples
             message = f"{node.op}.gradient: result {i} and operand {i} are tuples of different lengths"

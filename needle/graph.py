@@ -129,6 +129,8 @@ class Node:
         The operands of `op`, in order; empty for a leaf.
     requires_grad : bool
         Whether gradients flow to it.
+    shape : tuple of int or None
+        None if it stands for a tuple of arrays.
     scope : Scope or None
         The call of a module, or the named block, in which it was made. What the `gradient` of a node's
         operator makes has the scope of that node.
@@ -137,6 +139,7 @@ class Node:
     op: Op | None = None
     inputs: Sequence[Any] = []  # shared by all leaves and never changed; the course compares it with []
     requires_grad = False
+    shape: Any = None
     scope: Any = None
 
 

@@ -31,6 +31,8 @@ from .modes import mode
 class Adjoint(tuple):
     """What reverse mode finds at one node: the tuple (node, partials, total)."""
 
+    __slots__ = ()
+
     node = property(itemgetter(0), doc="The Value whose adjoint it is.")
     partials = property(
         itemgetter(1),

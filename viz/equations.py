@@ -177,7 +177,7 @@ def equation(
         Whether to work out an entry, where that explains something.
     why : str
     """
-    own = Term(shape=None if isinstance(value, TensorTuple) else value.shape, name=name, value=value)  # type: ignore[attr-defined]
+    own = Term(shape=None if isinstance(value, TensorTuple) else value.shape, name=name, value=value)
     result = _value(own)
     sides = [_named(own)]
     entry: tuple[Side, ...] = ()
