@@ -381,6 +381,8 @@ class _Reader:
                 label = next(labels)
                 for number in range(block.first, block.stop):
                     own[number] = own[number]._replace(label=label)
+                for number in range(*block.function) if block.function else ():  # which several may call
+                    own[number] = own[number]._replace(label=own[number].label or label)
                 self._mark(own, block)
             found += own
         return tuple(found)
@@ -389,7 +391,7 @@ class _Reader:
         """Say which unit's statement each line is."""
         for nest, (first, stop) in block.lines.items():
             for number in range(first, stop):
-                lines[number] = lines[number]._replace(units=(self.unit_of[nest],))
+                lines[number] = lines[number]._replace(units=(*lines[number].units, self.unit_of[nest]))
 
     def separate_lines(self) -> tuple[SourceLine, ...]:
         """The source before fusion: each statement with its own loops, and the label of its group."""
@@ -399,7 +401,6 @@ class _Reader:
             (nest,) = block.lines
             for number in range(block.first, block.stop):
                 found[number] = found[number]._replace(label=self.group[nest], units=(self.unit_of[nest],))
-            self._mark(found, block)
         return tuple(found)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -278,11 +278,14 @@ class Block(NamedTuple):
         The first line, counted from 0, and the one behind the last.
     lines : dict of Nest to (int, int)
         What they compute: for each statement its first line, and the one behind its last.
+    function : (int, int) or None
+        Of a call: the lines of the function that is called, in which the statements are.
     """
 
     first: int
     stop: int
     lines: dict[Nest, tuple[int, int]]
+    function: tuple[int, int] | None = None
 
     @property
     def nests(self) -> list[Nest]:
@@ -301,7 +304,7 @@ class Part(NamedTuple):
     Attributes
     ----------
     name, source : str
-        The source begins with the functions that this one calls; see `_Repeats`.
+        The source begins with the functions that this one calls; see `_with_functions`.
     arguments : list of str
     whole : set of str
         Those that are whole numbers, and not arrays or numbers with a point.
@@ -315,7 +318,7 @@ class Part(NamedTuple):
     own : dict of str to (dtype, int)
         The storage that each thread needs for itself: data type and size by its name.
     blocks : list of Block
-        Which lines compute what. Blocks that repeat each other have the same lines.
+        Which lines compute what.
     """
 
     name: str
@@ -399,11 +402,11 @@ def write_part(
     bounds = ["start", "stop"] if shared is not None else []
     given = {buffer.name: buffer.dtype.name for buffer in used if buffer not in plan.variables}
     given |= dict.fromkeys((*[formulas[text] for text in numbers], *writer.routines), "")
-    repeats = _Repeats(writer, given, {x.name for x in used if x in plan.variables}, names)
+    variables = {buffer.name for buffer in used if buffer in plan.variables}
     head = [*_head(name, [*bounds, *own, *arguments]), *lines]
-    source = "\n".join([*repeats.functions, *head, *repeats.lines, "    return 0"]) + "\n"
+    body, blocks = _with_functions(writer, head, given, variables, names)
+    source = "\n".join([*body, "    return 0"]) + "\n"
     length = None if shared is None else shared.length
-    blocks = repeats.blocks(len(head))
     whole = {formulas[text] for text, dtypes in numbers.items() if not any("float" in x for x in dtypes)}
     whole |= writer.routines
     return Part(name, source, arguments, whole, writer.functions, writer.checks, length, own, blocks)
@@ -412,62 +415,69 @@ def write_part(
 _SHORT = 12  # lines that a function must save
 
 
-class _Repeats:
-    """Blocks that are the same but for the arrays that they use, as one function each.
+def _with_functions(
+    writer: Writer, head: list[str], given: dict[str, str], variables: set[str], names: Names
+) -> tuple[list[str], list[Block]]:
+    """Put blocks that are the same but for the arrays that they use into functions.
 
     A network of many layers has many such blocks. Written once, they are read once, and compiled once.
 
-    Attributes
+    Parameters
     ----------
-    functions : list of str
-        The lines of the functions.
+    writer : Writer
+        What it wrote.
+    head : list of str
+        The lines before that.
+    given : dict of str to str
+        The names that a function can be given, and what tells their types apart.
+    variables : set of str
+        The names of plain variables.
+    names : Names
+
+    Returns
+    -------
     lines : list of str
-        What the writer wrote, with a call in the place of each such block.
+        The functions, the head, and what the writer wrote, with calls in it.
+    blocks : list of Block
+        Where the writer's blocks are among these lines.
     """
-
-    def __init__(self, writer: Writer, given: dict[str, str], variables: set[str], names: Names):
-        self.functions: list[str] = []
-        self.lines: list[str] = []
-        self._places: list[tuple[Block, bool, int]] = []  # a block, whether a function has it, its first line
-        words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
-        times = Counter(word for found in words for word in found if word in variables)
-        alike: dict[str, list[tuple[Block, list[str]]]] = defaultdict(list)
-        form: dict[int, str] = {}  # by the id of a block
-        for block, found in zip(writer.blocks, words, strict=True):
-            if "return" not in found and all(times[word] == 1 for word in found & variables):
-                text, used = _form(writer.lines[block.first : block.stop], given, variables)
-                alike[text].append((block, used))
-                form[id(block)] = text
-        called: dict[str, tuple[str, int]] = {}  # the function for a text, and its first line
-        for block in writer.blocks:
-            text = form.get(id(block), "")
-            group = alike.get(text, [])
-            if (len(group) - 1) * text.count("\n") < _SHORT:
-                self._places.append((block, False, len(self.lines)))
-                self.lines += writer.lines[block.first : block.stop]
-                continue
-            if text not in called:
-                called[text] = self._function(writer, *group[0], names)
-            name, first = called[text]
-            self._places.append((block, True, first))
-            (used,) = [used for other, used in group if other is block]
-            self.lines += wrapped(f"    {name}(", [*used[:-1], f"{used[-1]})"], ", ", "        ")
-
-    def _function(self, writer: Writer, block: Block, used: list[str], names: Names) -> tuple[str, int]:
-        """Write the function for a block and those like it; its name and its first line."""
-        name = names.unique(_function_name(block.nests))
-        self.functions += _head(name, used)
-        first = len(self.functions)
-        self.functions += [*writer.lines[block.first : block.stop], "", ""]
-        return name, first
-
-    def blocks(self, before: int) -> list[Block]:
-        """Where each block is in the whole source, in which so many lines stand before `lines`."""
-        before += len(self.functions)
-        return [
-            block.moved(first + (0 if of_function else before) - block.first)
-            for block, of_function, first in self._places
-        ]
+    words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
+    users = Counter(word for found in words for word in found)
+    forms = []
+    for block, found in zip(writer.blocks, words, strict=True):
+        # What may leave the step is no function, nor what shares a variable with other blocks.
+        fits = "return" not in found and all(users[word] == 1 for word in found & variables)
+        forms.append(_form(writer.lines[block.first : block.stop], given, variables) if fits else ("", []))
+    times = Counter(text for text, _ in forms)
+    functions: list[str] = []
+    made: dict[str, tuple[str, int]] = {}  # for a form its function's name, and where that begins
+    lines: list[str] = []
+    places: list[tuple[Block, int, int | None]] = []  # with its first line, and that in a function
+    for block, (text, used) in zip(writer.blocks, forms, strict=True):
+        own = writer.lines[block.first : block.stop]
+        if (times[text] - 1) * text.count("\n") < _SHORT:
+            places.append((block, len(lines), None))
+            lines += own
+            continue
+        if text not in made:
+            name = names.unique(_function_name(block.nests))
+            functions += _head(name, used)
+            functions.append(f"    # called {times[text]} times, for different arrays")
+            made[text] = name, len(functions)
+            functions += [*own, "", ""]
+        name, first = made[text]
+        places.append((block, len(lines), first))
+        lines += wrapped(f"    {name}(", [*used[:-1], f"{used[-1]})"], ", ", "        ")
+    before = len(functions) + len(head)
+    stops = [first for _, first, _ in places[1:]] + [len(lines)]
+    blocks = []
+    for (block, first, in_function), stop in zip(places, stops, strict=True):
+        if in_function is None:
+            blocks.append(block.moved(before + first - block.first))
+        else:
+            moved = block.moved(in_function - block.first)
+            blocks.append(Block(before + first, before + stop, moved.lines, (moved.first, moved.stop)))
+    return [*functions, *head, *lines], blocks
 
 
 def _head(name: str, arguments: list[str]) -> list[str]:

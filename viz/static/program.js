@@ -106,6 +106,11 @@ function program(root, data) {
     return { shape, key, label, isGroup, ends: key.includes("->") ? key.split("->") : null };
   }
 
+  // Whether a line belongs to a group: several groups share the lines of a function.
+  function isOf(line, label) {
+    return line.label === label || line.units.some((unit) => labels.get(data.units[unit]?.group) === label);
+  }
+
   // Light what is chosen: {label, unit, name}. `from` is where the reader is, and does not move.
   function light(choice, from) {
     root.classList.toggle("choosing", Boolean(choice));
@@ -126,7 +131,7 @@ function program(root, data) {
     }
     for (const line of lines) {
       const strong = Boolean(unit && line.units.includes(unit)) || Boolean(word?.test(line.text));
-      line.element.classList.toggle("lit", Boolean(choice) && (strong || Boolean(label && line.label === label)));
+      line.element.classList.toggle("lit", Boolean(choice) && (strong || Boolean(label && isOf(line, label))));
       line.element.classList.toggle("strong", strong);
     }
     said.textContent = choice ? inWords(choice) : HINT;
@@ -202,7 +207,8 @@ function program(root, data) {
     const own = meant(event.target);
     if (!step || !own?.label) return;
     event.preventDefault();
-    const units = [...new Set(lines.filter(({ label }) => label === own.label).flatMap(({ units }) => units))];
+    const units = [...new Set(lines.filter((line) => isOf(line, own.label)).flatMap(({ units }) => units)
+      .filter((unit) => labels.get(data.units[unit]?.group) === own.label))];
     const place = units.indexOf(focused?.unit) + step;
     focused = place < 0 || place >= units.length ? own : { label: own.label, unit: units[place] };
     settle(event.target);

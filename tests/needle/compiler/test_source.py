@@ -1,0 +1,104 @@
+"""The generated source: what repeats itself, what is computed once, where numbers live."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn, optim
+from needle.compiler.codegen import PAGE
+
+from .conftest import assert_close
+
+
+def deep(layers: int, width: int = 8):
+    """A step of training of a network of equal layers."""
+    np.random.seed(0)
+    model = nn.Sequential(*[m for _ in range(layers) for m in (nn.Linear(width, width), nn.Tanh())])
+    optimizer = optim.Adam(model.parameters(), lr=0.01)
+
+    def step(x):
+        loss = (model(x) ** 2).sum()
+        optimizer.reset_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, model
+
+
+def trained(layers: int, **options):
+    """The step compiled, after three steps, and the same parameters trained as it is."""
+    (step, model), (plain, expected) = deep(layers), deep(layers)
+    compiled = ndl.jit(step, **options)
+    x = ndl.Tensor(np.random.default_rng(0).normal(size=(10, 8)), dtype="float32", requires_grad=False)
+    for _ in range(3):
+        assert_close(compiled(x).numpy(), plain(x).numpy())
+    for a, b in zip(model.parameters(), expected.parameters(), strict=True):
+        assert_close(a.numpy(), b.numpy(), 1e-4)
+    return compiled
+
+
+def function_lines(source: str) -> list[str]:
+    return re.findall(r"^def (\w+)\(", source, re.M)
+
+
+@pytest.mark.parametrize("debug", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_equal_layers_share_a_function(debug):
+    source = trained(6, debug=debug).source
+    name, step = function_lines(source)
+    assert step == "step"
+    calls = len(re.findall(rf"^    {name}\(", source, re.M))
+    assert calls >= 4
+    assert f"# called {calls} times, for different arrays" in source
+
+
+def test_two_layers_need_no_function():
+    assert function_lines(trained(1, debug=True).source) == ["step"]
+
+
+def test_each_call_and_the_function_it_calls_are_of_its_group():
+    program = trained(6, debug=True).program
+    (part,) = program.parts
+    lines = part.source.splitlines()
+    called = [block for block in part.blocks if block.function]
+    assert len({block.function for block in called}) == 1
+    first, stop = called[0].function
+    for block in called:
+        assert lines[block.first].startswith("    linear(")
+        assert all(first <= begin < end <= stop for begin, end in block.lines.values())
+
+
+def test_no_line_is_longer_than_the_page():
+    for line in trained(6, debug=True).source.splitlines():
+        assert len(line) <= PAGE
+
+
+def test_a_place_that_is_used_twice_is_computed_once():
+    f = ndl.jit(lambda x, y: x.transpose() * y + x.transpose(), debug=True)
+    x = ndl.Tensor(np.arange(6.0).reshape(2, 3), dtype="float32")
+    y = ndl.Tensor(np.arange(6.0).reshape(3, 2), dtype="float32")
+    np.testing.assert_array_equal(f(x, y).numpy(), x.numpy().T * y.numpy() + x.numpy().T)
+    assert "at_" in f.source
+    places = re.findall(r"\[(\d+ \* \w \+ \w|\w \+ \d+ \* \w)\]", f.source)
+    assert len(places) == len(set(places))
+
+
+def test_small_arrays_belong_to_the_function_and_large_ones_to_the_program():
+    w = ndl.Tensor(np.ones((8, 8)), dtype="float32")
+    f = ndl.jit(lambda x: ndl.tanh(x @ w) @ w, debug=True)
+    f(ndl.ones(4, 8))
+    assert "= local(" in f.source and "work" not in f.source
+    f(ndl.ones(1000, 8))
+    assert not any(buffer.size > 1024 for buffer in f.program.plan.local)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_local_arrays_of_each_type(dtype):
+    w = ndl.Tensor(np.random.default_rng(0).normal(size=(8, 8)), dtype=dtype)
+    f = ndl.jit(lambda x: ndl.tanh(x @ w) @ w)
+    x = ndl.Tensor(np.random.default_rng(1).normal(size=(4, 8)), dtype=dtype)
+    assert_close(f(x).numpy(), np.tanh(x.numpy() @ w.numpy()) @ w.numpy())
