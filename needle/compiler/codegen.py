@@ -18,7 +18,7 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from ..stand_ins import Number
-from .lower import Access, Buffer, Nest
+from .lower import Access, Buffer, Maker, Nest
 from .schedule import Loop, Schedule
 
 _UNROLLED = 4096  # iterations up to which all lengths of loops are for the compiler to know
@@ -70,7 +70,7 @@ class Writer:
             first = len(self.lines)
             if not depth:
                 self._is_large = max(math.prod(nest.shape) for nest in nests_in([part])) > _UNROLLED
-            about = operators_in(part) if depth == self.commented else ""
+            about = by_module(nests_in([part])) if depth == self.commented else ""
             if about and about != self._about:
                 self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
                 self._about = about
@@ -222,19 +222,19 @@ def function_name(name: str, dtype: str) -> str:
     return name if dtype in ("", "float32") else f"{name}_{dtype}"
 
 
-def operators_in(part: Loop | Nest) -> str:
-    """The operators that a loop computes, by the modules that use them: "Linear: MatMul, Add; ReLU: ReLU"."""
-    by_module: list[tuple[str, list[str]]] = []
-    for nest in nests_in([part]):
-        if nest.maker is None:
-            continue
-        module = nest.maker.scope.name if nest.maker.scope is not None else ""
-        operator = words_of(nest.maker.op)
-        if not by_module or by_module[-1][0] != module:
-            by_module.append((module, []))
-        if operator not in by_module[-1][1]:
-            by_module[-1][1].append(operator)
-    return "; ".join((f"{module}: " if module else "") + ", ".join(names) for module, names in by_module)
+def makers_of(nests: Iterable[Any]) -> list[Maker]:
+    """The operators that statements belong to, each once."""
+    return list({id(nest.maker): nest.maker for nest in nests if nest.maker is not None}.values())
+
+
+def by_module(nests: Iterable[Nest]) -> str:
+    """The operators of some statements: "Linear (MatMul, Add), ReLU (ReLU), Mul"."""
+    found: dict[str, dict[str, None]] = {}
+    for maker in makers_of(nests):
+        module = maker.scope.name if maker.scope is not None else ""
+        found.setdefault(module, {})[words_of(maker.op)] = None
+    inside = [f"{module} ({', '.join(names)})" for module, names in found.items() if module]
+    return ", ".join([*inside, *found.get("", ())])
 
 
 def words_of(op: Any) -> str:

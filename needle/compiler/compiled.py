@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autograd import Tensor
+from ..backend_selection import BACKEND
 from ..modes import mode, tracing
 from .cuda import program_type
 from .explain import explain
@@ -41,7 +42,8 @@ def jit(function: Callable, *, debug: bool = False, background: bool = False) ->
     stands for, the function runs once more, for another program.
 
     Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
-    that computes with them meanwhile gets an error, unless it calls a compiled function itself.
+    that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
+    ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.
 
     Parameters
     ----------
@@ -72,6 +74,7 @@ class Compiled:
         self.debug = debug
         self.background = background
         self._programs: dict[tuple, list[Program]] = {}
+        self._newest: Program | None = None
         self._lock = threading.RLock()
         self._parameters: list[str] = _parameters(function)
         self._latest: Callable | None = None
@@ -139,6 +142,8 @@ class Compiled:
         return self._program(args, kwargs)[0]
 
     def _program(self, args: tuple, kwargs: dict) -> tuple[Program | None, list[Any]]:
+        if BACKEND == "np":
+            return None, []
         leaves: list[Leaf] = []
         keys: list[Any] = [mode.get()[1]]
         names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
@@ -158,6 +163,7 @@ class Compiled:
                         return None, values
                 program = program_type(found)(found, around, values, self.debug)
                 known.insert(0, program)
+                self._newest = program
                 del known[_MOST:]
             return program, values
 
@@ -176,12 +182,13 @@ class Compiled:
     @property
     def program(self) -> Program | None:
         """The program that was compiled last; None before the first."""
-        programs = [program for known in self._programs.values() for program in known]
-        return programs[-1] if programs else None
+        return self._newest
 
     def explain(self) -> str:
         """What the compiler made of the function, in a few sentences: what is fused, what is not, and why."""
         name = getattr(self.function, "__name__", "").replace("<lambda>", "") or "the function"
+        if BACKEND == "np":
+            return f"{name} runs as it is: with NEEDLE_BACKEND=np, NumPy computes, and nothing is compiled."
         if self.program is None:
             return f"{name} is not compiled yet: call it once, and ask again."
         return explain(self.program, name)

@@ -57,11 +57,11 @@ from .codegen import (
     TYPES,
     Block,
     Writer,
+    by_module,
     function_name,
     is_of_one_iteration,
     literal,
     nests_in,
-    operators_in,
     wrapped,
 )
 from .lower import Access, Buffer, Call, Nest, in_order, neutral
@@ -214,7 +214,7 @@ class KernelWriter(Writer):
             ]
             self.lines.append(f"    {', '.join(letters)} = {', '.join(shares)}")
         self.lines.append(f"    if {letters[0]} >= {loops[0].length}: return")
-        about = operators_in(loops[0])
+        about = by_module(nests_in([loops[0]]))
         fits = len(about) < PAGE - len("    # ")
         if about and fits:
             self.lines.append(f"    # {about}")
@@ -232,7 +232,7 @@ class KernelWriter(Writer):
         writes to memory.
         """
         for part in parts:
-            about = operators_in(part)
+            about = by_module(nests_in([part]))
             if about and about != self._about:
                 self.lines += wrapped("    # ", about.split(" "), " ", "    # ")
                 self._about = about
@@ -543,7 +543,7 @@ class CudaProgram(Program):
 
     @staticmethod
     def _comment(nest: Nest) -> str:
-        about = operators_in(nest)
+        about = by_module([nest])
         text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
         return "\n".join(wrapped("", text.split(" "), " ", "# ")) + "\n"
 

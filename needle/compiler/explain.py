@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .codegen import Block, Part, Writer, words_of
-from .lower import SMALL, Access, Buffer, Call, Maker, Nest
+from .codegen import Block, Part, Writer, by_module, makers_of, words_of
+from .lower import SMALL, Access, Buffer, Call, Nest
 from .program import Program
 from .schedule import Loop, Schedule
 
-__all__ = ["Cost", "by_module", "cost_of", "explain", "loop_of", "separate_source", "shape_of"]
+__all__ = ["Cost", "cost_of", "explain", "loop_of", "separate_source", "shape_of"]
 
 _MOST_PRODUCTS = 4
 
@@ -64,11 +64,6 @@ def _blocks(program: Program) -> list[tuple[Part, Block]]:
     return [(part, block) for part in program.parts if not isinstance(part, Call) for block in part.blocks]
 
 
-def _makers(nests: Iterable[Any]) -> list[Maker]:
-    """The operators that statements belong to, each once."""
-    return list({id(nest.maker): nest.maker for nest in nests if nest.maker is not None}.values())
-
-
 def _loops(program: Program, name: str) -> str:
     blocks = [block for _, block in _blocks(program)]
     loops = sum(loop_of(program, block) is not None for block in blocks)
@@ -77,7 +72,7 @@ def _loops(program: Program, name: str) -> str:
     made += [_counted(rest, "single statement")] if rest else []
     calls = sum(isinstance(part, Call) for part in program.parts)
     made += [_counted(calls, "call of a kernel")] if calls else []
-    operators = len(_makers(program.nests))
+    operators = len(makers_of(program.nests))
     if not operators:
         return f"{name}: there is nothing to compute."
     return f"{name}: {_counted(operators, 'operator')} became {_listed(made)}."
@@ -87,7 +82,7 @@ def _largest(program: Program) -> list[str]:
     """The loops that fuse most."""
     fused = []
     for _, block in _blocks(program):
-        loop, count = loop_of(program, block), len(_makers(block.lines))
+        loop, count = loop_of(program, block), len(makers_of(block.lines))
         if loop is not None and count > 1:
             fused.append((count, loop, block))
     fused.sort(key=lambda found: -found[0])
@@ -107,16 +102,6 @@ def loop_of(program: Program, block: Block) -> Loop | None:
             if isinstance(part, Loop) and next(part.nests()) in block.lines:
                 return part
     return None
-
-
-def by_module(nests: Iterable[Nest]) -> str:
-    """The operators of some statements: "Linear (MatMul, Add), ReLU (ReLU), Mul"."""
-    found: dict[str, dict[str, None]] = {}
-    for maker in _makers(nests):
-        module = maker.scope.name if maker.scope is not None else ""
-        found.setdefault(module, {})[words_of(maker.op)] = None
-    inside = [f"{module} ({', '.join(names)})" for module, names in found.items() if module]
-    return ", ".join([*inside, *found.get("", ())])
 
 
 def _products(program: Program) -> list[str]:
