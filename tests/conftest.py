@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+# jsonschema, which nbformat imports, would spend 3 s on a grammar of web addresses; no test has one checked.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 import hypothesis
 import numpy as np
 import pytest
@@ -22,9 +25,6 @@ from .jupyter import jupyterlab, open_notebook, open_notebooks  # noqa: F401, th
 from .needs import MNIST, LeavesOut
 
 ROOT = Path(__file__).parent.parent
-
-# jsonschema, which nbformat imports, would spend 3 s on a grammar of web addresses; no test has one checked.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # The same examples on every run, and no verdict from a slow machine's clock.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -58,6 +58,7 @@ def seed() -> None:
 def no_gc():
     """The garbage collector rests: only what nobody refers to any more is freed."""
     gc.collect()
+    gc.freeze()  # the next test need not look through all of this again
     gc.disable()
     yield
     gc.enable()

@@ -34,3 +34,8 @@ assert (data, diagnose, save) == (needle.data, needle.diagnose, needle.save)
 assert not hasattr(needle, "date")
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_tests_do_not_wait_for_a_grammar_of_web_addresses() -> None:
+    """`conftest.py` keeps it away, and must do so before something imports nbformat."""
+    assert sys.modules["rfc3987_syntax"] is None

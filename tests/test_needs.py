@@ -73,6 +73,7 @@ def test_what_is_left_out_is_counted_and_the_rest_passes(tmp_path: Path, options
     assert expected in result.stdout
 
 
+@pytest.mark.slow
 @workers
 def test_ci_must_have_what_it_can_install(tmp_path: Path, options: list[str]) -> None:
     result = run(tmp_path, TESTS + MORE_TESTS, *options, CI="true")

@@ -94,6 +94,7 @@ def test_colab_gets_the_package_installed_and_is_told_how_to_keep_work(colab):
     assert Path(path) == environment.packages / "needle" / "__init__.py"
 
 
+@pytest.mark.slow
 def test_where_the_package_is_the_cell_does_nothing(colab, set_up_cell):
     environment, _ = colab
     before = sorted((path, path.stat().st_mtime_ns) for path in environment.packages.iterdir())

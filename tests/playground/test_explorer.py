@@ -434,10 +434,9 @@ def test_a_picture_is_downloaded(page, address):
         assert file.read(4) == b"%PDF"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    "width", [360, *[pytest.param(width, marks=pytest.mark.slow) for width in (700, 1280)]]
-)
+@pytest.mark.parametrize("width", [360, 700, 1280])
 def test_nothing_is_cut_off(page, address, width):
     page.set_viewport_size({"width": width, "height": 900})
     visit(page, address, text=EXAMPLES["Two layers and L2"], view="gradient")

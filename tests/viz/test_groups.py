@@ -625,7 +625,8 @@ def test_resnet9_at_depth_1() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [*[pytest.param(kind, marks=pytest.mark.slow) for kind in ("rnn", "gru")], "lstm", "transformer"]
+    "kind",
+    ["gru", *[pytest.param(kind, marks=pytest.mark.slow) for kind in ("rnn", "lstm")], "transformer"],
 )
 def test_language_models_fold(kind) -> None:
     model = LanguageModel(8, 20, 16, 4, kind)

@@ -13,7 +13,7 @@ mpl.use("Agg")
 import needle as ndl
 import viz
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PAGE = '<!doctype html><meta charset="utf-8"><body {attribute}>{pictures}'
 PICTURES = ("drawing", "svg", "steps", "frame", "curve", "matrix")

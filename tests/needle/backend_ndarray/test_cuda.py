@@ -31,11 +31,12 @@ places = pytest.mark.parametrize(
     ],
 )
 
-# Each operator once, and what the device does of its own.
+# Each operator once, what the device does of its own, and compiled programs.
 FILES = [
     "ops/test_operators.py::test_first_and_second_derivatives_are_those_on_numpy",
     "backend_ndarray/under_cuda.py",
     "backend_ndarray/test_device.py",
+    "compiler/under_cuda.py",
 ]
 # All that arrays and operators do.
 MORE_FILES = [
@@ -94,7 +95,7 @@ def test_arrays_and_operators(place, tmp_path):
 @places
 def test_what_the_device_does_of_its_own(place, tmp_path):
     passed = passing(place, tmp_path / "report.xml", FILES, without=NEVER, markers="slow")
-    assert set(passed) >= {"backend_ndarray/under_cuda.py", "ops/test_operators.py"}
+    assert set(passed) >= {"backend_ndarray/under_cuda.py", "compiler/under_cuda.py", "ops/test_operators.py"}
 
 
 @pytest.mark.slow

@@ -255,9 +255,8 @@ def run_with_threads(code, layer):
 
 if HAS_TBB:
 
-    @pytest.mark.parametrize(
-        "order", ["torch, needle", pytest.param("needle, torch", marks=pytest.mark.slow)]
-    )
+    @pytest.mark.slow
+    @pytest.mark.parametrize("order", ["torch, needle", "needle, torch"])
     def test_threads_sleep_although_torch_has_loaded_openmp(order, torch):
         """OpenMP's threads would keep the processors busy, so Numba must not use them, in either order."""
         code = f"""

@@ -301,7 +301,7 @@ def small(monkeypatch):
 quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=150, suppress_health_check=quiet)
+@settings(max_examples=60, suppress_health_check=quiet)
 @given(program=programs())
 def test_compiled_is_eager(small, program):
     check(program, ndl.cpu_numpy())

@@ -55,13 +55,9 @@ def test_training():
     assert_scan_is_a_loop(side)
 
 
-def test_a_count_of_steps():
+def test_a_count_of_steps_and_random_numbers():
     """Adam's formula depends on how many steps there were."""
-    assert_scan_is_a_loop(lambda: side(lambda params: optim.Adam(params, lr=0.1)))
-
-
-def test_random_numbers():
-    assert_scan_is_a_loop(lambda: side(dropout=0.5))
+    assert_scan_is_a_loop(lambda: side(lambda params: optim.Adam(params, lr=0.1), dropout=0.5))
 
 
 class Twice(Side):

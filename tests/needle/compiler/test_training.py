@@ -125,9 +125,8 @@ def test_every_module(number):
     assert_same_steps(lambda: side_of(module, loss, optimiser), [()] * 3, FLOAT32)
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_with_every_optimiser(loss, optimiser):
+@pytest.mark.parametrize(("loss", "optimiser"), zip(LOSSES, OPTIMISERS, strict=True))
+def test_every_loss_and_every_optimiser(loss, optimiser):
     assert_same_steps(lambda: side_of("Sequential", loss, optimiser), [()] * 4, FLOAT32)
 
 
@@ -393,7 +392,7 @@ def test_every_model_by_numba(number):
     assert_same_steps(lambda: model_side(name, optimiser), [batch] * 10, 1e-3, debug=False)
 
 
-@pytest.mark.parametrize("optimiser", ["SGD", "Adam"])
+@pytest.mark.parametrize("optimiser", [pytest.param("SGD", marks=pytest.mark.slow), "Adam"])
 def test_the_source_of_a_large_model(optimiser):
     side = model_side("ResNet9", optimiser)
     batch = MODELS["ResNet9"][2]
