@@ -125,7 +125,7 @@ def test_every_module(number):
     assert_same_steps(lambda: side_of(module, loss, optimiser), [()] * 3, FLOAT32)
 
 
-@pytest.mark.parametrize(("loss", "optimiser"), zip(LOSSES, OPTIMISERS, strict=True))
+@pytest.mark.parametrize(("loss", "optimiser"), list(zip(LOSSES, OPTIMISERS, strict=True)))
 def test_every_loss_and_every_optimiser(loss, optimiser):
     assert_same_steps(lambda: side_of("Sequential", loss, optimiser), [()] * 4, FLOAT32)
 
