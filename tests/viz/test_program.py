@@ -14,7 +14,9 @@ import pytest
 
 import needle as ndl
 import viz
-from needle import nn, optim
+from needle import nn
+
+from ..training import compiled_step
 
 
 def layer_of(rows: int = 10, inputs: int = 2, units: int = 8):
@@ -26,21 +28,6 @@ def layer_of(rows: int = 10, inputs: int = 2, units: int = 8):
 
     layer.program_for(ndl.Tensor(np.ones((rows, inputs))))
     return layer
-
-
-def step_of(optimizer=optim.SGD):
-    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
-    update, loss_of = optimizer(model.parameters(), lr=0.1), nn.SoftmaxLoss()
-
-    @ndl.jit
-    def step(x, y):
-        loss = loss_of(model(x), y)
-        loss.backward()
-        update.step()
-        return loss
-
-    step.program_for(ndl.Tensor(np.ones((10, 2)), requires_grad=False), ndl.Tensor(np.arange(10) % 2))
-    return step
 
 
 def units(picture) -> dict:
@@ -79,7 +66,7 @@ def test_each_statement_knows_its_operator_and_its_group() -> None:
 
 
 def test_units_come_after_their_operands_and_lines_have_units() -> None:
-    for compiled in (layer_of(), step_of()):
+    for compiled in (layer_of(), compiled_step()):
         picture = viz.draw(compiled)
         seen: set[str] = set()
         for unit in picture.data.units:
@@ -91,7 +78,7 @@ def test_units_come_after_their_operands_and_lines_have_units() -> None:
 
 
 def test_a_step_of_training() -> None:
-    picture = viz.draw(step_of())
+    picture = viz.draw(compiled_step())
     kinds = {unit.kind for unit in picture.data.units}
     assert {"operator", "check", "input", "state", "result"} <= kinds
     updated = [x.words for x in picture.data.units if x.kind == "state" and x.group]
@@ -101,7 +88,7 @@ def test_a_step_of_training() -> None:
 
 
 def test_what_only_fills_an_array_belongs_to_the_loop_that_goes_on() -> None:
-    picture = viz.draw(step_of())
+    picture = viz.draw(compiled_step())
     for name in ("summation3", "summation4"):
         labels = {line.label for line in lines_of(picture, f"{name}[") if line.units}
         assert len(labels) <= 2  # its sum, and what uses it

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-import needle as ndl
 import viz
-from needle import nn, optim
+
+from ..training import compiled_step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -17,18 +16,7 @@ LIT = """(label) => [...document.querySelectorAll(".needle-program .line")].ever
 
 @pytest.fixture(scope="module")
 def step():
-    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
-    update, loss_of = optim.SGD(model.parameters(), lr=0.1), nn.SoftmaxLoss()
-
-    @ndl.jit
-    def step(x, y):
-        loss = loss_of(model(x), y)
-        loss.backward()
-        update.step()
-        return loss
-
-    step.program_for(ndl.Tensor(np.ones((10, 2)), requires_grad=False), ndl.Tensor(np.arange(10) % 2))
-    return step
+    return compiled_step()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,12 @@ import needle as ndl
 from needle.autograd import Tensor
 from needle.compiler.calls import AGAIN
 from needle.compiler.program import Program
+
+from ...training import Training
+
+#: Most tests run the generated source as plain Python, through the same guards and the same written call as
+#: compiled programs.
+jit = functools.partial(ndl.jit, debug=True)
 
 #: How far apart two results may be, as a share of the largest number in them: a few roundings. A compiled sum
 #: adds up in another order, and a product may go by another routine.
@@ -29,6 +36,17 @@ def _no_program_that_fits_refuses(monkeypatch):
         return result
 
     monkeypatch.setattr(Program, "run", running)
+
+
+def count_of(compiled: Any) -> int:
+    """How many programs there are: how often the function was traced."""
+    return sum(map(len, compiled._programs.values()))
+
+
+def tensor(*shape: int, seed: int = 0, dtype: str = "float32", **kwargs: Any) -> Tensor:
+    """Random numbers, the same for the same `seed`."""
+    numbers = np.random.default_rng(seed).normal(size=shape)
+    return Tensor(numbers, dtype=dtype, **kwargs)
 
 
 def numbers_in(value: Any, path: str = "result") -> Iterator[tuple[str, Any]]:
@@ -77,6 +95,12 @@ def assert_close(
     finite = b[np.isfinite(b)]
     largest = np.abs(finite).max(initial=max(least, 1e-30))
     np.testing.assert_allclose(a, b, rtol=share, atol=share * min(largest, 1e30), err_msg=path)
+
+
+def assert_same_training(ours: Training, theirs: Training) -> None:
+    """Their parameters are the same."""
+    for a, b in zip(ours.numbers(), theirs.numbers(), strict=True):
+        assert_close(a, b, 1e-5)
 
 
 def assert_equals_eager(f: Callable, *args: Any, tolerance: float | None = None, debug: bool = True) -> Any:

@@ -21,7 +21,7 @@ from needle.compiler import CannotTrace, background
 from needle.compiler.background import Task
 from needle.compiler.program import Program
 
-from .conftest import assert_close
+from .conftest import assert_close, count_of
 from .test_scan import STEPS, batches, side
 
 
@@ -73,7 +73,7 @@ def test_it_runs_as_it_is_until_the_program_is_ready(gate):
 
 @pytest.mark.parametrize("make", [optim.SGD, lambda p, lr: optim.SGD(p, lr, momentum=0.9), optim.Adam])
 def test_a_training_goes_on_as_if_nothing_had_happened(gate, make):
-    ours, theirs = (side(lambda params: make(params, lr=0.1), dropout=0.5) for _ in range(2))
+    ours, theirs = (side(make, lr=0.1, dropout=0.5) for _ in range(2))
     compiled = in_background(ours.step)
     for number, (x, y) in enumerate(zip(*batches(), strict=True)):
         gate.is_ready = number >= 3
@@ -85,7 +85,7 @@ def test_a_training_goes_on_as_if_nothing_had_happened(gate, make):
         right = theirs.state()
         for name, value in ours.state().items():
             assert_close(value, right[name], 1e-5, f"{name} after step {number}", least=0.1)
-    assert sum(map(len, compiled._programs.values())) == 1
+    assert count_of(compiled) == 1
 
 
 def test_a_scan_goes_on_as_if_nothing_had_happened(gate):
@@ -262,7 +262,7 @@ def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
 
 
 def adam_step():
-    one = side(lambda params: optim.Adam(params, lr=0.1), dropout=0.5)
+    one = side(optim.Adam, lr=0.1, dropout=0.5)
     x, y = batches()
     return one.step, (x[0].detach(), y[0].detach())
 
@@ -296,7 +296,7 @@ def test_the_types_are_those_of_the_call(make, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [optim.SGD, optim.Adam])
 def test_a_scan(make, folder):
-    ours, theirs = (side(lambda params: make(params, lr=0.1), dropout=0.5) for _ in range(2))
+    ours, theirs = (side(make, lr=0.1, dropout=0.5) for _ in range(2))
     compiled = jit(ours.step, background=True)
     for seed in range(3):
         x, y = batches(seed)

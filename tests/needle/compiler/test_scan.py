@@ -15,8 +15,8 @@ from needle import nn, optim
 from needle.autograd import Tensor
 from needle.compiler.lower import SMALL
 
+from ...training import SmallTraining
 from .conftest import assert_close
-from .test_training import Side
 
 STEPS = 6
 
@@ -27,12 +27,8 @@ def batches(seed: int = 0) -> tuple[Tensor, Tensor]:
     return x, Tensor(rng.integers(0, 2, (STEPS, 4)), requires_grad=False)
 
 
-def side(make=lambda params: optim.SGD(params, lr=0.5), dropout: float = 0.0) -> Side:
-    rng = np.random.default_rng(1)
-    model = nn.Sequential(
-        nn.Linear(2, 3, rng=0), nn.Tanh(), nn.Dropout(dropout, rng=rng), nn.Linear(3, 2, rng=1)
-    )
-    return Side(model, lambda model, x, y: nn.SoftmaxLoss()(model(x), y), make)
+def side(make: Any = optim.SGD, **options: Any) -> SmallTraining:
+    return SmallTraining(make, sizes=(2, 3, 2), **options)
 
 
 def assert_scan_is_a_loop(make: Any, times: int = 2, tolerance: float = 1e-4) -> None:
@@ -57,10 +53,10 @@ def test_training():
 
 def test_a_count_of_steps_and_random_numbers():
     """Adam's formula depends on how many steps there were."""
-    assert_scan_is_a_loop(lambda: side(lambda params: optim.Adam(params, lr=0.1), dropout=0.5))
+    assert_scan_is_a_loop(lambda: side(optim.Adam, lr=0.1, dropout=0.5))
 
 
-class Twice(Side):
+class Twice(SmallTraining):
     def step(self, *batch: Any) -> Tensor:
         super().step(*batch)
         return super().step(*batch)
@@ -68,11 +64,7 @@ class Twice(Side):
 
 @pytest.mark.slow
 def test_two_updates_in_one_step():
-    def make():
-        one = side()
-        return Twice(one.model, one.loss_of, lambda params: optim.Adam(params, lr=0.1))
-
-    assert_scan_is_a_loop(make)
+    assert_scan_is_a_loop(lambda: Twice(optim.Adam, sizes=(2, 3, 2), lr=0.1))
 
 
 def test_structures_of_results():

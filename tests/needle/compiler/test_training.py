@@ -18,8 +18,9 @@ from needle.apps import gpt, mlp_resnet, models, simple_ml
 from needle.autograd import Tensor
 from needle.compiler import lower
 
+from ...training import Training
 from ..test_built_before_computed import LOSSES, MODULES, OPTIMISERS
-from .conftest import assert_close
+from .conftest import assert_close, count_of
 
 #: How the names of parameters end that move every key of an attention in the same way. All scores of a
 #: query then move by the same, and its softmax stays as it is: in exact arithmetic, the gradients of these
@@ -34,41 +35,16 @@ EPS = 1e-4
 FLOAT32 = 5e-5
 
 
-class Side:
-    """A model, its optimiser and a step of training. Parameters without effect do not learn.
-
-    Parameters
-    ----------
-    model : Module
-    loss_of : callable
-        From the model and the arguments of a step to the loss.
-    make : callable
-        From parameters to an optimiser.
-    """
+class Side(Training):
+    """A training in which parameters without effect do not learn."""
 
     def __init__(self, model: nn.Module, loss_of: Callable, make: Callable[[list], optim.Optimizer]):
-        self.model = model
-        self.loss_of = loss_of
+        super().__init__(model, loss_of, make)
         named = list(model.named_parameters())
         self.optimizer = make([p for name, p in named if not name.endswith(WITHOUT_EFFECT)])
         if isinstance(self.optimizer, optim.Adam):
             self.optimizer.eps = EPS
         self.without_effect = {name: p for name, p in named if name.endswith(WITHOUT_EFFECT)}
-
-    def step(self, *batch: Any) -> Tensor:
-        loss = self.loss_of(self.model, *batch)
-        self.optimizer.reset_grad()
-        loss.backward()
-        self.optimizer.step()
-        return loss
-
-    def state(self) -> dict[str, np.ndarray]:
-        """All numbers that the next step depends on."""
-        found = {name: x.numpy() for name, x in self.model.state_dict().items()}
-        for i, p in enumerate(self.optimizer.params):
-            found |= {f"{name} {i}": x.numpy() for name, x in self.optimizer.state.get(p, {}).items()}
-            found[f"updates {i}"] = np.array(self.optimizer._updates.get(p, 0))
-        return found
 
 
 def assert_same_steps(
@@ -88,7 +64,7 @@ def assert_same_steps(
         for side in (ours, theirs):
             for name, p in side.without_effect.items():
                 assert np.abs(p.grad.numpy()).max() < rounding, name
-    assert sum(map(len, compiled._programs.values())) == programs
+    assert count_of(compiled) == programs
 
 
 def largest_gradient(model: nn.Module) -> float:

@@ -13,7 +13,8 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
 from needle.compiler import lower, schedule
 
-from .conftest import assert_close, assert_same
+from ...training import SmallTraining
+from .conftest import assert_close, assert_same, count_of
 
 CUDA = ndl.cuda()
 
@@ -152,39 +153,26 @@ def test_gradients():
 # Training
 
 
-class Side:
-    """A small classifier and a step of its training on a device."""
+class Side(SmallTraining):
+    """A training on a device. A step takes labels: arrays of NumPy, which come from the host."""
 
-    def __init__(self, device, make: Callable[[list], optim.Optimizer]):
-        rng = np.random.default_rng(0)
-        self.model = nn.Sequential(
-            nn.Linear(2, 3, device=device, rng=rng), nn.Tanh(), nn.Linear(3, 4, device=device, rng=rng),
-            nn.ReLU(), nn.Linear(4, 2, device=device, rng=rng),
-        )  # fmt: skip
-        self.optimizer = make(self.model.parameters())
-        self.x = tensor(4, 2, device=device, requires_grad=False)
+    def __init__(self, device, make: type[optim.Optimizer], **options):
+        super().__init__(make, sizes=(2, 3, 4, 2), rows=4, device=device, **options)
 
     def step(self, y: np.ndarray) -> Tensor:
-        loss = nn.SoftmaxLoss()(self.model(self.x), y)
-        self.optimizer.reset_grad()
-        loss.backward()
-        self.optimizer.step()
-        return loss
-
-    def parameters(self) -> list[np.ndarray]:
-        return [p.numpy() for p in self.model.parameters()]
+        return super().step(self.x, y)
 
 
-OPTIMIZERS = {
-    "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9),
-    "Adam": lambda params: optim.Adam(params, lr=0.01, weight_decay=0.01),
+SIDES = {
+    "SGD": lambda device: Side(device, optim.SGD, lr=0.1, momentum=0.9),
+    "Adam": lambda device: Side(device, optim.Adam, lr=0.01, weight_decay=0.01),
 }
 LABELS = np.array([0, 1, 1, 0])
 
 
 @pytest.mark.parametrize("name", [pytest.param("SGD", marks=pytest.mark.slow), "Adam"])
 def test_training(name):
-    sides = [Side(device, OPTIMIZERS[name]) for device in (CUDA, CUDA, ndl.cpu_numpy())]
+    sides = [SIDES[name](device) for device in (CUDA, CUDA, ndl.cpu_numpy())]
     compiled = ndl.jit(sides[0].step)
     for number in range(3):
         if number == 2:
@@ -193,24 +181,24 @@ def test_training(name):
         losses = [step(LABELS) for step in (compiled, sides[1].step, sides[2].step)]
         assert_close(losses[0].numpy(), losses[1].numpy(), 1e-5)
         assert_close(losses[0].numpy(), losses[2].numpy(), 1e-5)
-        for ours, on_card, on_cpu in zip(*[side.parameters() for side in sides], strict=True):
+        for ours, on_card, on_cpu in zip(*[side.numbers() for side in sides], strict=True):
             assert_close(ours, on_card, 1e-5, least=0.1)
             assert_close(ours, on_cpu, 1e-5, least=0.1)
-    assert sum(map(len, compiled._programs.values())) == 1
+    assert count_of(compiled) == 1
 
 
 def test_a_label_out_of_range_changes_nothing():
-    side = Side(CUDA, OPTIMIZERS["SGD"])
+    side = SIDES["SGD"](CUDA)
     compiled = ndl.jit(side.step)
     for _ in range(2):
         compiled(LABELS)
-    before = side.parameters()
+    before = side.numbers()
     with pytest.raises(IndexError, match="7"):
         compiled(np.array([0, 7, 1, 0]))
-    for a, b in zip(side.parameters(), before, strict=True):
+    for a, b in zip(side.numbers(), before, strict=True):
         np.testing.assert_array_equal(a, b)
     compiled(LABELS)
-    assert any((a != b).any() for a, b in zip(side.parameters(), before, strict=True))
+    assert any((a != b).any() for a, b in zip(side.numbers(), before, strict=True))
 
 
 def test_an_index_out_of_range_reads_nothing():
@@ -231,7 +219,7 @@ def test_a_function_without_arguments():
 
 
 def test_a_snapshot_keeps_its_numbers():
-    side = Side(CUDA, OPTIMIZERS["Adam"])
+    side = SIDES["Adam"](CUDA)
     compiled = ndl.jit(side.step)
     for _ in range(2):
         compiled(LABELS)
@@ -247,7 +235,7 @@ def test_a_snapshot_keeps_its_numbers():
 
 
 def test_steps_take_no_new_memory():
-    side = Side(CUDA, OPTIMIZERS["SGD"])
+    side = SIDES["SGD"](CUDA)
     compiled = ndl.jit(side.step)
     for _ in range(3):
         compiled(LABELS)
@@ -259,7 +247,7 @@ def test_steps_take_no_new_memory():
 
 
 def test_scan_is_a_loop_over_the_steps():
-    ours, theirs = Side(CUDA, OPTIMIZERS["SGD"]), Side(CUDA, OPTIMIZERS["SGD"])
+    ours, theirs = SIDES["SGD"](CUDA), SIDES["SGD"](CUDA)
     labels = np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
     losses = ndl.scan(ours.step, labels)
     expected = [theirs.step(y).numpy() for y in labels]

@@ -1,0 +1,197 @@
+"""What is refused while a function is traced, and the errors of what it computes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn, optim
+from needle.autograd import Tensor
+from needle.compiler import CannotTrace
+
+from ...training import SmallTraining
+from .conftest import jit, tensor
+
+
+def test_what_cannot_be_returned_is_refused():
+    class Own:
+        def __init__(self, x):
+            self.x = x
+
+    for f in (
+        lambda x: {x},
+        lambda x: Own(x),
+        lambda x: iter([x]),
+        lambda x: ndl.split(x, 0),
+        lambda x: (i for i in [x]),
+    ):
+        with pytest.raises(CannotTrace, match="return Tensors and numbers"):
+            jit(f)(tensor(3))
+
+
+def test_an_index_out_of_range_raises_as_eager_does():
+    embedding = nn.Embedding(4, 3)
+    g = jit(lambda i: embedding(i))
+    for _ in range(2):
+        assert g(Tensor([0, 3, 1], requires_grad=False)).shape == (3, 3)
+        for wrong in ([0, 4, 1], [0, -1, 1]):
+            index = Tensor(wrong, requires_grad=False)
+            with pytest.raises(IndexError) as ours:
+                g(index)
+            with pytest.raises(IndexError) as theirs:
+                embedding(index)
+            assert str(ours.value) == str(theirs.value)
+
+
+def test_a_wrong_label_changes_nothing():
+    training = SmallTraining()
+    step = jit(training.step)
+    step(training.x, training.y)
+    before = training.numbers()
+    with pytest.raises(IndexError):
+        step(training.x, Tensor([0, 1, 2, 0, 1], requires_grad=False))
+    for a, b in zip(training.numbers(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    step(training.x, training.y)
+
+
+def test_numbers_that_are_asked_for_are_refused():
+    w = tensor(3)
+
+    for ask in (
+        lambda x: x.numpy(),
+        lambda x: float(x.sum()),
+        lambda x: x.sum().item(),
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: print(x),
+        lambda x: f"{x.sum():.3f}",
+        lambda x: np.asarray(x),
+        lambda x: int(x.sum()),
+        lambda x: 2 in x,
+        lambda x: (x * w).numpy(),
+    ):
+        value = w.numpy()
+        with pytest.raises(CannotTrace, match=r"numbers were asked for.*Return the Tensor"):
+            jit(ask)(tensor(3))
+        np.testing.assert_array_equal(w.numpy(), value)  # all is as it was
+
+
+def test_functions_of_python_are_refused():
+    with pytest.raises(TypeError, match=r"math\.cos would be computed only once"):
+        jit(lambda x, lr: x * math.cos(lr))(tensor(3), 0.5)
+
+
+def test_what_numpy_computes_is_refused():
+    for f in (
+        lambda x, a: x + a.sum(),
+        lambda x, a: x + np.sum(a),
+        lambda x, a: x * a[0],
+        lambda x, a: x + (a + 1),
+        lambda x, a: x * float(a[0]),
+        lambda x, a: x * np.sqrt(a),
+        lambda x, a: x if a.any() else -x,
+        lambda x, a: [x + number for number in a],
+        lambda x, a: x * (a @ a),
+        lambda x, a: x + a.astype("float64"),
+    ):
+        with pytest.raises(TypeError, match="make a Tensor of it"):
+            jit(f)(tensor(3), np.ones(3, "float32"))
+
+
+def test_what_it_changes_outside_is_refused():
+    losses, box, count = [], {"n": 0}, 0
+
+    class Config:
+        n = 0
+
+    config = Config()
+    model = nn.Linear(3, 2, rng=0)
+
+    def append(x):
+        losses.append(x.sum())
+
+    def item(x):
+        box["n"] = box["n"] + 1
+        return x
+
+    def name(x):
+        nonlocal count
+        count += 1
+        return x
+
+    def attribute(x):
+        config.n += 1
+        return x
+
+    def module(x):
+        model.seen = 3
+        return model(x)
+
+    def keep(x):
+        model.last = model(x)
+        return model.last
+
+    def grow(x, values):
+        values.append(x)
+        return x
+
+    for f in (append, item, name, attribute, module, keep):
+        with pytest.raises(CannotTrace, match=r"changes .*(losses|box|count|config|model)"):
+            jit(f)(tensor(3))
+    with pytest.raises(CannotTrace):
+        jit(grow)(tensor(3), [])
+
+
+def test_a_global_that_is_set_is_refused():
+    def f(x):
+        global SEEN
+        SEEN = x * 2
+        return SEEN
+
+    with pytest.raises(CannotTrace):
+        jit(f)(tensor(3))
+
+
+def test_after_a_refusal_everything_is_as_it_was():
+    training = SmallTraining(optim.Adam)
+    training.step(training.x, training.y)
+    before = training.numbers()
+    state = training.optimizer.state_dict()
+    grads = [p.grad.numpy() for p in training.model.parameters()]
+
+    def step():
+        loss = training.step(training.x, training.y)
+        return loss.item()
+
+    with pytest.raises(CannotTrace):
+        jit(step)()
+    for a, b in zip(training.numbers(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for p, grad in zip(training.model.parameters(), grads, strict=True):
+        np.testing.assert_array_equal(p.grad.numpy(), grad)
+    now = training.optimizer.state_dict()
+    assert now["options"] == state["options"]
+    assert now["updates"] == state["updates"]
+
+
+def test_an_error_of_the_function_is_its_own():
+    w = tensor(3)
+    with pytest.raises(ValueError, match="matmul"):
+        jit(lambda x: x @ tensor(4, 2))(tensor(3, 3))
+    with pytest.raises(ZeroDivisionError):
+        jit(lambda x: 1 / 0)(w)
+    assert w.cached_data is not None
+
+
+def test_a_printed_line_is_not_refused(capsys):
+    def f(x):
+        print("tracing")
+        return x * 2
+
+    g = jit(f)
+    g(tensor(3))
+    g(tensor(3))
+    assert capsys.readouterr().out == "tracing\n"

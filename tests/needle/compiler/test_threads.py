@@ -1,0 +1,110 @@
+"""Compiled functions in several threads."""
+
+from __future__ import annotations
+
+import threading
+
+import needle as ndl
+from needle.compiler import CannotTrace
+
+from .conftest import assert_close, count_of, jit, tensor
+
+
+def test_threads_that_write():
+    p = ndl.zeros(3, requires_grad=True)
+
+    def f(x):
+        p.data = p + x
+        return p * 1
+
+    g = jit(f)
+    one = ndl.ones(3)
+    g(one)
+
+    def work():
+        for _ in range(50):
+            g(one)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert p.numpy().tolist() == [201] * 3
+
+
+def test_threads_with_shapes_of_their_own():
+    g = jit(lambda x: (x * x).sum())
+    wrong = []
+
+    def work(n):
+        x = ndl.ones(n) * n
+        for _ in range(20):
+            if g(x).item() != n**3:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 3, 4, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert count_of(g) == 4
+
+
+def test_threads_that_trace_at_the_same_time():
+    """They share a parameter, and one waits for the other."""
+    w = tensor(3)
+    found = {}
+
+    class Signals:
+        ready = threading.Barrier(4)
+
+    def work(n):
+        def f(x):
+            for _ in range(20):
+                x = ndl.tanh(x * w)
+            return x + n
+
+        x = ndl.ones(n, 3)
+        Signals.ready.wait(10)
+        found[n] = jit(f)(x).numpy()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, result in found.items():
+        x = ndl.ones(n, 3)
+        for _ in range(20):
+            x = ndl.tanh(x * w)
+        assert_close(result, (x + n).numpy())
+
+
+def test_a_thread_that_computes_while_another_traces_is_told():
+    """The numbers are away for a moment; nothing is computed wrong."""
+    w = tensor(3)
+    found = []
+
+    class Signals:
+        entered, done = threading.Event(), threading.Event()
+
+    def f(x):
+        Signals.entered.set()
+        Signals.done.wait(10)
+        return x * w
+
+    def other():
+        Signals.entered.wait(10)
+        try:
+            (w * 2).numpy()
+        except CannotTrace as error:
+            found.append(error)
+        Signals.done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert_close(jit(f)(ndl.ones(3)).numpy(), w.numpy())
+    thread.join()
+    assert len(found) == 1
