@@ -20,7 +20,7 @@ def channels_first(images: ndl.Tensor) -> ndl.Tensor:
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=10, batch_size=32, lr=0.003, weight_decay=0.01)
+    parser = options(__doc__, epochs=10, batch_size=32, lr=0.003, weight_decay=0.01, jit=False)
     parser.add_argument(
         "--data", choices=["digits", "mnist", "cifar10"], default="digits", help="what to learn"
     )

@@ -61,7 +61,8 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
     description : str
         The module's docstring; its first line is shown.
     **defaults
-        Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has it, ``weight_decay``.
+        Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has them, ``weight_decay`` and
+        ``jit``.
     """
     parser = argparse.ArgumentParser(
         prog=program(),
@@ -73,6 +74,12 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
     parser.add_argument("--lr", type=at_least(0.0), help="the learning rate")
     if "weight_decay" in defaults:
         parser.add_argument("--weight-decay", type=at_least(0.0), help="how strongly to pull weights to 0")
+    if "jit" in defaults:
+        parser.add_argument(
+            "--jit",
+            action=argparse.BooleanOptionalAction,
+            help="compile the steps of the training, in the background, on the device cpu",
+        )
     parser.add_argument(
         "--device", choices=["cpu", "cpu_numpy", "cuda"], default="cpu", help="where to compute"
     )

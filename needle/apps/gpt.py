@@ -11,7 +11,7 @@ import needle as ndl
 from needle import nn
 from needle.apps import text
 from needle.apps.commands import at_least, command, explained, options, start
-from needle.apps.training import Averages, Training, run_epoch
+from needle.apps.training import Averages, Training, compiled, learning_step, run_epoch
 from needle.backend_ndarray.device import generator
 
 
@@ -162,7 +162,7 @@ def windows(numbers: np.ndarray, context: int) -> ndl.data.NDArrayDataset:
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=20, batch_size=16, lr=0.003, weight_decay=0.01)
+    parser = options(__doc__, epochs=20, batch_size=16, lr=0.003, weight_decay=0.01, jit=False)
     parser.add_argument("--data", default="sonnets", help="sonnets, or a text file")
     parser.add_argument("--context", type=at_least(1), default=64, help="characters that it sees at most")
     parser.add_argument("--dim", type=at_least(1), default=64, help="numbers per character")
@@ -197,20 +197,20 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     data = text.fingerprint(letters.letters, train, test)
     training = Training(args, model, optimizer, schedule_for, data)
 
-    def one_epoch(batches, opt=None) -> Averages:
-        model.train() if opt is not None else model.eval()
+    loss_fn = nn.SoftmaxLoss()
+
+    def logits_of(X: ndl.Tensor) -> ndl.Tensor:
+        return model(X).reshape((-1, len(letters)))
+
+    step = compiled(learning_step(logits_of, loss_fn, optimizer, clip=1.0), args)
+
+    def one_epoch(batches, learn=None) -> Averages:
+        model.train() if learn is not None else model.eval()
         flat = ((X, y.reshape((-1,))) for X, y in batches)
-        return run_epoch(
-            flat,
-            lambda X: model(X).reshape((-1, len(letters))),
-            nn.SoftmaxLoss(),
-            opt,
-            clip=1.0,
-            schedule=training.schedule,
-        )
+        return run_epoch(flat, logits_of, loss_fn, learn, training.schedule)
 
     metrics = training.run(
-        lambda progress: one_epoch(progress(train_loader), optimizer),
+        lambda progress: one_epoch(progress(train_loader), step),
         lambda: one_epoch(test_loader),
     )
     print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")

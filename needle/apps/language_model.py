@@ -16,14 +16,14 @@ from needle import nn
 from needle.apps import text
 from needle.apps.commands import at_least, command, explained, options, start
 from needle.apps.models import LanguageModel
-from needle.apps.simple_ml import text_epoch
-from needle.apps.training import Training
+from needle.apps.simple_ml import recurrent, text_epoch
+from needle.apps.training import Training, compiled, learning_step
 
 
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=20, batch_size=16, lr=0.005, weight_decay=0.0)
+    parser = options(__doc__, epochs=20, batch_size=16, lr=0.005, weight_decay=0.0, jit=False)
     parser.add_argument("--data", default="sonnets", help="sonnets, ptb, or a text file")
     parser.add_argument(
         "--model", choices=["rnn", "lstm", "gru", "transformer"], default="lstm", help="the kind of network"
@@ -70,13 +70,14 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
         data=text.fingerprint(words, train, test),
     )
 
+    loss_fn = nn.SoftmaxLoss()
+    learn = compiled(learning_step(recurrent(model), loss_fn, optimizer, args.clip), args)
+
     def one_epoch(batches, **more):
-        return text_epoch(batches, model, args.seq_len, nn.SoftmaxLoss(), device=device, **more)
+        return text_epoch(batches, model, args.seq_len, loss_fn, device=device, **more)
 
     metrics = training.run(
-        lambda progress: one_epoch(
-            train_batches, opt=optimizer, clip=args.clip, schedule=training.schedule, progress=progress
-        ),
+        lambda progress: one_epoch(train_batches, learn=learn, schedule=training.schedule, progress=progress),
         lambda: one_epoch(test_batches),
     )
     print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")

@@ -13,7 +13,7 @@ import numpy as np
 import needle as ndl
 from needle import nn
 from needle.apps.commands import at_least, command, explained, options, start
-from needle.apps.training import on_device_of, run_epoch, train_on_images
+from needle.apps.training import learning_step, on_device_of, run_epoch, train_on_images
 
 __all__ = ["MLPResNet", "ResidualBlock", "epoch", "main", "train_mnist"]
 
@@ -92,7 +92,9 @@ def epoch(dataloader, model, opt=None) -> tuple[float, float]:
     np.random.seed(4)
     model.train() if opt is not None else model.eval()
     batches = ((on_device_of(model, flat(X)), y) for X, y in dataloader)
-    averages = run_epoch(batches, model, nn.SoftmaxLoss(), opt)
+    loss_fn = nn.SoftmaxLoss()
+    learn = None if opt is None else learning_step(model, loss_fn, opt)
+    averages = run_epoch(batches, model, loss_fn, learn)
     return 1 - averages.accuracy, float(np.mean(averages.batch_losses))
 
 
@@ -153,7 +155,7 @@ def train_mnist(
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0)
+    parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0, jit=False)
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
     parser.add_argument("--hidden-dim", type=at_least(2), default=256, help="features between the blocks")
     parser.add_argument("--num-blocks", type=at_least(0), default=3, help="how many residual blocks")

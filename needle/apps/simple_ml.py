@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import needle as ndl
 from needle import nn
 from needle.apps.commands import at_least, command, explained, options, start
-from needle.apps.training import Averages, Training, loss_module, on_device_of, run_epoch
+from needle.apps.training import Averages, Training, learning_step, loss_module, on_device_of, run_epoch
 from needle.data.idx import read_mnist
 
 
@@ -133,7 +134,9 @@ def epoch_general_cifar10(dataloader, model, loss_fn=nn.SoftmaxLoss(), opt=None)
     """
     model.train() if opt is not None else model.eval()
     batches = ((on_device_of(model, X), y) for X, y in dataloader)
-    averages = run_epoch(batches, model, loss_module(loss_fn), opt)
+    loss_fn = loss_module(loss_fn)
+    learn = None if opt is None else learning_step(model, loss_fn, opt)
+    averages = run_epoch(batches, model, loss_fn, learn)
     return averages.accuracy, averages.loss
 
 
@@ -212,8 +215,20 @@ def epoch_general_ptb(
     tuple of float
         The accuracy, and the mean loss of a word.
     """
-    averages = text_epoch(data, model, seq_len, loss_module(loss_fn), opt, clip, device, dtype)
+    loss_fn = loss_module(loss_fn)
+    learn = None if opt is None else learning_step(recurrent(model), loss_fn, opt, clip)
+    averages = text_epoch(data, model, seq_len, loss_fn, learn, device, dtype)
     return averages.accuracy, averages.loss
+
+
+def recurrent(model: nn.Module) -> Callable[..., tuple]:
+    """The model of a text, whose state goes on from part to part, while gradients do not go back."""
+
+    def logits_of(X: ndl.Tensor, hidden=None) -> tuple:
+        logits, state = model(X, hidden)
+        return logits, _detached(state)
+
+    return logits_of
 
 
 def text_epoch(
@@ -221,26 +236,30 @@ def text_epoch(
     model,
     seq_len,
     loss_fn,
-    opt=None,
-    clip=None,
+    learn=None,
     device=None,
     dtype="float32",
     schedule=None,
     progress=iter,
 ) -> Averages:
-    """`epoch_general_ptb` with a schedule, and with a function that shows progress through an iterable."""
-    hidden = None
+    """`epoch_general_ptb` with a step of training, a schedule, and what shows progress in an iterable."""
+    hidden: Any = ()  # the state is there from the second part on
+    forward = recurrent(model)
 
     def logits_of(X):
         nonlocal hidden
-        logits, state = model(X, hidden)
-        hidden = _detached(state)
+        logits, *hidden = forward(X, *hidden)
         return logits
 
-    model.train() if opt is not None else model.eval()
+    def learn_on(X, y):
+        nonlocal hidden
+        logits, loss, *hidden = learn(X, y, *hidden)
+        return logits, loss
+
+    model.train() if learn is not None else model.eval()
     starts = range(0, len(data) - 1, seq_len)
     batches = (ndl.data.get_batch(data, i, seq_len, device=device, dtype=dtype) for i in progress(starts))
-    return run_epoch(batches, logits_of, loss_fn, opt, clip, schedule)
+    return run_epoch(batches, logits_of, loss_fn, learn and learn_on, schedule)
 
 
 def _detached(state):

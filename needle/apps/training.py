@@ -7,7 +7,6 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,16 @@ from tqdm import tqdm
 import needle as ndl
 from needle import nn
 
-__all__ = ["Averages", "Training", "loss_module", "on_device_of", "run_epoch", "train_on_images"]
+__all__ = [
+    "Averages",
+    "Training",
+    "compiled",
+    "learning_step",
+    "loss_module",
+    "on_device_of",
+    "run_epoch",
+    "train_on_images",
+]
 
 
 class Averages(NamedTuple):
@@ -35,15 +43,53 @@ class Averages(NamedTuple):
     batch_losses: list[float]
 
 
+def learning_step(
+    logits_of: Callable[..., Any],
+    loss_fn: Callable[[ndl.Tensor, Any], ndl.Tensor],
+    opt: ndl.optim.Optimizer,
+    clip: float | None = None,
+) -> Callable[..., tuple]:
+    """A step of training: from a batch to its logits and its mean loss. `needle.jit` can compile it.
+
+    Parameters
+    ----------
+    logits_of : callable
+        From inputs to logits of shape (n, classes): a model. Of a recurrent one also from a state, and to
+        a pair of logits and the state after it; the step then takes and returns the state, too.
+    loss_fn : callable
+        From logits and targets to the mean loss.
+    opt : Optimizer
+    clip : float, optional
+        The largest length of a step's gradients; see `Optimizer.clip_grad_norm`.
+    """
+
+    def step(X: Any, y: Any, *state: Any) -> tuple:
+        found = logits_of(X, *state)
+        logits, *after = found if isinstance(found, tuple) else (found,)
+        loss = loss_fn(logits, y)
+        opt.reset_grad()
+        loss.backward(create_graph=False)
+        if clip is not None:
+            opt.clip_grad_norm(clip)
+        opt.step()
+        return logits, loss, *after
+
+    return step
+
+
+def compiled(step: Callable[..., tuple], args: argparse.Namespace) -> Callable[..., tuple]:
+    """The step of a training, compiled in the background if the options say so."""
+    return ndl.jit(step, background=True) if args.jit and args.device == "cpu" else step
+
+
 def run_epoch(
     batches: Iterable,
     logits_of: Callable[[Any], ndl.Tensor],
     loss_fn: Callable[[ndl.Tensor, Any], ndl.Tensor],
-    opt: ndl.optim.Optimizer | None = None,
-    clip: float | None = None,
+    learn: Callable[..., tuple] | None = None,
     schedule: ndl.optim.Schedule | None = None,
 ) -> Averages:
-    """Go through batches once, and learn from each if there is an optimiser.
+    """Go through batches once, and learn from each if there is a step of training.
 
     Parameters
     ----------
@@ -53,12 +99,11 @@ def run_epoch(
         From inputs to logits of shape (n, classes): a model.
     loss_fn : callable
         From logits and targets to the mean loss.
-    opt : Optimizer, optional
-        Makes a step after every batch. Without it, the model stays as it is.
-    clip : float, optional
-        The largest length of a step's gradients; see `Optimizer.clip_grad_norm`.
+    learn : callable, optional
+        Takes a batch, and returns its logits and loss; see `learning_step`. Without it, the model stays as
+        it is.
     schedule : Schedule, optional
-        Makes a step whenever the optimiser does.
+        Makes a step after each batch.
 
     Raises
     ------
@@ -69,17 +114,14 @@ def run_epoch(
     sizes: list[int] = []
     correct = 0
     for X, y in batches:
-        with nullcontext() if opt is not None else ndl.no_grad():
-            logits = logits_of(X)
-            loss = loss_fn(logits, y)
-        if opt is not None:
-            opt.reset_grad()
-            loss.backward(create_graph=False)
-            if clip is not None:
-                opt.clip_grad_norm(clip)
-            opt.step()
+        if learn is not None:
+            logits, loss = learn(X, y)
             if schedule is not None:
                 schedule.step()
+        else:
+            with ndl.no_grad():
+                logits = logits_of(X)
+                loss = loss_fn(logits, y)
         targets = np.asarray(y.numpy() if isinstance(y, ndl.Tensor) else y)
         correct += int(np.count_nonzero(logits.numpy().argmax(axis=1) == targets))
         losses.append(loss.numpy().item())
@@ -105,7 +147,18 @@ def on_device_of(model: nn.Module, X: ndl.Tensor) -> ndl.Tensor:
 
 
 #: Options that may change when a training goes on: it does not depend on them.
-FREE_OPTIONS = {"checkpoint", "device", "epochs", "quiet", "resume", "seed", "temperature", "top_k", "write"}
+FREE_OPTIONS = {
+    "checkpoint",
+    "device",
+    "epochs",
+    "jit",
+    "quiet",
+    "resume",
+    "seed",
+    "temperature",
+    "top_k",
+    "write",
+}
 
 
 class Training:
@@ -315,13 +368,16 @@ def train_on_images(
         args, model, optimizer, lambda epochs: ndl.optim.CosineLR(optimizer, epochs * len(train_loader))
     )
 
+    loss_fn = nn.SoftmaxLoss()
+    step = compiled(learning_step(model, loss_fn, optimizer), args)
+
     def learn(progress: Callable) -> Averages:
         model.train()
         batches = ((prepare(X), y) for X, y in progress(train_loader))
-        return run_epoch(batches, model, nn.SoftmaxLoss(), optimizer, schedule=training.schedule)
+        return run_epoch(batches, model, loss_fn, step, training.schedule)
 
     def evaluate() -> Averages:
         model.eval()
-        return run_epoch(((prepare(X), y) for X, y in test_loader), model, nn.SoftmaxLoss())
+        return run_epoch(((prepare(X), y) for X, y in test_loader), model, loss_fn)
 
     return training.run(learn, evaluate)

@@ -491,6 +491,8 @@ def same(now: Any, then: Any) -> bool:
 def _is_library(module: str | None) -> bool:
     """Whether a function or class comes from an installed package, which closes over nothing that changes."""
     name = (module or "").partition(".")[0]
+    if (module or "").startswith("needle.apps."):  # programs that use the library
+        return False
     if name in ("needle", "numpy", "builtins"):
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
