@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -253,7 +254,9 @@ def text_epoch(
 
     def learn_on(X, y):
         nonlocal hidden
-        logits, loss, *hidden = learn(X, y, *hidden)
+        # The first part has no state. It comes once in an epoch, and is not worth a program of its own.
+        step = learn if hidden else inspect.unwrap(learn)
+        logits, loss, *hidden = step(X, y, *hidden)
         return logits, loss
 
     model.train() if learn is not None else model.eval()
