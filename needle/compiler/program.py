@@ -24,6 +24,7 @@ import numba
 import numpy as np
 
 from ..autograd import Tensor
+from ..backend_ndarray.blas import ON_ONE_THREAD
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
@@ -37,9 +38,6 @@ from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import schedule
 from .simplify import simplify
 from .trace import Input, Surroundings, Trace, one_at_a_time, with_tensors, without_tensors
-
-#: BLAS uses one thread for products of fewer multiplications.
-_SMALL_FOR_THREADS = 1 << 24
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
 
@@ -199,9 +197,9 @@ class Program:
         """The source of a part as a function."""
         if not self.debug:
             kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
-            if self.calls_small_products(part):
-                kernel = runtime.on_one_blas_thread(kernel)
-            return kernel if part.length is None else runtime.shared(kernel, part.length, part.own)
+            if part.length is not None:
+                kernel = runtime.shared(kernel, part.length, part.own)
+            return runtime.on_one_blas_thread(kernel) if self.calls_small_products(part) else kernel
         earlier = self.parts[: self.parts.index(part)]
         known = {name for other in earlier if isinstance(other, Part) for name in other.arguments}
         if any(isinstance(other, Call) for other in earlier):  # a call may have written
@@ -215,7 +213,7 @@ class Program:
 
     def calls_small_products(self, part: Part) -> bool:
         """Whether BLAS multiplies small matrices for a part."""
-        return bool(part.products) and max(part.products) < _SMALL_FOR_THREADS
+        return bool(part.products) and max(part.products) < ON_ONE_THREAD.stop
 
     def types(self, part: Part) -> tuple:
         """The types of a part's arguments, as Numba calls them."""
