@@ -319,6 +319,10 @@ class Part(NamedTuple):
         The storage that each thread needs for itself: data type and size by its name.
     blocks : list of Block
         Which lines compute what.
+    form : str
+        The source without names. Parts of the same form do the same to other arrays; "" has no other.
+    original : str
+        The name of an earlier part of the same form, if there is one: then the source only says that.
     """
 
     name: str
@@ -330,6 +334,15 @@ class Part(NamedTuple):
     length: int | None
     own: dict[str, tuple[np.dtype, int]]
     blocks: list[Block]
+    form: str
+    original: str = ""
+
+    def like(self, original: str) -> Part:
+        """This part, as a call of an earlier one."""
+        words = f"{self.name} is {original} again, for {', '.join(self.arguments)}"
+        lines = wrapped("# ", words.split(" "), " ", "#     ")
+        blocks = [Block(0, len(lines), dict.fromkeys(x.nests, (0, len(lines)))) for x in self.blocks]
+        return self._replace(source="\n".join(lines) + "\n", blocks=blocks, original=original)
 
     @property
     def products(self) -> list[int]:
@@ -387,7 +400,8 @@ def write_part(
             store = f"own_{buffer.dtype}"
             start = own.get(store, (buffer.dtype, 0))[1]
             own[store] = buffer.dtype, start + -(-buffer.size // 16) * 16
-        lines.append(f"    {buffer.name} = part({store}, {start}, {buffer.size})")
+        if store != buffer.name:
+            lines.append(f"    {buffer.name} = part({store}, {start}, {buffer.size})")
     for buffer in used:
         if buffer in plan.local:
             lines.append(f"    {buffer.name} = {writer.call('local', buffer.dtype.name)}({buffer.size})")
@@ -401,15 +415,20 @@ def write_part(
     arguments += sorted(writer.routines)
     bounds = ["start", "stop"] if shared is not None else []
     given = {buffer.name: buffer.dtype.name for buffer in used if buffer not in plan.variables}
-    given |= dict.fromkeys((*[formulas[text] for text in numbers], *writer.routines), "")
+    whole = {formulas[text] for text, dtypes in numbers.items() if not any("float" in x for x in dtypes)}
+    whole |= writer.routines
+    given |= {formulas[text]: "whole" if formulas[text] in whole else "number" for text in numbers}
+    given |= dict.fromkeys(writer.routines, "routine")
     variables = {buffer.name for buffer in used if buffer in plan.variables}
+    form, order = _form([*lines, *writer.lines], given, variables)
+    if all(places[buffer][0] == buffer.name for buffer in stored):
+        arguments = [x for x in order if x in arguments]  # so that equal parts have equal orders
     head = [*_head(name, [*bounds, *own, *arguments]), *lines]
     body, blocks = _with_functions(writer, head, given, variables, names)
     source = "\n".join([*body, "    return 0"]) + "\n"
     length = None if shared is None else shared.length
-    whole = {formulas[text] for text, dtypes in numbers.items() if not any("float" in x for x in dtypes)}
-    whole |= writer.routines
-    return Part(name, source, arguments, whole, writer.functions, writer.checks, length, own, blocks)
+    form = "" if writer.checks else f"{bounds}{form}"
+    return Part(name, source, arguments, whole, writer.functions, writer.checks, length, own, blocks, form)
 
 
 _SHORT = 12  # lines that a function must save

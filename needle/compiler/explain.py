@@ -200,7 +200,7 @@ def _costs(program: Program) -> str:
 def _compiling(program: Program) -> list[str]:
     """How long Numba took, where it has compiled in this process and all of it is known."""
     seconds = 0.0
-    for kernel in program.compiled.values():
+    for kernel in set(program.compiled.values()):
         passes = [(x.metadata or {}).get("pipeline_times") for x in kernel.overloads.values()]
         if not passes or None in passes:
             return []

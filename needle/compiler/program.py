@@ -124,6 +124,11 @@ class Program:
         self.nests = simplify(steps, wanted)
         self.plan = schedule(self.nests)
 
+    @property
+    def _has_parts(self) -> bool:
+        """Whether the source is of several functions."""
+        return sum(not isinstance(segment, Call) for segment in self.plan.segments) > 1
+
     # Where everything is stored
 
     def _place(self) -> None:
@@ -163,6 +168,12 @@ class Program:
             for dtype, size in sizes.items():
                 name = kind if dtype == np.float32 else f"{kind}_{dtype}"
                 self._storage[name] = np.zeros(size, dtype)
+        if self._has_parts:  # each array is an argument, so that one function can do for several parts
+            for buffer, (name, start) in self._places.items():
+                self._storage[buffer.name] = self._storage[name][start : start + buffer.size]
+            for name in {name for name, _ in self._places.values()}:
+                del self._storage[name]
+            self._places = {buffer: (buffer.name, 0) for buffer in self._places}
         written = {buffer for _, buffer in self.states}
         self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
         self._constants = [buffer for buffer in used if buffer.data is not None]
@@ -172,19 +183,24 @@ class Program:
         names = [buffer.name for buffer, _ in [*self._given, *self._draws]]
         names += [buffer.name for buffer in self._constants] + [buffer.name for buffer, _ in self.results]
         self.parts: list[Part | Call] = []
+        originals: dict[str, str] = {}  # for each form the name of the first part that has it
         segments = self.plan.segments
-        several = sum(not isinstance(segment, Call) for segment in segments) > 1
+        several = self._has_parts
         for number, segment in enumerate(segments, start=1):
             if isinstance(segment, Call):
                 self.parts.append(segment)
             else:
                 name = f"step_{number}" if several else "step"
                 part = write_part(name, segment, self.plan, self._places, names, self._formulas, self._names)
-                self.parts.append(part)
+                original = originals.setdefault(part.form, name) if part.form and not self.debug else name
+                self.parts.append(part if original == name else part.like(original))
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
         if not self.debug:
-            parts = [part for part in self.parts if isinstance(part, Part)]
-            self.compiled = {x.name: runtime.compile_source(x.source, x.functions, x.name) for x in parts}
+            for x in self.parts:
+                if isinstance(x, Part):
+                    self.compiled[x.name] = self.compiled.get(x.original) or runtime.compile_source(
+                        x.source, x.functions, x.name
+                    )
 
     def _prepare(self) -> None:
         """Compile, unless that is done, and give the kernels to `call`."""
@@ -204,7 +220,7 @@ class Program:
         known = {name for other in earlier if isinstance(other, Part) for name in other.arguments}
         if any(isinstance(other, Call) for other in earlier):  # a call may have written
             known |= set(self._storage)
-        unwritten = {name for name in self._storage if name.startswith("work")}
+        unwritten = {self._places[buffer][0] for buffer in self.plan.work if buffer in self._places}
         unwritten |= {buffer.name for buffer, _ in self.results}
         plain = runtime.plain_source(
             part.source, part.functions, part.name, unwritten - known | set(part.own)
@@ -230,6 +246,7 @@ class Program:
         """What compiles the parts in the background; it begins when it is asked for."""
         if self.begun is None:
             parts = [part for part in self.parts if isinstance(part, Part) and part.name in self.compiled]
+            parts = [part for part in parts if not part.original]
             sources = [source_of(part, self.types(part)) for part in parts]
             self.begun = Task(sources, [(self.compiled[x.name], x.types) for x in sources])
         return self.begun
