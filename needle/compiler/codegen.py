@@ -23,15 +23,26 @@ from .schedule import Loop, Schedule
 
 _UNROLLED = 4096  # iterations up to which all lengths of loops are for the compiler to know
 PAGE = 100  # characters in a line of the source, at most
-LETTERS = "ijklmnopqrstuvw"
+_LETTERS = "ijklmnopqrstuvw"
+_DEEPEST = 64  # loops
+
+
+def letter_of(depth: int) -> str:
+    """The variable of a loop inside of so many others."""
+    return _LETTERS[depth] if depth < len(_LETTERS) else f"i{depth}"
+
+
+#: Data types, as the source names them.
+TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 
 #: Names in the source that mean something else than a buffer.
-RESERVED = {*LETTERS, *keyword.kwlist, "plus", "matmul", "add_matmul", "part", "local", "opaque", "natural"}
-RESERVED |= {"step", "scan", "s", "steps", "range", "abs", "inf", "nan", "sgemm", "dgemm"}
-RESERVED |= {"float32", "float64", "int64", "int32", "uint8", "bool_"}
-RESERVED |= {"cuda", "thread", "item", "share", "shares", "status", "PASSED"}  # in kernels for a card
-TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
-RESERVED |= {*TYPES, *[f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local") for t in (*TYPES, "bool")]}
+RESERVED = {*map(letter_of, range(_DEEPEST)), *keyword.kwlist, *TYPES, "range", "abs", "inf", "nan"}
+RESERVED |= {"plus", "matmul", "add_matmul", "part", "local", "opaque", "natural", "sgemm", "dgemm"}
+RESERVED |= {"step", "scan", "s", "steps", "status", "start", "stop", "state", "work"}
+RESERVED |= {"cuda", "thread", "item", "share", "shares", "PASSED"}  # in kernels for a card
+RESERVED |= {
+    f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own") for t in (*TYPES, "bool")
+}
 
 
 #: A place in an array that is a sum of multiples of loop variables, such as ``8 * i + j``.
@@ -75,7 +86,7 @@ class Writer:
                 self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
                 self._about = about
             if isinstance(part, Loop):
-                self.letters[part] = letter = LETTERS[depth]
+                self.letters[part] = letter = letter_of(depth)
                 self.lines.append(f"{indent}for {letter} in range({self.bounds(part, shared)}):")
                 if not self.bounds(part, shared).isdecimal():
                     self.lines.append(f"{indent}    {letter} = natural({letter})")
@@ -204,9 +215,9 @@ class Writer:
         routine = "sgemm" if nest.out.buffer.dtype == np.float32 else "dgemm"
         self.routines.add(routine)
         operands = [routine]
-        for x, (down, right), columns in ((a, a.strides[-3:-1], n), (b, b.strides[-2:], p)):
+        for x, (down, right), rows, columns in ((a, a.strides[-3:-1], m, n), (b, b.strides[-2:], n, p)):
             turned = right != 1 and columns > 1
-            width = max(right if turned else down, 1)
+            width = max(right, rows) if turned else max(down, columns)  # a single row has any
             operands.append(f"{x.buffer.name}, {self.place(x, nest)}, {width}, {turned}")
         operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
         if nest.scales is None:
@@ -265,7 +276,7 @@ def literal(x: float, dtype: np.dtype) -> str:
         return str(bool(x))
     if dtype.kind != "f":
         return f"{dtype.name}({int(x)})"
-    short = f"{float(x):g}"
+    short = f"{float(x):g}" if x or math.copysign(1, x) > 0 else "-0.0"
     return f"{dtype.name}({short if float(short) == x or x != x else repr(float(x))})"
 
 
@@ -573,7 +584,9 @@ class Names:
         """A name for what is reached by a path: `weight_2` for ``model.modules[2].weight``."""
         words = re.findall(r"[A-Za-z0-9_]+", path)
         if len(words) > 1:
-            words = [words[-1], *[word for word in words[1:-1] if word not in ("modules", "fn")]]
+            last = max((i for i, word in enumerate(words) if not word.isdigit()), default=0)
+            between = [word for word in words[1:last] if word not in ("modules", "fn", "groups")]
+            words = [words[last], *between, *words[last + 1 :]]
         name = "_".join(words) or "value"
         name = f"v{name}" if name[0].isdigit() or name.startswith("at_") else name
         number = 1

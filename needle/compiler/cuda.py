@@ -52,7 +52,6 @@ from ..graph import Pending
 from ..stand_ins import Number
 from .calls import REFERENCES, CallWriter
 from .codegen import (
-    LETTERS,
     PAGE,
     TYPES,
     Block,
@@ -60,12 +59,13 @@ from .codegen import (
     by_module,
     function_name,
     is_of_one_iteration,
+    letter_of,
     literal,
     nests_in,
     wrapped,
 )
 from .lower import Access, Buffer, Call, Nest, in_order, neutral
-from .program import Program
+from .program import Program, read_before
 from .schedule import Loop, is_one_total, schedule
 from .simplify import simplify
 from .trace import CannotTrace, Trace, without_tensors
@@ -200,7 +200,7 @@ class KernelWriter(Writer):
         while len(loop.body) == 1 and isinstance(loop.body[0], Loop) and loop.body[0].is_parallel:
             loop = loop.body[0]
             loops.append(loop)
-        self.letters |= {inner: LETTERS[i] for i, inner in enumerate(loops)}
+        self.letters |= {inner: letter_of(i) for i, inner in enumerate(loops)}
         count = math.prod(inner.length for inner in loops)
         letters = [self.letters[inner] for inner in loops]
         if len(loops) == 1:
@@ -264,7 +264,7 @@ class KernelWriter(Writer):
     def _total(self, part: Loop, nest: Nest) -> str:
         """Let each thread fold some of the numbers; the statement that folds what they have."""
         loops = [loop for loop in self.plan.loops[nest] if loop is not None]
-        self.letters |= {loop: LETTERS[i] for i, loop in enumerate(loops)}
+        self.letters |= {loop: letter_of(i) for i, loop in enumerate(loops)}
         letters, steps = [self.letters[loop] for loop in loops], compact_strides(nest.shape)
         dtype, count = nest.out.buffer.dtype, math.prod(nest.shape)
         fold = str(nest.fold)
@@ -625,7 +625,8 @@ class CudaProgram(Program):
         if status != PASSED:
             check = self.checks[status - 1]
             given = arrays[check.reads[0].buffer.name]
-            raise check.refusal(mod.to_numpy(given, (given.size,), (1,), 0))  # type: ignore[misc]
+            values = mod.to_numpy(given, (given.size,), (1,), 0)
+            raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
 
     def _array(self, handle: Any, shape: tuple[int, ...]) -> NDArray:
         return assemble(new_array(NDArray), handle, self._device, shape, compact_strides(shape))

@@ -242,7 +242,8 @@ class Recorder:
 
     def from_numpy(self, values: np.ndarray, out: Buffer) -> None:
         out.data = np.ascontiguousarray(values, out.dtype).reshape(-1)
-        if out.size and (out.data == out.data[0]).all():
+        bits = out.data.view(f"u{out.dtype.itemsize}")  # 0.0 is not -0.0, and NaN is NaN
+        if out.size and (bits == bits[0]).all():
             out.value = out.data[0].item()
 
     def to_numpy(self, *_: Any) -> np.ndarray:

@@ -329,10 +329,8 @@ class Program:
     def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]
-        x: Access = check.reads[0]
-        values = self._array_of(x.buffer, arrays)
-        error = check.refusal(values)  # type: ignore[misc]
-        raise error
+        values = self._array_of(check.reads[0].buffer, arrays)
+        raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
 
     def _array_of(self, buffer: Buffer, arrays: dict[str, np.ndarray]) -> np.ndarray:
         if buffer in self._places:
@@ -389,6 +387,13 @@ def numbers_of(value: Any, dtype: Any) -> np.ndarray:
     if isinstance(value, Tensor):
         return value.realize_cached_data().compact()._handle.buffer
     return np.ascontiguousarray(value, dtype).reshape(-1)
+
+
+def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
+    """What the first operand of a statement, as it was lowered, reads from the numbers of its buffer."""
+    x = nest.reads[0]
+    strides = [step * values.itemsize for step in x.strides]
+    return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
 
 
 def source_of(part: Part, types: tuple) -> Source:

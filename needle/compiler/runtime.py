@@ -34,7 +34,7 @@ from numba.extending import intrinsic
 from ..backend_ndarray import blas
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .codegen import function_name
+from .codegen import TYPES, function_name
 
 _INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
 
@@ -226,6 +226,7 @@ def _plus(total, x):
     return total + x
 
 
+@cache
 def function(name: str, dtype: str) -> Any:
     """A function that generated source calls, compiled into it.
 
@@ -236,11 +237,6 @@ def function(name: str, dtype: str) -> Any:
     dtype : str
         Of its numbers.
     """
-    return _compiled(name, dtype)
-
-
-@cache
-def _compiled(name: str, dtype: str) -> Any:
     if name in ("matmul", "add_matmul"):
         return matmul if name == "matmul" else add_matmul
     if name == "local":
@@ -294,7 +290,7 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The global names of generated source."""
     found: dict[str, Any] = {"__name__": __name__, "inf": math.inf, "nan": math.nan}
     found |= {"part": part, "opaque": opaque, "natural": natural}
-    found |= {name: getattr(np, name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool_")}
+    found |= {name: getattr(np, name) for name in TYPES}
     found |= {function_name(name, dtype): function(name, dtype) for name, dtype in functions}
     return found
 
@@ -482,6 +478,8 @@ class Watched:
     def matrix(self, start: int, rows: int, columns: int, width: int) -> np.ndarray:
         """A matrix in it, checked as a whole; `width` is from the start of a row to that of the next."""
         if rows and columns:
+            if width < columns:
+                raise IndexError(f"jit: rows of {columns} numbers in {self.name} begin {width} numbers apart")
             self._check_place(start)
             self._check_place(start + (rows - 1) * width + columns - 1)
         size = self.values.itemsize
@@ -537,7 +535,7 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
         "add_matmul": _plain_add_matmul,
         "plus": _plus,
     }
-    found |= {name: _plain_cast(name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool_")}
+    found |= {name: _plain_cast(name) for name in TYPES}
     found |= {
         function_name(row, dtype): _plain_row(row, dtype)
         for row, dtype in functions

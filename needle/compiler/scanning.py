@@ -92,7 +92,10 @@ def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     if len(program.parts) != 1 or not isinstance(program.parts[0], Part) or program.debug:
         return False
-    strides = _strides(program, program._numbers([0] * len(program.trace.numbers)))
+    numbers = program.trace.numbers
+    if program.returned_numbers or any(source.kind == "leaf" for source in numbers.values()):
+        return False
+    strides = _strides(program, program._numbers([]))
     asked = " ".join(program.trace.answers)
     alone = program.parts[0].length is None  # no threads share it
     return alone and None not in strides.values() and not any(name in asked for name in strides)
@@ -129,7 +132,7 @@ class _Scan:
                 f"def scan(steps, {', '.join(part.arguments)}):",
                 "    for s in range(steps):",
                 f"        status = {part.name}({', '.join(given)})",
-                "        if status: return s * 1000 + status",
+                f"        if status: return s * {len(part.checks) + 1} + status",
                 "    return 0",
                 "",
             ]
@@ -184,7 +187,7 @@ class _Scan:
             arrays |= {buffer.name: buffer.data for buffer in program._constants}
             for buffer, _ in program.results:
                 arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
-            values = program._numbers([None] * len(batches))
+            values = program._numbers([])
             grown = _strides(program, values)  # how much a count grows in each step
             later = {name: values[name] + stride * np.arange(count) for name, stride in grown.items()}
             for name, text in self.numbers.items():
@@ -192,12 +195,12 @@ class _Scan:
                 numbers = np.asarray(evaluate(text, values | later), dtype)
                 arrays[name] = np.broadcast_to(numbers, count).copy()
             status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
-            done = status // 1000 if status else count
+            done, failed = divmod(status, len(self.part.checks) + 1) if status else (count, 0)
             for name, source in program.trace.numbers.items():
                 if name in grown:
                     source.owner._updates.update(dict.fromkeys(source.key, values[name] + grown[name] * done))
             if status:
-                self._fail(status, arrays, done)
+                self._fail(failed, arrays, done)
             outcomes = [
                 make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
                 for buffer, spec in program.results
@@ -209,7 +212,7 @@ class _Scan:
         for buffer, x in self.program._given:
             if x.leaf is not None:
                 arrays[buffer.name] = arrays[buffer.name][buffer.size * done :][: buffer.size]
-        self.program.failed(self.part, status % 1000, arrays)
+        self.program.failed(self.part, status, arrays)
 
 
 def _stacked(results: list[Any]) -> Any:
@@ -232,6 +235,8 @@ def _mapped(function: Callable, values: list[Any]) -> Any:
     first = values[0]
     if isinstance(first, Tensor):
         return function(*values)
+    if type(first) in (int, float):
+        return Tensor(np.array(values), dtype=np.array(values).dtype, requires_grad=False)
     if type(first) in (list, tuple):
         return type(first)([_mapped(function, list(x)) for x in zip(*values, strict=True)])
     if type(first) is dict:

@@ -75,10 +75,8 @@ def _alone(x: Access, axis: int, shape: Shape) -> bool:
             below += (length - 1) * step
         elif step % (stride * n):
             return False
-    if x.via is not None and x.step % (stride * n) and x.step * 1 >= stride:
-        return False
-    if x.via is not None and x.step < stride:
-        return False  # how far the index reaches below the stride is not known
+    if x.via is not None and (x.step < stride or x.step % (stride * n)):
+        return False  # how far the index reaches is not known
     return below < stride and x.offset // stride % n == 0
 
 

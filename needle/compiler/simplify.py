@@ -48,16 +48,18 @@ def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
     writers = _writers(steps)
     values: dict[Buffer, Any] = {}
 
-    def number_of(x: Any) -> Any:
+    def number_of(x: Any, wanted: np.dtype) -> Any:
+        """A number in the place of what is read, if it is the same number in the `wanted` type."""
         if not isinstance(x, Access):
             return x
-        value = values.get(x.buffer, x.buffer.value)
-        return x if value is None else value
+        value, dtype = values.get(x.buffer, x.buffer.value), x.buffer.dtype
+        wider = dtype.kind == wanted.kind == "f" and dtype.itemsize <= wanted.itemsize
+        return x if value is None or not (dtype == wanted or wider) else value
 
     for step in steps:
         if isinstance(step, Call) or step.is_check or step.product:  # BLAS needs arrays
             continue
-        step.reads = [number_of(x) for x in step.reads]
+        step.reads = [number_of(x, step.out.buffer.dtype) for x in step.reads]
         if (
             step.function == "multiply"
             and step.fold is None
@@ -143,7 +145,7 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
 
 
 def _key(x: Any) -> Any:
-    return x if isinstance(x, Access) else (type(x), getattr(x, "text", x))
+    return x if isinstance(x, Access) else (type(x), getattr(x, "text", repr(x)))  # 0.0 is not -0.0
 
 
 def _is_compact(step: Nest) -> bool:
