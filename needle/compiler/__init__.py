@@ -1,6 +1,8 @@
 """A compiler for functions of Tensors.
 
-Read `trace.py`, `lower.py`, `schedule.py` and `codegen.py` in this order.
+Read `trace.py`, `lower.py`, `simplify.py`, `schedule.py` and `codegen.py` in this order: a function becomes a
+graph, loops, fewer loops, fused loops, and source. `program.py` puts them together, `runtime.py` makes
+machine code of the source, and `calls.py` writes what is done around it in each call.
 """
 
 from __future__ import annotations

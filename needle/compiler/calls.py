@@ -16,7 +16,7 @@ of training it reads like this, without the tests of all modules::
                     own()
                     break
             result0 = storage0()
-            step(a0._handle.buffer, a1._handle.buffer, store0, store1, result0.buffer, n_optimizer_lr)
+            step(…, result0.buffer, work0, state0, n_optimizer_lr)
         return tensor_of0(result0, now_mode[2])
 """
 
@@ -26,6 +26,7 @@ import functools
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,8 @@ class CallWriter:
             "now": program._now, "fill": with_tensors, "own": program.own, "same": same,
             "fixed": program.fixed_data, "flat": np.ascontiguousarray,
         }  # fmt: skip
+        self._known: dict[tuple[str, int], str] = {}  # the names of objects, by their ids
+        self._numbers: Counter[str] = Counter()
         self.lines: list[str] = []
         self.leaves = [f"x{i}" for i in range(len(leaves))]
         self._counted: dict[Any, tuple[str, str]] = {}
@@ -119,11 +122,13 @@ class CallWriter:
         return self.names[name]
 
     def name(self, base: str, value: Any) -> str:
-        """A global name for an object."""
-        number = sum(key.startswith(base) for key in self.names)
-        name = f"{base}{number}"
-        self.names[name] = value
-        return name
+        """A global name for an object, the same each time."""
+        if (base, id(value)) not in self._known:
+            name = f"{base}{self._numbers[base]}"
+            self._numbers[base] += 1
+            self.names[name] = value
+            self._known[base, id(value)] = name
+        return self._known[base, id(value)]
 
     def ask(self, *conditions: str) -> None:
         """Go on only if these hold."""
@@ -333,7 +338,7 @@ class CallWriter:
         for buffer in program._constants:
             arguments[buffer.name] = self.name("constant", buffer.data)
         for name, store in program._storage.items():
-            arguments[name] = self.name("store", store)
+            arguments[name] = self.name(name if name.isidentifier() else "store", store)
         for i, (buffer, spec) in enumerate(program.results):
             arguments[buffer.name] = f"result{i}.buffer"
             storage = self.name(

@@ -498,7 +498,7 @@ class CudaProgram(Program):
         self.nests = simplify(steps, wanted, accumulates=False)
         self.plan = schedule(self.nests, on_card=True)
 
-    def _compile(self) -> None:
+    def _write(self) -> None:
         """Write a kernel for each segment."""
         mod = self._device.mod
         self.parts: list[Any] = []
@@ -512,7 +512,7 @@ class CudaProgram(Program):
                 self.checks += part.checks
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
         self._kernels = [compile_kernel(x, mod) if isinstance(x, Kernel) else x for x in self.parts]
-        self._is_prepared = True
+        self._is_compiled = True
 
         named = {buffer.name: buffer for buffer in self._places}
         for part in self.parts:

@@ -5,16 +5,17 @@ numbers. They live on a device whose kernels compute nothing: they write down th
 would have run. So every operator lowers itself, and strides, broadcasting, slices and reshapes are worked
 out by the same code as always.
 
-Take ``h = relu(x @ W + b)`` for a batch of 10 rows, with W of shape (2, 8). It becomes four *nests*, each
-some loops around a single statement. A read or a write is an `Access`: a buffer, and the stride for each
-loop.
+Take ``relu(x @ W + b)`` for a batch of 10 rows, with W of shape (2, 8). It becomes five *nests*, each some
+loops around a single statement. A read or a write is an `Access`: a buffer, and the stride for each loop.
 
-    loops (i 10, j 8)         product[8 i + j]  = 0
-    loops (i 10, k 2, j 8)    product[8 i + j] += x[2 i + k] * W[8 k + j]
-    loops (i 10, j 8)         sum[8 i + j]      = product[8 i + j] + b[j]
-    loops (i 10, j 8)         h[8 i + j]        = relu(sum[8 i + j])
+    loops (i 10, j 8)         matmul1[8 i + j]  = 0
+    loops (i 10, j 2, k 8)    matmul1[8 i + k] += x[2 i + j] * W[8 j + k]
+    loops (i 10, j 8)         add1[8 i + j]     = matmul1[8 i + j] + b[j]
+    loop  (i 80)              relu1[i]          = relu(add1[i])
+    loops (i 10, j 8)         result[8 i + j]   = relu1[8 i + j]
 
-Nothing is fused yet: that is the work of `schedule.py`.
+The last one writes the result where the caller will find it. A letter says how deep a loop is, so the same
+axis may have another letter in the next nest. Nothing is fused yet: that is the work of `schedule.py`.
 """
 
 from __future__ import annotations

@@ -63,12 +63,12 @@ class Program:
         self.scan: Any = None  # the loop around it; see `scanning.py`
         self.begun: Task | None = None
         self.compiled: dict[str, Any] = {}  # for each part by its name, what Numba compiles
-        self._is_prepared = False
+        self._is_compiled = False
         self._names = Names()
         self._lower(found)
         self.debug = debug or self._device.name == "cpu_numpy"
         self._place()
-        self._compile()
+        self._write()
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
         self.fixed = self._closed_over()
         self.fixed_data: list[Any] = [x.tensor._data for _, x in self.fixed]
@@ -178,7 +178,7 @@ class Program:
         self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
-    def _compile(self) -> None:
+    def _write(self) -> None:
         """Write the source of each part between calls."""
         names = [buffer.name for buffer, _ in [*self._given, *self._draws]]
         names += [buffer.name for buffer in self._constants] + [buffer.name for buffer, _ in self.results]
@@ -202,12 +202,12 @@ class Program:
                         x.source, x.functions, x.name
                     )
 
-    def _prepare(self) -> None:
+    def _compile(self) -> None:
         """Compile, unless that is done, and give the kernels to `call`."""
         for part in self.parts:
             if isinstance(part, Part):
                 self._writer.give(part, self._kernel(part))
-        self._is_prepared = True
+        self._is_compiled = True
 
     def _kernel(self, part: Part) -> Callable:
         """The source of a part as a function."""
@@ -296,8 +296,8 @@ class Program:
         """Compute; `AGAIN` if the program does not fit."""
         with one_at_a_time:
             self.refresh(leaves)
-            if not self._is_prepared:
-                self._prepare()
+            if not self._is_compiled:
+                self._compile()
             return self.call(*leaves)
 
     def finish(

@@ -2,20 +2,24 @@
 
 `lower.py` gives every statement loops of its own. If they ran one after the other, each would write its whole
 result to memory, and the next would read it back. Here loops that run along the same axis become one loop.
-Take the four nests of ``h = relu(x @ W + b)``, whose loops i all run over the batch:
+Take the five nests of ``relu(x @ W + b)``, whose outermost loops run over the batch:
 
     for i in range(10):
-        for j in range(8):         product[j] = 0
-        for k in range(2):
-            for j in range(8):     product[j] += x[2 i + k] * W[8 k + j]
-        for j in range(8):         sum = product[j] + b[j];  h[8 i + j] = relu(sum)
+        for j in range(8):         matmul1[j] = 0
+        for j in range(2):
+            for k in range(8):     matmul1[k] += x[2 i + j] * W[8 j + k]
+        for j in range(8):         add1 = matmul1[j] + b[j];  relu1 = relu(add1);  result[8 i + j] = relu1
 
-Two loops may become one if, in every iteration, what the later statement reads has been written by the same
-iteration or before the loop. That holds if both step through the buffer by the same stride (`_in_step`). The
-loop over k may not be joined with what follows it: the sum is known only when the loop is done.
+First `simplify.cut` cuts the loop over 80 numbers into (10, 8), so that all nests are in step. Then two loops
+may become one if each iteration touches what it shares with the other in the same iteration, and nobody else
+does: what the later statement reads is written by then, and nothing is overwritten that is still to be read.
+That holds if both walk through each shared buffer by the same stride (`_in_step`). The sum over j may not be
+joined with what follows: it is known only when its loop is done. And the innermost loop of a nest, which is
+to walk from neighbour to neighbour, is opened last; so what sets `matmul1` to 0 keeps a loop of its own.
 
-Once loops are joined, storage shrinks (`_contract`). `product` is written and read within one iteration of i,
-so it needs 8 numbers and not 80; `sum` lives within one iteration of j as well, so it is a plain variable.
+Once loops are joined, storage shrinks (`_contract`). `matmul1` is written and read within one iteration of i,
+so it needs 8 numbers and not 80. `add1` and `relu1` live within one iteration of j as well, so they are plain
+variables.
 """
 
 from __future__ import annotations
@@ -222,8 +226,7 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
             group = groups[number]
             axis = next((a for a in outer if kinds[work, a] == group.kind), None)
             if axis is None or group.length is None or stays_alone:
-                # It cannot join; it must not come before a group that it needs.
-                continue
+                continue  # it cannot join this group; perhaps one further up
             needs_later = any(place[o] > number for o in work.before if o in place)
             if not needs_later and work.fits(axis, group.members):
                 chosen = number, axis

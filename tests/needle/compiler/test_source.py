@@ -103,3 +103,23 @@ def test_local_arrays_of_each_type(dtype):
     f = ndl.jit(lambda x: ndl.tanh(x @ w) @ w)
     x = ndl.Tensor(np.random.default_rng(1).normal(size=(4, 8)), dtype=dtype)
     assert_close(f(x).numpy(), np.tanh(x.numpy() @ w.numpy()) @ w.numpy())
+
+
+@pytest.mark.slow
+def test_parts_that_do_the_same_are_one_function():
+    weights = [
+        ndl.Tensor(np.random.default_rng(i).normal(size=(256, 256)) / 16, dtype="float32") for i in range(4)
+    ]
+
+    def f(x):
+        for w in weights:
+            x = ndl.tanh(x @ w)
+        return x
+
+    compiled = ndl.jit(f)
+    x = ndl.Tensor(np.random.default_rng(9).normal(size=(256, 256)), dtype="float32")
+    assert_close(compiled(x).numpy(), f(x).numpy(), 1e-5)
+    source, program = compiled.source, compiled.program
+    assert "is step_1 again, for" in source
+    assert len(function_lines(source)) < len(program.parts)
+    assert len(set(program.compiled.values())) == len(function_lines(source))
