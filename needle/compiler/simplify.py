@@ -4,9 +4,9 @@ The loops that operators write down are not yet those of a good programmer. Here
 constants, what is computed twice is computed once, and what nobody reads is left out. A product that is only
 scaled and added to a parameter becomes one call of BLAS (`_accumulated`).
 
-Before they are scheduled, loops are cut (`cut`). An elementwise operator goes through a compact array of shape
-(10, 8) by one loop over 80 numbers; the product before it was written by loops over 10 and 8. Cut at the
-stride 8, the long loop becomes two, and `schedule.py` can see that both go through the batch.
+Before they are scheduled, loops are cut (`cut`). An elementwise operator goes through a compact array of
+shape (10, 8) by one loop over 80 numbers; the product before it was written by loops over 10 and 8. Cut at
+the stride 8, the long loop becomes two, and `schedule.py` can see that both go through the batch.
 """
 
 from __future__ import annotations
