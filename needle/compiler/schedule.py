@@ -136,7 +136,7 @@ class _Work:
 
 
 class _Group:
-    """Nests that share a loop, or a single nest without one."""
+    """Nests that share a loop, or a single nest without one; only loops of its `kind` may join."""
 
     def __init__(self, kind: Any, length: int | None, is_parallel: bool = False):
         self.kind = kind
@@ -210,36 +210,13 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         # Initial values of totals come first, so that they do not stand between loops that may be joined.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
     for work in works:
-        earliest = 0
-        for other in work.before:
-            if other in place:
-                joinable = bool(work.left) and groups[place[other]].length is not None
-                earliest = max(earliest, place[other] + (0 if joinable else 1))
-        inner = work.innermost()
-        outer = [axis for axis in work.left if axis != inner] or work.left
-        is_parallel = False
-        if on_card:
-            outer, is_parallel = _for_threads(work, outer)
-        stays_alone = on_card and not in_thread and not is_parallel
-        chosen = None
-        for number in reversed(range(earliest, len(groups))):
-            group = groups[number]
-            axis = next((a for a in outer if kinds[work, a] == group.kind), None)
-            if axis is None or group.length is None or stays_alone:
-                continue  # it cannot join this group; perhaps one further up
-            needs_later = any(place[o] > number for o in work.before if o in place)
-            if not needs_later and work.fits(axis, group.members):
-                chosen = number, axis
-                break
+        axes, is_parallel = _may_open(work, on_card)
+        alone = on_card and not in_thread and not is_parallel
+        chosen = None if alone else _joinable(work, axes, kinds, groups, place)
         if chosen is None:
-            if outer:
-                axis = max(outer, key=lambda a: (sizes[kinds[work, a]], -a))
-                group = _Group(kinds[work, axis], work.nest.shape[axis], is_parallel)
-            else:
-                axis, group = -1, _Group(None, None)
-            if stays_alone:
-                group.kind = None  # nothing joins it
-            groups.append(group)
+            axis = max(axes, key=lambda a: (sizes[kinds[work, a]], -a), default=-1)
+            length = work.nest.shape[axis] if axes else None
+            groups.append(_Group(None if alone or not axes else kinds[work, axis], length, is_parallel))
             chosen = len(groups) - 1, axis
         number, axis = chosen
         groups[number].members.append((work, axis))
@@ -260,15 +237,39 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
     return parts
 
 
-def _for_threads(work: _Work, outer: list[int]) -> tuple[list[int], bool]:
-    """The loops of a nest that may be opened next on a card, and whether threads can take their iterations.
+def _may_open(work: _Work, on_card: bool) -> tuple[list[int], bool]:
+    """The loops of a nest that may be opened next, and whether threads of a card can take their iterations.
 
-    These come first: then a thread has a total of its own, and adds up what the loops inside give.
+    The one that goes best inside waits for the others. On a card, loops for threads come first: then a thread
+    has a total of its own, and adds up what the loops inside give.
     """
-    if work.nest.product:
+    if on_card and work.nest.product:
         return [], False
-    parallel = [axis for axis in work.left if work.is_parallel(axis)]
+    parallel = [axis for axis in work.left if work.is_parallel(axis)] if on_card else []
+    inner = work.innermost()
+    outer = [axis for axis in work.left if axis != inner] or work.left
     return (parallel, True) if parallel else (outer, False)
+
+
+def _joinable(
+    work: _Work, axes: list[int], kinds: dict, groups: list[_Group], place: dict[_Work, int]
+) -> tuple[int, int] | None:
+    """The last group whose loop a nest may share, and the loop of its own that is to be that one.
+
+    It may not come before what it needs; into the same group only if both are in step.
+    """
+    earliest = 0
+    for other in work.before:
+        if other in place:
+            number = place[other]
+            earliest = max(
+                earliest, number if work.left and groups[number].length is not None else number + 1
+            )
+    for number in reversed(range(earliest, len(groups))):
+        axis = next((a for a in axes if kinds[work, a] == groups[number].kind), None)
+        if axis is not None and work.fits(axis, groups[number].members):
+            return number, axis
+    return None
 
 
 def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
@@ -443,21 +444,22 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
         if not buffer.is_ours or buffer.data is not None or buffer.counts:
             continue
         common = [] if buffer in outside else _common([paths[id(nest)] for nest, _ in uses])
-        around = common[1:]
-        among_threads = math.prod(loop.length for loop in around if loop.is_parallel)
-        if buffer.size > _MOST_OF_THREAD * among_threads:
-            around = [loop for loop in around if not loop.is_parallel]  # it stays in the card's memory
+        segment, around = (common[0], common[1:]) if common else (None, [])
+        if plan.on_card:
+            among_threads = math.prod(loop.length for loop in around if loop.is_parallel)
+            if buffer.size > _MOST_OF_THREAD * among_threads:
+                around = [loop for loop in around if not loop.is_parallel]  # it stays in the card's memory
         for loop in around:
             _drop_loop(plan, buffer, loop, users)
         in_array = any(nest.product or x.via is not None for nest, x in users[buffer])
-        if buffer.size == 1 and common and not in_array:
+        if buffer.size == 1 and segment is not None and not in_array:
             plan.variables.add(buffer)
-        else:
-            plan.work[buffer] = buffer.size
-            of_function = bool(common) and isinstance(common[0], list) and not plan.on_card
-            if of_function and buffer.size <= min(_MOST_LOCAL, room[id(common[0])]):
-                room[id(common[0])] -= buffer.size
-                plan.local.add(buffer)
+            continue
+        plan.work[buffer] = buffer.size
+        is_small = buffer.size <= min(_MOST_LOCAL, room[id(segment)])
+        if isinstance(segment, list) and is_small and not plan.on_card:
+            room[id(segment)] -= buffer.size
+            plan.local.add(buffer)
 
 
 def _paths(parts: list[Any], around: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
