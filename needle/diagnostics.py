@@ -337,7 +337,7 @@ def _threads(dispatcher: Any) -> tuple[int, str]:
 def _largest(values: list, result: Any) -> int:
     """How many numbers the largest array has."""
     results = result if isinstance(result, tuple) else (result,)
-    return max(int(np.prod(getattr(value, "shape", ()))) for value in (*values, *results)) or 1
+    return max(int(np.prod(getattr(value, "shape", None) or ())) for value in (*values, *results)) or 1
 
 
 def _nanoseconds(size: int, *calls: Callable) -> tuple[float, float | None]:

@@ -217,7 +217,7 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
 def shown_array(value: Any) -> str:
     """A value as Python shows it; of an array of many numbers, its shape and the first of them."""
     is_array = isinstance(value, np.ndarray) or is_tensor(value)
-    if not is_array or math.prod(getattr(value, "shape", ())) <= MOST_NUMBERS:
+    if not is_array or math.prod(getattr(value, "shape", None) or ()) <= MOST_NUMBERS:
         return repr(value)
     numbers = ", ".join(f"{number:.4g}" for number in to_numpy(value).ravel()[:4].tolist())
     return f"{type(value).__name__} of shape {value.shape}: {numbers}, …"

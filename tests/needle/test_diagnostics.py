@@ -228,6 +228,11 @@ def test_mistakes(arguments, error, message):
         ndl.diagnose(*arguments)
 
 
+def test_a_function_may_return_several_tensors():
+    (kernel,) = ndl.diagnose(lambda x: ndl.split(ndl.exp(x), 0), (2, 3)).kernels
+    assert kernel.name == "map_aligned(exp)"
+
+
 def test_other_data_types():
     with pytest.raises(TypeError, match="int32 must be float32 or float64"):
         ndl.diagnose("exp", (3,), dtype="int32")
