@@ -46,7 +46,8 @@ def test_a_skip_that_no_machine_imposes_is_named(tmp_path: Path) -> None:
     assert "known_fault" not in verdict.stderr
 
 
-@pytest.mark.parametrize("reason", ["no GPU", pytest.param("there is no GPU here", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("reason", ["no GPU", "there is no GPU here"])
 def test_what_no_installation_can_give_may_be_skipped(tmp_path: Path, reason: str) -> None:
     assert judge(tmp_path, reason).returncode == 0
 

@@ -373,6 +373,7 @@ def test_the_steps_are_played(page, address):
     page.get_by_text("Backward, node 2 of 2").first.wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
     visit(page, address)

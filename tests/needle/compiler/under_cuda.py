@@ -157,7 +157,7 @@ class Side(SmallTraining):
     """A training on a device. A step takes labels: arrays of NumPy, which come from the host."""
 
     def __init__(self, device, make: type[optim.Optimizer], **options):
-        super().__init__(make, sizes=(2, 3, 4, 2), rows=4, device=device, **options)
+        super().__init__(make, sizes=(2, 3, 2), rows=4, device=device, **options)
 
     def step(self, y: np.ndarray) -> Tensor:
         return super().step(self.x, y)
