@@ -41,7 +41,7 @@ from ..modes import mode
 from ..stand_ins import Number
 from .codegen import Part
 from .lower import Buffer, Call
-from .trace import Bound, Input, Outcome, Trace, same, with_tensors
+from .trace import ABSENT, PLAIN, Input, Outcome, Trace, Watched, same, with_tensors
 
 if TYPE_CHECKING:
     from .program import Program
@@ -96,8 +96,8 @@ class CallWriter:
     def __init__(self, program: Program, leaves: list[Any]):
         self.program = program
         self.names: dict[str, Any] = {
-            "AGAIN": AGAIN, "Tensor": Tensor, "Trace": Trace, "array": np.ndarray, "mode": mode,
-            "NDArray": NDArray, "references": sys.getrefcount, "inf": math.inf,
+            "ABSENT": ABSENT, "AGAIN": AGAIN, "Tensor": Tensor, "Trace": Trace, "array": np.ndarray,
+            "mode": mode, "NDArray": NDArray, "references": sys.getrefcount, "inf": math.inf,
             "nan": math.nan, "program": program, "owned": program.owned, "lock": program.lock,
             "now": program._now, "fill": with_tensors, "own": program.own, "same": same,
             "fixed": program.fixed_data, "flat": np.ascontiguousarray,
@@ -181,13 +181,12 @@ class CallWriter:
 
     def _expression(self, value: Any) -> str:
         """Where a Tensor or array is found that is closed over, or the gradient of one."""
-        bound: Bound | None = self.program.around.bound.get(id(value))
+        bound: Watched | None = self.program.around.bound.get(id(value))
         if bound is None or (isinstance(value, Tensor) and value in self.program._state_tensors):
             return self.name("tensor", value)
         if isinstance(bound.holder, Tensor):
             return f"{self._expression(bound.holder)}.grad"
-        holder = self.name("names", bound.holder)
-        return f"{holder}.cell_contents" if bound.key is None else f"{holder}[{bound.key!r}]"
+        return bound.source(self.name("names", bound.holder))
 
     def _ask_inputs(self) -> None:
         program = self.program
@@ -224,6 +223,7 @@ class CallWriter:
         else:
             holder = self.name("array_", x.array)
         self.ask(f"type({holder}) is array", f"{holder}.shape == {x.cell.shape}")
+        self.ask(f"{holder}.dtype == {self.name('dtype', x.array.dtype)}")
         self.values[buffer] = f"flat({holder}, {self.name('dtype', x.cell.dtype)}).reshape(-1)"
 
     def _ask_tensor(self, data: str, tensor: str, x: Input) -> None:
@@ -246,24 +246,26 @@ class CallWriter:
 
     def _ask_surroundings(self) -> None:
         """Everything that the function reached is still the same."""
-        around, states = self.program.around, self.program._state_tensors
-        places = [
-            (f"{self.name('names', namespace)}.get({name!r})", x) for namespace, name, x in around.names
-        ]
-        places += [(f"{self.name('names', cell)}.cell_contents", x) for cell, _, x in around.cells]
-        places += [
-            (f"{self.name('of', owner)}.__dict__.get({key!r})", x) for owner, key, x in around.attributes
-        ]
-        self.ask(*[f"len({self.name('attributes', x)}) == {size}" for x, size, _ in around.sizes])
-        for place, value in places:
-            if id(value) not in around.bound or (isinstance(value, Tensor) and value in states):
-                then = self.name("value", value)
-                number = isinstance(value, (int, float, str, bytes))
-                self.ask(f"({place} is {then} or same({place}, {then}))" if number else f"{place} is {then}")
-        held = [
-            (holder, then) for holder, then, _ in around.held
-            if not isinstance(holder, tuple) and not self._is_optimizers(holder)
-        ]  # fmt: skip
+        program, around = self.program, self.program.around
+        inputs = {id(x.array if x.tensor is None else x.tensor): x for _, x in program._inputs}
+        for owner, keys, _ in around.sizes:
+            self.ask(f"len({self.name('attributes', vars(owner))}) == {len(keys)}")
+        for place in around.watched.values():
+            value, x = place.value, inputs.get(id(place.value))
+            if value is ABSENT and place.key is None:
+                continue  # a cell that is not set, and so not read
+            is_input = x is not None and x.tensor not in program._state_tensors
+            if is_input and around.bound.get(id(value)) is place:
+                continue  # it may be another one, and what matters of that is asked above
+            now, then = place.source(self.name("names", place.holder)), self.name("value", value)
+            plain = isinstance(value, PLAIN)
+            self.ask(f"({now} is {then} or same({now}, {then}))" if plain else f"{now} is {then}")
+        used = program._state_tensors.union(x.tensor for _, x in program._given)
+        for place in around.grads:
+            is_fixed = around.bound.get(id(place.value)) is not place or place.value in program._state_tensors
+            if is_fixed and place.value in used:
+                self.ask(f"{self._expression(place.holder)}.grad is {self._expression(place.value)}")
+        held = [(holder, then) for holder, then, _ in around.held if not self._is_optimizers(holder)]
         if held:
             holders = self.name("held", [holder for holder, _ in held])
             # The snapshots stand first, since their `==` answers at once and that of Tensors takes long.

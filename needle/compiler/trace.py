@@ -27,18 +27,32 @@ import re
 import sys
 import sysconfig
 import threading
+from argparse import Namespace
+from collections import deque
 from collections.abc import Callable, Iterator
 from dis import get_instructions
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from io import IOBase
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..autograd import Tensor, TensorTuple, Value
+from ..data import Dataset
 from ..graph import Op, Pending, Spec
 from ..modes import mode
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
+from ..optim.schedules import Schedule
 from ..stand_ins import HostArray, Number
 
 __all__ = ["CannotTrace", "Input", "NewState", "Surroundings", "Trace", "trace"]
@@ -55,6 +69,21 @@ _CALLED_BY_LIBRARY = ("forward", "rule", "compute", "infer", "gradient")
 
 #: Who names one of these may mean any attribute.
 _ANY_ATTRIBUTE = frozenset({"getattr", "vars", "__dict__"})
+
+#: How a function reads or sets a global name.
+_OF_NAMES = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
+
+#: Objects of Python's library whose attributes are all that they have.
+_OPEN = (SimpleNamespace, Namespace)
+
+#: What never changes, and is compared by its type and value.
+PLAIN = (int, float, complex, str, bytes, type(None), np.generic)
+
+#: In the place of a value: the name is not set.
+ABSENT = object()
+
+#: What `functools.lru_cache` makes of a function.
+_CACHED = type(functools.lru_cache(len))
 
 _OF_OPTIMIZERS = ("groups", "params", "state", "_updates", "_option_names")
 
@@ -112,7 +141,7 @@ class Input(NamedTuple):
     array: Any = None
 
 
-class Source(NamedTuple):
+class NumberSource(NamedTuple):
     """Where a number of the host comes from.
 
     Attributes
@@ -154,7 +183,7 @@ class Trace:
         How often a parameter was updated.
     answers : dict of str to object
         What was asked about Numbers; see `stand_ins`.
-    numbers : dict of str to Source
+    numbers : dict of str to NumberSource
         The names in formulas, and where their numbers come from.
     result : object
         What the function returned.
@@ -167,7 +196,8 @@ class Trace:
         self.grads: list[tuple[Any, Any]] = []
         self.counts: list[tuple[Optimizer, Any, Any]] = []
         self.answers: dict[str, Any] = {}
-        self.numbers: dict[str, Source] = {}
+        self.numbers: dict[str, NumberSource] = {}
+        self.options: list[tuple[dict, str, Any]] = []  # where optimisers have options, and what is there
         self.before: dict[Optimizer, tuple[dict, dict]] = {}  # counts and states before the run
         self.old_grads: set[Any] = set()  # Tensors that had a gradient before
         self.new_grads: set[Any] = set()  # those whose gradient the function sets
@@ -180,7 +210,7 @@ class Trace:
         self.draws.append(Pending(Draw(draw), (), Spec(tuple(shape), np.dtype(dtype), device)))
         return self.draws[-1]
 
-    def number(self, name: str, value: Any, source: Source) -> Number:
+    def number(self, name: str, value: Any, source: NumberSource) -> Number:
         """What stands for a number of the host. Formulas call it by `name`, or by one like it."""
         name = re.sub(r"\W", "_", name)
         while name in self.numbers or name in ("bool", "inf", "nan"):  # formulas use these themselves
@@ -202,25 +232,87 @@ class Trace:
         return HostArray(name, array, cell)
 
 
-class Bound(NamedTuple):
-    """Where a Tensor or array is found in each call; it may be another one then.
+class Watched(NamedTuple):
+    """A place where a function finds something, and what is there when it is traced.
 
     Attributes
     ----------
     holder : object
-        The globals of a module, a cell of an enclosing function, or a Tensor.
-    key : str or None
-        The global name; None for a cell, "grad" for a Tensor.
+        The globals of a module, a cell of an enclosing function, what has the attribute (an object, a class,
+        a module, or a Tensor with a `grad`), or a container. None if nothing else could be put there.
+    key : object
+        The name, index or key; None for a cell.
+    value : object
+        What is there; `ABSENT` if the name is not set.
+    name : str
+        What messages call it.
     """
 
     holder: Any
-    key: str | None
+    key: Any
+    value: Any
+    name: str
+
+    @property
+    def _is_slot(self) -> bool:
+        """Whether it is an attribute that is not in the holder's `__dict__`."""
+        if isinstance(self.holder, Value):
+            return True
+        kind = getattr(type(self.holder), str(self.key), None)
+        return isinstance(kind, (MemberDescriptorType, GetSetDescriptorType))
+
+    def source(self, holder: str) -> str:
+        """How a call asks what is there now, if it calls the holder so."""
+        if self.key is None:
+            return f"{holder}.cell_contents"
+        if self._is_slot:
+            return f"getattr({holder}, {self.key!r}, ABSENT)"
+        return f"{holder}{'' if isinstance(self.holder, dict) else '.__dict__'}.get({self.key!r}, ABSENT)"
 
     def now(self) -> Any:
         """What is there now."""
-        if self.key is None:
-            return self.holder.cell_contents
-        return self.holder.grad if isinstance(self.holder, Value) else self.holder.get(self.key)
+        holder, key = self.holder, self.key
+        if key is None:
+            try:
+                return holder.cell_contents
+            except ValueError:  # not set yet
+                return ABSENT
+        if isinstance(holder, (list, deque)):
+            return holder[key] if key < len(holder) else ABSENT
+        if self._is_slot:
+            return getattr(holder, key, ABSENT)
+        return (holder if isinstance(holder, dict) else vars(holder)).get(key, ABSENT)
+
+    def put(self, value: Any) -> None:
+        """Put something there. No method of the holder's class is asked, so that nothing else happens."""
+        holder, key = self.holder, self.key
+        if key is None and value is ABSENT:
+            del holder.cell_contents
+        elif key is None:
+            holder.cell_contents = value
+        elif isinstance(holder, (list, deque)):
+            if key < len(holder):
+                holder[key] = value
+        elif isinstance(holder, type) or self._is_slot:
+            kind = type if isinstance(holder, type) else object
+            kind.__delattr__(holder, key) if value is ABSENT else kind.__setattr__(holder, key, value)
+        elif value is ABSENT:
+            (holder if isinstance(holder, dict) else vars(holder)).pop(key, None)
+        else:
+            (holder if isinstance(holder, dict) else vars(holder))[key] = value
+
+
+class Refusing:
+    """Stands for something that cannot be watched while a function is traced, and refuses to be used."""
+
+    def __init__(self, reason: str, wrapped: Any):
+        self._reason = reason
+        self.__wrapped__ = wrapped  # the way out for a function that remembers its results
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise CannotTrace(self._reason)
+
+    __call__ = __iter__ = __next__ = __getattr__ = _refuse
 
 
 class Surroundings:
@@ -230,41 +322,37 @@ class Surroundings:
     ----------
     tensors : dict of Tensor to str
         With the name by which each is reached.
-    modules, optimizers : list
-    arrays : list of (dict or list, key, str)
-        Where arrays of NumPy's are held, and their names.
-    held : list of (object, snapshot)
-        Dictionaries and lists, and a copy of each as it was.
-    names : list of (dict, str, object)
-        Global names, and what they stand for.
-    cells : list of (cell, str, object)
-        The same for names of an enclosing function.
-    sizes : list of (dict, int, str)
-        How many attributes own objects have.
-    attributes : list of (type or Optimizer, str, object)
-        Attributes of own objects, classes and optimisers, and their values.
-    bound : dict of int to Bound
-        By the id of a Tensor or array: the name that stands for it, or the Tensor whose gradient it is.
+    optimizers : list
+    watched : dict of (int, object) to Watched
+        Names and attributes, by the id of the holder and the key.
+    grads : list of Watched
+        Tensors that have a gradient.
+    held : list of (container, snapshot, str)
+        Containers, a copy of each as it was, and their names.
+    sizes : list of (object, tuple of str, str)
+        Own objects and classes, which attributes they have, and their names.
+    stand_ins : list of Watched
+        Where something else stands while the function is traced: arrays of NumPy's, and what is `Refusing`.
+    bound : dict of int to Watched
+        By the id of a Tensor or array: the one place where it is found. There may be another one in the next
+        call. Those that are found at two places must stay the same.
     generators : list
-        NumPy's generators of random numbers.
+        Generators of random numbers.
     """
 
     def __init__(self, function: Any):
         self.tensors: dict[Any, str] = {}
-        self.modules: list[Module] = []
         self.optimizers: list[Optimizer] = []
-        self.arrays: list[tuple[Any, Any, str]] = []
+        self.watched: dict[tuple[int, Any], Watched] = {}
+        self.grads: list[Watched] = []
         self.held: list[tuple[Any, Any, str]] = []
-        self.names: list[tuple[dict, str, Any]] = []
-        self.cells: list[tuple[Any, str, Any]] = []
-        self.bound: dict[int, Bound] = {}
-        self.sizes: list[tuple[dict, int, str]] = []
-        self.attributes: list[tuple[Any, str, Any]] = []
+        self.sizes: list[tuple[Any, tuple[str, ...], str]] = []
+        self.stand_ins: list[Watched] = []
+        self.bound: dict[int, Watched] = {}
         self.generators: list[Any] = []
         self._words: set[str] = set()  # the names of attributes in all functions
         self._waiting: dict[str, list[tuple[Any, str]]] = {}  # objects whose attribute nobody named yet
-        self._seen: set[int] = set()
-        self._keep: list[Any] = []  # so that an id is not used twice
+        self._seen: dict[int, Any] = {}  # by their ids; it keeps them, so that no id is used twice
         self.visit(function, "")
 
     @property
@@ -274,175 +362,189 @@ class Surroundings:
 
     def visit(self, value: Any, name: str) -> None:
         """Look at an object, and at all that it holds. A loop over a stack: nothing limits the depth."""
-        stack = [(value, name)]
+        stack = [_fixed(value, name)]
         while stack:
-            value, name = stack.pop()
-            if value is None or isinstance(value, (int, float, str, bytes, np.generic)):
+            place = stack.pop()
+            value, name = place.value, place.name
+            if isinstance(value, PLAIN):
                 continue
+            if not isinstance(place.holder, tuple) and _needs_stand_in(value):
+                if place.holder is None:
+                    raise CannotTrace(_why_refused(value, name))
+                self.stand_ins.append(place)
             if id(value) in self._seen:
+                bound = self.bound.get(id(value))
+                both = (
+                    bound is not None and isinstance(bound.holder, Value) and isinstance(place.holder, Value)
+                )
+                if not both:  # two Tensors often share a gradient, and have another in the next call
+                    self.bound.pop(id(value), None)
                 continue
-            self._seen.add(id(value))
-            self._keep.append(value)
+            self._seen[id(value)] = value
             if len(self._seen) > _MOST:
                 raise CannotTrace(
                     f"jit: the function reaches more than {_MOST:,} objects, the last by {name!r}; give it "
                     "the Tensors that it needs as arguments"
                 )
+            if isinstance(value, (Tensor, np.ndarray)) and (
+                isinstance(place.holder, Value) or self.watched.get((id(place.holder), place.key)) is place
+            ):
+                self.bound[id(value)] = place
             stack.extend(reversed(list(self._inside(value, name))))
 
-    def _inside(self, value: Any, name: str) -> Iterator[tuple[Any, str]]:
+    def _inside(self, value: Any, name: str) -> Iterator[Watched]:
+        """What an object holds: first by its kind, then the attributes of own objects."""
+        kind = type(value)
         if isinstance(value, Value):
             self.tensors[value] = name
             if isinstance(value.grad, Value):
-                self.bound.setdefault(id(value.grad), Bound(value, "grad"))
-                yield value.grad, f"{name}.grad"
-        elif isinstance(value, (list, tuple, dict)):
+                self.grads.append(Watched(value, "grad", value.grad, f"{name}.grad"))
+                yield self.grads[-1]
+            return
+        if isinstance(value, (Module, Schedule, Dataset)):  # whole: methods of the library read it
+            yield from self._items(vars(value), name)
+            yield _fixed(kind, name)
+            return
+        if isinstance(value, Optimizer):
+            yield from self._of_optimizer(value, name)
+            return
+        if isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             yield from self._items(value, name)
-        elif isinstance(value, FunctionType):
-            if not _is_library(value.__module__):
-                yield from self._of_function(value)
+        elif isinstance(value, FunctionType) and not _is_library(value.__module__):
+            yield from self._of_function(value)
         elif isinstance(value, MethodType):
-            yield value.__self__, name or "self"
-            yield value.__func__, name
+            yield _fixed(value.__self__, name or "self")
+            yield _fixed(value.__func__, name)
+        elif isinstance(value, (staticmethod, classmethod)):
+            yield _fixed(value.__func__, name)
+        elif isinstance(value, property):
+            yield _fixed(value.fget, name)
         elif isinstance(value, functools.partial):
-            yield value.func, name
-            yield value.args, name
-            yield value.keywords, name
-        elif isinstance(value, Optimizer):
-            self.optimizers.append(value)
-            yield value.groups, f"{name}.groups"
-            for i, p in enumerate(value.params):
-                yield p, f"{name}.params[{i}]"
-                for key, x in value.state.get(p, {}).items():
-                    yield x, f"{name}.{key}[{i}]"
-            for key, x in vars(value).items():  # of an optimiser of one's own
-                if key not in (*_OF_OPTIMIZERS, *value._option_names):
-                    self.attributes.append((value, key, x))
-                    yield x, f"{name}.{key}"
-            yield type(value), name
-        elif isinstance(value, (np.random.Generator, np.random.RandomState)):
+            yield _fixed(value.func, name)
+            yield _fixed(value.args, name or "functools.partial")
+            yield _fixed(value.keywords, name)
+        elif isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
             self.generators.append(value)
         elif isinstance(value, type):
-            yield from self._of_class(value, name)
-        elif isinstance(value, Module):
-            self.modules.append(value)
-            yield from self._items(vars(value), name)
-            yield type(value), name
-        elif (
-            hasattr(value, "__dict__")
-            and not isinstance(value, ModuleType)
-            and not _is_library(type(value).__module__)
-        ):
-            self.sizes.append((vars(value), len(vars(value)), name))
-            yield from self._attributes_of(value, name)
-            yield type(value), name
+            if _is_library(value.__module__):
+                return
+            for base in value.__bases__:
+                yield _fixed(base, name)
+        elif isinstance(value, ModuleType) and _is_library(value.__name__):
+            return
+        if _is_own(value) and hasattr(value, "__dict__"):
+            self.sizes.append((value, tuple(vars(value)), name))
+        for key in (*getattr(value, "__dict__", ()), *_slots_of(kind)):
+            yield from self._attribute(value, key, name)
+        yield _fixed(kind, name)
 
-    def _attributes_of(self, owner: Any, name: str) -> Iterator[tuple[Any, str]]:
-        """Attributes of an own object or class, as far as one of the functions names them."""
-        for key in vars(owner):
-            special = key in _CALLED_BY_LIBRARY or (key.startswith("__") and key != "__init__")
-            if special or key in self._words or self._words & _ANY_ATTRIBUTE:
-                yield from self._attribute(owner, key, name)
-            else:
-                self._waiting.setdefault(key, []).append((owner, name))
+    def _of_optimizer(self, optimizer: Optimizer, name: str) -> Iterator[Watched]:
+        self.optimizers.append(optimizer)
+        yield _fixed(optimizer.groups, f"{name}.groups")
+        for i, p in enumerate(optimizer.params):
+            yield _fixed(p, f"{name}.params[{i}]")
+            for key, x in optimizer.state.get(p, {}).items():
+                yield _fixed(x, f"{name}.{key}[{i}]")
+        for key, x in vars(optimizer).items():  # of an optimiser of one's own
+            if key not in (*_OF_OPTIMIZERS, *optimizer._option_names):
+                yield from self._watch(optimizer, key, x, f"{name}.{key}")
+        yield _fixed(type(optimizer), name)
 
-    def _attribute(self, owner: Any, key: str, name: str) -> Iterator[tuple[Any, str]]:
-        x, path = vars(owner)[key], f"{name}.{key}"
-        function = getattr(x, "__func__", getattr(x, "fget", x)) if isinstance(owner, type) else x
-        if isinstance(owner, type) and isinstance(function, FunctionType):
-            yield function, path
-        elif isinstance(x, np.ndarray) and not isinstance(owner, type):
-            self.arrays.append((vars(owner), key, path))
-        elif not isinstance(owner, type) or not key.startswith("__"):
-            self.attributes.append((owner, key, x))
-            yield x, path
+    def _watch(self, holder: Any, key: Any, value: Any, name: str) -> Iterator[Watched]:
+        """Watch a name or an attribute, and look at what is there."""
+        place = Watched(holder, key, value, name)
+        if self.watched.setdefault((id(holder), key), place) is place and value is not ABSENT:
+            yield place
 
-    def _items(self, holder: Any, name: str) -> Iterator[tuple[Any, str]]:
-        self.held.append((holder, _snapshot(holder), name))
-        items = holder.items() if isinstance(holder, dict) else enumerate(holder)
-        for key, x in items:
+    def _attribute(self, owner: Any, key: str, name: str) -> Iterator[Watched]:
+        """Watch an attribute, as soon as one of the functions names it."""
+        if not self._is_named(owner, key):
+            self._waiting.setdefault(key, []).append((owner, name))
+            return
+        holder = vars(owner) if isinstance(owner, (list, dict, deque)) else owner
+        value = Watched(holder, key, None, "").now()
+        method = isinstance(value, (FunctionType, staticmethod, classmethod, property))
+        if method or not isinstance(owner, type) or not key.startswith("__"):
+            yield from self._watch(holder, key, value, f"{name}.{key}")
+
+    def _is_named(self, owner: Any, key: str) -> bool:
+        """Whether a function may read an attribute, by its name or by the like of `getattr`."""
+        special, any_attribute = key.startswith("__"), bool(self._words & _ANY_ATTRIBUTE)
+        if isinstance(owner, ModuleType):
+            data = not isinstance(vars(owner)[key], (FunctionType, ModuleType, type))
+            return not special and (key in self._words or (any_attribute and data))
+        if key in self._words or key == "__wrapped__":
+            return True
+        called = key in _CALLED_BY_LIBRARY or (special and key != "__init__")
+        return _is_own(owner) and (any_attribute or called)
+
+    def _items(self, holder: Any, name: str) -> Iterator[Watched]:
+        """What a container holds."""
+        if not isinstance(holder, (tuple, frozenset)):
+            self.held.append((holder, _snapshot(holder), name))
+        is_set = isinstance(holder, (set, frozenset))
+        for key, x in holder.items() if isinstance(holder, dict) else enumerate(holder):
             path = f"{name}.{key}" if isinstance(key, str) else f"{name}[{key}]"
-            if isinstance(x, np.ndarray) and not isinstance(holder, tuple):
-                self.arrays.append((holder, key, path))
-            else:
-                yield x, path
+            yield _fixed(x, name) if is_set else Watched(holder, key, x, path)
 
-    def _of_class(self, cls: type, name: str) -> Iterator[tuple[Any, str]]:
-        if not _is_library(cls.__module__):
-            yield from self._attributes_of(cls, name)
-            yield from ((base, name) for base in cls.__bases__)
-
-    def _of_function(self, function: FunctionType) -> Iterator[tuple[Any, str]]:
+    def _of_function(self, function: FunctionType) -> Iterator[Watched]:
+        """What a function reads by a name, and what it has of its own."""
         code = function.__code__
         new = _attributes_in(code) - self._words
         self._words |= new
-        if new & _ANY_ATTRIBUTE:
-            new |= set(self._waiting)
-        for word in new & set(self._waiting):
+        for word in sorted(self._waiting if new & _ANY_ATTRIBUTE else new & self._waiting.keys()):
             for owner, path in self._waiting.pop(word):
                 yield from self._attribute(owner, word, path)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                continue  # not set yet
-            self.cells.append((cell, name, value))
-            yield from self._named(value, name, cell, None)
+            yield from self._watch(cell, None, Watched(cell, None, None, "").now(), name)
         namespace = function.__globals__
         for name in _names_in(code):
-            if name in namespace:
-                value = namespace[name]
-                if isinstance(value, ModuleType):
-                    continue
-                self.names.append((namespace, name, value))
-                yield from self._named(value, name, namespace, name)
-        for name, value in (function.__kwdefaults__ or {}).items():
-            yield value, name
-        yield function.__defaults__, function.__name__
-
-    def _named(self, value: Any, name: str, holder: Any, key: Any) -> Iterator[tuple[Any, str]]:
-        if isinstance(value, (Tensor, np.ndarray)):
-            self.bound.setdefault(id(value), Bound(holder, key))
-        if isinstance(value, np.ndarray):
-            self.arrays.append((holder, key, name))
-        else:
-            yield value, name
+            value = namespace.get(name, ABSENT)  # a name of Python's own, such as `len`, may be set later
+            if not isinstance(value, ModuleType) or not _is_library(value.__name__):
+                yield from self._watch(namespace, name, value, name)
+        for key in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, key):
+                yield from self._watch(function, key, getattr(function, key), function.__name__)
+        for name in _imports_in(code):
+            yield _fixed(sys.modules.get(name), name)
 
     def changed(self) -> str:
         """What is not as it was: a name; "" if all is."""
-        names = [(name, value, namespace.get(name)) for namespace, name, value in self.names]
-        names += [(name, value, cell.cell_contents) for cell, name, value in self.cells]
-        names += [(f".{key}", value, vars(owner).get(key)) for owner, key, value in self.attributes]
-        for name, then, now in names:
-            if not same(now, then):
+        for place in self.watched.values():
+            if not same(place.now(), place.value):
+                return place.name
+        for owner, keys, name in self.sizes:
+            if tuple(vars(owner)) != keys:
                 return name
-        for holder, size, name in self.sizes:
-            if len(holder) != size:
-                return name
-        return next((name for holder, then, name in self.held if holder != then), "")
+        return next((name for holder, then, name in self.held if then != holder), "")
 
     def restore(self) -> None:
         """Put things back as they were."""
-        for namespace, name, value in self.names:
-            namespace[name] = value
-        for cell, _, value in self.cells:
-            cell.cell_contents = value
-        for owner, key, value in self.attributes:
-            if vars(owner).get(key) is not value:
-                setattr(owner, key, value)
+        for place in self.watched.values():
+            if place.now() is not place.value:
+                place.put(place.value)
+        for owner, keys, _ in self.sizes:
+            for key in set(vars(owner)) - set(keys):
+                Watched(owner, key, None, "").put(ABSENT)
         for holder, then, _ in self.held:
-            if isinstance(holder, list):
-                holder[:] = [x.value if type(x) is Exactly else x for x in then]
-            elif isinstance(holder, dict):
-                was = {key: x.value if type(x) is Exactly else x for key, x in then.items()}
-                holder.clear()
-                holder.update(was)
+            holder.clear()
+            if isinstance(holder, dict):
+                holder.update({key: _plain(x) for key, x in then.items()})
+            else:
+                add = holder.update if isinstance(holder, set) else holder.extend
+                add(map(_plain, then))
 
     def random_states(self) -> list[Any]:
         """Where generators of random numbers stand, also those of NumPy and Python that all share."""
-        states = [getattr(x, "bit_generator", x) for x in self.generators]
-        states = [x.state if hasattr(x, "state") else x.get_state() for x in states]
-        return [_as_bytes(state) for state in (*states, np.random.get_state(), random.getstate())]
+        shared = np.random.get_state(), random.getstate()
+        return [_as_bytes(state) for state in (*map(_state_of, self.generators), *shared)]
+
+
+def _state_of(generator: Any) -> Any:
+    """Where a generator of random numbers of NumPy's or Python's stands."""
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
 
 
 def _as_bytes(state: Any) -> Any:
@@ -459,7 +561,6 @@ class Exactly:
 
     __array_ufunc__ = None  # leaves ``array == exactly`` to `__eq__`
     __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Any):
         self.value = value
@@ -467,24 +568,37 @@ class Exactly:
     def __eq__(self, other: object) -> bool:
         return other is self.value or same(other, self.value)
 
+    def __hash__(self) -> int:  # for sets
+        return hash(self.value)
+
+
+def _plain(x: Any) -> Any:
+    """What was given to `_exactly`."""
+    return x.value if type(x) is Exactly else x
+
+
+def _exactly(x: Any) -> Any:
+    """What equals `x` alone: `x` itself, if it is not equal to anything else."""
+    equals: Any = type(x).__eq__
+    return x if equals is object.__eq__ or isinstance(x, str) else Exactly(x)
+
 
 def _snapshot(holder: Any) -> Any:
-    """A copy to compare with. What may be equal to something else is an `Exactly` in it."""
-
-    def exactly(x: Any) -> Any:
-        equals: Any = type(x).__eq__
-        return x if equals is object.__eq__ or isinstance(x, str) else Exactly(x)
-
+    """A copy of a container, to compare with."""
     if isinstance(holder, dict):
-        return {key: exactly(x) for key, x in holder.items()}
-    return [exactly(x) for x in holder] if isinstance(holder, list) else holder
+        return {key: _exactly(x) for key, x in holder.items()}
+    kind = next((kind for kind in (list, set, deque) if isinstance(holder, kind)), None)
+    return holder if kind is None else kind(map(_exactly, holder))
 
 
 def same(now: Any, then: Any) -> bool:
-    """Whether a value is the same object, or an equal number or text of the same type."""
-    return now is then or (
-        type(now) is type(then) and isinstance(then, (int, float, str, bytes)) and bool(now == then)
-    )
+    """Whether a value is the same object, or an equal number or text of the same type: -0.0 is not 0.0, and
+    nan is nan."""
+    if now is then or type(now) is not type(then):
+        return now is then
+    if isinstance(then, (float, complex, np.inexact)):
+        return repr(now) == repr(then)
+    return isinstance(then, PLAIN) and bool(now == then)
 
 
 @functools.cache
@@ -495,8 +609,72 @@ def _is_library(module: str | None) -> bool:
         return False
     if name in ("needle", "numpy", "builtins"):
         return True
-    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    if file is None:  # part of Python, or typed in by hand
+        return name in sys.builtin_module_names
     return file.startswith(tuple({sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")}))
+
+
+def _is_own(owner: Any) -> bool:
+    """Whether all attributes of an object may matter: it is a class, or of no library's class."""
+    return isinstance(owner, (type, *_OPEN)) or not _is_library(type(owner).__module__)
+
+
+def _slots_of(cls: type) -> list[str]:
+    """The attributes that own classes keep in `__slots__`."""
+    own = [base for base in cls.__mro__ if not _is_library(base.__module__)]
+    return [key for base in own for key, x in vars(base).items() if isinstance(x, MemberDescriptorType)]
+
+
+def _fixed(value: Any, name: str) -> Watched:
+    """A place where nothing else can be put."""
+    return Watched(None, None, value, name)
+
+
+def _needs_stand_in(value: Any) -> bool:
+    """Whether something else stands for it while a function is traced."""
+    inside = [value]
+    while inside:
+        x = inside.pop()
+        if isinstance(x, np.ndarray) or _is_refused(x):
+            return True
+        inside += x if isinstance(x, tuple) else ()
+    return False
+
+
+def _is_refused(value: Any) -> bool:
+    """Whether nobody can see what it would give: an iterator, or a function that remembers its results."""
+    if isinstance(value, _CACHED):
+        return not _is_library(value.__module__)
+    kind = type(value)
+    return hasattr(kind, "__next__") and _is_library(kind.__module__) and not isinstance(value, IOBase)
+
+
+def _stand_in(value: Any, name: str, found: Trace) -> Any:
+    """What stands for it then."""
+    if isinstance(value, np.ndarray):
+        return found.host_array(name, value, None)
+    if isinstance(value, tuple):
+        return in_container(lambda x: _stand_in(x, name, found) if _needs_stand_in(x) else x, value)
+    return Refusing(_why_refused(value, name), getattr(value, "__wrapped__", None))
+
+
+def _why_refused(value: Any, name: str) -> str:
+    name = name or getattr(value, "__name__", "it")
+    if isinstance(value, _CACHED):
+        return (
+            f"jit: {name} remembers its results by functools.lru_cache, and a compiled program cannot watch "
+            f"what it remembers; call it outside and use the result, or call {name}.__wrapped__"
+        )
+    if hasattr(type(value), "__next__"):
+        return (
+            f"jit: {name} gives something else each time that it is asked, and a compiled program does not "
+            "ask it again; take what it gives outside, and give it as an argument"
+        )
+    return (
+        f"jit: {name} holds an array of NumPy's where it cannot be watched; give the array as an argument, "
+        "or let the function read it by a name"
+    )
 
 
 def _attributes_in(code: CodeType) -> set[str]:
@@ -506,19 +684,18 @@ def _attributes_in(code: CodeType) -> set[str]:
 
 
 def _names_in(code: CodeType) -> list[str]:
-    """The global names that a function reads, those in functions inside it included."""
-    steps = list(get_instructions(code))
-    for step in steps:
-        if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            raise CannotTrace(
-                f"jit: the function sets the global name {step.argval}, which a compiled program does not "
-                "repeat; let it return what it computes, and set the name outside"
-            )
-    names = [step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    """The global names that a function reads or sets, those in functions inside it included."""
+    names = [step.argval for step in get_instructions(code) if step.opname in _OF_NAMES]
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names += _names_in(constant)
     return list(dict.fromkeys(names))
+
+
+def _imports_in(code: CodeType) -> set[str]:
+    """The modules that a function imports, functions inside it included."""
+    found = {step.argval for step in get_instructions(code) if step.opname == "IMPORT_NAME"}
+    return found.union(*[_imports_in(x) for x in code.co_consts if isinstance(x, CodeType)])
 
 
 class Leaf(NamedTuple):
@@ -549,35 +726,28 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
         If an optimiser made its state.
     """
     found = Trace()
-    restore: list[Callable[[], None]] = []
-    for tensor, name in around.tensors.items():
-        _replace(tensor, name, None, found, restore)
-    stand_ins: list[Any] = []
-    for i, (value, name) in enumerate(leaves):
-        if isinstance(value, Value):
-            if value not in around.tensors and all(value is not x.tensor for x in found.inputs):
-                _replace(value, name, i, found, restore)
-            stand_ins.append(value)
-        elif isinstance(value, np.ndarray):
-            stand_ins.append(found.host_array(name, value, i))
-        else:
-            stand_ins.append(found.number(name, value, Source("leaf", i)))
-    for holder, key, name in around.arrays:
-        _replace_array(holder, key, name, found, restore)
-    for number, optimizer in enumerate(around.optimizers):
-        _replace_options(optimizer, f"optimizer{number or ''}", found, restore)
     _, grad, scope, _ = mode.get()
-    given, as_given = [(_filled(args, stand_ins), _filled(kwargs, stand_ins)) for _ in range(2)]
     drawn = around.random_states()
-    token = mode.set((found, grad, scope, False))  # type: ignore[arg-type]
+    restore: list[Callable[[], None]] = []
+    changed = ""
     try:
-        found.result = function(*given[0], **given[1])
+        stand_ins = _replace_all(leaves, around, found, restore)
+        given, as_given = [(_filled(args, stand_ins), _filled(kwargs, stand_ins)) for _ in range(2)]
+        placed = [(place, place.now()) for place in around.stand_ins]
+        token = mode.set((found, grad, scope, False))  # type: ignore[arg-type]
+        try:
+            found.result = function(*given[0], **given[1])
+        finally:
+            mode.reset(token)
+        changed = next((place.name for place, x in placed if place.now() is not x), "")
+        changed = changed or next(
+            (f"{key} of an optimiser" for holder, key, x in found.options if holder.get(key) is not x), ""
+        )
         for x in found.inputs:
             if x.tensor is not None and x.tensor._data is not x.cell:
                 found.writes.append((x.tensor, x.tensor._data))
         _read_optimizers(around, found)
     finally:
-        mode.reset(token)
         grads = [(x.tensor, x.tensor.grad) for x in found.inputs if x.tensor is not None]
         for undo in reversed(restore):
             undo()
@@ -586,7 +756,8 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
         if grad_then is not tensor.grad:
             found.new_grads.add(tensor)
             found.grads.append((tensor, None if tensor in found.stepped else grad_then))
-    if name := around.changed() or ("" if _as_given(given, as_given) else "a container among its arguments"):
+    changed = changed or around.changed()
+    if name := changed or ("" if _as_given(given, as_given) else "a container among its arguments"):
         around.restore()
         raise CannotTrace(
             f"jit: the function changes {name}, which a compiled program does not repeat; let it return what "
@@ -598,6 +769,31 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
             "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
         )
     return found
+
+
+def _replace_all(leaves: list[Leaf], around: Surroundings, found: Trace, restore: list) -> list[Any]:
+    """Put placeholders where the function finds its Tensors, numbers and arrays.
+
+    Returns what stands for the leaves; how to put everything back is added to `restore`.
+    """
+    for tensor, name in around.tensors.items():
+        _replace(tensor, name, None, found, restore)
+    stand_ins: list[Any] = []
+    for i, (value, name) in enumerate(leaves):
+        if isinstance(value, Value):
+            if value not in around.tensors and all(value is not x.tensor for x in found.inputs):
+                _replace(value, name, i, found, restore)
+            stand_ins.append(value)
+        elif isinstance(value, np.ndarray):
+            stand_ins.append(found.host_array(name, value, i))
+        else:
+            stand_ins.append(found.number(name, value, NumberSource("leaf", i)))
+    for place in around.stand_ins:
+        restore.append(functools.partial(place.put, place.value))
+        place.put(_stand_in(place.value, place.name, found))
+    for number, optimizer in enumerate(around.optimizers):
+        _replace_options(optimizer, f"optimizer{number or ''}", found, restore)
+    return stand_ins
 
 
 def _as_given(now: Any, then: Any) -> bool:
@@ -654,41 +850,30 @@ def _replace(tensor: Any, name: str, leaf: int | None, found: Trace, restore: li
     restore.append(undo)
 
 
-def _replace_array(holder: Any, key: Any, name: str, found: Trace, restore: list) -> None:
-    if key is None:
-        array = holder.cell_contents
-        holder.cell_contents = found.host_array(name, array, None)
-        restore.append(lambda: setattr(holder, "cell_contents", array))
-    else:
-        array = holder[key]
-        holder[key] = found.host_array(name, array, None)
-        restore.append(lambda: holder.__setitem__(key, array))
-
-
 def _replace_options(optimizer: Optimizer, name: str, found: Trace, restore: list) -> None:
     """Let an optimiser's options and counts be Numbers."""
     options = {key: getattr(optimizer, key) for key in optimizer._option_names}
     groups = [dict(group) for group in optimizer.groups]
     counts, state = dict(optimizer._updates), {p: dict(memory) for p, memory in optimizer.state.items()}
 
-    def number(text: str, value: Any, source: Source) -> Any:
-        stand_in = found.number(text, value, source)
+    def replace(holder: dict, key: str, text: str, source: NumberSource) -> None:
+        value = holder[key]
+        stand_in: Any = found.number(text, value, source)
         if isinstance(value, bool) or not isinstance(value, (float, int)):
-            found.answers[stand_in.text] = value
-            return value
-        return stand_in
+            found.answers[stand_in.text] = stand_in = value
+        holder[key] = stand_in
+        found.options.append((holder, key, stand_in))
 
-    for key, value in options.items():
-        setattr(optimizer, key, number(f"{name}_{key}", value, Source("attribute", key, optimizer)))
+    for key in options:
+        replace(vars(optimizer), key, f"{name}_{key}", NumberSource("attribute", key, optimizer))
     for i, group in enumerate(optimizer.groups):
-        for key, value in list(group.items()):
-            if key != "params":
-                group[key] = number(f"{name}_{key}_{i}", value, Source("item", key, group))
+        for key in [key for key in group if key != "params"]:
+            replace(group, key, f"{name}_{key}_{i}", NumberSource("item", key, group))
     by_count: dict[int, list[Any]] = {}
     for p in optimizer.params:
         by_count.setdefault(counts.get(p, 0), []).append(p)
     for i, (t, params) in enumerate(by_count.items()):
-        shared = found.number(f"{name}_t{i or ''}", t, Source("count", params, optimizer))
+        shared = found.number(f"{name}_t{i or ''}", t, NumberSource("count", params, optimizer))
         for p in params:
             optimizer._updates[p] = shared  # type: ignore[assignment]
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import enum
+import math
+from collections import deque, namedtuple
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -446,3 +453,311 @@ def test_an_attribute_of_a_class():
         Settings.w.data = ndl.ones(3) * scale
         SCALE_OF_ALL.data = ndl.ones(3) * (scale + 1)
         assert_same(g(x), Settings.of(x * scale * Settings.w).detach())
+
+
+def assert_follows(f, *changes):
+    """A compiled `f` does what `f` does, also after each of the changes; returns how often it was traced."""
+    g = jit(f)
+    x = tensor(3, seed=5)
+    for change in (lambda: None, *changes):
+        change()
+        for _ in range(2):
+            assert_same(g(x), f(x).detach())
+    return count_of(g)
+
+
+def test_a_compiled_function_in_a_compiled_one():
+    w, k = tensor(3), 2.0
+    inner = jit(lambda x: x * w * k)
+
+    def write():
+        w.data = tensor(3, seed=1)
+
+    def rebind():
+        nonlocal k
+        k = 3.0
+
+    assert assert_follows(lambda x: inner(x) + 0.5, write, rebind) == 2
+
+
+class Slots:
+    __slots__ = ("k",)
+
+
+class Bag(list):
+    """A list with an attribute."""
+
+
+class Choice(enum.Enum):
+    FEW = 2.0
+    MANY = 3.0
+
+
+def remembers(x):
+    return x * remembers.k
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [SimpleNamespace(), argparse.Namespace(), Slots(), Bag(), ModuleType("settings"), Choice, remembers],
+    ids=["SimpleNamespace", "Namespace", "slots", "list", "module", "class", "function"],
+)
+def test_whatever_has_attributes(holder):
+    holder.k = 2.0
+    count = assert_follows(
+        lambda x: x * holder.k,
+        lambda: setattr(holder, "k", 3.0),
+        lambda: setattr(holder, "k", tensor(3)),
+    )
+    assert count == 3
+
+
+def test_an_attribute_of_a_module_by_its_name():
+    settings = ModuleType("settings")
+    settings.k, settings.name = 2.0, "k"
+
+    def f(x):
+        return x * getattr(settings, settings.name)
+
+    assert assert_follows(f, lambda: setattr(settings, "k", 3.0)) == 2
+
+
+def test_an_imported_module(monkeypatch):
+    settings = ModuleType("settings_of_this_test")
+    monkeypatch.setitem(__import__("sys").modules, settings.__name__, settings)
+    settings.k = 2.0
+
+    def f(x):
+        import settings_of_this_test
+
+        return x * settings_of_this_test.k
+
+    assert assert_follows(f, lambda: setattr(settings, "k", 3.0)) == 2
+
+
+@pytest.mark.parametrize("holder", [{1.0, 2.0}, deque([1.0, 2.0])], ids=["set", "deque"])
+def test_a_set_and_a_deque(holder):
+    add = getattr(holder, "add", None) or holder.append
+
+    def replace_by_another_type():
+        holder.remove(1.0)
+        add(True)
+
+    def f(x):
+        return x * sum(holder), len([1 for number in holder if number is True])
+
+    g = jit(f)
+    for change in (lambda: None, lambda: add(7.0), replace_by_another_type):
+        change()
+        for _ in range(2):
+            assert_same(g(tensor(3)), f(tensor(3)))
+    assert count_of(g) == 3
+
+
+class OfClass:
+    array = np.ones(3, "float32")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    array: np.ndarray
+
+
+@dataclass(slots=True)
+class InSlots:
+    array: np.ndarray
+
+
+Pair = namedtuple("Pair", "array k")
+
+
+def an_array():
+    return np.ones(3, "float32")
+
+
+def with_default(x, array=an_array()):  # noqa: B008
+    return x * Tensor(array, requires_grad=False)
+
+
+@pytest.mark.parametrize(
+    ("holder", "find"),
+    [
+        (OfClass, lambda holder: holder.array),
+        (Frozen(an_array()), lambda holder: holder.array),
+        (InSlots(an_array()), lambda holder: holder.array),
+        ((an_array(), 3), lambda holder: holder[0]),
+        (Pair(an_array(), 3), lambda holder: holder.array),
+        ((1, (2, (an_array(),))), lambda holder: holder[1][1][0]),
+        ((1, [an_array()]), lambda holder: holder[1][0]),
+        ([(an_array(), 1)], lambda holder: holder[0][0]),
+        (deque([an_array()]), lambda holder: holder[0]),
+    ],
+    ids=[
+        "class",
+        "frozen",
+        "slots",
+        "tuple",
+        "named tuple",
+        "deep",
+        "list in tuple",
+        "tuple in list",
+        "deque",
+    ],
+)
+def test_an_array_is_changed_in_place(holder, find):
+    def change():
+        find(holder)[:] = 5
+
+    count = assert_follows(lambda x: x * Tensor(find(holder), requires_grad=False), change)
+    assert count == 1
+    assert type(find(holder)) is np.ndarray
+
+
+def test_an_array_that_is_a_default_is_changed_in_place():
+    def change():
+        with_default.__defaults__[0][:] = 5
+
+    assert assert_follows(lambda x: with_default(x), change) == 1
+
+
+def test_an_array_that_is_an_attribute_is_replaced():
+    holder = SimpleNamespace(array=an_array())
+
+    def f(x):
+        return x * Tensor(holder.array, requires_grad=False)
+
+    assert assert_follows(f, lambda: setattr(holder, "array", 2 * an_array())) == 1
+
+
+def test_the_shape_and_dtype_of_an_array():
+    array = an_array()
+
+    def longer():
+        nonlocal array
+        array = np.ones(5, "float32")
+
+    def whole():
+        nonlocal array
+        array = np.ones(5, "int64")
+
+    def f(x):
+        return x * len(array) if array.dtype == "float32" else x
+
+    assert assert_follows(f, longer, whole) == 3
+
+
+def test_minus_zero_is_not_zero():
+    zero, numbers, settings = 0.0, [0.0], {"zero": 0.0}
+
+    def f(x):
+        return x * zero, x * numbers[0], x * settings["zero"]
+
+    g, x = jit(f), ndl.ones(2)
+    for sign in (1, -1, 1):
+        zero = numbers[0] = settings["zero"] = math.copysign(0.0, sign)
+        for _ in range(2):
+            assert [bool(np.signbit(y.numpy()).any()) for y in g(x)] == [sign < 0] * 3
+
+
+def test_nan_is_nan():
+    """Else the function would be traced for ever."""
+    nan, numbers = float("nan"), [float("nan")]
+
+    def change():
+        nonlocal nan
+        nan, numbers[0] = float("nan"), float("nan")
+
+    def f(x):
+        return x * (1 if nan == nan else 2) * (1 if numbers[0] == numbers[0] else 3)
+
+    assert assert_follows(f, change) == 1
+
+
+@pytest.mark.parametrize("make", [tensor, lambda n: Tensor(an_array()), lambda n: an_array()])
+def test_two_names_of_one_object(make):
+    a = b = make(3)
+    holder = [a]
+
+    def of(x):
+        return x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
+
+    def f(x):
+        return x * of(a) + of(b) - of(holder[0]) * 3
+
+    def rebind_one():
+        nonlocal b
+        b = 2 * make(3)
+
+    def rebind_both():
+        nonlocal a, b
+        a = b = 3 * make(3)
+
+    assert_follows(f, rebind_one, rebind_both, lambda: holder.__setitem__(0, 4 * make(3)))
+
+
+@pytest.mark.parametrize("first", ["name", "grad"])
+def test_a_gradient_that_is_found_twice(first):
+    w, v = tensor(3), tensor(3, seed=1)
+    w.grad = v.grad = name = tensor(3, seed=2)
+
+    def f(x):
+        if first == "name":
+            return x * name + w.grad - 2 * v.grad
+        return x * w.grad + name - 2 * v.grad
+
+    def rebind():
+        nonlocal name
+        name = tensor(3, seed=3)
+
+    def share():
+        w.grad = v.grad = tensor(3, seed=4)
+
+    assert_follows(f, rebind, share, lambda: setattr(v, "grad", tensor(3, seed=5)))
+
+
+def test_a_gradient_that_is_written():
+    w, x = tensor(3), ndl.ones(3)
+
+    def f(x):
+        w.grad.data = w.grad * 0.5
+        return x * w.grad
+
+    g = jit(f)
+    for number in (2, 4, 6):
+        w.grad = ndl.ones(3) * number
+        for halved in (number / 2, number / 4):
+            assert g(x).numpy().tolist() == w.grad.numpy().tolist() == [halved] * 3
+
+
+def test_a_method_is_replaced():
+    class Model(nn.Module):
+        def forward(self, x):
+            return self.more(x) * 2
+
+        def more(self, x):
+            return x + 1
+
+    model = Model()
+    count = assert_follows(
+        lambda x: model(x),
+        lambda: setattr(Model, "more", lambda self, x: x + 2),
+        lambda: setattr(Model, "forward", lambda self, x: x * 3),
+    )
+    assert count == 3
+
+
+def test_a_name_of_pythons_own_is_set(monkeypatch):
+    count = assert_follows(
+        lambda x: x * abs(-2.0), lambda: monkeypatch.setitem(globals(), "abs", lambda x: 3 * x)
+    )
+    assert count == 2
+
+
+def test_a_name_is_deleted():
+    w = tensor(3)
+    g = jit(lambda x: x * GONE)  # noqa: F821
+    globals()["GONE"] = w
+    g(w)
+    del globals()["GONE"]
+    with pytest.raises(NameError):
+        g(w)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import needle as ndl
-from needle import nn, optim
+from needle import data, nn, optim
 from needle.autograd import Tensor
 from needle.compiler import CannotTrace
 
@@ -195,3 +199,152 @@ def test_a_printed_line_is_not_refused(capsys):
     g(tensor(3))
     g(tensor(3))
     assert capsys.readouterr().out == "tracing\n"
+
+
+def test_after_an_error_before_the_function_runs():
+    """A Tensor that waits is computed first, and cannot be."""
+    w = tensor(2)
+    with ndl.lazy():
+        bad = w[Tensor([7], dtype="int32", requires_grad=False)]
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            jit(lambda x: x + w + bad)(tensor(2))
+        assert w.numpy().shape == (2,)
+
+
+def test_arrays_that_it_replaces_are_refused():
+    arrays, name, holder = [np.ones(3), np.ones(3)], np.ones(3), SimpleNamespace(array=np.ones(3))
+    before = list(arrays), name, holder.array
+
+    def clear(x):
+        arrays.clear()
+        return x
+
+    def put(x):
+        arrays[0] = x
+        return x
+
+    def rebind(x):
+        nonlocal name
+        name = x
+        return x
+
+    def attribute(x):
+        holder.array = x
+        return x
+
+    for f in (clear, put, rebind, attribute):
+        with pytest.raises(CannotTrace, match=r"changes (arrays\[0\]|name|holder\.array)"):
+            jit(f)(tensor(3))
+        now = list(arrays), name, holder.array
+        assert [*map(id, now[0]), *map(id, now[1:])] == [*map(id, before[0]), *map(id, before[1:])]
+
+
+def test_what_is_new_is_taken_away_again():
+    class Config:
+        pass
+
+    config, numbers = Config(), {1}
+
+    def attribute(x):
+        config.new = x
+        return x
+
+    def of_class(x):
+        Config.new = x
+        return x
+
+    late = None
+
+    def unset(x):
+        nonlocal late
+        late = x
+        return x
+
+    del late
+
+    def element(x):
+        numbers.add(2)
+        return x
+
+    for f in (attribute, of_class, unset, element):
+        with pytest.raises(CannotTrace, match=r"changes (config|Config|late|numbers)"):
+            jit(f)(tensor(3))
+    assert not hasattr(config, "new")
+    assert numbers == {1}
+    with pytest.raises(ValueError, match="empty"):
+        _ = unset.__closure__[0].cell_contents
+
+
+def test_options_that_it_sets_are_refused():
+    training = SmallTraining()
+    lr = training.optimizer.lr
+    schedule = optim.StepLR(training.optimizer, 2, 0.5)
+
+    def halve(x, y):
+        loss = training.step(x, y)
+        training.optimizer.lr = training.optimizer.lr * 0.5
+        return loss
+
+    def scheduled(x, y):
+        loss = training.step(x, y)
+        schedule.step()
+        return loss
+
+    for f in (halve, scheduled):
+        with pytest.raises(CannotTrace, match="changes lr"):
+            jit(f)(training.x, training.y)
+    assert (training.optimizer.lr, schedule.t) == (lr, 0)
+
+
+@functools.cache
+def remembered(n):
+    return OFFSET * n
+
+
+OFFSET = 2.0
+
+
+def test_functions_that_remember_results_are_refused(monkeypatch):
+    class Own:
+        @functools.lru_cache  # noqa: B019
+        def method(self, n):
+            return n
+
+    own = Own()
+    with pytest.raises(CannotTrace, match=r"call remembered\.__wrapped__"):
+        jit(lambda x: x * remembered(2))(tensor(3))
+    with pytest.raises(CannotTrace, match="lru_cache"):
+        jit(lambda x: x * own.method(2))(tensor(3))
+    assert remembered.cache_info().currsize == 0
+    g = jit(lambda x: x * remembered.__wrapped__(2))  # the way out
+    for offset in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "OFFSET", offset)
+        assert g(ndl.ones(1)).numpy() == 2 * offset
+
+
+def test_iterators_are_refused():
+    loader = data.DataLoader(data.NDArrayDataset(np.ones((2, 3), "float32")))
+    count, box = itertools.count(), [iter([1.0, 2.0])]
+
+    for f in (
+        lambda x: x * next(count),
+        lambda x: x * next(box[0]),
+        lambda x: sum((x * y for (y,) in loader), x),
+    ):
+        with pytest.raises(CannotTrace, match="does not ask it again"):
+            jit(f)(tensor(3))
+    assert [next(count), next(box[0]), len(list(loader))] == [0, 1.0, 2]
+
+
+def test_random_numbers_of_python_are_refused():
+    rng = random.Random(0)
+    for f in (lambda x: x * rng.random(), lambda x: x * random.random()):
+        with pytest.raises(CannotTrace, match="draws random numbers"):
+            jit(f)(tensor(3))
+
+
+def test_an_array_in_a_partial_is_refused():
+    f = functools.partial(lambda a, x: x * Tensor(a), np.ones(3, "float32"))
+    with pytest.raises(CannotTrace, match="give the array as an argument"):
+        jit(f)(tensor(3))
