@@ -1,7 +1,7 @@
 """Calls: the source of what a program does around its computation.
 
 It is written for one program, so that a call asks nothing that this program does not need to know. For a step
-of training it reads like this, without the tests of all modules::
+of training it reads like this, without the guards (see `surroundings.py`) about all modules::
 
     def call(x0, x1):
         now_mode = mode.get()
@@ -41,7 +41,8 @@ from ..modes import mode
 from ..stand_ins import Number
 from .codegen import Part
 from .lower import Buffer, Call
-from .trace import ABSENT, PLAIN, Input, Outcome, Trace, Watched, same, with_tensors
+from .surroundings import ABSENT, PLAIN, Watched, same
+from .trace import Input, Outcome, Trace, with_tensors
 
 if TYPE_CHECKING:
     from .program import Program
