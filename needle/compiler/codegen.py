@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from ..stand_ins import Number
 from .lower import Access, Buffer, Maker, Nest
-from .schedule import Loop, Schedule
+from .schedule import Loop, Schedule, nests_in
 
 _UNROLLED = 4096  # iterations up to which all lengths of loops are for the compiler to know
 PAGE = 100  # characters in a line of the source, at most
@@ -552,15 +552,6 @@ def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
         for x in nest.accesses
         if x.buffer is buffer
     )
-
-
-def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
-    """All nests in parts of a schedule, in order."""
-    for part in parts:
-        if isinstance(part, Loop):
-            yield from part.nests()
-        else:
-            yield part
 
 
 class Names:

@@ -61,12 +61,11 @@ from .codegen import (
     is_of_one_iteration,
     letter_of,
     literal,
-    nests_in,
     wrapped,
 )
 from .lower import Access, Buffer, Call, Nest, in_order, neutral
 from .program import Program, read_before
-from .schedule import Loop, is_one_total, schedule
+from .schedule import Loop, is_one_total, nests_in, schedule
 from .simplify import simplify
 from .trace import CannotTrace, Trace, without_tensors
 

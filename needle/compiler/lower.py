@@ -32,7 +32,7 @@ from ..backend_ndarray.ndarray import NDArray
 from ..backend_ndarray.scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
-from ..graph import Pending
+from ..graph import Pending, Spec
 
 Shape = tuple[int, ...]
 
@@ -471,11 +471,10 @@ def lower(wanted: Iterable[Any], names: dict[Pending, str], has_blas: bool = Tru
             arrays[cell] = recorded(op.compute(*operands))
         except NeedsNumbers:
             del recorder.steps[before:]
-            specs = cell.spec
-            is_tuple = not isinstance(specs, tuple) or not hasattr(specs, "shape")
-            results = [_array(spec, device) for spec in (specs if is_tuple else [specs])]
+            is_one = isinstance(cell.spec, Spec)  # and not of a tuple of arrays
+            results = [_array(spec, device) for spec in ([cell.spec] if is_one else cell.spec)]
             recorder.steps.append(Call(cell.op, operands, results, recorder.maker))
-            arrays[cell] = tuple(results) if is_tuple else results[0]
+            arrays[cell] = results[0] if is_one else tuple(results)
     for value in wanted:
         array_of(value)
     return Lowered(recorder.steps, arrays)

@@ -33,7 +33,7 @@ from typing import Any
 from .lower import Access, Buffer, Call, Nest, Shape
 from .simplify import cut
 
-__all__ = ["Loop", "Schedule", "schedule"]
+__all__ = ["Loop", "Schedule", "nests_in", "schedule"]
 
 
 class Loop:
@@ -54,11 +54,16 @@ class Loop:
 
     def nests(self) -> Iterator[Nest]:
         """All nests in it, in order."""
-        for part in self.body:
-            if isinstance(part, Loop):
-                yield from part.nests()
-            else:
-                yield part
+        yield from nests_in(self.body)
+
+
+def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
+    """All nests in parts of a schedule, in order."""
+    for part in parts:
+        if isinstance(part, Loop):
+            yield from nests_in(part.body)
+        else:
+            yield part
 
 
 # Fuse
