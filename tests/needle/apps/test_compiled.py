@@ -136,4 +136,5 @@ def test_a_command_that_compiles_gets_as_far(app, monkeypatch):
     jit = ndl.jit
     monkeypatch.setattr(ndl, "jit", lambda step, background: jit(step))  # compiled from the first step on
     found = run(app, "--jit")
-    assert found == pytest.approx(expected, rel=1e-2)
+    # Sums are rounded in another order, so one image of 355 may be on the other side of a boundary.
+    assert found == pytest.approx(expected, rel=1e-2, abs=0.01)
