@@ -295,7 +295,7 @@ def test_the_small_cnn():
 
 
 @pytest.mark.parametrize("seq_model", ["rnn", "lstm", "gru", "transformer"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_language_models(seq_model, dtype, mode):
     np.random.seed(0)
     model = models.LanguageModel(8, 7, 6, num_layers=2, seq_model=seq_model, seq_len=5, dtype=dtype)

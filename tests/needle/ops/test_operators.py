@@ -752,8 +752,16 @@ def naming(case: Case):
 
 every_operator = for_each_operator(CASES)
 every_device = pytest.mark.parametrize("device", DEVICES, ids=str)
-# To compile a kernel takes longer than all tests of it.
-dtypes = pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
+# To compile a kernel takes longer than all tests of it; those of float32 are compiled for other tests anyway.
+every_dtype_and_device = pytest.mark.parametrize(
+    ("dtype", "device"),
+    [
+        pytest.param(dtype, device, marks=() if dtype == usual else pytest.mark.slow, id=f"{dtype}-{device}")
+        for device in DEVICES
+        for usual in ["float64" if ndl.BACKEND == "np" or device == ndl.cpu_numpy() else "float32"]
+        for dtype in ("float32", "float64")
+    ],
+)
 
 
 def numbers(case: Case, seed: int = 0) -> list[np.ndarray]:
@@ -792,8 +800,7 @@ def test_no_operator_is_forgotten():
     assert all(op in vars(ndl.ops).values() for op in ours)
 
 
-@every_device
-@dtypes
+@every_dtype_and_device
 @every_operator
 def test_value(cases, dtype, device):
     for case in cases:
@@ -921,8 +928,7 @@ def test_lazy_is_eager_and_infer_says_what_compute_does(cases, device, computed)
 TORCH_CASES = [c for c in CASES if c.torch and all(np.prod(shape) for shape in c.shapes)]
 
 
-@every_device
-@dtypes
+@every_dtype_and_device
 @for_each_operator(TORCH_CASES)
 def test_gradients_are_those_of_torch(cases, dtype, device, torch):
     for case in cases:
