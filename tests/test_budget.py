@@ -77,7 +77,7 @@ def suite(tmp_path: Path) -> Path:
         (tmp_path / "tests" / f"test_{i}.py").write_text("def test(): pass\n")
     (tmp_path / "tests" / "test_heavy.py").write_text(
         "import subprocess, sys, time\n"
-        "WORK = 'import time\\nend = time.process_time() + 0.5\\nwhile time.process_time() < end: pass'\n"
+        "WORK = 'import time\\nend = time.process_time() + 0.2\\nwhile time.process_time() < end: pass'\n"
         "def test_here(): exec(WORK)\n"
         "def test_in_a_child(): subprocess.run([sys.executable, '-c', WORK], check=True)\n"
     )
@@ -86,6 +86,8 @@ def suite(tmp_path: Path) -> Path:
 
 def run(suite: Path, *options: str) -> subprocess.CompletedProcess:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # Hypothesis and other plugins would be loaded for a second, and none of them is used.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
     return subprocess.run(
         command, cwd=suite, env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
@@ -94,7 +96,7 @@ def run(suite: Path, *options: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize(
     "options",
-    [[], pytest.param(["-n2", "--dist=loadfile"], marks=pytest.mark.slow)],
+    [[], pytest.param(["-pxdist", "-n2", "--dist=loadfile"], marks=pytest.mark.slow)],
     ids=["one process", "two workers"],
 )
 def test_a_whole_run_fails_for_a_file_over_budget(suite: Path, options: list[str]) -> None:

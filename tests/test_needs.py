@@ -47,7 +47,9 @@ def test_with_an_oracle_through_another_fixture(answer): pass
 
 
 workers = pytest.mark.parametrize(
-    "options", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["one process", "two workers"]
+    "options",
+    [[], pytest.param(["-pxdist", "-n2"], marks=pytest.mark.slow)],
+    ids=["one process", "two workers"],
 )
 
 
@@ -55,6 +57,8 @@ def run(folder: Path, tests: str, *options: str, **variables: str) -> subprocess
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(tests)
     environment = {k: v for k, v in os.environ.items() if k != "CI" and not k.startswith("PYTEST_")}
+    # Hypothesis and other plugins would be loaded for a second, and none of them is used.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-c", "/dev/null", f"--rootdir={folder}", *options, folder],
         env=environment | {"PYTHONPATH": str(ROOT)} | variables,

@@ -118,6 +118,12 @@ def test_lazy_mode_does_not_matter(mode):
 
 
 @njit(parallel=True)
+def scaled(x, y):
+    for i in prange(x.size):
+        y[i] = 2 * x[i]
+
+
+@njit(parallel=True)
 def race(x, y):
     for i in prange(x.size):
         y[:] += x[i]
@@ -152,7 +158,8 @@ def by_threads(x):
 @pytest.mark.parametrize(
     ("function", "shapes", "expected"),
     [
-        (race, [(100,), (2,)], shared("for i in prange(x.size)")),
+        (scaled, [(100,), (100,)], shared("for i in prange(x.size)")),
+        pytest.param(race, [(100,), (2,)], shared("for i in prange(x.size)"), marks=pytest.mark.slow),
         pytest.param(
             *(fused, [(100,), (100,)], shared("z = x * y + 1", "return np.sum(np.exp(z))")),
             marks=pytest.mark.slow,

@@ -25,11 +25,11 @@ RUNS = ("test_lectures.py", "test_lecture_modules.py")  # … and `make test-slo
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the running of most lectures to the slow suite."""
+    """Leave the running of most lectures to the slow suite, and that of each with its exercises solved."""
     for item in items:
         if item.path.name in RUNS and isinstance(item, pytest.Function):
             number = item.callspec.params["lecture"].stem[:2]
-            if number not in RUN_EACH_TIME:
+            if number not in RUN_EACH_TIME or "solved" in item.fixturenames:
                 item.add_marker(pytest.mark.slow)
 
 

@@ -145,14 +145,14 @@ def test_solved_runs_repeat_to_the_letter(solved, notebook, kernel, editions):
     ]
 
 
-def test_a_wrong_answer_is_shown_as_a_message(beside, solved):
+def test_a_wrong_answer_is_shown_as_a_message(beside, untried):
     """Once on the kernel, as the reader sees it; the modules' own tests go through all mistakes."""
     name, answers = next(iter(beside.NEAR_MISSES.items()))
     cells = [new_code_cell(answers[0][0]), new_code_cell(f"check({name})")]
-    first = solved.notebook.cells[0]
+    first = untried.notebook.cells[0]
     for cell in cells:
-        solved.client.execute_cell(cell, 0)
-    solved.notebook.cells[0] = first  # the client put the executed cell in its place
+        untried.client.execute_cell(cell, 0)
+    untried.notebook.cells[0] = first  # the client put the executed cell in its place
     (error,) = cells[1].outputs
     assert error.ename == "WrongAnswer"
     shown = text_of(cells[1])

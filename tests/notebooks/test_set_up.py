@@ -138,12 +138,33 @@ def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environme
     assert environment.run(from_wheel + WHERE).returncode == 0
 
 
-def test_another_needle_that_was_imported_before_asks_for_a_restart(colab, from_wheel):
-    environment, _ = colab
+@pytest.fixture
+def linked(environment) -> Environment:
+    """An environment in which the package is installed as pip records it, without the time that pip takes."""
+    (environment.packages / "needle").symlink_to(ROOT / "needle", target_is_directory=True)
+    record = environment.packages / "needle_notebooks-0.1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: needle-notebooks\nVersion: 0.1.0\n")
+    return environment
+
+
+def asks_for_a_restart(environment, cell):
     (environment.cwd / "needle.py").write_text("")
-    done = environment.run("import needle, os\nos.remove('needle.py')\n" + from_wheel)
+    done = environment.run("import needle, os\nos.remove('needle.py')\n" + cell)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("then restart the kernel")
+    assert "Installing" not in done.stdout
+    return done.stderr.splitlines()[-1].endswith("then restart the kernel")
+
+
+def test_another_needle_that_was_imported_before_asks_for_a_restart(linked, set_up_cell):
+    nowhere = set_address(set_up_cell, "file:///there/is/no.whl")
+    assert linked.run(nowhere + WHERE.replace(", viz", "")).returncode == 0
+    assert asks_for_a_restart(linked, nowhere)
+
+
+@pytest.mark.slow
+def test_so_it_does_where_pip_has_installed_ours(colab, from_wheel):
+    assert asks_for_a_restart(colab[0], from_wheel)
 
 
 def test_without_a_network_one_sentence_says_so(environment, set_up_cell):

@@ -65,7 +65,21 @@ CHOSEN = {
 }
 
 
-@pytest.mark.parametrize("name", CONTROLS)
+def test_all_controls_reach_the_trainer_and_the_address(app):
+    for change in CONTROLS.values():
+        change(app)
+    run(app)
+    assert {name: getattr(trainer(app).settings, name) for name in CONTROLS} == CHOSEN
+    assert set(app.query_params) == set(CONTROLS)
+    assert not messages(app)
+
+
+SOON = ("dataset", "learning_rate")  # a new trainer, and the trainer as it is
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SOON else pytest.param(name, marks=pytest.mark.slow) for name in CONTROLS]
+)
 def test_every_control_reaches_the_trainer_and_the_address(app, name):
     before = trainer(app)
     CONTROLS[name](app)
@@ -92,17 +106,30 @@ def test_the_address_sets_the_controls():
     assert not messages(app)
 
 
+UNUSABLE = [
+    ("noise", "banana", "The noise must be a number"),
+    ("points", "1e99", "The number of points must be a whole number"),
+    ("dataset", "<script>", "The dataset must be one of"),
+    ("hidden", "999", "The hidden layers must be"),
+    ("seed", "-5", "The seed must be"),
+    ("learning_rate", "nan", "The learning rate must be"),
+    ("optimiser", "magic", "The optimiser must be one of SGD"),
+]
+
+
+def test_of_an_address_all_that_cannot_be_used_is_told():
+    app = start(**{name: value for name, value, _ in UNUSABLE}, batch_size="20")
+    found = messages(app)
+    for _, _, said in UNUSABLE:
+        assert any(said in message for message in found), found
+    settings = trainer(app).settings
+    assert settings == type(settings)(batch_size=20)
+    assert list(app.query_params) == ["batch_size"]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [
-        ("noise", "banana", "The noise must be a number"),
-        ("points", "1e99", "The number of points must be a whole number"),
-        ("dataset", "<script>", "The dataset must be one of"),
-        ("hidden", "999", "The hidden layers must be"),
-        ("seed", "-5", "The seed must be"),
-        ("learning_rate", "nan", "The learning rate must be"),
-        ("optimiser", "magic", "The optimiser must be one of SGD"),
-    ],
+    [UNUSABLE[0], *[pytest.param(*case, marks=pytest.mark.slow) for case in UNUSABLE[1:]]],
 )
 def test_an_address_that_cannot_be_used_is_told_and_gives_the_default(name, value, said):
     app = start(**{name: value, "batch_size": "20"})
@@ -129,7 +156,13 @@ BAD_VALUES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_VALUES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case in ("too many points", "words as layers") else pytest.param(case, marks=pytest.mark.slow)
+        for case in BAD_VALUES
+    ],
+)
 def test_a_value_that_cannot_be_used_is_told_and_the_last_network_stays(app, case):
     spoil, said = BAD_VALUES[case]
     before = trainer(app)
@@ -210,7 +243,7 @@ def test_why_there_is_no_picture_is_no_markdown(app, monkeypatch):
     assert warning.value == r"no \[dot\]\(//b\.c\)"
 
 
-@pytest.mark.parametrize("kind", ["computational", "gradient"])
+@pytest.mark.parametrize("kind", [pytest.param("computational", marks=pytest.mark.slow), "gradient"])
 def test_the_graphs_are_drawn_when_asked_for(app, kind):
     assert "drawn" not in app.session_state
     app.segmented_control(key="graph_kind").select(kind)

@@ -130,7 +130,7 @@ def test_options_of_the_browser_change_the_picture_at_once(page, address):
         until(page, lambda name=name, before=before: canvas(page, name).evaluate(PICTURE) == before, option)
 
 
-def test_hovering_a_neuron_shows_its_map(page, address):
+def test_hovering_a_neuron_shows_its_map_and_a_control_other_points(page, address):
     visit(page, address)
     before = canvas(page, "plane").evaluate(PICTURE)
     canvas(page, "network").scroll_into_view_if_needed()
@@ -145,10 +145,6 @@ def test_hovering_a_neuron_shows_its_map(page, address):
     until(page, lambda: title.inner_text() == "Output", "the output is shown again")
     assert canvas(page, "plane").evaluate(PICTURE) == before
 
-
-def test_a_control_changes_the_picture_and_the_address(page, address):
-    visit(page, address)
-    before = canvas(page, "plane").evaluate(PICTURE)
     page.get_by_role("radio", name="spiral").click()
     until(page, lambda: canvas(page, "plane").evaluate(PICTURE) != before, "other points are shown")
     until(page, lambda: page.url.endswith("?dataset=spiral"), "the address names the dataset")
@@ -178,6 +174,7 @@ def test_a_learning_rate_that_cannot_be_used_gets_a_message(page, address, typed
     assert button(page, "Play").is_disabled()
 
 
+@pytest.mark.slow
 def test_the_gradient_graph_is_drawn_and_can_be_used(page, address):
     visit(page, address)
     page.get_by_role("radio", name="Gradient graph").click()

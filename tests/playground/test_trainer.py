@@ -30,13 +30,16 @@ def test_circle_with_the_default_network(seed):
     assert learn(Settings(seed=seed), epochs=100, enough=0.02).figures.test_error < 0.02
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_spiral_with_a_suitable_network(seed):
     settings = Settings(dataset="spiral", hidden=(16, 16), activation="relu", learning_rate=0.1, seed=seed)
     assert learn(settings, epochs=200, enough=0.05).figures.test_error < 0.05
 
 
-@pytest.mark.parametrize("dataset", ["gaussian", "simple", "diag"])
+@pytest.mark.parametrize(
+    "dataset", ["diag", *[pytest.param(name, marks=pytest.mark.slow) for name in ("gaussian", "simple")]]
+)
 def test_a_linear_model_separates_what_a_line_can(dataset):
     trainer = learn(Settings(dataset=dataset, hidden=()), epochs=40)
     assert trainer.figures.test_error < 0.03

@@ -306,9 +306,10 @@ def test_adjoints_stay_in_the_columns_of_their_variables(show, loss, rankdir) ->
         assert others == pytest.approx([first] * len(others), abs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.parametrize("rankdir", ["LR", pytest.param("TB", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("style", ["needle", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rankdir", ["LR", "TB"])
+@pytest.mark.parametrize("style", ["needle", "dark"])
 def test_nothing_overlaps_with_all_groups_open(show, loss, rankdir, style) -> None:
     drawing = viz.draw_gradient(loss, rankdir=rankdir, style=style, depth=0)
     page = show(drawing.html())

@@ -180,7 +180,7 @@ def test_in_the_emblem_boxes_are_equal_and_the_main_line_is_straight(emblem) -> 
         assert places[key].y == pytest.approx(places["n4"].y)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(5), pytest.param(5, marks=pytest.mark.slow)])
 def test_random_gradients_are_drawn_without_fault(seed: int) -> None:
     assert not faults(picture_of(viz.draw_gradient(random_output(seed), names={})))
 

@@ -5,6 +5,8 @@ The numbers are float64, because roundings of gradients that ought to be 0 are w
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -65,20 +67,20 @@ OPTIMIZERS = {
 FAST = {("TwoLayers", "SGD"), ("MLPResNet", "AdamW")}
 
 
-def trained(name, optimizer, jit):
+def trained(name, optimizer, device, jit):
     """The losses, and all that the model and its optimiser remember after the training."""
     make, logits_of, batches = MODELS[name]
     np.random.seed(0)
-    model = make()
+    model = make().to(device)
     for tensor in model._tensors_by_name().values():
-        tensor.cached_data = Tensor(tensor.numpy(), dtype="float64").cached_data
+        tensor.cached_data = Tensor(tensor.numpy(), dtype="float64", device=device).cached_data
     opt = OPTIMIZERS[optimizer](model.parameters())
     step = learning_step(logits_of(model), nn.SoftmaxLoss(), opt, clip=1.0)
     step = ndl.jit(step, debug=True) if jit else step
     losses, state = [], []
     for number, (X, y) in enumerate(batches):
         opt.lr = 0.01 / (number + 1)
-        _, loss, *state = step(X, Tensor(y, requires_grad=False), *state)
+        _, loss, *state = step(X.to(device), Tensor(y, device=device, requires_grad=False), *state)
         losses.append(loss.numpy().item())
     found = {key: x.numpy() for key, x in model.state_dict().items()}
     for i, p in enumerate(opt.params):
@@ -87,16 +89,17 @@ def trained(name, optimizer, jit):
 
 
 @pytest.mark.parametrize(
-    ("name", "optimizer"),
+    ("name", "optimizer", "device"),
     [
-        pytest.param(name, optimizer, marks=() if (name, optimizer) in FAST else pytest.mark.slow)
-        for name in MODELS
-        for optimizer in OPTIMIZERS
+        # To compile the device's kernels of float64 would take longer than both trainings.
+        *[(*pair, ndl.cpu_numpy()) for pair in sorted(FAST)],
+        *[pytest.param(*case, marks=pytest.mark.slow) for case in product(MODELS, OPTIMIZERS, [ndl.cpu()])],
     ],
+    ids=str,
 )
-def test_a_compiled_training_is_the_same(name, optimizer):
-    losses, found = trained(name, optimizer, jit=True)
-    expected, right = trained(name, optimizer, jit=False)
+def test_a_compiled_training_is_the_same(name, optimizer, device):
+    losses, found = trained(name, optimizer, device, jit=True)
+    expected, right = trained(name, optimizer, device, jit=False)
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
     assert found.keys() == right.keys()
     for key, value in right.items():

@@ -23,6 +23,11 @@ for module in [module for name, module in sys.modules.items() if name.partition(
 if os.environ.get("NUMBA_ENABLE_CUDASIM"):
     # A thread of the simulator that looks whether others are ready keeps them waiting for a whole interval.
     sys.setswitchinterval(1e-4)
+    # Only one of its threads works at a time. Where something else is at work, too, they take more than twice
+    # as long on several processors as on one: the next thread waits there until its processor is free.
+    if hasattr(os, "sched_setaffinity"):
+        processors = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})
 
     class FewExamples(hypothesis.settings):
         """Hypothesis' settings with fewer examples than a test asks for."""

@@ -103,9 +103,14 @@ def test_maxima_of_rows_with_nan():
 sides = [1, backend.TILE - 1, backend.TILE + 1, 2 * backend.TILE + 1]
 
 
-@pytest.mark.parametrize("m", sides)
+def some_slow(sizes, often):
+    """The sizes; those that are not among the ones tested often are slow."""
+    return [size if size in often else pytest.param(size, marks=pytest.mark.slow) for size in sizes]
+
+
+@pytest.mark.parametrize("m", some_slow(sides, often=(sides[0], sides[3])))
 @pytest.mark.parametrize("n", [1, backend.DEPTH, 2 * backend.DEPTH + 1])
-@pytest.mark.parametrize("p", sides)
+@pytest.mark.parametrize("p", some_slow(sides, often=(sides[1], sides[2])))
 def test_products_of_ragged_matrices(m, n, p):
     rng = np.random.default_rng(0)
     x, y = rng.integers(-9, 9, (m, n)).astype("float32"), rng.integers(-9, 9, (n, p)).astype("float32")
@@ -160,8 +165,12 @@ def test_a_product_of_tiles(counts):
 # Copies
 
 
-@pytest.mark.parametrize("height", [1, backend.COPY_TILE, 2 * backend.COPY_TILE + 1])
-@pytest.mark.parametrize("width", [backend.COPY_TILE - 1, backend.COPY_TILE, backend.COPY_TILE + 1])
+heights = [1, backend.COPY_TILE, 2 * backend.COPY_TILE + 1]
+widths = [backend.COPY_TILE - 1, backend.COPY_TILE, backend.COPY_TILE + 1]
+
+
+@pytest.mark.parametrize("height", some_slow(heights, often=(heights[0], heights[2])))
+@pytest.mark.parametrize("width", some_slow(widths, often=(widths[0], widths[2])))
 def test_transposed_copies(height, width):
     x = np.arange(3 * height * width, dtype="float32").reshape(3, height, width)
     a = on_card(x)

@@ -166,12 +166,16 @@ def test_there_is_a_kernel_for_each_pair_of_channels(texts, legible) -> None:
     np.testing.assert_array_equal(ax.images[1 * 4 + 2].get_array(), conv.weight.numpy()[:, :, 1, 2])
     assert len({image.get_clim() for image in ax.images}) == 1
     legible(ax)
-    many = plots.filters(nn.Conv(20, 40, 3, rng=0))
-    assert "Filters 3 × 3: 20 in, 40 out, 16 × 16 drawn" in texts(many)
-    assert len(many.images) == 256
     alone = plots.filters(nn.Conv(1, 16, 3, rng=0))
     assert len(alone.images) == 16
     legible(alone)
+
+
+@pytest.mark.slow
+def test_of_many_pairs_of_channels_some_are_drawn(texts) -> None:
+    many = plots.filters(nn.Conv(20, 40, 3, rng=0))
+    assert "Filters 3 × 3: 20 in, 40 out, 16 × 16 drawn" in texts(many)
+    assert len(many.images) == 256
 
 
 @pytest.fixture(scope="module")
@@ -254,10 +258,11 @@ def test_the_tree_says_names_classes_settings_shapes_and_parameters(texts, drawn
     legible(ax)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(ResNet9, marks=pytest.mark.slow),
+        ResNet9,
         lambda: LanguageModel(16, 8, 32, num_layers=3, seq_model="transformer", seq_len=9),
     ],
 )
