@@ -9,9 +9,9 @@ Everything rests on how a number is stored: sign, exponent n plus a bias, mantis
 its place you get 2**n, and if you shift it back you get n. A number may be so large that its last bit stands
 for 1: add it to x, and x is rounded to an integer, which you find in the lowest bits.
 
-Results, denormal ones included, are within 2 units in the last place of the exact value, those of erf within
-5; infinities, NaN and the sign of zero are as IEEE 754 has them. A compiler may fuse ``a * b + c`` but must
-not reorder sums. The functions also run as plain Python, on NumPy's scalars:
+Results, denormal ones included, are within 2 units in the last place of the exact value, those of tanh within
+2.5 and those of erf within 5; infinities, NaN and the sign of zero are as IEEE 754 has them. A compiler may
+fuse ``a * b + c`` but must not reorder sums. The functions also run as plain Python, on NumPy's scalars:
 ``VECTOR_FORMS["exp"]["float32"](np.float32(1))``.
 
 sin and cos are missing: to reduce a large argument such as 1e300 you need hundreds of digits of pi, too much
@@ -82,7 +82,6 @@ def vector_functions(
     ln2: tuple[float, float],
     exp_coefficients: Sequence[float],
     log_coefficients: Sequence[float],
-    tanh_coefficients: Sequence[float],
 ) -> dict[str, Callable]:
     """The functions for one floating-point type.
 
@@ -102,8 +101,6 @@ def vector_functions(
         Of (e**r - 1 - r) / r**2, for |r| <= ln(2) / 2.
     log_coefficients : sequence of float
         Of (2 artanh(s) / s - 2) / s**2 in powers of s**2, for |s| <= 0.172.
-    tanh_coefficients : sequence of float
-        Of (tanh(a) / a - 1) / a**2 in powers of a**2, for |a| <= 0.625.
 
     Returns
     -------
@@ -117,10 +114,9 @@ def vector_functions(
     infinity, nan, smallest_normal = real(np.inf), real(np.nan), real(2.0 ** (1 - bias))
     lowest, highest = (real(x) for x in exp_range)
     ln2_high, ln2_low = (real(x) for x in ln2)
-    log2_e, tanh_bound = real(np.log2(np.e)), real(0.625)
+    log2_e = real(np.log2(np.e))
     exp_coefficients = tuple(real(x) for x in exp_coefficients)
     log_coefficients = tuple(real(x) for x in log_coefficients)
-    tanh_coefficients = tuple(real(x) for x in tanh_coefficients)
 
     erf_bound, erf_one = real(ERF_BOUND), real(ERF_ONE)
     (near_top, near_bottom), (far_top, far_bottom) = (
@@ -128,6 +124,7 @@ def vector_functions(
     )
 
     mantissa, mantissa_mask, one_bit = integer(digits), integer(2**digits - 1), integer(1)
+    bias_bits = integer(bias)
     # Added to n, it leaves n + 2 * bias in the lowest bits, for negative n as well.
     rounder = real(1.5 * 2**digits + 2 * bias)
     # The first number whose last bit stands for 1, and its bits; between it and its double, 2**digits + i has
@@ -141,27 +138,35 @@ def vector_functions(
         """2**n from an integer whose lowest bits are n + bias."""
         return integer(biased << mantissa).view(real)
 
-    def exp(x):
-        """e**x = 2**n * e**r with x = n ln 2 + r and |r| <= ln(2) / 2 (Cody and Waite, 1980)."""
-        x = min(max(x, lowest), highest)  # in this order of arguments NaN stays NaN
+    def parts_of_exp(x):
+        """The bits of n + 2 * bias, and e**r - 1, for e**x = 2**n * e**r (Cody and Waite, 1980).
+
+        x = n ln 2 + r with |r| <= ln(2) / 2.
+        """
         shifted = real(x * log2_e + rounder)
         n = shifted - rounder
         r_high, r_low = x - n * ln2_high, n * ln2_low
         r = r_high - r_low
-        e_to_the_r = one + (r_high + (r * r * polynomial(r, exp_coefficients) - r_low))
+        return shifted.view(integer), r_high + (r * r * polynomial(r, exp_coefficients) - r_low)
+
+    def exp(x):
+        """2**n * (1 + (e**r - 1))."""
+        x = min(max(x, lowest), highest)  # in this order of arguments NaN stays NaN
+        bits, less_one = parts_of_exp(x)
         # Multiply by 2**n in two steps, because 2**n may be too large or too small to store where e**x is
-        # not. The bits hold n + 2 * bias; each of two nearly equal parts of that is an exponent plus a bias.
-        bits = shifted.view(integer)
+        # not. Each of two nearly equal parts of n + 2 * bias is an exponent plus a bias.
         some = bits >> one_bit
-        return e_to_the_r * two_to_the(some) * two_to_the(bits - some)
+        return (one + less_one) * two_to_the(some) * two_to_the(bits - some)
 
     def tanh(x):
-        """1 - 2 / (e**(2|x|) + 1) with the sign of x; near 0, where digits cancel, a polynomial (Cephes)."""
-        a = abs(x)
-        square = a * a
-        near = a + a * square * polynomial(square, tanh_coefficients)
-        far = one - two / (exp(a + a) + one)
-        return np.copysign(near if a < tanh_bound else far, x)
+        """-m / (2 + m) with the sign of x, where m = e**(-2|x|) - 1 = 2**n * (e**r - 1) + (2**n - 1).
+
+        No digits cancel near 0, because n is 0 there.
+        """
+        bits, less_one = parts_of_exp(max(-two * abs(x), -scaled_by))  # farther off the nearest number is 1
+        power = two_to_the(bits - bias_bits)
+        m = power * less_one + (power - one)
+        return np.copysign(m / (two + m), x)
 
     def sigmoid(x):
         """1 / (1 + e**-x), and for negative x e**x / (1 + e**x), so that nothing overflows."""
@@ -224,13 +229,6 @@ _FLOAT32 = vector_functions(
         5.000000058486367215e-1,
     ),
     log_coefficients=(2.986044751190574217e-1, 3.997805119314886367e-1, 6.666677102669688608e-1),
-    tanh_coefficients=(
-        -5.707222214629631325e-3,
-        2.064156702997123103e-2,
-        -5.37406909181063591e-2,
-        1.333145802462183726e-1,
-        -3.333328280494521343e-1,
-    ),
 )
 _FLOAT64 = vector_functions(
     np.float64,
@@ -258,19 +256,6 @@ _FLOAT64 = vector_functions(
         2.857142872265359852e-1,
         3.999999999951811039e-1,
         6.666666666666715139e-1,
-    ),
-    tanh_coefficients=(
-        -1.609676421844573727e-5,
-        7.719890348374988511e-5,
-        -2.286175549260156593e-4,
-        5.863461979944470537e-4,
-        -1.454969188637193336e-3,
-        3.591991496276118947e-3,
-        -8.863221342140802604e-3,
-        2.186948760743494618e-2,
-        -5.396825393298041664e-2,
-        1.333333333326694545e-1,
-        -3.333333333333290689e-1,
     ),
 )
 

