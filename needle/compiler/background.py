@@ -213,6 +213,8 @@ class _OtherProcess:
 def compile_what_comes() -> None:
     """What the other process does: compile lists of sources, and answer each with a byte."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(10)  # what runs meanwhile goes first
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever is printed is no answer
     with suppress(EOFError, OSError):

@@ -57,16 +57,26 @@ class Writer:
     plan : Schedule
     numbers : dict of str to (str, bool)
         For the formula of a Number its name, and whether that has the data type of all that uses it.
+    from_first : bool
+        Whether places are counted from the first one that a block uses of an array; see `starts`.
+
+    Attributes
+    ----------
+    blocks : list of Block
+    starts : list of dict of Buffer to int
+        For each block, where in each array it begins to count.
     """
 
-    def __init__(self, plan: Schedule, numbers: dict[str, tuple[str, bool]]):
+    def __init__(self, plan: Schedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
         self.plan = plan
         self.numbers = numbers
+        self.from_first = from_first
         self.lines: list[str] = []
         self.letters: dict[Loop, str] = {}
         self.functions: set[tuple[str, str]] = set()
         self.checks: list[Nest] = []
         self.blocks: list[Block] = []
+        self.starts: list[dict[Buffer, int]] = []
         self.routines: set[str] = set()  # of BLAS
         self.places: dict[Nest, tuple[int, int]] = {}  # the lines of each statement
         self.without_line = 0  # loops around what is written that have no line of their own
@@ -81,6 +91,7 @@ class Writer:
             first = len(self.lines)
             if not depth:
                 self._is_large = max(math.prod(nest.shape) for nest in nests_in([part])) > _UNROLLED
+                self.starts.append(_starts(nests_in([part])) if self.from_first else {})
             about = by_module(nests_in([part])) if depth == self.commented else ""
             if about and about != self._about:
                 self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
@@ -204,8 +215,9 @@ class Writer:
         if x.via is not None:
             terms.append((x.step, self.operand(x.via, nest)))
         text = " + ".join(letter if step == 1 else f"{step} * {letter}" for step, letter in terms)
-        if x.offset:
-            text = f"{text} + {x.offset}" if text else str(x.offset)
+        offset = x.offset - self.starts[-1].get(x.buffer, 0)
+        if offset:
+            text = f"{text} + {offset}" if text else str(offset)
         return text or "0"
 
     def product(self, nest: Nest) -> str:
@@ -226,6 +238,17 @@ class Writer:
         minus = "-" * (sum(function == "negate" for function, *_ in nest.scales) % 2)
         scale = minus + (" * ".join(factors) or literal(1, nest.out.buffer.dtype))
         return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
+
+
+def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
+    """The first place of each array that statements use, if their loops only go up from it."""
+    found: dict[Buffer, int] = {}
+    for nest in nests:
+        for x in nest.accesses:
+            if not x.buffer.counts:
+                first = x.offset if min(x.strides, default=0) >= 0 and x.step >= 0 else 0
+                found[x.buffer] = min(first, found.get(x.buffer, first))
+    return found
 
 
 def function_name(name: str, dtype: str) -> str:
@@ -396,8 +419,10 @@ def write_part(
         for x in nest.numbers:
             if isinstance(x, Number):
                 numbers.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
-    writer = Writer(plan, {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()})
-    writer.write(parts, shared=shared)
+    named = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()}
+    writer, twin = Writer(plan, named), Writer(plan, named, from_first=True)
+    for one in (writer, twin):
+        one.write(parts, shared=shared)
 
     stored = [buffer for buffer in used if buffer in places]
     private: set[Buffer] = set()
@@ -435,7 +460,7 @@ def write_part(
     if all(places[buffer][0] == buffer.name for buffer in stored):
         arguments = [x for x in order if x in arguments]  # so that equal parts have equal orders
     head = [*_head(name, [*bounds, *own, *arguments]), *lines]
-    body, blocks = _with_functions(writer, head, given, variables, names)
+    body, blocks = _with_functions(writer, twin, head, given, variables, names)
     source = "\n".join([*body, "    return 0"]) + "\n"
     length = None if shared is None else shared.length
     form = "" if writer.checks else f"{bounds}{form}"
@@ -446,16 +471,19 @@ _SHORT = 12  # lines that a function must save
 
 
 def _with_functions(
-    writer: Writer, head: list[str], given: dict[str, str], variables: set[str], names: Names
+    writer: Writer, twin: Writer, head: list[str], given: dict[str, str], variables: set[str], names: Names
 ) -> tuple[list[str], list[Block]]:
     """Put blocks that are the same but for the arrays that they use into functions.
 
-    A network of many layers has many such blocks. Written once, they are read once, and compiled once.
+    A network of many layers has many such blocks, and so has one of many steps in time, which use one part
+    after the other of the same arrays. Written once, they are read once, and compiled once.
 
     Parameters
     ----------
     writer : Writer
         What it wrote.
+    twin : Writer
+        It wrote the same with places that count from the first one of a block, as functions do.
     head : list of str
         The lines before that.
     given : dict of str to str
@@ -474,30 +502,33 @@ def _with_functions(
     words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
     users = Counter(word for found in words for word in found)
     forms = []
-    for block, found in zip(writer.blocks, words, strict=True):
+    for block, found in zip(twin.blocks, words, strict=True):
         # What may leave the step is no function, nor what shares a variable with other blocks.
         fits = "return" not in found and all(users[word] == 1 for word in found & variables)
-        forms.append(_form(writer.lines[block.first : block.stop], given, variables) if fits else ("", []))
+        forms.append(_form(twin.lines[block.first : block.stop], given, variables) if fits else ("", []))
     times = Counter(text for text, _ in forms)
     functions: list[str] = []
     made: dict[str, tuple[str, int]] = {}  # for a form its function's name, and where that begins
     lines: list[str] = []
     places: list[tuple[Block, int, int | None]] = []  # with its first line, and that in a function
-    for block, (text, used) in zip(writer.blocks, forms, strict=True):
-        own = writer.lines[block.first : block.stop]
+    for i, (text, used) in enumerate(forms):
         if (times[text] - 1) * text.count("\n") < _SHORT:
+            block = writer.blocks[i]
             places.append((block, len(lines), None))
-            lines += own
+            lines += writer.lines[block.first : block.stop]
             continue
+        block = twin.blocks[i]
         if text not in made:
             name = names.unique(_function_name(block.nests))
             functions += _head(name, used)
             functions.append(f"    # called {times[text]} times, for different arrays")
             made[text] = name, len(functions)
-            functions += [*own, "", ""]
+            functions += [*twin.lines[block.first : block.stop], "", ""]
         name, first = made[text]
         places.append((block, len(lines), first))
-        lines += wrapped(f"    {name}(", [*used[:-1], f"{used[-1]})"], ", ", "        ")
+        starts = {x.name: (start, x.size - start) for x, start in twin.starts[i].items() if start}
+        passed = [f"part({x}, {starts[x][0]}, {starts[x][1]})" if x in starts else x for x in used]
+        lines += wrapped(f"    {name}(", [*passed[:-1], f"{passed[-1]})"], ", ", "        ")
     before = len(functions) + len(head)
     stops = [first for _, first, _ in places[1:]] + [len(lines)]
     blocks = []

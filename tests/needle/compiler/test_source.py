@@ -72,6 +72,25 @@ def test_each_call_and_the_function_it_calls_are_of_its_group():
         assert all(first <= begin < end <= stop for begin, end in block.lines.values())
 
 
+def test_equal_steps_in_time_share_a_function():
+    w = ndl.Tensor(np.random.default_rng(0).normal(size=(64, 64)) / 8, dtype="float32")
+
+    def states(x):
+        h, found = ndl.zeros(16, 64), []
+        for t in range(6):
+            h = ndl.tanh(x[t] * 0.5 + h @ w)
+            found.append(h)
+        return ndl.stack(found, axis=0)
+
+    x = ndl.Tensor(np.random.default_rng(1).normal(size=(6, 16, 64)), dtype="float32")
+    compiled = ndl.jit(states, debug=True)
+    assert_close(compiled(x).numpy(), states(x).numpy())
+    name, *_ = function_lines(compiled.source)
+    calls = re.findall(rf"^    {name}\(.*?\)$", compiled.source, re.M | re.S)
+    assert len(calls) >= 3
+    assert len({start for call in calls for start in re.findall(r"part\(x, (\d+),", call)}) >= 3
+
+
 def test_no_line_is_longer_than_the_page():
     for line in trained(6, debug=True).source.splitlines():
         assert len(line) <= PAGE
