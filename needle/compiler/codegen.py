@@ -83,6 +83,7 @@ class Writer:
         self.commented = 0  # how many loops are around the parts that get a comment
         self._about = ""  # the comment written last
         self._is_large = False
+        self._start: dict[Buffer, int] = {}
 
     def write(self, parts: Iterable[Any], depth: int = 0, shared: Loop | None = None) -> None:
         """Write loops and nests; of the loop `shared`, the iterations from `start` to `stop`."""
@@ -91,7 +92,8 @@ class Writer:
             first = len(self.lines)
             if not depth:
                 self._is_large = max(math.prod(nest.shape) for nest in nests_in([part])) > _UNROLLED
-                self.starts.append(_starts(nests_in([part])) if self.from_first else {})
+                self._start = _starts(nests_in([part])) if self.from_first else {}
+                self.starts.append(self._start)
             about = by_module(nests_in([part])) if depth == self.commented else ""
             if about and about != self._about:
                 self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
@@ -215,7 +217,7 @@ class Writer:
         if x.via is not None:
             terms.append((x.step, self.operand(x.via, nest)))
         text = " + ".join(letter if step == 1 else f"{step} * {letter}" for step, letter in terms)
-        offset = x.offset - self.starts[-1].get(x.buffer, 0)
+        offset = x.offset - self._start.get(x.buffer, 0)
         if offset:
             text = f"{text} + {offset}" if text else str(offset)
         return text or "0"
