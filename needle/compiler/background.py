@@ -26,13 +26,19 @@ from typing import Any, NamedTuple
 
 from . import runtime
 
-__all__ = ["Source", "Task"]
+__all__ = ["Source", "Task", "tell_if_long"]
 
 #: Seconds for which the other process waits for more: it needs one to start.
 _IDLE = 10.0
 
 #: Seconds for which the end of a program waits, if a thread compiles.
 _PATIENCE = 1.0
+
+#: Seconds that Numba takes for a line of generated source, roughly.
+_PER_LINE = 0.025
+
+#: Lines of source from which on the user is told that they are compiled: about ten seconds.
+_MANY_LINES = 400
 
 _PROGRAM = """
 import sys
@@ -109,6 +115,29 @@ def _is_on_disk(kernel: Any) -> bool:
     """Whether a kernel need not be compiled, or could not be handed over on the disk."""
     file = getattr(kernel._cache, "_cache_file", None)
     return file is None or Path(file._index_path).exists()
+
+
+def tell_if_long(sources: list[tuple[str, Any]]) -> None:
+    """Say so where sources are about to be compiled while the user waits, and that takes long.
+
+    Parameters
+    ----------
+    sources : list of (str, compiled function)
+    """
+    files = [getattr(kernel._cache, "_cache_file", None) for _, kernel in sources]
+    lines = sum(
+        source.count("\n") + 1
+        for (source, kernel), file in zip(sources, files, strict=True)
+        if not kernel.overloads and (file is None or not Path(file._index_path).exists())
+    )
+    if lines > _MANY_LINES:
+        later = "" if None in files else "The next time it is read from the disk. "
+        print(
+            f"jit: {lines:,} lines of source are compiled now, which takes about {lines * _PER_LINE:.0f} "
+            f"seconds. {later}ndl.jit(f, background=True) runs the function as it is meanwhile.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 class _Background:

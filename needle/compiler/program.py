@@ -31,7 +31,7 @@ from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from ..stand_ins import Number
 from . import runtime
-from .background import Source, Task
+from .background import Source, Task, tell_if_long
 from .calls import AGAIN, REFERENCES, CallWriter
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
@@ -204,6 +204,8 @@ class Program:
 
     def _compile(self) -> None:
         """Compile, unless that is done, and give the kernels to `call`."""
+        own = [x for x in self.parts if isinstance(x, Part) and x.name in self.compiled and not x.original]
+        tell_if_long([(part.source, self.compiled[part.name]) for part in own])
         for part in self.parts:
             if isinstance(part, Part):
                 self._writer.give(part, self._kernel(part))

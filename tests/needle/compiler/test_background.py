@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -56,6 +57,33 @@ def in_background(f):
 
 def weights(*shape: int) -> Tensor:
     return Tensor(np.random.default_rng(0).normal(size=shape), dtype="float32")
+
+
+# While the user waits
+
+
+def test_long_work_is_told(monkeypatch, capsys, folder):
+    monkeypatch.setattr(background, "_MANY_LINES", 5)
+    f = jit(lambda x: ndl.tanh(x) + len("a function of its own"))
+    program = f.program_for(ndl.ones(7))
+    said = r"jit: \d+ lines of source are compiled now, which takes about \d+ seconds. "
+    said += r"The next time it is read from the disk. ndl.jit\(f, background=True\) runs the function "
+    said += r"as it is meanwhile.\n"
+    f(ndl.ones(7))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(said, err)
+    f(ndl.ones(7))
+    again = jit(f.function)
+    again(ndl.ones(7))  # it is on the disk
+    assert again.source == program.source
+    assert capsys.readouterr() == ("", "")
+
+
+def test_short_work_is_not_told(monkeypatch, capsys):
+    monkeypatch.setattr(background, "_MANY_LINES", 1000)
+    jit(lambda x: ndl.tanh(x) - 1)(ndl.ones(7))
+    assert capsys.readouterr() == ("", "")
 
 
 # Until it is ready
