@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import MethodType
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..modes import mode, tracing
 from .cuda import program_type
 from .explain import explain
 from .program import AGAIN, Program
+from .surroundings import ABSENT, same
 from .trace import (
     CannotTrace,
     Leaf,
@@ -32,14 +33,22 @@ from .trace import (
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
 _MOST = 20  # programs for arguments of the same kind
+_MANY = 5  # such programs, of which the user is told
+
+_LATER: Any = object()  # in the place of a function: it comes when the result decorates it
 
 
-def jit(function: Callable, *, debug: bool = False, background: bool = False) -> Compiled:
+@overload
+def jit(function: Callable, *, debug: bool | None = None, background: bool | None = None) -> Compiled: ...
+@overload
+def jit(*, debug: bool | None = None, background: bool | None = None) -> Callable[[Callable], Compiled]: ...
+def jit(function: Any = _LATER, *, debug: bool | None = None, background: bool | None = None) -> Any:
     """Compile a function of Tensors.
 
     The function runs once, so that its graph is known; see `compiler.trace`. From then on a program computes
     the same in one go. Where something is different than it was, such as a shape, a mode, or what a name
-    stands for, the function runs once more, for another program.
+    stands for, the function runs once more, for another program. At the fifth program for arguments of the
+    same kind there is a warning, which says what is different each time.
 
     Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
     that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
@@ -48,15 +57,36 @@ def jit(function: Callable, *, debug: bool = False, background: bool = False) ->
     Parameters
     ----------
     function : callable
-    debug : bool
+        It may be compiled already; with other options, that makes a new compiled one of the same function.
+        Without a function, as in ``@ndl.jit(debug=True)``, the result is a decorator.
+    debug : bool, optional
         Run the generated source as plain Python, slowly, and check each place that it reads: whether it lies
         within its array, and has been written before. For Tensors on `cpu_numpy` it always runs so.
-    background : bool
+    background : bool, optional
         Compile in the background. The function runs as it is until the program is ready, which then takes
-        over. If it cannot be compiled, there is a warning, and the function goes on as it is. Programs for a
-        card are compiled at once all the same.
+        over. If Numba fails to compile it, there is a warning, and the function goes on as it is. Programs
+        for a card are compiled at once all the same.
+
+    Raises
+    ------
+    CannotTrace
+        By the first call, also in the background, if the function does what a program could not repeat.
+    TypeError
+        If it is no function.
     """
-    return function if isinstance(function, Compiled) else Compiled(function, debug, background)
+    if function is _LATER:
+        return functools.partial(jit, debug=debug, background=background)
+    if not callable(function):
+        raise TypeError(f"jit: needs a function, got {function!r}; write ndl.jit(f), or @ndl.jit above it")
+    known = function.__func__ if isinstance(function, MethodType) else function
+    if not isinstance(known, Compiled):
+        return Compiled(function, bool(debug), bool(background))
+    debug = known.debug if debug is None else debug
+    background = known.background if background is None else background
+    if known is not function:
+        return Compiled(MethodType(known.function, function.__self__), debug, background)
+    is_same = (debug, background) == (known.debug, known.background)
+    return known if is_same else Compiled(known.function, debug, background)
 
 
 class Compiled:
@@ -75,13 +105,13 @@ class Compiled:
         self.background = background
         self._programs: dict[tuple, list[Program]] = {}
         self._newest: Program | None = None
-        self._lock = threading.RLock()
         self._parameters: list[str] = _parameters(function)
         self._latest: Callable | None = None
         self._count = 0
+        self._is_told = False  # that there are many programs
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._latest is not None and not kwargs and len(args) == self._count:
@@ -119,9 +149,8 @@ class Compiled:
         task = made.task
         if task.error is not None and not task.is_told:
             task.is_told = True
-            name = getattr(self.function, "__name__", "the function")
             warnings.warn(
-                f"jit: {name} cannot be compiled, and runs as it is: {task.error}",
+                f"jit: {self._name} cannot be compiled, and runs as it is: {task.error}",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -150,29 +179,42 @@ class Compiled:
         shaped = tuple([_taken(x, name, leaves, keys) for name, x in zip(names, args, strict=False)])
         named = {name: _taken(x, name, leaves, keys) for name, x in kwargs.items()}
         values = [leaf.value for leaf in leaves]
-        with self._lock:
+        # The only lock here: were there one more, two threads could wait for each other.
+        with one_at_a_time:
             known = self._programs.setdefault((*keys, *kwargs), [])
             program = next((program for program in known if program.fits(values)), None)
             if program is None:
-                with one_at_a_time:
-                    around = Surroundings(self.function)
-                    around.visit((shaped, named), "arguments")
-                    try:
-                        found = trace(self.function, shaped, named, leaves, around)
-                    except NewState:
-                        return None, values
+                around = Surroundings(self.function)
+                around.visit((shaped, named), "arguments")
+                try:
+                    found = trace(self.function, shaped, named, leaves, around)
+                except NewState:
+                    return None, values
                 program = program_type(found)(found, around, values, self.debug)
                 known.insert(0, program)
                 self._newest = program
                 del known[_MOST:]
+                if len(known) == _MANY and not self._is_told and not program.debug:
+                    self._is_told = True
+                    warnings.warn(
+                        f"jit: {self._name} is compiled for the {_MANY}th time for arguments of the same kind"
+                        f"{_difference(known[1], program)}. Each time that costs as much as the first",
+                        RuntimeWarning,
+                        stacklevel=4,
+                    )
             return program, values
 
     def _remember(self, program: Any, args: tuple, kwargs: dict, values: list) -> None:
         """Try this program first the next time, if the arguments are its leaves as they come."""
         simple = not kwargs and len(args) == len(values)
         simple = simple and all(a is b for a, b in zip(args, values, strict=True))
-        with self._lock:
+        with one_at_a_time:
             self._latest, self._count = (program.call, len(args)) if simple else (None, 0)
+
+    @property
+    def _name(self) -> str:
+        """What messages call the function."""
+        return getattr(self.function, "__name__", "").replace("<lambda>", "") or "the function"
 
     @property
     def source(self) -> str:
@@ -186,12 +228,44 @@ class Compiled:
 
     def explain(self) -> str:
         """What the compiler made of the function, in a few sentences: what is fused, what is not, and why."""
-        name = getattr(self.function, "__name__", "").replace("<lambda>", "") or "the function"
+        name = self._name
         if BACKEND == "np":
             return f"{name} runs as it is: with NEEDLE_BACKEND=np, NumPy computes, and nothing is compiled."
         if self.program is None:
             return f"{name} is not compiled yet: call it once, and ask again."
         return explain(self.program, name)
+
+
+def _difference(before: Program, program: Program) -> str:
+    """What is different than when another program was made, and the way out; empty if that is not known."""
+    way_out = "give what changes as an argument"
+    then, now = before.around, program.around
+    for key, place in now.watched.items():
+        old = then.watched.get(key)
+        is_fixed = now.bound.get(id(place.value)) is not place
+        if old is not None and is_fixed and not same(old.value, place.value):
+            return f", because {place.name} was {_short(old.value)} and is {_short(place.value)}: {way_out}"
+    snapshots = {id(holder): snapshot for holder, snapshot, _ in then.held}
+    for holder, _, name in now.held:
+        old = snapshots.get(id(holder))
+        if old is not None and old != holder:
+            is_longer = len(old) != len(holder)
+            what = f"had length {len(old)} and has {len(holder)}" if is_longer else "holds something else"
+            return f", because {name} {what}: {way_out}, or keep it where the function does not reach it"
+    for text, answer in program.trace.answers.items():
+        old = before.trace.answers.get(text, answer)
+        if not same(old, answer):
+            return (
+                f", because {text} was {_short(old)} and is {_short(answer)}, which Python asked for: "
+                "compute with it, or see that it has few values"
+            )
+    return ""
+
+
+def _short(value: Any) -> str:
+    """A value for a message."""
+    text = "not set" if value is ABSENT else repr(value)
+    return text if len(text) <= 40 else f"another {type(value).__name__}"
 
 
 def _parameters(function: Callable) -> list[str]:

@@ -26,7 +26,9 @@ them is different, the function is traced again.
 - All that modules, optimisers, schedules and data sets of this library hold.
 - What is in a list, a dictionary, a set or a deque, however deep.
 
-The numbers in Tensors and in NumPy's arrays are not among them: each call reads them where they are then.
+A number that is different in each call so costs a program in each call, and the fifth warns; as an argument
+it costs one. The numbers in Tensors and in NumPy's arrays are not among them: each call reads them where they
+are then.
 
 These things are **refused**, with a sentence that says what to do:
 

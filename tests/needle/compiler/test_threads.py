@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
+
+import numpy as np
 
 import needle as ndl
+from needle import nn, optim
 from needle.compiler import CannotTrace
+from needle.modes import tracing
 
 from .conftest import assert_close, count_of, jit, tensor
 
@@ -108,3 +113,36 @@ def test_a_thread_that_computes_while_another_traces_is_told():
     assert_close(jit(f)(ndl.ones(3)).numpy(), w.numpy())
     thread.join()
     assert len(found) == 1
+
+
+def test_two_threads_never_wait_for_each_other():
+    """One runs a function as it is, which calls a compiled one that the other calls too."""
+    weight = nn.Parameter(np.ones(3))
+    weight.grad = ndl.ones(3)
+    optimizer = optim.Adam([weight])
+    predict = jit(lambda x: x * 2)
+    one = ndl.ones(3)
+    predict(x=one)
+
+    class Signals:
+        entered = threading.Event()
+
+    def step(x):  # an optimiser's first step runs as it is
+        if not tracing():
+            Signals.entered.set()
+            time.sleep(0.2)
+        found = predict(x=x)
+        optimizer.step()
+        return found
+
+    def other():
+        Signals.entered.wait(10)
+        predict(x=one)
+
+    threads = [threading.Thread(target=f, daemon=True) for f in (lambda: jit(step)(one), other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert Signals.entered.is_set()
+    assert not any(thread.is_alive() for thread in threads)
