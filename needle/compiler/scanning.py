@@ -19,10 +19,11 @@ import numpy as np
 from ..autograd import Tensor
 from ..graph import Spec
 from . import runtime
-from .background import Source, Task
+from .background import Source, Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
 from .program import Program, evaluate, flat, make_tensor, numbers_of, source_of
+from .trace import Same, in_container, is_named_tuple, one_at_a_time, without_tensors
 
 __all__ = ["scan"]
 
@@ -47,39 +48,77 @@ def scan(step: Callable, *batches: Any) -> Any:
     Returns
     -------
     Tensor, or a structure of them
-        What `step` returns, with a first axis that counts the steps.
+        What `step` returns, with a first axis that counts the steps: as for `jit`, that may be lists, tuples
+        and dictionaries in each other. Numbers, True and False are stacked like Tensors, and a Tensor that
+        the step changes is in it as it was after each step. Anything else, such as None or a text, comes
+        once; it must be the same in all steps.
 
     Raises
     ------
+    CannotTrace
+        If `step` does what a program could not repeat, or returns what `jit` refuses.
+    TypeError
+        If something among `batches` is neither a Tensor nor an array of NumPy's.
     ValueError
-        If there is no step, or the first axes have different lengths.
+        If there is no step, or the first axes have different lengths; or if a step returns what cannot be
+        stacked on what came before. The steps until then count.
 
     Examples
     --------
     >>> losses = ndl.scan(step, X.reshape((25, 10, 2)), y.reshape((25, 10)))
     """
-    counts = {len(x) for x in batches}
-    if len(counts) != 1 or counts == {0}:
-        shapes = ", ".join(str(x.shape) for x in batches) or "no batches"
-        raise ValueError(f"scan: needs batches with a first axis that counts the steps, got {shapes}")
-    (count,) = counts
+    count = _count_of(batches)
     if not isinstance(step, Compiled):
         if step not in _compiled:
             _compiled[step] = jit(step)
         step = _compiled[step]
     parts: list[Any] = []
+    form: Any = None  # of what a step returns
     done = 0
     while done < count:
         program = step.program_for(*[_slice(x, done) for x in batches])
         loop = None if program is None or not _can_scan(program) else _Scan.of(program)
         if loop is None or not step.may_call(loop):
             # An optimiser makes its state in its first step; or the loop is compiled in the background.
-            parts.append(_stacked([step(*[_slice(x, done) for x in batches])]))
-            done += 1
+            parts.append(_each(_alone, step(*[_slice(x, done) for x in batches])))
+            length = 1
         else:
-            parts.append(loop.run([x[done:] for x in batches], count - done))
-            done = count
+            length = count - done
+            found = loop.run([x[done:] for x in batches], length)
+            parts.append(_each(functools.partial(_repeated, count=length), found))
+        form = _form(parts[0]) if form is None else form
+        if _form(parts[-1]) != form:
+            raise ValueError(
+                f"scan: step {done} returns {_form(parts[-1])}, and those before it returned {form}, where "
+                "tuples of numbers are shapes of Tensors. Results are stacked, so they need the same shapes "
+                "and the same structure; what is neither Tensor nor number must be the same in all steps"
+            )
+        done += length
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _count_of(batches: tuple) -> int:
+    """How many steps there are."""
+    needed = "Tensors or arrays of NumPy's, whose first axis counts the steps"
+    for number, x in enumerate(batches):
+        if not isinstance(x, (Tensor, np.ndarray)):
+            way_out = "; make one of it by ndl.Tensor(…)" if isinstance(x, (list, tuple)) else ""
+            raise TypeError(
+                f"scan: needs batches that are {needed}, got {type(x).__name__} as number {number}{way_out}"
+            )
+    shapes = ", ".join(str(tuple(x.shape)) for x in batches) or "no batches"
+    if not batches or any(len(x.shape) == 0 for x in batches):
+        raise ValueError(f"scan: needs batches that are {needed}, got {shapes}")
+    lengths = [x.shape[0] for x in batches]
+    if len(set(lengths)) > 1:
+        said = " and ".join(map(str, dict.fromkeys(lengths)))
+        raise ValueError(
+            f"scan: needs batches with first axes of the same length, which counts the steps, got {said} "
+            f"in {shapes}"
+        )
+    if lengths[0] == 0:
+        raise ValueError(f"scan: needs batches for at least one step, got none in {shapes}")
+    return lengths[0]
 
 
 def _slice(batches: Any, i: int) -> Any:
@@ -92,6 +131,12 @@ def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     if len(program.parts) != 1 or not isinstance(program.parts[0], Part) or program.debug:
         return False
+    if any(x.tensor in program._state_tensors for x in program.trace.inputs if x.leaf is not None):
+        return False  # it writes its batch, which is another Tensor in each step
+    same: list[Any] = []  # Tensors that are returned as they come
+    _each(lambda x: same.append(x.tensor) if isinstance(x, Same) else None, program._template)
+    if any(program._input_of[tensor].leaf is None for tensor in same):
+        return False  # it is the same Tensor after each step, with other numbers in it
     numbers = program.trace.numbers
     if program.returned_numbers or any(source.kind == "leaf" for source in numbers.values()):
         return False
@@ -141,6 +186,8 @@ class _Scan:
 
     @functools.cached_property
     def _kernel(self) -> Callable:
+        step = self.program.compiled[self.part.name]
+        tell_if_long([(self.part.source, step), (self.source, self._compiled)])
         kernel = runtime.entry_point(self._compiled, self._types)
         alone = self.program.calls_small_products(self.part)
         return runtime.on_one_blas_thread(kernel) if alone else kernel
@@ -175,7 +222,7 @@ class _Scan:
     def run(self, batches: list[Any], count: int) -> Any:
         """Call the step for each batch."""
         program = self.program
-        with program.lock:
+        with one_at_a_time, program.lock:
             program.own()
             arrays: dict[str, Any] = dict(program._storage)
             for buffer, x in program._given:
@@ -215,30 +262,45 @@ class _Scan:
         self.program.failed(self.part, status, arrays)
 
 
-def _stacked(results: list[Any]) -> Any:
-    """Results of one structure as one structure of Tensors with a first axis more."""
-    return _mapped(lambda *tensors: _from_numpy(np.stack([x.numpy() for x in tensors]), tensors[0]), results)
+def _each(function: Callable, value: Any) -> Any:
+    """Apply a function to all that is in nested containers."""
+    if type(value) in (list, tuple, dict) or is_named_tuple(value):
+        return in_container(lambda x: _each(function, x), value)
+    return function(value)
+
+
+def _alone(value: Any) -> Any:
+    """What one step returns, as the result of a scan over this step alone."""
+    if isinstance(value, Tensor):
+        return _from_numpy(value.numpy()[None], value.device)
+    without_tensors(value, [], ())  # it refuses what a program cannot return either
+    return _repeated(value, 1)
+
+
+def _repeated(value: Any, count: int) -> Any:
+    """What a program returns for `count` steps: a number stands for all of them."""
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return _from_numpy(np.full(count, value))
+    return value
+
+
+def _form(value: Any) -> Any:
+    """What stacked results look like: the shape of each Tensor in a step, and anything else as it is."""
+    return _each(lambda x: x.shape[1:] if isinstance(x, Tensor) else x, value)
 
 
 def _joined(parts: list[Any]) -> Any:
-    return _mapped(
-        lambda *tensors: _from_numpy(np.concatenate([x.numpy() for x in tensors]), tensors[0]), parts
-    )
-
-
-def _from_numpy(values: np.ndarray, like: Tensor) -> Tensor:
-    return Tensor(values, device=like.device, dtype=like.dtype, requires_grad=False)
-
-
-def _mapped(function: Callable, values: list[Any]) -> Any:
-    """Apply a function to the Tensors that have the same place in several structures."""
-    first = values[0]
+    """Results of one form as one, along the first axis."""
+    first = parts[0]
     if isinstance(first, Tensor):
-        return function(*values)
-    if type(first) in (int, float):
-        return Tensor(np.array(values), dtype=np.array(values).dtype, requires_grad=False)
-    if type(first) in (list, tuple):
-        return type(first)([_mapped(function, list(x)) for x in zip(*values, strict=True)])
+        return _from_numpy(np.concatenate([x.numpy() for x in parts]), first.device)
     if type(first) is dict:
-        return {key: _mapped(function, [x[key] for x in values]) for key in first}
+        return {key: _joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, (list, tuple)):
+        columns = zip(*parts, strict=True)
+        return in_container(lambda _: _joined(list(next(columns))), first)
     return first
+
+
+def _from_numpy(values: np.ndarray, device: Any = None) -> Tensor:
+    return Tensor(values, device=device, dtype=values.dtype, requires_grad=False)

@@ -233,6 +233,7 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
         for x in found.inputs:
             if x.tensor is not None and x.tensor._data is not x.cell:
                 found.writes.append((x.tensor, x.tensor._data))
+        without_tensors(found.result, [], ())  # it refuses results, also in a call that makes a new state
         _read_optimizers(around, found)
     finally:
         grads = [(x.tensor, x.tensor.grad) for x in found.inputs if x.tensor is not None]

@@ -5,15 +5,18 @@ Most of it is compiled by Numba, so the functions are few and small.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
 import pytest
 
 import needle as ndl
-from needle import nn, optim
+from needle import jit, nn, optim
 from needle.autograd import Tensor
+from needle.compiler import CannotTrace
 from needle.compiler.lower import SMALL
+from needle.compiler.scanning import _can_scan, _Scan
 
 from ...training import SmallTraining
 from .conftest import assert_close
@@ -85,6 +88,111 @@ def test_structures_of_results():
     assert_close(found["x"].numpy(), x.numpy())
     assert found["none"] is None
     assert_close(end, w.numpy())
+
+
+Both = namedtuple("Both", "loss others")
+
+
+def learning_step(momentum: float = 0.0) -> Any:
+    """A step that returns all kinds of things."""
+    p = nn.Parameter(np.array([1.0, -2.0]))
+    optimizer = optim.SGD([p], lr=0.01, momentum=momentum)
+
+    def step(x):
+        loss = ((x * p) ** 2).sum()
+        loss.backward(create_graph=False)
+        optimizer.step()
+        return Both(loss, [{"twice": (2 * loss, 3), "x": x}, 0.5, True, None, "text"])
+
+    return step
+
+
+@pytest.mark.parametrize("way", ["compiled", "first step as it is", "background", "debug", "never compiled"])
+def test_each_way_stacks_the_same(monkeypatch, way):
+    momentum = 0.9 if way == "first step as it is" else 0.0
+    x = Tensor(np.random.default_rng(0).normal(size=(4, 2)), requires_grad=False)
+    expected = [*map(learning_step(momentum), x)]
+    step = jit(
+        learning_step(momentum), debug=way == "debug", background=way in ("background", "never compiled")
+    )
+    if step.background:
+        asked = iter([False, False, way == "background", False])
+        monkeypatch.setattr(step, "may_call", lambda made: isinstance(made, _Scan) and next(asked))
+    ran = []
+    run = _Scan.run
+    monkeypatch.setattr(
+        _Scan, "run", lambda self, batches, count: ran.append(count) or run(self, batches, count)
+    )
+
+    loss, (inner, half, true, none, text) = found = ndl.scan(step, x)
+    assert ran == {"compiled": [4], "first step as it is": [3], "background": [2]}.get(way, [])
+    assert type(found) is Both
+    assert type(found.others) is list
+    assert type(inner["twice"]) is tuple
+    twice, three = inner["twice"]
+    for tensor, values in (
+        (loss, [r.loss.item() for r in expected]),
+        (twice, [2 * r.loss.item() for r in expected]),
+        (three, [3] * 4), (half, [0.5] * 4), (true, [True] * 4),
+    ):  # fmt: skip
+        assert type(tensor) is Tensor
+        assert tensor.shape == (4,)
+        np.testing.assert_allclose(tensor.numpy(), values, rtol=1e-5)
+    assert (three.dtype, half.dtype, true.dtype) == ("int64", "float64", "bool")
+    np.testing.assert_array_equal(inner["x"].numpy(), x.numpy())
+    assert none is None
+    assert text == "text"
+
+
+def test_a_tensor_that_is_returned_as_it_is():
+    """After each step it is in the result as it was then."""
+    total, fixed = ndl.zeros(2), ndl.ones(2)
+
+    def step(x):
+        total.data = total + x
+        return total, fixed
+
+    totals, ones = ndl.scan(jit(step, debug=True), ndl.ones(3, 2))
+    assert totals.numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert ones.numpy().tolist() == [[1, 1]] * 3
+    assert not _can_scan(jit(step).program_for(ndl.ones(2)))
+
+
+def test_a_step_that_writes_its_batch():
+    def step(x):
+        x.data = x * 2
+        return x.sum()
+
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=False)
+    assert ndl.scan(jit(step, debug=True), x).numpy().tolist() == [6, 14]
+    assert not _can_scan(jit(step).program_for(ndl.ones(2)))
+
+
+def test_results_that_cannot_be_stacked():
+    p = nn.Parameter(np.ones(2))
+
+    def step(x):
+        before = None if p.grad is None else p.grad * 1
+        (p * x).sum().backward(create_graph=False)
+        return {"before": before}
+
+    said = r"step 1 returns {'before': \(2,\)}, and those before it returned {'before': None}"
+    with pytest.raises(ValueError, match=said):
+        ndl.scan(jit(step, debug=True), ndl.ones(5, 2))
+
+
+def test_what_cannot_be_returned_is_refused_before_the_first_step():
+    p = nn.Parameter(np.ones(2))
+    optimizer = optim.SGD([p], lr=0.1, momentum=0.9)
+
+    def step(x):
+        ((p * x).sum()).backward()
+        optimizer.step()
+        return {1, 2}
+
+    with pytest.raises(CannotTrace, match="returns a set"):
+        ndl.scan(step, ndl.ones(3, 2))
+    assert p.numpy().tolist() == [1, 1]
 
 
 def test_arrays_of_numpy():
@@ -167,8 +275,18 @@ def test_on_the_reference_device():
 
 def test_batches_that_do_not_fit():
     step = lambda x, y: x + y  # noqa: E731
-    with pytest.raises(ValueError, match=r"scan: needs batches .* got \(2, 3\), \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"scan: needs batches .* got 2 and 3 in \(2, 3\), \(3, 3\)"):
         ndl.scan(step, ndl.ones(2, 3), ndl.ones(3, 3))
+    with pytest.raises(
+        TypeError, match=r"needs batches that are Tensors .* got list as number 1; .* ndl.Tensor"
+    ):
+        ndl.scan(step, ndl.ones(2), [3, 4])
+    with pytest.raises(TypeError, match="got int as number 0"):
+        ndl.scan(step, 5)
+    with pytest.raises(ValueError, match=r"whose first axis counts the steps, got \(\), \(2,\)"):
+        ndl.scan(step, ndl.ones(), ndl.ones(2))
+    with pytest.raises(TypeError, match="jit: needs a function, got 3"):
+        ndl.scan(3, ndl.ones(2))
     with pytest.raises(ValueError, match="no batches"):
         ndl.scan(step)
     with pytest.raises(ValueError, match="scan"):
