@@ -53,7 +53,7 @@ __all__ = [
     "sum_node_list",
 ]  # fmt: skip
 
-NUMBERS = (float, int, np.bool_, np.integer, np.floating, Number)  # what counts as a scalar operand
+NUMBERS = (Number, float, int, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
 LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive

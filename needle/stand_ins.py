@@ -2,16 +2,18 @@
 
 A learning rate or a count of steps is then not the number that it happens to be in this call. It is a
 `Number`: arithmetic with it builds a formula, which is computed anew in each later call. Where Python must
-know the number itself, to compare it or to count with it, the answer is noted: the trace is valid while the
-answer stays the same. An array of NumPy's is a `HostArray`: it can become a Tensor, and nothing else, since
+know more, the answer is noted, and the trace is valid while the answer stays the same: of a comparison, that
+is whether it holds; of `float`, `math.cos`, a text, an index, an axis or the key of a dictionary, it is the
+number itself. An array of NumPy's is a `HostArray`: it can become a Tensor, and nothing else, since
 what NumPy computes from it would be frozen.
 """
 
 from __future__ import annotations
 
+import math
+import numbers
 import operator
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,16 @@ import numpy as np
 class Number:
     """A number of the host whose formula is known.
 
+    To Python it looks like the number that it stands for: ``isinstance(n, int)`` holds where it holds for
+    that one, and ``n.is_integer()`` answers. Only ``type(n)`` cannot be made to.
+
     Attributes
     ----------
     text : str
         The formula, as Python: ``"1 - optimizer.momentum"``.
     value : float or int
         What it is in this call.
-    answers : dict of str to (bool, int or float)
+    answers : dict of str to object
         What was asked about numbers of this trace, and the answers. All of them share the dictionary.
     """
 
@@ -37,78 +42,114 @@ class Number:
         self.value = value
         self.answers = answers
 
-    def __repr__(self) -> str:
-        return self.text
-
     @property
     def python_type(self) -> type:
         """float or int."""
         return type(self.value)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What `isinstance` goes by. The types of the numbers in a formula are asked with each call."""
+        return type(self.value)
+
     def __neg__(self) -> Number:
         return Number(f"(-{self.text})", -self.value, self.answers)
+
+    def __pos__(self) -> Number:
+        return self
+
+    def __abs__(self) -> Number:
+        return Number(f"abs({self.text})", abs(self.value), self.answers)
 
     def _answer(self, question: str, answer: Any) -> Any:
         self.answers[question] = answer
         return answer
 
+    def known(self) -> Any:
+        """The number itself. The trace is then for this number alone."""
+        return self._answer(self.text, self.value)
+
     def __bool__(self) -> bool:
         return self._answer(f"bool({self.text})", bool(self.value))
 
-    def __index__(self) -> int:
-        return self._answer(self.text, operator.index(self.value))
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.value, name)
+        self.known()
+        return found
 
-    def __float__(self) -> float:
-        raise TypeError(
-            f"jit: {self.text} changes from call to call, so a function of Python's such as math.cos would "
-            "be computed only once; use + - * / **, or compute it outside and give it as an argument"
-        )
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.known(), dtype)
 
-    __int__ = __round__ = __float__
-    __hash__ = object.__hash__
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        return getattr(function, method)(*map(_known, operands), **options)
+
+    def __reduce__(self) -> tuple:
+        """A copy is the number itself."""
+        return type(self.value), (self.known(),)
+
+    def __hash__(self) -> int:
+        return hash(self.known())
+
+
+def _known(value: Any) -> Any:
+    return value.known() if isinstance(value, Number) else value
 
 
 def _text_of(number: Any) -> str:
     """A number in a formula. `inf` and `nan` are names there."""
-    return (
-        number.text
-        if isinstance(number, Number)
-        else repr(number.item() if isinstance(number, np.generic) else number)
-    )
+    if isinstance(number, Number):
+        return number.text
+    text = repr(float(number) if isinstance(number, float) else int(number))
+    return f"({text})" if text.startswith("-") else text
 
 
 def _arithmetic(symbol: str, function: Callable) -> tuple[Callable, Callable]:
     """The methods for ``number + other`` and ``other + number``."""
 
+    def formula(self: Number, a: Any, b: Any) -> Number:
+        text = f"({_text_of(a)} {symbol} {_text_of(b)})"
+        a, b = getattr(a, "value", a), getattr(b, "value", b)
+        result = Number(text, function(a, b), self.answers)
+        if symbol == "**" and not (isinstance(a, float) and isinstance(b, int)):
+            self._answer(f"type({text})", type(result.value))  # 2 ** n is an int, or a float where n < 0
+        return result.known() if isinstance(result, complex) else result
+
     def forward(self: Number, other: Any) -> Any:
-        if not isinstance(other, (Number, float, int)):
-            return NotImplemented
-        text = f"({self.text} {symbol} {_text_of(other)})"
-        return Number(text, function(self.value, getattr(other, "value", other)), self.answers)
+        if isinstance(other, (Number, float, int)):
+            return formula(self, self, other)
+        return function(self.known(), other) if isinstance(other, numbers.Number) else NotImplemented
 
     def backward(self: Number, other: Any) -> Any:
-        if not isinstance(other, (float, int)):
-            return NotImplemented
-        return Number(f"({_text_of(other)} {symbol} {self.text})", function(other, self.value), self.answers)
+        if isinstance(other, (float, int)):
+            return formula(self, other, self)
+        return function(other, self.known()) if isinstance(other, numbers.Number) else NotImplemented
 
     return forward, backward
 
 
 def _comparison(symbol: str, function: Callable) -> Callable:
     def compare(self: Number, other: Any) -> Any:
-        if not isinstance(other, (Number, float, int)):
-            return NotImplemented
-        question = f"({self.text} {symbol} {_text_of(other)})"
-        return self._answer(question, function(self.value, getattr(other, "value", other)))
+        if isinstance(other, (Number, float, int)):
+            question = f"({self.text} {symbol} {_text_of(other)})"
+            return self._answer(question, function(self.value, getattr(other, "value", other)))
+        return function(self.known(), other) if isinstance(other, numbers.Number) else NotImplemented
 
     return compare
 
 
+def _of_known(function: Callable) -> Callable:
+    """A method that needs the number itself."""
+    return lambda self, *others: function(self.known(), *map(_known, others))
+
+
+_function: Callable[..., Any]
 for _name, _symbol, _function in (
     ("add", "+", operator.add),
     ("sub", "-", operator.sub),
     ("mul", "*", operator.mul),
     ("truediv", "/", operator.truediv),
+    ("floordiv", "//", operator.floordiv),
+    ("mod", "%", operator.mod),
     ("pow", "**", operator.pow),
 ):
     _forward, _backward = _arithmetic(_symbol, _function)
@@ -116,8 +157,18 @@ for _name, _symbol, _function in (
     setattr(Number, f"__r{_name}__", _backward)
 for _name, _symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
     setattr(Number, f"__{_name}__", _comparison(_symbol, getattr(operator, _name)))
-
-Real.register(Number)
+for _name, _function in (
+    ("int", int), ("float", float), ("index", operator.index), ("invert", operator.invert),
+    ("round", round), ("trunc", math.trunc), ("floor", math.floor), ("ceil", math.ceil),
+    ("str", str), ("repr", repr), ("format", format),
+):  # fmt: skip
+    setattr(Number, f"__{_name}__", _of_known(_function))
+for _name, _function in (
+    ("divmod", divmod), ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
+    ("lshift", operator.lshift), ("rshift", operator.rshift),
+):  # fmt: skip
+    setattr(Number, f"__{_name}__", _of_known(_function))
+    setattr(Number, f"__r{_name}__", _of_known(lambda b, a, f=_function: f(a, b)))
 
 
 class HostArray:

@@ -118,7 +118,7 @@ def _plain(item: Any, is_operand: Callable[[Any], bool]) -> Any:
     if not array.size and not hasattr(item, "dtype"):
         array = array.astype(np.int64)  # an empty list: NumPy takes it for floats
     if array.dtype.kind not in "iub" or (array.dtype == bool and not array.ndim):
-        kind = array.dtype if array.ndim else type(item).__name__
+        kind = array.dtype if array.ndim else item.__class__.__name__
         raise IndexError(
             f"index: needs whole numbers or an array of booleans, got {kind}; "
             "convert it: .astype('int64') or .astype('bool')"

@@ -181,7 +181,7 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-        if not isinstance(number, (float, int, Number)):
+        if not isinstance(number, (Number, float, int)):
             raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
     if not isinstance(array, View):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
@@ -227,7 +227,8 @@ def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) 
 
 
 def _check_exponents(exponents: Any) -> None:
-    if np.min(exponents, initial=0) < 0:
+    lowest = np.min(exponents, initial=0) if isinstance(exponents, np.ndarray) else exponents
+    if lowest < 0:
         raise ValueError(
             "power: a whole number to a negative power is a fraction, which its data type does not hold; "
             "use .astype('float32') first"

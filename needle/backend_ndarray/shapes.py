@@ -30,9 +30,9 @@ def as_shape(shape: Any) -> Shape:
 
 def hashable_axes(axes: Axes) -> int | tuple[int, ...] | None:
     """Axes as they were given, with a list made a tuple."""
-    if axes is None or isinstance(axes, (int, tuple)):
+    if axes is None or type(axes) is int:
         return axes
-    if not isinstance(axes, (Integral, Sequence)):
+    if type(axes) is not tuple and not isinstance(axes, (Integral, Sequence)):
         raise TypeError(f"axes: needs None, an int or a tuple of ints, got {axes!r}")
     return as_shape(axes)
 

@@ -307,6 +307,9 @@ class CallWriter:
                 owner = self.name("owner", source.owner)
                 dot = f".{source.key}" if source.kind == "attribute" else f"[{source.key!r}]"
                 self.lines.append(f"n_{name} = {owner}{dot}")
+                self.ask(f"type(n_{name}) is {self.name('type', found.types[name])}")
+                if issubclass(found.types[name], np.generic):
+                    self.lines.append(f"n_{name} = n_{name}.item()")
         for text, answer in found.answers.items():
             if answer is None or isinstance(answer, bool):
                 self.ask(f"({self.formula(text)}) is {answer}")

@@ -50,6 +50,12 @@ def jit(function: Any = _LATER, *, debug: bool | None = None, background: bool |
     stands for, the function runs once more, for another program. At the fifth program for arguments of the
     same kind there is a warning, which says what is different each time.
 
+    A number among the arguments, or an option of an optimiser, may be another in each call; arithmetic with
+    it is computed anew. Where Python compares it, there is a program for each answer. Where Python needs the
+    number itself, as in ``range(n)``, ``x[n]``, ``math.cos(n)``, ``f"{n}"`` or ``n in {1, 2}``, there is a
+    program for each number. Ask what it is by ``isinstance(n, int)``: ``type(n)`` is neither int nor float
+    then.
+
     Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
     that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
     ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.

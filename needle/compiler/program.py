@@ -380,7 +380,7 @@ def _formula(text: str) -> Any:
 
 
 def evaluate(text: str, values: dict[str, Any]) -> Any:
-    """The value of a Number's formula; see `stand_ins`. It is made by the library, of + - * / ** alone."""
+    """The value of a Number's formula; see `stand_ins`. It is made by the library, of arithmetic alone."""
     return eval(_formula(text), {"inf": math.inf, "nan": math.nan}, values)
 
 

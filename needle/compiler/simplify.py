@@ -20,6 +20,7 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
+from ..stand_ins import Number
 from .lower import Access, Buffer, Call, Nest
 
 __all__ = ["cut", "simplify"]
@@ -147,7 +148,9 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
 
 
 def _key(x: Any) -> Any:
-    return x if isinstance(x, Access) else (type(x), getattr(x, "text", repr(x)))  # 0.0 is not -0.0
+    if isinstance(x, Access):
+        return x
+    return type(x), x.text if isinstance(x, Number) else repr(x)  # 0.0 is not -0.0
 
 
 def _is_compact(step: Nest) -> bool:

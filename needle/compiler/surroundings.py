@@ -11,8 +11,8 @@ call goes the slow way. The types, shapes, dtypes, devices and structure of the 
 in `compiled.py`). Under that key are the programs that were made so far, and each is asked whether it `fits`:
 those are the same guards, without the computation. If none fits, the function is traced again. `CallWriter`
 in `calls.py` writes the guards, each kind in a method: about the arguments (`_ask_which`, `_ask_inputs`),
-about the surroundings (`_ask_surroundings`, `_ask_optimizers`), and about numbers that Python compared while
-the function was traced (`_ask_numbers`, from `Trace.answers`).
+about the surroundings (`_ask_surroundings`, `_ask_optimizers`), and about numbers that may change: their
+types, and what Python asked about them while the function was traced (`_ask_numbers`, from `Trace.answers`).
 
 These things are **watched**, in the function and in all functions of yours that it can reach. Where one of
 them is different, the function is traced again.
@@ -25,6 +25,9 @@ them is different, the function is traced again.
   the data among those of your modules.
 - All that modules, optimisers, schedules and data sets of this library hold.
 - What is in a list, a dictionary, a set or a deque, however deep.
+- What Python asked about a number among the arguments or an optimiser's options. That is the answer of a
+  comparison, and the number itself where it is made a text, an index, an axis or a key, or where a function
+  of Python's or NumPy's computes with it.
 
 A number that is different in each call so costs a program in each call, and the fifth warns; as an argument
 it costs one. The numbers in Tensors and in NumPy's arrays are not among them: each call reads them where they
@@ -39,7 +42,8 @@ These things are **refused**, with a sentence that says what to do:
 
 These things are **taken for constant**: modules of Python and of installed packages (``math.pi``), what their
 functions and methods read by themselves (a clock, a file, a `ContextVar`), the order of a dictionary, and the
-code of a function that stays the same object.
+code of a function that stays the same object. Of such a number, ``type(n)`` is the class that stands for it,
+always: ask ``isinstance(n, int)``.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ and the trace is refused.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 import threading
 from collections.abc import Callable
@@ -130,7 +131,7 @@ class Trace:
         Random numbers, in the order in which they are drawn.
     writes : list of (Tensor, Pending or array)
         Tensors, and what they will hold.
-    grads : list of (Tensor, Pending, array or None)
+    grads : list of (Tensor, Tensor or None)
         Tensors, and what their `grad` will be.
     counts : list of (Optimizer, Tensor, Number)
         How often a parameter was updated.
@@ -138,6 +139,8 @@ class Trace:
         What was asked about Numbers; see `stand_ins`.
     numbers : dict of str to NumberSource
         The names in formulas, and where their numbers come from.
+    types : dict of str to type
+        The names in formulas, and what their numbers are.
     result : object
         What the function returned.
     """
@@ -150,6 +153,7 @@ class Trace:
         self.counts: list[tuple[Optimizer, Any, Any]] = []
         self.answers: dict[str, Any] = {}
         self.numbers: dict[str, NumberSource] = {}
+        self.types: dict[str, type] = {}
         self.options: list[tuple[dict, str, Any]] = []  # where optimisers have options, and what is there
         self.before: dict[Optimizer, tuple[dict, dict]] = {}  # counts and states before the run
         self.old_grads: set[Any] = set()  # Tensors that had a gradient before
@@ -159,6 +163,7 @@ class Trace:
 
     def draw(self, device: Any, kind: str, shape: tuple[int, ...], dtype: Any, rng: Any) -> Pending:
         """A placeholder for random numbers that ``device.rand`` or ``device.randn`` will draw."""
+        rng = operator.index(rng) if isinstance(rng, Number) else rng  # a seed
         draw = functools.partial(getattr(device, kind), *shape, dtype=dtype, rng=rng)
         self.draws.append(Pending(Draw(draw), (), Spec(tuple(shape), np.dtype(dtype), device)))
         return self.draws[-1]
@@ -166,10 +171,12 @@ class Trace:
     def number(self, name: str, value: Any, source: NumberSource) -> Number:
         """What stands for a number of the host. Formulas call it by `name`, or by one like it."""
         name = re.sub(r"\W", "_", name)
-        while name in self.numbers or name in ("bool", "inf", "nan"):  # formulas use these themselves
+        used = ("abs", "bool", "inf", "nan", "type")  # by formulas themselves
+        while name in self.numbers or name in used:
             name += "_"
-        self.numbers[name] = source
-        return Number(name, value, self.answers)
+        self.numbers[name], self.types[name] = source, type(value)
+        # One of NumPy's counts as Python's, as among the arguments.
+        return Number(name, value.item() if isinstance(value, np.generic) else value, self.answers)
 
     def host_array(self, name: str, array: np.ndarray, leaf: int | None) -> HostArray:
         """What stands for an array of NumPy's."""
@@ -357,7 +364,7 @@ def _replace_options(optimizer: Optimizer, name: str, found: Trace, restore: lis
         value = holder[key]
         stand_in: Any = found.number(text, value, source)
         if isinstance(value, bool) or not isinstance(value, (float, int)):
-            found.answers[stand_in.text] = stand_in = value
+            found.answers[stand_in.text], stand_in = stand_in.value, value
         holder[key] = stand_in
         found.options.append((holder, key, stand_in))
 
@@ -433,6 +440,8 @@ def without_tensors(value: Any, computed: list[Any], inputs: Any) -> Any:
         computed.append(value)
         return Outcome(len(computed) - 1)
     if type(value) in (list, tuple, dict) or is_named_tuple(value):
+        if type(value) is dict:  # a number that was hashed is known
+            value = {key.known() if isinstance(key, Number) else key: x for key, x in value.items()}
         return in_container(lambda x: without_tensors(x, computed, inputs), value)
     if value is not None and not isinstance(value, _PLAIN):
         raise CannotTrace(

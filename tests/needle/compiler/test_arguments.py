@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import decimal
+import fractions
 import functools
 import math
 from typing import Any, NamedTuple
@@ -201,6 +204,117 @@ def test_numbers_that_are_returned():
         _, after, same = g(tensor(2), n)
         assert (after, same) == (n + 1, n)
         assert type(after) is int
+
+
+def _matched(n):
+    match n:
+        case 1:
+            return 5
+        case int(k):
+            return k
+        case float():
+            return 7
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: x * (2 if n in {1, 2} else 3),
+        lambda x, n: x * {1: 5.0}.get(n, 1.0),
+        lambda x, n: x * (2 if isinstance(n, int) else 3),
+        lambda x, n: x * (2 if isinstance(n * 2, (float, str)) else 3),
+        lambda x, n: x * (2 if isinstance(2**n, int) else 3),
+        lambda x, n: x * (2 if n.__class__ is int else 3),
+        lambda x, n: x * _matched(n),
+        lambda x, n: x * len(f"{n}") * len(f"{n:.3f}") * len("a" + str(n)) * len(repr(n)) * len(f"{n!s}"),
+        lambda x, n: x[n],
+        lambda x, n: x[:n],
+        lambda x, n: x.sum(axes=n),
+        lambda x, n: x.sum(axes=(n, 0)),
+        lambda x, n: ndl.flip(x, (n,)),
+        lambda x, n: ndl.stack([x, x], n),
+        lambda x, n: x.argmax(axes=n),
+        lambda x, n: x * ndl.init.rand(3, rng=n),
+        lambda x, n: x * int(n) * float(n) * math.cos(n),
+        lambda x, n: x * round(n) + round(n, 1),
+        lambda x, n: x * math.floor(n) + math.ceil(n) + math.trunc(n),
+        lambda x, n: x * divmod(n, 2)[0] + divmod(7.5, n + 9)[1],
+        lambda x, n: x * (n & 1) + (n << 2) + ~n,
+        lambda x, n: x * np.float32(n) * np.cos(n),
+        lambda x, n: x * (np.float32(2) * n) + (n * np.float32(2)),
+        lambda x, n: x * len(np.arange(n)),
+        lambda x, n: x * Tensor(np.ones(3, "float32") * n) + Tensor([n, 1, 2.0]),
+        lambda x, n: x * (2 if fractions.Fraction(2) == n or decimal.Decimal(3) == n else 3),
+        lambda x, n: x * copy.deepcopy([n])[0],
+        lambda x, n: x * n.real + n.is_integer(),
+        lambda x, n: x * (-1) ** n,
+        lambda x, n: {n: x * n},
+        lambda x, n: f"{n}",
+        lambda x, abs, type: x * abs(-2) if callable(abs) else x * abs + 2**type,
+    ],
+)
+def test_numbers_that_python_looks_at(f):
+    """A compiled function goes the way that the function goes, or refuses what that refuses."""
+    x = tensor(3, 3)
+    g = jit(f)
+    for n in (1, 2, 1000, 1, 1.0, 2.5, -0.0, 0.0, -1, 0, -3.25, 3):
+        given = (n,) * (f.__code__.co_argcount - 1)
+        try:
+            expected = f(x, *given)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                g(x, *given)
+        else:
+            found = g(x, *given)
+            assert_same(found, expected)
+            if isinstance(found, dict):
+                assert [*map(type, found)] == [*map(type, expected)]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: x * (n // 2) + 7 // n,
+        lambda x, n: x * (n % 3) + 7 % n,
+        lambda x, n: x * abs(-n) + +n,
+        lambda x, n: x * (-2) ** n,
+        lambda x, n: (x, n // 2, -n % 3, abs(-n)),
+        lambda x, n: x * (2 if isinstance(n, int) else 3),
+        lambda x, n: x.astype("int64") ** n,
+    ],
+)
+def test_arithmetic_stays_a_formula(f):
+    g = jit(f)
+    x = tensor(3)
+    for n in (5, 8, 2, 1):
+        assert_same(g(x, n), f(x, n))
+    assert count_of(g) == 1
+
+
+def test_a_text_in_a_loop_of_numbers(capsys):
+    def f(x, n):
+        print(f"n is {n}")
+        return x * n
+
+    g = jit(f)
+    for n in (2, 3):
+        g(tensor(3), n)
+    assert capsys.readouterr().out == "n is 2\nn is 3\n"
+
+
+def test_options_are_looked_at():
+    w = nn.Parameter(tensor(3))
+    o = ndl.optim.SGD([w], lr=2.0)
+
+    def f(x):
+        found = x * 2 if o.lr in {2.0, 5.0} else x * 3
+        return found * 5 if isinstance(o.lr, int) else found
+
+    g = jit(f)
+    x = tensor(3)
+    for lr in (2.0, 3.0, 5, 5.0, 3, np.float64(2.0), np.float64(3.0), np.float32(2.0)):
+        o.lr = lr
+        assert_same(g(x), f(x))
 
 
 def test_numbers_as_formulas():

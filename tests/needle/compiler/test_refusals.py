@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import random
 from types import SimpleNamespace
 
@@ -81,11 +80,6 @@ def test_numbers_that_are_asked_for_are_refused():
         with pytest.raises(CannotTrace, match=r"numbers were asked for.*Return the Tensor"):
             jit(ask)(tensor(3))
         np.testing.assert_array_equal(w.numpy(), value)  # all is as it was
-
-
-def test_functions_of_python_are_refused():
-    with pytest.raises(TypeError, match=r"math\.cos would be computed only once"):
-        jit(lambda x, lr: x * math.cos(lr))(tensor(3), 0.5)
 
 
 def test_what_numpy_computes_is_refused():
