@@ -56,6 +56,9 @@ def jit(function: Any = _LATER, *, debug: bool | None = None, background: bool |
     program for each number. Ask what it is by ``isinstance(n, int)``: ``type(n)`` is neither int nor float
     then.
 
+    What the function does to the world outside happens when it is traced, and not in each call: what it
+    prints, logs, or writes to a file. So print what it returns, or run the function as it is.
+
     Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
     that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
     ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.

@@ -24,7 +24,8 @@ them is different, the function is traced again.
   packages. If a function uses `getattr`, `vars` or `__dict__`, that means all attributes of your objects, and
   the data among those of your modules.
 - All that modules, optimisers, schedules and data sets of this library hold.
-- What is in a list, a dictionary, a set or a deque, however deep.
+- What is in a list, a dictionary, a set or a deque, however deep; in a `UserDict`, `UserList`, `UserString`
+  or `ChainMap`; in a `MappingProxyType` or another view of a dictionary; in a `bytearray` or `array.array`.
 - What Python asked about a number among the arguments or an optimiser's options. That is the answer of a
   comparison, and the number itself where it is made a text, an index, an axis or a key, or where a function
   of Python's or NumPy's computes with it.
@@ -38,31 +39,50 @@ These things are **refused**, with a sentence that says what to do:
 - to change what is watched, but for what a step of an optimiser updates;
 - to draw random numbers by NumPy or Python;
 - to use an iterator, or a function under `functools.lru_cache`, whose state nobody can see;
-- an array of NumPy's that is an argument of a `functools.partial`.
+- to use what gives something else when it is asked again: the clocks of `time`, ``os.environ``, a file that
+  is open for reading, a queue, an `Event` or `Semaphore` of threads, a `ContextVar`, a weak reference;
+- to use any other container of Python or an installed package that can be written to by an index, such as a
+  `WeakValueDictionary`, a `memoryview` or a table of pandas;
+- an array of NumPy's that is an argument of a `functools.partial`, or in a `MappingProxyType`.
 
 These things are **taken for constant**: modules of Python and of installed packages (``math.pi``), what their
-functions and methods read by themselves (a clock, a file, a `ContextVar`), the order of a dictionary, and the
-code of a function that stays the same object. Of such a number, ``type(n)`` is the class that stands for it,
-always: ask ``isinstance(n, int)``.
+functions and methods read by themselves (``datetime.now()``, the text of a `Path`, whether a lock is held, a
+clock of a module that is imported inside the function), the state of their objects that no attribute shows
+(what `ctypes` or a `NamedTemporaryFile` holds), the order of a dictionary, and the code of a function that
+stays the same object. Of a number as above, ``type(n)`` is the class that stands for it, always: ask
+``isinstance(n, int)``.
+
+What a function does **to the world outside** happens when it is traced, and not in each call: what it prints,
+logs, or writes to a file. So print what a compiled function returns, or run the function as it is.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import random
 import sys
 import sysconfig
+import time
+import weakref
 from argparse import Namespace
-from collections import deque
+from array import array
+from collections import ChainMap, UserDict, UserList, UserString, deque
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dis import get_instructions
 from io import IOBase
+from queue import Queue, SimpleQueue
+from threading import Event, Semaphore
 from types import (
+    BuiltinMethodType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     SimpleNamespace,
 )
@@ -72,6 +92,7 @@ import numpy as np
 
 from ..autograd import Tensor, Value
 from ..data import Dataset
+from ..modes import tracing
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 from ..optim.schedules import Schedule
@@ -100,6 +121,26 @@ ABSENT = object()
 
 #: What `functools.lru_cache` makes of a function.
 _CACHED = type(functools.lru_cache(len))
+
+#: Containers of Python's library that keep all they hold in attributes.
+_WRAPPERS = (UserDict, UserList, UserString, ChainMap)
+
+#: Containers whose content is compared as a whole.
+_COPIED = (bytearray, array, MappingProxyType)
+
+#: Those that can be written to by an index, and are watched.
+_WRITABLE = (list, dict, deque, np.ndarray, *_WRAPPERS, *_COPIED)
+
+_VIEWS: tuple[Any, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
+
+#: What may give something else when it is asked again.
+_UNSEEN = (Queue, SimpleQueue, Event, Semaphore, ContextVar, weakref.ref, weakref.WeakSet)
+
+#: The same in the modules `time` and `os`.
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_OF_MODULES = frozenset({*_CLOCKS, *[f"{name}_ns" for name in _CLOCKS], "environ", "getenv", "urandom"})
+_IN_MODULES = {id(vars(module)[name]) for module in (time, os) for name in _OF_MODULES & vars(module).keys()}
 
 _OF_OPTIMIZERS = ("groups", "params", "state", "_updates", "_option_names")
 
@@ -182,16 +223,56 @@ class Watched(NamedTuple):
 
 
 class Refusing:
-    """Stands for something that cannot be watched while a function is traced, and refuses to be used."""
+    """Stands for something that cannot be watched while a function is traced, and refuses to be used.
 
-    def __init__(self, reason: str, wrapped: Any):
-        self._reason = reason
-        self.__wrapped__ = wrapped  # the way out for a function that remembers its results
+    For a module, it refuses only what gives something else each time. Other threads find it as it is.
+    """
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise CannotTrace(self._reason)
+    def __init__(self, value: Any, name: str):
+        self._value = value
+        self._name = name
+        if isinstance(value, _CACHED):
+            self.__wrapped__ = value.__wrapped__  # the way out for a function that remembers its results
 
-    __call__ = __iter__ = __next__ = __getattr__ = _refuse
+    def __getattr__(self, key: str) -> Any:
+        value, is_module = self._value, isinstance(self._value, ModuleType)
+        if tracing() is not None and (not is_module or key in _OF_MODULES):
+            asked, name = (getattr(value, key), f"{self._name}.{key}") if is_module else (value, self._name)
+            raise CannotTrace(why_refused(asked, name))
+        return getattr(value, key)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """For `isinstance`: what it stands for."""
+        return type(self._value)
+
+    def __bool__(self) -> bool:
+        return self.__getattr__("__bool__")() if tracing() is not None else bool(self._value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__getattr__("__call__")(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return self.__getattr__("__str__")()
+
+    def __format__(self, how: str) -> str:
+        return self.__getattr__("__format__")(how)
+
+
+def _passed_on(name: str) -> Any:
+    """A method that `len`, `next` and their like ask for."""
+
+    def method(self: Refusing, *args: Any) -> Any:
+        try:
+            return self.__getattr__(name)(*args)
+        except AttributeError as error:  # as Python says it
+            raise TypeError(str(error)) from None
+
+    return method
+
+
+for _name in ("iter", "next", "len", "getitem", "setitem", "delitem", "contains", "enter", "exit", "array"):
+    setattr(Refusing, f"__{_name}__", _passed_on(f"__{_name}__"))
 
 
 class Surroundings:
@@ -251,6 +332,8 @@ class Surroundings:
                 if place.holder is None:
                     raise CannotTrace(why_refused(value, name))
                 self.stand_ins.append(place)
+                if _is_refused(value) and not isinstance(value, _CACHED):
+                    continue
             if id(value) in self._seen:
                 bound = self.bound.get(id(value))
                 if bound is not None and not (bound.is_grad and place.is_grad):  # two Tensors may share one
@@ -276,25 +359,27 @@ class Surroundings:
                 self.grads.append(Watched(value, "grad", value.grad, f"{name}.grad"))
                 yield self.grads[-1]
             return
-        if isinstance(value, (Module, Schedule, Dataset)):  # whole: methods of the library read it
+        if isinstance(value, (Module, Schedule, Dataset, *_WRAPPERS)):  # whole: methods of libraries read it
             yield from self._items(vars(value), name)
             yield _fixed(kind, name)
             return
         if isinstance(value, Optimizer):
             yield from self._of_optimizer(value, name)
             return
-        if isinstance(value, (list, tuple, dict, set, frozenset, deque)):
+        if isinstance(value, (list, tuple, dict, set, frozenset, deque, *_COPIED)):
             yield from self._items(value, name)
+        elif isinstance(value, _VIEWS):
+            yield _fixed(value.mapping, name)
         elif isinstance(value, FunctionType) and not _is_library(value.__module__):
             yield from self._of_function(value)
-        elif isinstance(value, MethodType):
+        elif isinstance(value, _METHODS):
             yield _fixed(value.__self__, name or "self")
-            yield _fixed(value.__func__, name)
+            yield _fixed(getattr(value, "__func__", None), name)
         elif isinstance(value, (staticmethod, classmethod)):
             yield _fixed(value.__func__, name)
         elif isinstance(value, property):
             yield _fixed(value.fget, name)
-        elif isinstance(value, functools.partial):
+        elif isinstance(value, (functools.partial, functools.partialmethod)):
             yield _fixed(value.func, name)
             yield _fixed(value.args, name or "functools.partial")
             yield _fixed(value.keywords, name)
@@ -357,10 +442,13 @@ class Surroundings:
         """What a container holds."""
         if not isinstance(holder, (tuple, frozenset)):
             self.held.append((holder, _snapshot(holder), name))
-        is_set = isinstance(holder, (set, frozenset))
-        for key, x in holder.items() if isinstance(holder, dict) else enumerate(holder):
+        if isinstance(holder, (bytearray, array)):
+            return
+        is_fixed = isinstance(holder, (set, frozenset, MappingProxyType))
+        is_mapping = isinstance(holder, (dict, MappingProxyType))
+        for key, x in holder.items() if is_mapping else enumerate(holder):
             path = f"{name}.{key}" if isinstance(key, str) else f"{name}[{key}]"
-            yield _fixed(x, name) if is_set else Watched(holder, key, x, path)
+            yield _fixed(x, path if is_mapping else name) if is_fixed else Watched(holder, key, x, path)
 
     def _of_function(self, function: FunctionType) -> Iterator[Watched]:
         """What a function reads by a name, and what it has of its own."""
@@ -377,11 +465,14 @@ class Surroundings:
             value = namespace.get(name, ABSENT)  # a name of Python's own, such as `len`, may be set later
             if not isinstance(value, ModuleType) or not _is_library(value.__name__):
                 yield from self._watch(namespace, name, value, name)
+            elif _is_refused(value):  # while it is traced; no call asks for it
+                yield Watched(namespace, name, value, name)
         for key in ("__defaults__", "__kwdefaults__"):
             if getattr(function, key):
                 yield from self._watch(function, key, getattr(function, key), function.__name__)
         for name in _imports_in(code):
-            yield _fixed(sys.modules.get(name), name)
+            if not _is_library(name):
+                yield _fixed(sys.modules.get(name), name)
 
     def changed(self) -> str:
         """What is not as it was: a name; "" if all is."""
@@ -402,6 +493,9 @@ class Surroundings:
             for key in set(vars(owner)) - set(keys):
                 Watched(owner, key, None, "").put(ABSENT)
         for holder, then, _ in self.held:
+            if isinstance(then, SameContent):
+                then.put_back(holder)
+                continue
             holder.clear()
             if isinstance(holder, dict):
                 holder.update({key: _plain(x) for key, x in then.items()})
@@ -447,6 +541,30 @@ class Exactly:
         return hash(self.value)
 
 
+class SameContent:
+    """Equal to a `bytearray`, an `array.array` or a `MappingProxyType` that holds what it was made of."""
+
+    __slots__ = ("then",)
+
+    def __init__(self, holder: Any):
+        self.then = _snapshot(self._content(holder))
+
+    def __eq__(self, other: object) -> bool:
+        return self.then == self._content(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @staticmethod
+    def _content(holder: Any) -> Any:
+        return dict(holder) if isinstance(holder, MappingProxyType) else bytes(memoryview(holder))
+
+    def put_back(self, holder: Any) -> None:
+        """Put the content back. A function cannot write to a `MappingProxyType`."""
+        if not isinstance(holder, MappingProxyType) and self != holder:
+            del holder[:]
+            holder.extend(self.then) if isinstance(holder, bytearray) else holder.frombytes(self.then)
+
+
 def _plain(x: Any) -> Any:
     """What was given to `_exactly`."""
     return x.value if type(x) is Exactly else x
@@ -462,6 +580,8 @@ def _snapshot(holder: Any) -> Any:
     """A copy of a container, to compare with."""
     if isinstance(holder, dict):
         return {key: _exactly(x) for key, x in holder.items()}
+    if isinstance(holder, _COPIED):
+        return SameContent(holder)
     kind = next((kind for kind in (list, set, deque) if isinstance(holder, kind)), None)
     return holder if kind is None else kind(map(_exactly, holder))
 
@@ -508,38 +628,68 @@ def _fixed(value: Any, name: str) -> Watched:
 
 def needs_stand_in(value: Any) -> bool:
     """Whether something else stands for it while a function is traced."""
+    return _first_to_replace(value) is not None
+
+
+def _first_to_replace(value: Any) -> Any:
+    """The value itself, or the first one in nested tuples, for which something else has to stand; or None."""
     inside = [value]
     while inside:
         x = inside.pop()
         if isinstance(x, np.ndarray) or _is_refused(x):
-            return True
-        inside += x if isinstance(x, tuple) else ()
-    return False
+            return x
+        inside += reversed(x) if isinstance(x, tuple) else ()
+    return None
 
 
 def _is_refused(value: Any) -> bool:
-    """Whether nobody can see what it would give: an iterator, or a function that remembers its results."""
+    """Whether nobody can see what it would give, or whether that is still the same."""
     if isinstance(value, _CACHED):
         return not _is_library(value.__module__)
+    if isinstance(value, ModuleType):
+        return value is time or value is os
+    if isinstance(value, _UNSEEN) or id(value) in _IN_MODULES:
+        return True
+    if isinstance(value, _METHODS) and not isinstance(value.__self__, ModuleType):
+        return _is_refused(value.__self__)
     kind = type(value)
-    return hasattr(kind, "__next__") and _is_library(kind.__module__) and not isinstance(value, IOBase)
+    if not _is_library(kind.__module__):
+        return False
+    if isinstance(value, IOBase):
+        return not value.closed and value.readable()
+    return hasattr(kind, "__next__") or _is_unknown_container(value)
+
+
+def _is_unknown_container(value: Any) -> bool:
+    """Whether it can be written to by an index, and is none of the containers that are watched."""
+    kind = type(value)
+    is_other = not isinstance(value, _WRITABLE) and not kind.__module__.startswith("needle.")
+    return is_other and hasattr(kind, "__setitem__") and not hasattr(kind, "__next__")
 
 
 def why_refused(value: Any, name: str) -> str:
+    value = _first_to_replace(value)
     name = name or getattr(value, "__name__", "it")
     if isinstance(value, _CACHED):
         return (
             f"jit: {name} remembers its results by functools.lru_cache, and a compiled program cannot watch "
             f"what it remembers; call it outside and use the result, or call {name}.__wrapped__"
         )
-    if hasattr(type(value), "__next__"):
+    if isinstance(value, np.ndarray):
         return (
-            f"jit: {name} gives something else each time that it is asked, and a compiled program does not "
-            "ask it again; take what it gives outside, and give it as an argument"
+            f"jit: {name} holds an array of NumPy's where it cannot be watched; give the array as an "
+            "argument, or let the function read it by a name"
+        )
+    kind = type(value).__name__
+    if _is_unknown_container(value):
+        return (
+            f"jit: {name} is a {kind}, and a compiled program cannot watch what is in it; take what is "
+            "needed outside, and give it as an argument, or keep it in a list or a dictionary"
         )
     return (
-        f"jit: {name} holds an array of NumPy's where it cannot be watched; give the array as an argument, "
-        "or let the function read it by a name"
+        f"jit: {name} ({kind}) gives something else each time that it is asked, and a compiled program does "
+        "not ask it again; take what it gives outside, and give it as an argument, and put into it outside "
+        "what the function returns"
     )
 
 

@@ -37,7 +37,7 @@ from ..modes import mode
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 from ..stand_ins import HostArray, Number
-from .surroundings import CannotTrace, Refusing, Surroundings, needs_stand_in, why_refused
+from .surroundings import CannotTrace, Refusing, Surroundings, needs_stand_in
 
 __all__ = ["CannotTrace", "Input", "NewState", "Surroundings", "Trace", "trace"]
 
@@ -297,7 +297,7 @@ def _stand_in(value: Any, name: str, found: Trace) -> Any:
         return found.host_array(name, value, None)
     if isinstance(value, tuple):
         return in_container(lambda x: _stand_in(x, name, found) if needs_stand_in(x) else x, value)
-    return Refusing(why_refused(value, name), getattr(value, "__wrapped__", None))
+    return Refusing(value, name)
 
 
 def _as_given(now: Any, then: Any) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import enum
 import math
-from collections import deque, namedtuple
+from array import array
+from collections import ChainMap, Counter, UserDict, UserList, UserString, defaultdict, deque, namedtuple
 from dataclasses import dataclass
-from types import ModuleType, SimpleNamespace
+from functools import partialmethod
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -552,6 +554,81 @@ def test_a_set_and_a_deque(holder):
         for _ in range(2):
             assert_same(g(tensor(3)), f(tensor(3)))
     assert count_of(g) == 3
+
+
+NUMBERS = {"k": 2.0}
+VIEW, ITEMS = MappingProxyType(NUMBERS), NUMBERS.items()
+
+
+class OwnList(UserList):
+    """A container of one's own."""
+
+
+@pytest.mark.parametrize(
+    ("holder", "key"),
+    [
+        (bytearray([2]), 0),
+        (array("d", [2.0]), 0),
+        (UserList([2.0]), 0),
+        (OwnList([2.0]), 0),
+        (deque([2.0]), 0),
+        (UserDict(k=2.0), "k"),
+        (Counter(k=2), "k"),
+        (defaultdict(float, k=2.0), "k"),
+        (ChainMap({}, {"k": 2.0}), "k"),
+    ],
+    ids=lambda holder: type(holder).__name__,
+)
+def test_whatever_holds_a_number_by_a_key(holder, key):
+    def change():
+        holder[key] = 5
+
+    def f(x):
+        return x * holder[key]
+
+    assert assert_follows(f, change) == 2
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        VIEW.__getitem__,
+        NUMBERS.get,
+        lambda key, view=ITEMS: dict(view)[key],
+        lambda key, view=VIEW: view[key],
+    ],
+    ids=["method of a view", "method", "items", "mappingproxy"],
+)
+def test_a_dictionary_is_seen_through_something_else(find, monkeypatch):
+    assert assert_follows(lambda x: x * find("k"), lambda: monkeypatch.setitem(NUMBERS, "k", 3.0)) == 2
+
+
+def test_a_text_that_is_replaced_inside():
+    text = UserString("2")
+    assert assert_follows(lambda x: x * int(str(text)), lambda: setattr(text, "data", "3")) == 2
+
+
+def test_zeros_and_nan_in_an_array_of_python():
+    numbers = array("d", [0.0, math.nan])
+    count = assert_follows(
+        lambda x: x * math.copysign(1.0, numbers[0]) * len(numbers),
+        lambda: numbers.__setitem__(0, -0.0),
+        lambda: numbers.append(0.0),
+    )
+    assert count == 3
+
+
+def test_what_a_partial_method_uses():
+    class Scaled:
+        k = 2.0
+
+        def times(self, x, factor):
+            return x * self.k * factor
+
+        twice = partialmethod(times, factor=2)
+
+    scaled = Scaled()
+    assert assert_follows(lambda x: scaled.twice(x), lambda: setattr(Scaled, "k", 3.0)) == 2
 
 
 class OfClass:

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
+import math
+import os
 import random
-from types import SimpleNamespace
+import time
+import weakref
+from array import array
+from collections import ChainMap, Counter, UserDict, UserList, defaultdict, deque
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from io import StringIO
+from queue import Queue, SimpleQueue
+from threading import Event, Lock
+from time import perf_counter
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +29,7 @@ from needle.autograd import Tensor
 from needle.compiler import CannotTrace
 
 from ...training import SmallTraining
-from .conftest import jit, tensor
+from .conftest import assert_same, jit, tensor
 
 
 def test_what_cannot_be_returned_is_refused():
@@ -342,3 +355,140 @@ def test_an_array_in_a_partial_is_refused():
     f = functools.partial(lambda a, x: x * Tensor(a), np.ones(3, "float32"))
     with pytest.raises(CannotTrace, match="give the array as an argument"):
         jit(f)(tensor(3))
+
+
+@pytest.mark.parametrize(
+    ("holder", "write"),
+    [
+        (bytearray(b"ab"), lambda holder: holder.append(1)),
+        (array("d", [1.0, math.nan]), lambda holder: holder.append(1.0)),
+        (deque([1.0]), lambda holder: holder.append(1.0)),
+        (UserList([1.0]), lambda holder: holder.append(1.0)),
+        (UserDict(k=1.0), lambda holder: holder.update(k=2.0)),
+        (Counter(k=1), lambda holder: holder.update("k")),
+        (defaultdict(int), lambda holder: holder["k"]),
+        (ChainMap({"k": 1.0}), lambda holder: holder.update(k=2.0)),
+    ],
+    ids=lambda holder: type(holder).__name__,
+)
+def test_a_container_that_it_writes_to_is_refused(holder, write):
+    def f(x):
+        write(holder)
+        return x
+
+    before = repr(holder)
+    with pytest.raises(CannotTrace, match="changes holder"):
+        jit(f)(tensor(3))
+    assert repr(holder) == before
+
+
+def test_a_method_that_writes_to_a_list_is_refused():
+    losses = []
+    append = losses.append
+
+    def f(x):
+        append(1)
+        return x
+
+    with pytest.raises(CannotTrace, match="changes"):
+        jit(f)(tensor(3))
+    assert losses == []
+
+
+class Own:
+    k = 2.0
+
+
+def test_what_gives_something_else_each_time_is_refused():
+    lines, queue, simple, event = StringIO("2\n3\n"), Queue(), SimpleQueue(), Event()
+    put, number, own = simple.put, ContextVar("number", default=2.0), Own()
+    reference = weakref.ref(own)
+
+    for f in (
+        lambda x: x * float(lines.readline()),
+        lambda x: [x * float(line) for line in lines],
+        lambda x: queue.put(1) or x,
+        lambda x: simple.put(1) or x,
+        lambda x: put(1) or x,
+        lambda x: x if event.is_set() else -x,
+        lambda x: x * number.get(),
+        lambda x: x * reference().k,
+        lambda x: x * (time.perf_counter() % 1),
+        lambda x: x * (perf_counter() % 1),
+        lambda x: x * len(os.getenv("HOME", "")),
+    ):
+        with pytest.raises(CannotTrace, match=r"does not ask it again.*give it as an argument"):
+            jit(f)(tensor(3))
+    assert (lines.readline(), queue.qsize(), simple.qsize()) == ("2\n", 0, 0)
+    assert isinstance(time.time(), float)  # all is as it was
+
+
+def test_containers_that_cannot_be_watched_are_refused():
+    own = Own()
+    weak, memory = weakref.WeakValueDictionary(k=own), memoryview(bytearray(b"ab"))
+    environ = os.environ
+
+    for f in (
+        lambda x: x * weak["k"].k,
+        lambda x: x * memory[0],
+        lambda x: x * len(memory),
+        lambda x: x if "HOME" in environ else -x,
+        lambda x: x * len(os.environ["HOME"]),
+    ):
+        with pytest.raises(CannotTrace, match=r"cannot watch what is in it.*give it as an argument"):
+            jit(f)(tensor(3))
+    assert weak["k"] is own
+
+
+def test_an_array_in_a_mapping_proxy_is_refused():
+    settings = MappingProxyType({"array": np.ones(3, "float32")})
+    with pytest.raises(CannotTrace, match=r"settings\.array holds an array of NumPy's.*as an argument"):
+        jit(lambda x: x * Tensor(settings["array"]))(tensor(3))
+
+
+def test_what_it_names_and_does_not_use_is_not_refused(tmp_path):
+    """Only the use is refused: clocks where nothing is measured, and a lock or a file that is written to."""
+    lock, measured, log = Lock(), False, logging.getLogger("test")
+    count = itertools.count()
+    with open(tmp_path / "log.txt", "w") as file:
+
+        def f(x):
+            start = time.perf_counter() if measured else 0.0
+            path = os.path.join("a", "b")
+            time.sleep(0)
+            with lock:
+                print("traced", path, file=file)
+                log.debug("traced")
+            return x * (2 + start) if isinstance(count, itertools.count) else x
+
+        g = jit(f)
+        for _ in range(2):
+            assert_same(g(tensor(3)), tensor(3) * 2)
+    assert (tmp_path / "log.txt").read_text().count("traced") == 1
+
+
+def test_other_threads_go_on_meanwhile():
+    """They may ask what the function is refused."""
+    event, queue, reference, lines = Event(), Queue(), weakref.ref(Own), StringIO("2\n")
+
+    def asks():
+        event.set()
+        queue.put(3)
+        here = isinstance(time.perf_counter(), float), reference() is Own, bool(event)
+        return here, list(lines), str(event), event.is_set()
+
+    def f(x):
+        with ThreadPoolExecutor() as others:
+            here, read, text, is_set = others.submit(asks).result()
+        assert (here, read, is_set) == ((True, True, True), ["2\n"], True)
+        assert "Event" in text
+        return x
+
+    assert_same(jit(f)(tensor(3)), tensor(3))
+    assert queue.qsize() == 1
+
+
+def test_an_iterator_among_the_arguments_is_refused():
+    for given in (iter([2.0]), SimpleQueue(), [iter([2.0])]):
+        with pytest.raises(CannotTrace, match="does not ask it again"):
+            jit(lambda x, it: x * next(it[0] if isinstance(it, list) else it))(tensor(3), given)

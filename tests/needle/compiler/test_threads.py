@@ -93,10 +93,10 @@ def test_a_thread_that_computes_while_another_traces_is_told():
     found = []
 
     class Signals:
-        entered, done = threading.Event(), threading.Event()
+        entered, done = threading.Barrier(2), threading.Barrier(2)
 
     def f(x):
-        Signals.entered.set()
+        Signals.entered.wait(10)
         Signals.done.wait(10)
         return x * w
 
@@ -106,7 +106,7 @@ def test_a_thread_that_computes_while_another_traces_is_told():
             (w * 2).numpy()
         except CannotTrace as error:
             found.append(error)
-        Signals.done.set()
+        Signals.done.wait(10)
 
     thread = threading.Thread(target=other)
     thread.start()
