@@ -17,7 +17,8 @@ of training it reads like this, without the guards (see `surroundings.py`) about
                     break
             result0 = storage0()
             step(…, result0.buffer, work0, state0, n_optimizer_lr)
-        return tensor_of0(result0, now_mode[2])
+        outcome0 = tensor_of0(result0, now_mode[2])
+        return outcome0
 """
 
 from __future__ import annotations

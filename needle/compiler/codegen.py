@@ -1,8 +1,32 @@
 """Codegen: the schedule as the source of a Python function, which Numba compiles.
 
 Each loop of the schedule is a ``for`` over ``range``, each nest one assignment. Arrays are flat, as storage
-is: element (k, j) of a matrix with 8 columns is ``W[8 * k + j]``. Lengths are written out as numbers, because
-the compiler makes better machine code of a loop when it knows how long it is.
+is: element (k, j) of a matrix with 8 columns is ``W[8 * k + j]``. The nests of ``relu(x @ W + b)``, as
+`schedule.py` has joined them, become
+
+    def step(x, W, b, result):
+        matmul1 = local(8)
+        # MatMul, Add, ReLU
+        for i in range(10):
+            for j in range(8):
+                matmul1[j] = float32(0)
+            for j in range(2):
+                for k in range(8):
+                    matmul1[k] += x[2 * i + j] * W[8 * j + k]
+            for j in range(8):
+                add1 = matmul1[j] + b[j]
+                relu1 = relu(add1)
+                result[8 * i + j] = relu1
+        return 0
+
+``local(8)`` is an array of the function's own; ``part(work, 0, 6400)`` is a part of an array that lies in
+memory from call to call. A place that is needed twice has a name, ``at_ij = 64 * i + j``. Loops that are the
+same but for their arrays are written once, as a function (`_with_functions`).
+
+Lengths are written out as numbers, because the compiler makes better machine code of a loop when it knows how
+long it is. To write out each iteration of a long loop would take it minutes, so it is not to know how long
+that is, ``opaque(100)``; only that the variable is never negative, ``i = natural(i)``, since an index below 0
+counts from the end. `runtime.py` defines these.
 """
 
 from __future__ import annotations
@@ -216,6 +240,7 @@ class Writer:
                 terms.append((step, self.letters[loop]))
         if x.via is not None:
             terms.append((x.step, self.operand(x.via, nest)))
+        terms.sort(key=lambda term: -term[0])
         text = " + ".join(letter if step == 1 else f"{step} * {letter}" for step, letter in terms)
         offset = x.offset - self._start.get(x.buffer, 0)
         if offset:
@@ -263,10 +288,16 @@ def makers_of(nests: Iterable[Any]) -> list[Maker]:
     return list({id(nest.maker): nest.maker for nest in nests if nest.maker is not None}.values())
 
 
+def _main(nests: Iterable[Nest]) -> list[Nest]:
+    """Statements without those that only set initial values, if there are others."""
+    found = list(nests)
+    return [nest for nest in found if nest.sources] or found
+
+
 def by_module(nests: Iterable[Nest]) -> str:
     """The operators of some statements: "Linear (MatMul, Add), ReLU (ReLU), Mul"."""
     found: dict[str, dict[str, None]] = {}
-    for maker in makers_of(nests):
+    for maker in makers_of(_main(nests)):
         module = maker.scope.name if maker.scope is not None else ""
         found.setdefault(module, {})[words_of(maker.op)] = None
     inside = [f"{module} ({', '.join(names)})" for module, names in found.items() if module]
@@ -423,8 +454,9 @@ def write_part(
                 numbers.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
     named = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()}
     writer, twin = Writer(plan, named), Writer(plan, named, from_first=True)
-    for one in (writer, twin):
-        one.write(parts, shared=shared)
+    writer.write(parts, shared=shared)
+    if len(writer.blocks) > 1:  # one alone repeats nothing
+        twin.write(parts, shared=shared)
 
     stored = [buffer for buffer in used if buffer in places]
     private: set[Buffer] = set()
@@ -504,9 +536,10 @@ def _with_functions(
     words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
     users = Counter(word for found in words for word in found)
     forms = []
-    for block, found in zip(twin.blocks, words, strict=True):
+    for block, found in zip(twin.blocks or writer.blocks, words, strict=True):
         # What may leave the step is no function, nor what shares a variable with other blocks.
         fits = "return" not in found and all(users[word] == 1 for word in found & variables)
+        fits = fits and len(words) > 1
         forms.append(_form(twin.lines[block.first : block.stop], given, variables) if fits else ("", []))
     times = Counter(text for text, _ in forms)
     functions: list[str] = []
@@ -567,14 +600,16 @@ def _form(lines: list[str], given: dict[str, str], variables: set[str]) -> tuple
     return text, [name for name in numbers if name in given]
 
 
+#: Words in the name of such a function.
+_MOST_WORDS = 3
+
+
 def _function_name(nests: list[Nest]) -> str:
     """What a function is called that computes this: ``linear_relu``."""
-    modules = {nest.maker.scope.name: None for nest in nests if nest.maker and nest.maker.scope is not None}
-    operators = {words_of(nest.maker.op): None for nest in nests if nest.maker}
+    makers = makers_of(_main(nests))
+    modules = {maker.scope.name: None for maker in makers if maker.scope is not None}
+    operators = {words_of(maker.op): None for maker in makers}
     return "_".join(list(modules or operators)[:_MOST_WORDS]).lower() or "copy"
-
-
-_MOST_WORDS = 3
 
 
 def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
@@ -605,14 +640,19 @@ class Names:
                 return name
 
     def unique(self, path: str) -> str:
-        """A name for what is reached by a path: `weight_2` for ``model.modules[2].weight``."""
-        words = re.findall(r"[A-Za-z0-9_]+", path)
+        """A name for what is reached by a path: `weight_2` for ``model.modules[2].weight``.
+
+        If that is taken, the path's first word is added: `weight_decoder` for ``decoder.weight``.
+        """
+        words = first = re.findall(r"[A-Za-z0-9_]+", path)
         if len(words) > 1:
             last = max((i for i, word in enumerate(words) if not word.isdigit()), default=0)
             between = [word for word in words[1:last] if word not in ("modules", "fn", "groups")]
             words = [words[last], *between, *words[last + 1 :]]
         name = "_".join(words) or "value"
         name = f"v{name}" if name[0].isdigit() or name.startswith("at_") else name
+        if name in self._used and len(first) > 1 and first[0] != words[0]:
+            name = f"{name}_{first[0]}"
         number = 1
         found = name
         while found in self._used:

@@ -199,6 +199,10 @@ def _just_in_time(works: list[_Work]) -> list[_Work]:
 def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) -> list[Any]:
     """Join loops, the outermost first; what is inside each of them is fused in the same way.
 
+    Two nests can share a loop only if none of those between them needs the first and is needed by the second.
+    So nests first get out of each other's way: initial values, and what the largest loop needs from outside
+    (`_needed_first`), come before the rest.
+
     Parameters
     ----------
     works : list of _Work
@@ -215,7 +219,7 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
     groups: list[_Group] = []
     place: dict[_Work, int] = {}
     if sizes:
-        (common, _), *_ = sizes.most_common(1)
+        common = max(sizes, key=sizes.__getitem__)
         works = _needed_first(works, {work for work in works for a in work.left if kinds[work, a] is common})
     if not on_card or in_thread:
         # Initial values of totals come first, so that they do not stand between loops that may be joined.
@@ -249,9 +253,12 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
-    """Put what nests that share a loop need from outside before them all, so that it does not part them.
+    """Put before all others what those that share a loop need, if it does not come from that loop itself.
 
-    Initial values stay where they are.
+    In the scores of an attention, ``q @ k + mask``, the product and the sum run over a batch, the mask does
+    not. If it stays between them, it ends the loop of the product, and the sum has to begin another one. Made
+    first, it is in nobody's way. Initial values stay where they are, beside what adds to them, unless that
+    moves.
     """
     later: set[_Work] = set()
     for work in works:

@@ -63,13 +63,12 @@ def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
         if isinstance(step, Call) or step.is_check or step.product:  # BLAS needs arrays
             continue
         step.reads = [number_of(x, step.out.buffer.dtype) for x in step.reads]
-        if (
-            step.function == "multiply"
-            and step.fold is None
-            and any(_is_number(x) and x == 1 for x in step.reads)
-        ):
+        if step.fold is None and step.function in ("multiply", "divide", "power"):
             a, b = step.reads
-            step.function, step.reads = "copy", [b if _is_number(a) and a == 1 else a]
+            if _is_one(b):
+                step.function, step.reads = "copy", [a]
+            elif _is_one(a) and step.function == "multiply":
+                step.function, step.reads = "copy", [b]
         out = step.out.buffer
         covers = math.prod(step.shape) == out.size and writers[out] == 1 and out.is_ours
         if covers and step.fold is None and all(map(_is_number, step.reads)):
@@ -79,6 +78,10 @@ def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
 
 def _is_number(x: Any) -> bool:
     return type(x) in (int, float, bool)
+
+
+def _is_one(x: Any) -> bool:
+    return _is_number(x) and x == 1
 
 
 def _computed(function: str, numbers: list[Any], dtype: np.dtype) -> Any:
