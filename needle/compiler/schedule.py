@@ -127,6 +127,11 @@ class _Work:
 
         return max(self.left, key=score) if self.left else None
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it adds up products of numbers of two matrices."""
+        return self.nest.function == "multiply" and self.nest.fold == "add"
+
     def is_parallel(self, axis: int) -> bool:
         """Whether each iteration of a loop writes places of its own; a check writes nothing."""
         return self.nest.is_check or _alone(self.nest.out, axis, self.nest.shape)
@@ -196,7 +201,13 @@ def _just_in_time(works: list[_Work]) -> list[_Work]:
     return list(ordered)
 
 
-def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) -> list[Any]:
+#: If more nests than this would share a loop, matrix products get loops of their own.
+_TOGETHER = 100
+
+
+def _fuse(
+    works: list[_Work], on_card: bool = False, in_thread: bool = False, apart: bool = False
+) -> list[Any]:
     """Join loops, the outermost first; what is inside each of them is fused in the same way.
 
     Two nests can share a loop only if none of those between them needs the first and is needed by the second.
@@ -210,6 +221,10 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         Put loops outside whose iterations threads can take, and nothing into them that would prevent it.
     in_thread : bool
         Whether such a loop is already around these nests, so that one thread computes them.
+    apart : bool
+        Whether matrix products share no loop. What is between them then repeats from step to step of a long
+        recurrent network, so that `codegen.py` writes it once; joined, it would be one loop of a thousand
+        lines, which takes Numba half a minute.
     """
     kinds = _kinds(works)
     sizes: Counter = Counter()  # how much is computed in loops of each kind
@@ -226,7 +241,7 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         works = sorted(works, key=lambda work: bool(work.left or work.before))
     for work in works:
         axes, is_parallel = _may_open(work, on_card)
-        alone = on_card and not in_thread and not is_parallel
+        alone = (on_card and not in_thread and not is_parallel) or (apart and work.is_product)
         chosen = None if alone else _joinable(work, axes, kinds, groups, place)
         if chosen is None:
             axis = max(axes, key=lambda a: (sizes[kinds[work, a]], -a), default=-1)
@@ -237,6 +252,8 @@ def _fuse(works: list[_Work], on_card: bool = False, in_thread: bool = False) ->
         groups[number].members.append((work, axis))
         groups[number].is_parallel &= is_parallel
         place[work] = number
+    if not (on_card or apart) and max(len(group.members) for group in groups) > _TOGETHER:
+        return _fuse(works, apart=True)
     parts: list[Any] = []
     for group in groups:
         if group.length is None:
