@@ -252,7 +252,7 @@ def _fuse(
         groups[number].members.append((work, axis))
         groups[number].is_parallel &= is_parallel
         place[work] = number
-    if not (on_card or apart) and max(len(group.members) for group in groups) > _TOGETHER:
+    if not (on_card or apart) and any(len(group.members) > _TOGETHER for group in groups):
         return _fuse(works, apart=True)
     parts: list[Any] = []
     for group in groups:
