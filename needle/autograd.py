@@ -53,7 +53,7 @@ __all__ = [
     "sum_node_list",
 ]  # fmt: skip
 
-NUMBERS = (Number, float, int, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
+NUMBERS = (float, int, np.bool_, np.integer, np.floating, Number)  # what counts as a scalar operand
 
 LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -641,7 +641,7 @@ def _operand(other, tensor: Tensor) -> Tensor | None:
     if isinstance(other, Tensor):
         return other
     if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray, HostArray)):
-        kind = other.python_type if type(other) is Number else type(other)
+        kind = other.__class__
         kinds = "fiu" if issubclass(kind, (int, np.integer)) else "f"
         dtype = tensor.dtype if tensor.dtype.kind in kinds else None
         if isinstance(other, Number):

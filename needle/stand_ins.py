@@ -42,11 +42,6 @@ class Number:
         self.value = value
         self.answers = answers
 
-    @property
-    def python_type(self) -> type:
-        """float or int."""
-        return type(self.value)
-
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """What `isinstance` goes by. The types of the numbers in a formula are asked with each call."""

@@ -181,7 +181,7 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-        if not isinstance(number, (Number, float, int)):
+        if not isinstance(number, (float, int, Number)):
             raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
     if not isinstance(array, View):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))

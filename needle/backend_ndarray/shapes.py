@@ -289,7 +289,7 @@ def result_dtype(name: str, *operands: Any) -> np.dtype:
     TypeError
         If the function is not defined for these types.
     """
-    types: list[Any] = [getattr(x, "dtype", None) or getattr(x, "python_type", type(x)) for x in operands]
+    types: list[Any] = [getattr(x, "dtype", None) or x.__class__ for x in operands]
     return _result_dtype(name, *types)
 
 

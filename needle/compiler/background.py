@@ -111,10 +111,16 @@ class Task:
         self.finished.set()
 
 
+def _place_on_disk(kernel: Any) -> Path | None:
+    """The file that is there once a kernel is compiled; None if nothing is written to the disk."""
+    file = getattr(kernel._cache, "_cache_file", None)
+    return None if file is None else Path(file._index_path)
+
+
 def _is_on_disk(kernel: Any) -> bool:
     """Whether a kernel need not be compiled, or could not be handed over on the disk."""
-    file = getattr(kernel._cache, "_cache_file", None)
-    return file is None or Path(file._index_path).exists()
+    place = _place_on_disk(kernel)
+    return place is None or place.exists()
 
 
 def tell_if_long(sources: list[tuple[str, Any]]) -> None:
@@ -124,14 +130,14 @@ def tell_if_long(sources: list[tuple[str, Any]]) -> None:
     ----------
     sources : list of (str, compiled function)
     """
-    files = [getattr(kernel._cache, "_cache_file", None) for _, kernel in sources]
+    places = [_place_on_disk(kernel) for _, kernel in sources]
     lines = sum(
         source.count("\n") + 1
-        for (source, kernel), file in zip(sources, files, strict=True)
-        if not kernel.overloads and (file is None or not Path(file._index_path).exists())
+        for (source, kernel), place in zip(sources, places, strict=True)
+        if not kernel.overloads and (place is None or not place.exists())
     )
     if lines > _MANY_LINES:
-        later = "" if None in files else "The next time it is read from the disk. "
+        later = "" if None in places else "The next time it is read from the disk. "
         print(
             f"jit: {lines:,} lines of source are compiled now, which takes about {lines * _PER_LINE:.0f} "
             f"seconds. {later}ndl.jit(f, background=True) runs the function as it is meanwhile.",

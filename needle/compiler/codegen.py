@@ -455,7 +455,7 @@ def write_part(
     named = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in numbers.items()}
     writer, twin = Writer(plan, named), Writer(plan, named, from_first=True)
     writer.write(parts, shared=shared)
-    if len(writer.blocks) > 1:  # one alone repeats nothing
+    if len(writer.blocks) > 1:
         twin.write(parts, shared=shared)
 
     stored = [buffer for buffer in used if buffer in places]
@@ -517,7 +517,8 @@ def _with_functions(
     writer : Writer
         What it wrote.
     twin : Writer
-        It wrote the same with places that count from the first one of a block, as functions do.
+        It wrote the same with places that count from the first one of a block, as functions do; a single
+        block it need not write.
     head : list of str
         The lines before that.
     given : dict of str to str
@@ -533,13 +534,14 @@ def _with_functions(
     blocks : list of Block
         Where the writer's blocks are among these lines.
     """
+    if len(writer.blocks) < 2:
+        return [*head, *writer.lines], [block.moved(len(head)) for block in writer.blocks]
     words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
     users = Counter(word for found in words for word in found)
     forms = []
-    for block, found in zip(twin.blocks or writer.blocks, words, strict=True):
+    for block, found in zip(twin.blocks, words, strict=True):
         # What may leave the step is no function, nor what shares a variable with other blocks.
         fits = "return" not in found and all(users[word] == 1 for word in found & variables)
-        fits = fits and len(words) > 1
         forms.append(_form(twin.lines[block.first : block.stop], given, variables) if fits else ("", []))
     times = Counter(text for text, _ in forms)
     functions: list[str] = []
@@ -644,15 +646,15 @@ class Names:
 
         If that is taken, the path's first word is added: `weight_decoder` for ``decoder.weight``.
         """
-        words = first = re.findall(r"[A-Za-z0-9_]+", path)
+        words = all_words = re.findall(r"[A-Za-z0-9_]+", path)
         if len(words) > 1:
             last = max((i for i, word in enumerate(words) if not word.isdigit()), default=0)
             between = [word for word in words[1:last] if word not in ("modules", "fn", "groups")]
             words = [words[last], *between, *words[last + 1 :]]
         name = "_".join(words) or "value"
         name = f"v{name}" if name[0].isdigit() or name.startswith("at_") else name
-        if name in self._used and len(first) > 1 and first[0] != words[0]:
-            name = f"{name}_{first[0]}"
+        if name in self._used and all_words[:1] != words[:1]:
+            name = f"{name}_{all_words[0]}"
         number = 1
         found = name
         while found in self._used:
