@@ -22,8 +22,8 @@ import numpy as np
 import needle as ndl
 from needle import nn, optim
 from needle.apps.mlp_resnet import MLPResNet
-from playground.settings import Settings
-from playground.trainer import Trainer
+from playground.training.settings import Settings
+from playground.training.trainer import Trainer
 
 from . import THREADS, first_calls, in_jax, in_numpy, in_torch
 from .timing import Case, torch

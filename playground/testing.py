@@ -35,13 +35,15 @@ CHROMIUM_ARGUMENTS = [
 
 
 @contextmanager
-def serve(*options: str) -> Iterator[tuple[str, int]]:
+def serve(*options: str, log: Path | None = None) -> Iterator[tuple[str, int]]:
     """Serve the app on a free port while the context lasts.
 
     Parameters
     ----------
     *options : str
         More options for ``streamlit run``.
+    log : Path, optional
+        A file that gets what the server says.
 
     Yields
     ------
@@ -52,7 +54,7 @@ def serve(*options: str) -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", "--server.headless=true", *options]
     address = f"http://127.0.0.1:{port}"
-    with serving(command, f"{address}/_stcore/health", cwd=APP.parent) as pid:
+    with serving(command, f"{address}/_stcore/health", cwd=APP.parent, log=log) as pid:
         yield address, pid
 
 
@@ -65,7 +67,12 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    command: Sequence[str], health: str, *, cwd: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    health: str,
+    *,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> Iterator[int]:
     """Run a server while the context lasts; this project can be imported in it.
 
@@ -78,6 +85,8 @@ def serving(
         The folder it is started in.
     environment : mapping, optional
         Environment variables for it, besides those of this process.
+    log : Path, optional
+        A file that gets what it says.
 
     Yields
     ------
@@ -91,12 +100,12 @@ def serving(
     """
     path = os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": path, **(environment or {})}
-    with TemporaryFile("w+") as log:
-        server = subprocess.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log)
+    with open(log, "w+") if log else TemporaryFile("w+") as said:
+        server = subprocess.Popen(command, cwd=cwd, env=variables, stdout=said, stderr=said)
         try:
             if not _becomes_healthy(health, server):
-                log.seek(0)
-                raise RuntimeError(f"the server at {health} does not answer; it said:\n{log.read()}")
+                said.seek(0)
+                raise RuntimeError(f"the server at {health} does not answer; it said:\n{said.read()}")
             yield server.pid
         finally:
             server.terminate()

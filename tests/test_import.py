@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("module", ["needle", "needle.autograd", "playground.trainer"])
+@pytest.mark.parametrize("module", ["needle", "needle.autograd", "playground.training.trainer"])
 def test_import_brings_nothing_costly(module: str) -> None:
     program = f"import sys, {module}; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

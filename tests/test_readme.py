@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -45,6 +46,16 @@ def test_commands_that_are_named_exist(name: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert named
     assert named <= targets
+
+
+def test_the_playground_s_tables_name_every_test_of_its_page_and_no_other() -> None:
+    text = (ROOT / "playground" / "README.md").read_text()
+    named = re.findall(r"`(test_\w+)`", text)
+    tree = ast.parse((ROOT / "tests" / "playground" / "test_stage.py").read_text())
+    tests = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    tests = {name for name in tests if name.startswith("test_")}
+    assert len(named) > 40
+    assert set(named) - {"test_stage"} == tests
 
 
 @pytest.mark.parametrize("package", ["needle", "viz"])

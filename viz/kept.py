@@ -120,9 +120,9 @@ class Memory(Picture):
         ]
         return "\n".join([self.title, *lines])
 
-    def html(self) -> str:
-        """The picture and the table, as a piece of a web page."""
-        return f"{self._figure.html()}{self._table()}"
+    def html(self, *, as_text: bool = False) -> str:
+        """The picture and the table, as a piece of a web page; the picture's words `as_text` if you like."""
+        return f"{self._figure.html(as_text=as_text)}{self._table()}"
 
     def _file(self, kind: str) -> bytes:
         return self._figure._file(kind)

@@ -34,6 +34,11 @@ class Pad(LivePicture):
 
     formats = ("html",)
 
+    #: What brings a `sheet` to life in a browser: a script whose default export has ``render({model, el})``,
+    #: and its CSS. The model has ``markup``, ``pixels`` and ``said``, as that of the widget.
+    script = STATIC / "pad.js"
+    look = STATIC / "pad.css"
+
     def __init__(self, function: Callable[[np.ndarray], Answers], image: np.ndarray, title: str):
         self._function = function
         self._image = image
@@ -86,6 +91,15 @@ class Pad(LivePicture):
         note = '<p class="note">In a running notebook you can draw here.</p>'
         return f"<style>{_look()}</style><div {self._frame}>{self._markup(self._said(), note)}</div>"
 
+    def sheet(self) -> str:
+        """The sheet as it is now, with its answers and its tools, as HTML for the `script`."""
+        tools = (
+            '<div class="tools"><button data-do="draw" aria-pressed="true">Draw</button>'
+            '<button data-do="erase" aria-pressed="false">Erase</button>'
+            '<button data-do="clear">Clear</button></div>'
+        )
+        return f"<div {self._frame}>{self._markup(self._said(), tools)}</div>"
+
     @property
     def _frame(self) -> str:
         """The attributes of the element around it all: its colours."""
@@ -109,7 +123,7 @@ class Pad(LivePicture):
         lines += f"M{'M'.join(f'0 {y}H{width}' for y in range(1, height))}"
         most = max((share for _, share in said["rows"]), default=0)
         rows = "".join(
-            f'<li class="{"most" * (share == most)}"><span>{html.escape(answer)}</span>'
+            f'<li class="{"most" * (0 < share == most)}"><span>{html.escape(answer)}</span>'
             f'<span class="bar"><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i></span>'
             f"<span>{share:.0%}</span></li>"
             for answer, share in said["rows"]
@@ -135,20 +149,13 @@ class Pad(LivePicture):
         import traitlets
 
         class Sheet(anywidget.AnyWidget):
-            _esm = STATIC / "pad.js"
+            _esm = Pad.script
             _css = _look()
             markup = traitlets.Unicode().tag(sync=True)
             pixels = traitlets.List(traitlets.Float()).tag(sync=True)
             said = traitlets.Dict().tag(sync=True)
 
-        buttons = (
-            '<div class="tools"><button data-do="draw" aria-pressed="true">Draw</button>'
-            '<button data-do="erase" aria-pressed="false">Erase</button>'
-            '<button data-do="clear">Clear</button></div>'
-        )
-        said = self._said()
-        markup = f"<div {self._frame}>{self._markup(said, buttons)}</div>"
-        sheet = Sheet(markup=markup, pixels=self._pixels(), said=said)
+        sheet = Sheet(markup=self.sheet(), pixels=self._pixels(), said=self._said())
 
         def drawn(change: Mapping[str, Any]) -> None:
             self._image = _checked("pixels", np.reshape(change["new"], self._image.shape), self._image.shape)
@@ -159,7 +166,7 @@ class Pad(LivePicture):
 
 
 def _look() -> str:
-    return FOLLOW + (STATIC / "pad.css").read_text("utf-8")
+    return FOLLOW + Pad.look.read_text("utf-8")
 
 
 def _checked(name: str, image: Any, shape: tuple[int, ...] | None) -> np.ndarray:

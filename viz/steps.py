@@ -166,18 +166,23 @@ class Steps(Picture, Sequence[StepPicture]):
             },
         }
 
-    def html(self) -> str:
+    def html(self, *, still: bool = True) -> str:
         """A player as a piece of a web page that needs nothing else.
 
         It has buttons, a slider and keys (left, right, space, home, end; 0, + and − for the size). Where
         scripts do not run, it shows a picture of the last frame.
+
+        Parameters
+        ----------
+        still : bool
+            Whether that picture is there. Drawing it takes as long as all the rest.
 
         Raises
         ------
         CannotRender
             If Graphviz is missing.
         """
-        return self._player(self[-1].html())
+        return self._player(self[-1].html() if still else "")
 
     def _player(self, without_scripts: str, begin: str = "playAll(document)") -> str:
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))

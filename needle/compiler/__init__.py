@@ -8,6 +8,6 @@ machine code of the source, and `calls.py` writes what is done around it in each
 from __future__ import annotations
 
 from .compiled import CannotTrace, Compiled, jit
-from .scanning import scan
+from .scanning import scan, scan_is_ready
 
-__all__ = ["CannotTrace", "Compiled", "jit", "scan"]
+__all__ = ["CannotTrace", "Compiled", "jit", "scan", "scan_is_ready"]

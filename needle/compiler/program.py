@@ -366,9 +366,11 @@ class Program:
             name, start = self._places[buffer]
             place = self._storage[name][start : start + buffer.size]
             array = tensor.realize_cached_data().compact()
-            if data is mine:  # somebody holds the value of before: it is theirs now
-                data._handle.buffer = data._handle.buffer.copy()
-            else:
+            # Where somebody holds the value of before, it is theirs now; also if another program has taken
+            # the Tensor over since then.
+            if mine is not None and (data is mine or sys.getrefcount(mine) > REFERENCES - 1):
+                mine._handle.buffer = mine._handle.buffer.copy()
+            if data is not mine:
                 place[:] = array._handle.buffer
             tensor._data = fresh = _real_array(place, array.shape, array.device)
             self.owned[i] = tensor, fresh

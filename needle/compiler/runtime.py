@@ -295,6 +295,12 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
+#: Functions that were compiled or loaded last, by their keys and files. Machine code, once loaded, stays in
+#: memory: it must not be loaded again for each program.
+_loaded: dict[tuple, Any] = {}
+_MOST_LOADED = 500
+
+
 def compile_source(
     source: str,
     functions: Iterable[tuple[str, str]],
@@ -318,6 +324,8 @@ def compile_source(
     functions = sorted(functions)
     key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
     path = _kept(source, key)
+    if (key, path) in _loaded:
+        return _loaded[key, path]
     names = names_for(functions) | (others or {})
     known = set(names)
     exec(compile(source, str(path or "<needle>"), "exec"), names)
@@ -328,6 +336,9 @@ def compile_source(
     if path is not None:
         with suppress(OSError, RuntimeError):
             dispatcher._cache = _Cache(plain, dispatcher.targetctx.codegen().magic_tuple())
+    _loaded[key, path] = dispatcher
+    if len(_loaded) > _MOST_LOADED:
+        del _loaded[next(iter(_loaded))]
     return dispatcher
 
 

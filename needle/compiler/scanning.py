@@ -25,7 +25,7 @@ from .compiled import Compiled, jit
 from .program import Program, evaluate, flat, make_tensor, numbers_of, source_of
 from .trace import Same, in_container, is_named_tuple, one_at_a_time, without_tensors
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_is_ready"]
 
 _compiled: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()
 
@@ -76,10 +76,8 @@ def scan(step: Callable, *batches: Any) -> Any:
     form: Any = None  # of what a step returns
     done = 0
     while done < count:
-        program = step.program_for(*[_slice(x, done) for x in batches])
-        loop = None if program is None or not _can_scan(program) else _Scan.of(program)
-        if loop is None or not step.may_call(loop):
-            # An optimiser makes its state in its first step; or the loop is compiled in the background.
+        loop = _loop(step, batches, done)
+        if loop is None:
             parts.append(_each(_alone, step(*[_slice(x, done) for x in batches])))
             length = 1
         else:
@@ -95,6 +93,32 @@ def scan(step: Callable, *batches: Any) -> Any:
             )
         done += length
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def scan_is_ready(step: Compiled, *batches: Any) -> bool:
+    """Whether `scan` takes such batches in one call by now.
+
+    It computes nothing. With ``jit(f, background=True)``, the first question is when compiling begins.
+
+    Parameters
+    ----------
+    step : Compiled
+    *batches : Tensor or numpy.ndarray
+        As for `scan`.
+    """
+    return _loop(step, batches, 0) is not None
+
+
+def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
+    """The compiled loop from batch number `done` on.
+
+    None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
+    """
+    program = step.program_for(*[_slice(x, done) for x in batches])
+    if program is None or not _can_scan(program):
+        return None
+    loop = _Scan.of(program)
+    return loop if step.may_call(loop) else None
 
 
 def _count_of(batches: tuple) -> int:
@@ -188,6 +212,7 @@ class _Scan:
     def _kernel(self) -> Callable:
         step = self.program.compiled[self.part.name]
         tell_if_long([(self.part.source, step), (self.source, self._compiled)])
+        step.compile(self.program.types(self.part))  # first: see `task`
         kernel = runtime.entry_point(self._compiled, self._types)
         alone = self.program.calls_small_products(self.part)
         return runtime.on_one_blas_thread(kernel) if alone else kernel
@@ -212,11 +237,16 @@ class _Scan:
 
     @property
     def task(self) -> Task:
-        """What compiles it in the background, together with the step; it begins when it is asked for."""
+        """What compiles it in the background, together with the step; it begins when it is asked for.
+
+        The loop's machine code has a copy of the step, which may round in other places: the linker takes the
+        step itself if that is there first. So it always is, and a loop does what single calls do.
+        """
         if self.begun is None:
-            step = source_of(self.part, self.program.types(self.part))
+            types = self.program.types(self.part)
             loop = Source(self.source, [], "scan", self.part.source, self._types)
-            self.begun = Task([step, loop], [(self._compiled, self._types)])
+            kernels = [(self.program.compiled[self.part.name], types), (self._compiled, self._types)]
+            self.begun = Task([source_of(self.part, types), loop], kernels)
         return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:
@@ -239,8 +269,7 @@ class _Scan:
             later = {name: values[name] + stride * np.arange(count) for name, stride in grown.items()}
             for name, text in self.numbers.items():
                 dtype = "int64" if name in self.part.whole else "float64"
-                numbers = np.asarray(evaluate(text, values | later), dtype)
-                arrays[name] = np.broadcast_to(numbers, count).copy()
+                arrays[name] = np.array(_in_each_step(text, values, later, count), dtype)
             status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
             done, failed = divmod(status, len(self.part.checks) + 1) if status else (count, 0)
             for name, source in program.trace.numbers.items():
@@ -260,6 +289,17 @@ class _Scan:
             if x.leaf is not None:
                 arrays[buffer.name] = arrays[buffer.name][buffer.size * done :][: buffer.size]
         self.program.failed(self.part, status, arrays)
+
+
+def _in_each_step(text: str, values: dict[str, Any], later: dict[str, np.ndarray], count: int) -> list[Any]:
+    """A number's value in each step.
+
+    Python computes each, as it does for a single step: NumPy's powers of arrays end in other digits.
+    """
+    if not any(name in text for name in later):
+        return [evaluate(text, values)] * count
+    columns = zip(*[column.tolist() for column in later.values()], strict=True)
+    return [evaluate(text, values | dict(zip(later, column, strict=True))) for column in columns]
 
 
 def _each(function: Callable, value: Any) -> Any:

@@ -296,7 +296,9 @@ class Optimizer:
         }
         for name, value in state["options"].items():
             setattr(self, name, value)
-        self.groups = groups
+        for group, new in zip(self.groups, groups, strict=True):  # the same dictionaries: programs watch them
+            group.clear()
+            group.update(new)
         self._updates = dict(zip(self.params, state["updates"], strict=True))
         self.state = remembered
 

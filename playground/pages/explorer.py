@@ -16,14 +16,17 @@ from needle import Tensor
 from viz.render import LARGEST_PNG, PNG_DPI
 from viz.text import number, rows_of
 
-from .. import pictures
-from ..expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
-from ..words import as_text
+from ..language.expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
+from ..language.not_finite import explain
+from . import pictures
+from .address import Entry, any_text, one_of, write_address
+from .opening import KEPT, is_dark, open_page
+from .words import as_text
 
 __all__ = ["EXAMPLES", "page"]
 
 EXAMPLES = {
-    "v1 to v4": """\
+    "One value, two paths": """\
 v1 = 0
 v2 = exp(v1)
 v3 = v2 + 1
@@ -31,7 +34,7 @@ v4 = v2 * v3""",
     "Chain rule": """\
 w, x, b = 2, 3, 1
 y = (w * x + b) ** 2""",
-    "Used twice": """\
+    "Adjoints add up": """\
 a = 3
 b = a + a
 c = b + b""",
@@ -43,13 +46,13 @@ y = sum((X @ W) ** 2)""",
 Z = [[2, 1, 0], [0, 3, 1]]     # logits
 y = one_hot([0, 2], 3)         # labels
 loss = mean(logsumexp(Z, axes=1) - sum(Z * y, axes=1))""",
-    "XOR by ReLU": """\
+    "XOR with ReLU": """\
 X = constant([[0, 0], [0, 1], [1, 0], [1, 1]])
 W = [[1, 1], [1, 1]]
 c = [0, -1]
 w = [1, -2]
 y = relu(X @ W + c) @ w""",
-    "Two layers and L2": """\
+    "Network with weight decay": """\
 x = constant([[1, 2]])
 y = constant([[1]])
 W1 = [[0.5, -1, 1], [1, 0.5, -0.5]]
@@ -58,12 +61,16 @@ h = relu(x @ W1)
 L = sum((h @ W2 - y) ** 2) / 2
 s = 0.05 * (sum(W1 ** 2) + sum(W2 ** 2))
 J = L + s""",
-    "Recurrent": """\
+    "A loop in time": """\
 x = constant([1, 0, 2])
 w, u = 0.5, 0.8
 h = 0
 for t in range(3):
     h = tanh(w * x[t] + u * h)""",
+    "Infinity and NaN": """\
+p = [0, 0.25, 0.75]
+y = p * log(p)         # log(0) is -inf, and 0 * -inf is nan
+entropy = -sum(y)""",
 }
 
 VIEWS = {
@@ -73,7 +80,7 @@ VIEWS = {
     "steps": "Step through",
     "memory": "Memory",
 }
-STYLES = {"auto": "As the page", "needle": "needle", "d2l": "d2l", "print": "Print", "dark": "Dark"}
+STYLES = {"auto": "Match page", "needle": "needle", "d2l": "d2l", "print": "Print", "dark": "Dark"}
 DIRECTIONS = {"LR": "From left to right", "TB": "From top to bottom"}
 
 MOST_DRAWN = 300  # variables: the layout of so many takes a second or so
@@ -81,33 +88,34 @@ MOST_STEPPED = 100  # nodes: nobody steps through more
 
 _STYLE = """
 <style>
-.stMainBlockContainer { max-width: 1500px; padding: 4.25rem clamp(1rem, 3.5vw, 4rem) 2rem; }
-.st-key-expression textarea { font-family: monospace; font-size: 15px; line-height: 1.5; }
+.st-key-expression textarea { font-family: "Source Code Pro", monospace; font-size: 0.9375rem;
+    line-height: 1.5; min-height: 8.5rem; max-height: 27rem; }
 .explorer { overflow-x: auto; }
 .explorer table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .explorer th, .explorer td { padding: 3px 18px 3px 0; text-align: left; vertical-align: middle; }
-.explorer th { font-size: 13px; font-weight: 400; opacity: .7; white-space: nowrap; }
+.explorer th { font-size: 0.8125rem; font-weight: 400; opacity: .7; white-space: nowrap; }
 .explorer td { white-space: nowrap; }
 .explorer .value td { font-size: 1.35rem; padding-bottom: 10px; }
 .explorer .gradient { color: color-mix(in srgb, #e07b00 80%, currentColor); }
 .explorer .matrix { border: solid currentColor; border-width: 0 1px; border-radius: 3px; }
 .explorer .matrix td { font-size: inherit; padding: 0 6px; text-align: right; }
-.explorer pre { font-size: 14px; line-height: 1.5; margin: 0; padding-bottom: 4px; }
+.explorer pre { font-size: 0.875rem; line-height: 1.5; margin: 0; padding-bottom: 4px; }
 .explorer pre i { font-style: normal; opacity: .5; user-select: none; }
 .explorer pre mark { background: none; color: inherit; text-decoration: #d92d20 wavy underline 1.5px;
     text-underline-offset: 4px; }
+@media (max-width: 640px) { .stMain .stHorizontalBlock { row-gap: 0.5rem; } }
 </style>
 """
 
 
 def page() -> None:
     """Write an expression, and see its value, its gradients and their graphs."""
+    open_page(
+        "Explorer",
+        "Write an expression or choose an example, and see its value, its gradients and their graphs.",
+        ENTRIES,
+    )
     st.html(_STYLE)
-    st.header("Explorer", anchor=False)
-    problems = [] if "expression" in st.session_state else _read_address()
-    for problem in problems:
-        st.error(as_text(problem), icon=":material/error:")
-
     state = st.session_state
     state.example = next((name for name, text in EXAMPLES.items() if text == state.expression), None)
     st.pills("Examples", EXAMPLES, key="example", on_change=_take_example)
@@ -124,7 +132,7 @@ def page() -> None:
         _show_views(text, outcome)
     elif outcome.failure:
         _show_error(text)
-    _write_address()
+    write_address(ENTRIES)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -139,53 +147,24 @@ def _outcome(text: str) -> Result | ExpressionError:
     return result
 
 
-# The text, its examples and the address.
+# The text, its examples and what the address holds.
 
-_DEFAULTS = {"expression": EXAMPLES["v1 to v4"], "view": "forward", "look": "auto", "direction": "LR"}
-_CHOICES: dict[str, dict[str, str]] = {"view": VIEWS, "look": STYLES, "direction": DIRECTIONS}
-_IN_ADDRESS = {"expression": "text", "view": "view", "look": "style", "direction": "rankdir"}
-
-
-def _read_address() -> list[str]:
-    """Set every widget from the page's address.
-
-    A value that cannot be used is replaced by its default. Returns a sentence for each of these.
-    """
-    problems = []
-    for key, default in _DEFAULTS.items():
-        given = st.query_params.get(_IN_ADDRESS[key], default)
-        problem = ""
-        if key in _CHOICES and given not in _CHOICES[key]:
-            problem = f"the {_IN_ADDRESS[key]} must be one of {', '.join(_CHOICES[key])}, not {given:.30}."
-        elif len(given) > MOST_CHARACTERS:
-            problem = f"the text has {len(given):,} characters; at most {MOST_CHARACTERS:,} are read."
-        if problem:
-            problems.append(f"In the page's address: {problem} The default is used.")
-        st.session_state[key] = default if problem else given
-    return problems
-
-
-def _write_address() -> None:
-    address = {
-        _IN_ADDRESS[key]: st.session_state[key]
-        for key, default in _DEFAULTS.items()
-        if st.session_state.get(key, default) not in (default, None)
-    }
-    if len(address.get("text", "")) > MOST_CHARACTERS:
-        del address["text"]
-    if st.query_params.to_dict() != address:
-        st.query_params.from_dict(address)
+ENTRIES = {
+    "expression": Entry("text", EXAMPLES["One value, two paths"], any_text(MOST_CHARACTERS)),
+    "view": Entry("view", "forward", one_of(VIEWS)),
+    "look": Entry("style", "auto", one_of(STYLES)),
+    "direction": Entry("rankdir", "LR", one_of(DIRECTIONS)),
+}
 
 
 def _write() -> str:
     """Show the text to write in, and return it as it is now."""
-    lines = st.session_state.expression.count("\n") + 1
     text = st.text_area(
         "Expression",
         key="expression",
-        height=min(48 + 23 * max(lines, 5), 440),
+        height="content",
         help=_HELP,  # no max_chars: the page would never hear of a text that is too long
-        persist_state="session",
+        **KEPT,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Run", icon=":material/play_arrow:", type="primary", key="run")
@@ -203,7 +182,7 @@ Give numbers a name, and they are a variable with a gradient: `W = [[1, 2], [3, 
 Numbers within an expression are constants, and so is `constant([1, 2])`. The last line is the value. At most
 {MOST_CHARACTERS:,} characters are read.
 
-Operators: `+ - * / ** @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
+Operators: `+ - * / ** ^ @`, comparisons `< <= > >=`, parts `x[0, 1:]`, `x.T`, and `for i in range(3):`.
 
 Functions, most of them methods too: {", ".join(f"`{name}`" for name in FUNCTIONS)}.
 """
@@ -240,6 +219,9 @@ def _tell_values(result: Result) -> None:
     )
     titles = f"<tr><th>variable</th><th>value</th><th>gradient of {name}</th></tr>" if rows else ""
     st.html(f'<div class="explorer"><table>{head}{titles}{rows}</table></div>')
+    strange = explain(result)
+    if strange:
+        st.warning(as_text(strange), icon=":material/all_inclusive:")
     if not value.requires_grad:
         st.info("This value is a constant: no variable leads to it, so there is no gradient.")
     elif value.size > 1:
@@ -262,13 +244,12 @@ def _numbers(tensor: Tensor) -> str:
 
 @st.fragment
 def _show_views(text: str, result: Result) -> None:
-    st.segmented_control(
-        "Show", VIEWS, format_func=VIEWS.__getitem__, key="view", required=True, persist_state="session"
-    )
-    _write_address()
+    st.segmented_control("Show", VIEWS, format_func=VIEWS.__getitem__, key="view", required=True, **KEPT)
+    write_address(ENTRIES)
     view, leaf = st.session_state.view, ""
     if view == "memory":
-        st.html(f'<div class="explorer">{viz.memory(result.value, names=result.names)._repr_html_()}</div>')
+        memory = viz.memory(result.value, names=result.names)
+        pictures.show(pictures.Drawn.of(memory), key="picture_memory")
         return
     if view != "forward" and not result.value.requires_grad:
         st.info("A constant has no gradient. Give a number or a list a name, and compute with it.")
@@ -305,66 +286,60 @@ def _choose_leaf(result: Result) -> str:
 
 def _style() -> str:
     look = st.session_state.look
-    return look if look != "auto" else "dark" if st.context.theme.type == "dark" else "needle"
+    return look if look != "auto" else "dark" if is_dark() else "needle"
 
 
 @st.cache_resource(max_entries=48, show_spinner="Drawing …")
-def _picture(
-    text: str, view: str, style: str, direction: str, leaf: str
-) -> viz.Drawing | viz.Steps | Exception:
+def _picture(text: str, view: str, style: str, direction: str, leaf: str) -> pictures.Drawn | Exception:
     """The graph of a text, or why there is none. Everybody who asks for the same graph shares it."""
     try:
-        return _drawn(text, view, style, direction, leaf)
+        return pictures.Drawn.of(_graph(text, view, style, direction, leaf))
     except (viz.CannotRender, ValueError) as error:  # ValueError: too many steps
         return error.with_traceback(None)
 
 
-def _drawn(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing | viz.Steps:
+def _graph(text: str, view: str, style: str, direction: str, leaf: str) -> viz.Drawing | viz.Steps:
     outcome = _outcome(text)
     options: dict[str, Any] = {"style": style, "rankdir": direction, "limit": MOST_DRAWN}
     if isinstance(outcome, ExpressionError):
         return viz.draw_error(outcome.failure, names=outcome.names, **options)
     options["names"] = dict(outcome.names)
-    picture: viz.Drawing | viz.Steps
     if view == "steps":
-        picture = viz.steps(outcome.value, **options | {"limit": MOST_STEPPED})
-    elif view == "forward":
-        picture = viz.draw(outcome.value, **options)
-    elif view == "gradient":
-        picture = viz.draw_gradient(outcome.value, **options)
-    else:
-        gradient = outcome.leaves[leaf].grad
-        options["names"] |= {f"{leaf}.grad": gradient}
-        picture = viz.draw_gradient(gradient, **options)
-    picture.html()  # draws it now, while the page says "Drawing …"
-    return picture
+        return viz.steps(outcome.value, **options | {"limit": MOST_STEPPED})
+    if view == "forward":
+        return viz.draw(outcome.value, **options)
+    if view == "gradient":
+        return viz.draw_gradient(outcome.value, **options)
+    gradient = outcome.leaves[leaf].grad
+    options["names"] |= {f"{leaf}.grad": gradient}
+    return viz.draw_gradient(gradient, **options)
 
 
 def _show(text: str, view: str, leaf: str = "") -> None:
     """Show the picture, and below it the choices of its look and its file."""
     place = st.container()
-    keep: dict[str, Any] = {"persist_state": "session", "label_visibility": "collapsed"}
+    quiet: dict[str, Any] = {"label_visibility": "collapsed", **KEPT}
     with st.container(horizontal=True, gap="small"):
-        st.selectbox("Style", STYLES, format_func=STYLES.__getitem__, key="look", width=150, **keep)
+        st.selectbox("Style", STYLES, format_func=STYLES.__getitem__, key="look", width=150, **quiet)
         st.selectbox(
-            "Direction", DIRECTIONS, format_func=DIRECTIONS.__getitem__, key="direction", width=190, **keep
+            "Direction", DIRECTIONS, format_func=DIRECTIONS.__getitem__, key="direction", width=190, **quiet
         )
         with place:
-            picture = _picture(text, view, _style(), st.session_state.direction, leaf)
-            if isinstance(picture, Exception):
-                st.warning(as_text(str(picture)), icon=":material/image_not_supported:")
+            drawn = _picture(text, view, _style(), st.session_state.direction, leaf)
+            if isinstance(drawn, Exception):
+                st.warning(as_text(str(drawn)), icon=":material/image_not_supported:")
                 return
-            pictures.show(picture, key=f"picture_{view}")
-        for kind in _kinds(picture):
+            pictures.show(drawn, key=f"picture_{view}")
+        for kind in _kinds(drawn.picture):
             st.download_button(
                 kind.upper(),
-                partial(_file, picture, kind),
+                partial(_file, drawn.picture, kind),
                 file_name=f"{view}.{kind}",
                 icon=":material/download:",
                 key=f"download_{kind}",
                 on_click="ignore",
             )
-    _write_address()
+    write_address(ENTRIES)
 
 
 def _kinds(picture: viz.Drawing | viz.Steps) -> list[str]:

@@ -21,13 +21,13 @@ _SHORT = {
         "x = 1\nx.sum", "x = 1\nx.t", "x = 1\nx.real", "x = 1\nx.exp.func", "x = 1\nx.op.compute",
         "os.system", "sys.modules",
     ],
-    "is not a method of Tensors": [
+    "isn't a method of Tensors": [
         "x = 1\nx.numpy()", "x = 1\nx.item()", "x = 1\nx.realize_cached_data()", "x = 1\nx.make_const(1)",
         "x = 1\nx.backward()", "x = 1\nx.to(1)", "x = 1\nx.astype(1)", "x = 1\nx.ones(3)",
         "x = 1\nx.randn(3)", "x = 1\nx.tensor()", "x = 1\nx.tofile(1)", "x = 1\nx.format(1)",
         "(1).bit_length()", "[1].append(2)",
     ],
-    "is not a function": [
+    "isn't a function": [
         "eval(1)", "exec(1)", "compile(1)", "open(1)", "input()", "getattr(1, 2)", "setattr(1, 2, 3)",
         "vars()", "globals()", "locals()", "dir()", "help()", "exit()", "quit()", "type(1)", "super()",
         "object()", "breakpoint()", "memoryview(1)", "bytes(10)", "int(1)", "list([1])", "iter([1])",
@@ -44,10 +44,10 @@ _SHORT = {
     "is a function; choose another name": [
         "exp = 1", "sum = 1", "range = 3", "a, exp = 1, 2", "for tensor in range(3):\n  1", "Tensor = 1",
     ],
-    "cannot be defined": [
+    "you can't define": [
         "lambda: 1", "f = lambda x: x", "def f(): 1", "class A: 1", "(lambda: 1)()", "@exp\ndef f(): 1",
     ],
-    "nothing can be imported": [
+    "there is nothing to import": [
         "import os", "from os import system", "import os as exp", "from . import x", "x = 1; import sys",
     ],
     "is a word of Python": [
@@ -83,27 +83,27 @@ _SHORT = {
     "there are no sets and dictionaries": [
         "{}", "{1}", "{1: 2}", "{**x}", "{x for x in y}", "{", "}", "exp(**{})",
     ],
-    "for within brackets is not part of this language": [
+    "for within brackets isn't supported here": [
         "[x for x in y]", "(x for x in y)", "[1 for i in range(9)]", "sum(x for x in y)",
         "[[1 for i in range(9)] for j in range(9)]",
     ],
     "assign with = on a line of its own": [
         "(x := 1)", "x := 1", "[y := 1, y]",
     ],
-    "* before a value is not part of this language": [
+    "* before a value isn't supported here": [
         "* 1", "exp(*x)", "[*x]", "x = *y, 1", "exp(*[1, 2])", "stack([*x])",
     ],
-    "** before an argument is not part of this language": [
+    "** before an argument isn't supported here": [
         "x = 1\nexp(**x)", "exp(**1)",
     ],
-    "an annotation is not part of this language": [
+    "an annotation isn't supported here": [
         "x: y = 1", "x: 1", "a:b",
     ],
-    "functions cannot be defined": [
+    "you can't define functions": [
         "x -> y",
     ],
-    "is not part of this language": [
-        "x = 1\nx // 2", "5 % 2", "1 << 99", "1 >> 1", "1 | 2", "1 ^ 2", "1 == 1", "1 != 1", "x <> y",
+    "isn't supported here": [
+        "x = 1\nx // 2", "5 % 2", "1 << 99", "1 >> 1", "1 | 2", "1 == 1", "1 != 1", "x <> y",
         "x = 1 \\\n+ 1", "`x`", "$x", "?x", "!ls", "%time", "x!", "a ? b", "1 in [1]", "x @ y ~", "...",
         "x = [1]\nx[...]", "for x, y in range(3):\n  1", "match 1:\n  case 1: 1",
     ],
@@ -127,7 +127,7 @@ _SHORT = {
     "is too large; at most 1e+30": [
         "1e400", "1e31", "9999999999999999999999999999999999999999", "1e999999999", "x = 1e99", "[1e31]",
     ],
-    "cannot be divided": [
+    "this divides by 0": [
         "1 / 0", "0 / 0", "1.0 / (2 - 2)", "0 ** -1", "0.0 ** -0.5",
     ],
     "is not a real number": [
@@ -193,7 +193,7 @@ _SHORT = {
     "closes no bracket": [
         ")", "1)", "(1]", "[1)", "x = ]", "exp(1))",
     ],
-    "cannot be used": [
+    "isn't supported": [
         "\x00", "1\x00", "x\x00 = 1", "x\t= 1", "for i in range(2):\n\t1", "\x1b[31m1", "1\r2", "\x0c1",
         "\x7f1", "1\u200b+1", "\u202e1", "\ufeff1", "1\xa0+ 1", "1\u2028+ 1", "\ud800", "# \x00",
         "# \u202e import os", "x = 1 # \x07", "\x01", "\u3000x", "\U000e0041",
@@ -203,8 +203,8 @@ _SHORT = {
         "а = 1", "ℯxp(1)", "x＿y", "＿＿class＿＿", "x.︳", "()．T", "ﬁ = 1", "😀", "中 = 1", "1 ＋ 1", "∑",
         "（1）", "“a”", "⁻1", "½", "①",
     ],
-    "is not part of this language: a power is written with **": [
-        "x²", "x³", "2 ^ 3", "x = 1\nx^2",
+    "isn't supported here: a power is written with **": [
+        "x²", "x³",
     ],
     "multiply with *": [
         "2 × 3", "2 · 3",
@@ -224,7 +224,7 @@ _SHORT = {
     "begins with 0": [
         "007", "00", "0123",
     ],
-    "this cannot be read": [
+    "this can't be read": [
         "x =", "= 1", "1 +", "x y", "1 2", "x = 1\n2 x", "for", "for i in range(3)",
         "for i in range(3):", "  1", "x = 1\n  y = 2", "1 = 2", "exp(1) = 2", "x += ", ",", "x.", ".x",
         "x..exp()", "for i in range(3):\n1", "f(x=1, 2)", "[1 2]", "x[]", "in", "(1 +)", ":", "@x",

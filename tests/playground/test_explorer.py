@@ -7,34 +7,22 @@ import re
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from playwright.sync_api import expect
 
 import viz
-from playground.expression import MOST_CHARACTERS
-from playground.expression import run as run_text
+from playground.language.expression import run as run_text
 from playground.pages import explorer
 from playground.pages.explorer import EXAMPLES, STYLES, VIEWS
 
+from . import apps
+from .apps import address_of, run
+from .apps import refused as messages
 from .hostile import HOSTILE
-
-
-def script():
-    from playground.pages import explorer
-
-    explorer.page()
+from .stage import address_now, until
 
 
 def start(**address):
-    app = AppTest.from_function(script, default_timeout=60)
-    for name, value in address.items():
-        app.query_params[name] = value
-    return run(app)
-
-
-def run(app):
-    app.run()
-    assert not app.exception
-    return app
+    return apps.start("explorer", **address)
 
 
 @pytest.fixture
@@ -47,17 +35,8 @@ def write(app, text):
     return run(app)
 
 
-def messages(app):
-    """What is said to be wrong, as it is read: without the signs that keep it from being Markdown."""
-    return [re.sub(r"\\(.)", r"\1", error.value) for error in app.error]
-
-
-def address_of(app):
-    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
-
-
 def shown(app):
-    """All that is said in HTML: the value and the gradients, the marked text, the memory."""
+    """All that is said in HTML: the value and the gradients, the marked text."""
     return " ".join(x.proto.body for x in app.get("html") if 'class="explorer"' in x.proto.body)
 
 
@@ -69,14 +48,16 @@ def pictures(app):
 def picture_of(app):
     """What the one picture that is shown says of itself."""
     (picture,) = pictures(app)
-    return re.search(r'alt="([^"]*)"', picture)[1]
+    return re.search(r'alt="([^"]*)"|&quot;title&quot;: &quot;(Steps .*?)&quot;', picture).group(1, 2)[
+        "data-needle-steps" in picture
+    ]
 
 
 # Without a browser
 
 
 def test_at_first_there_is_an_example_with_its_graph(app):
-    assert app.text_area(key="expression").value == EXAMPLES["v1 to v4"]
+    assert app.text_area(key="expression").value == EXAMPLES["One value, two paths"]
     assert "computational graph of v4" in picture_of(app)
     assert not app.query_params
     assert not messages(app)
@@ -98,8 +79,8 @@ def test_every_example_in_every_view(view, name):
     assert not messages(app)
     assert address_of(app).get("view", "forward") == view
     if view == "memory":
-        assert "keeps alive" in shown(app)
-    elif (name, view) == ("Used twice", "second"):  # the one that is linear
+        assert "keeps alive" in pictures(app)[0]
+    elif (name, view) == ("Adjoints add up", "second"):  # the one that is linear
         assert "all second derivatives are 0" in app.info[0].value
     else:
         of = run_text(EXAMPLES[name]).name
@@ -107,7 +88,7 @@ def test_every_example_in_every_view(view, name):
             "forward": f"^computational graph of {of}:",
             "gradient": f"^gradient graph of {of}:",
             "second": r"^gradient graph of \w+\.grad:",
-            "steps": r"^(Forward|Backward), node \d+",
+            "steps": f"^Steps to {of} and back: ",
         }
         assert re.search(said[view], picture_of(app))
 
@@ -134,30 +115,6 @@ def test_a_text_reaches_the_address_and_comes_back_from_it(app):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("view", "all", "the view must be one of forward, gradient"),
-        pytest.param("style", "<script>", "the style must be one of auto, needle", marks=pytest.mark.slow),
-        pytest.param("rankdir", "XY", "the rankdir must be one of LR, TB", marks=pytest.mark.slow),
-        ("text", "x" * (MOST_CHARACTERS + 1), "the text has 2,001 characters"),
-    ],
-)
-def test_an_address_that_cannot_be_used_is_told_and_gives_the_default(name, value, said):
-    app = start(**{name: value})
-    (message,) = messages(app)
-    assert message.startswith("In the page's address:")
-    assert said in message
-    assert not app.query_params
-    assert not messages(run(app))
-    assert "computational graph of v4" in picture_of(app)
-
-
-def test_text_of_the_address_is_no_markdown():
-    (error,) = start(view="[a](//b.c)").error
-    assert r"\[a\]\(//b\.c\)" in error.value
-
-
 def test_names_are_no_markdown():
     app = start(view="second", text="a_b_c = [1, 2]\nd_e_f = a_b_c * a_b_c * a_b_c")
     assert [caption.value for caption in app.caption if "a\\_b\\_c has several" in caption.value]
@@ -176,7 +133,8 @@ def test_a_mistake_is_told_marked_and_drawn(app):
 
 
 def test_text_that_is_too_long_is_not_parsed(app, monkeypatch):
-    monkeypatch.setattr("playground.reading._without_comment", None)  # the first thing that is done to it
+    # the first thing that is done to it
+    monkeypatch.setattr("playground.language.reading._without_comment", None)
     write(app, "1 + " * 1000 + "1")
     assert messages(app) == ["Line 1: the text has 4,001 characters; at most 2,000 are read. Shorten it."]
 
@@ -246,7 +204,7 @@ def test_nothing_is_computed_or_drawn_twice(app, monkeypatch):
 
 
 def test_a_picture_is_kept_in_every_format():
-    drawing = explorer._picture(EXAMPLES["Used twice"], "gradient", "needle", "LR", "")
+    drawing = explorer._picture(EXAMPLES["Adjoints add up"], "gradient", "needle", "LR", "").picture
     assert explorer._kinds(drawing) == ["svg", "png", "pdf", "html"]
     assert explorer._file(drawing, "svg").startswith(b"<svg")
     assert explorer._file(drawing, "png").startswith(b"\x89PNG")
@@ -256,7 +214,7 @@ def test_a_picture_is_kept_in_every_format():
 
 def test_what_would_be_too_large_is_not_offered(monkeypatch):
     text = "x = 1\nfor i in range(50):\n    x = sin(x) + cos(x)"
-    picture = explorer._picture(text, "forward", "needle", "LR", "")
+    picture = explorer._picture(text, "forward", "needle", "LR", "").picture
     assert "png" in explorer._kinds(picture)
     monkeypatch.setattr(explorer, "LARGEST_PNG", 1000)  # pixels
     assert "png" not in explorer._kinds(picture)
@@ -293,22 +251,6 @@ def test_the_app_stays_up_after_every_kind_of_hostile_text(app, of_each_kind):
 # In a browser
 
 
-@pytest.fixture
-def page(context, address):
-    """A fresh page; at the end, no script may have failed and nothing may have left this machine."""
-    page = context.new_page()
-    page.set_viewport_size({"width": 1280, "height": 900})
-    troubles = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    own = (address, address.replace("http", "ws", 1), "data:", "blob:")
-    page.on(
-        "request", lambda request: request.url.startswith(own) or troubles.append(f"asked for {request.url}")
-    )
-    yield page
-    page.close()
-    assert not troubles
-
-
 def visit(page, address, **query):
     page.goto(f"{address}/explorer?" + "&".join(f"{name}={quote(value)}" for name, value in query.items()))
     page.get_by_role("button", name="Run", exact=True).wait_for()
@@ -336,7 +278,7 @@ def test_an_example_a_view_and_a_link(page, address, browser):
     page.get_by_role("cell", name="166", exact=True).wait_for()
     page.get_by_role("radio", name="Gradient graph").click()
     drawing(page, "gradient graph of y").wait_for()
-    page.wait_for_url(lambda url: "view=gradient" in url)
+    until(page, lambda: "view=gradient" in address_now(page), "the address follows")
     assert text_in(page.url) == EXAMPLES["Matrix product"]
 
     page.goto(page.url)
@@ -362,8 +304,8 @@ def test_an_example_a_view_and_a_link(page, address, browser):
 )
 def test_an_address_writes_words_and_no_more(page, address, words):
     visit(page, address, view=words)
-    message = page.get_by_role("alert")
-    assert f"not {words}. The default" in message.inner_text().replace("\N{WORD JOINER}", "")
+    message = page.get_by_test_id("stCaptionContainer").filter(has_text="The page's address has")
+    assert f"view={words} (one of" in message.inner_text().replace("\N{WORD JOINER}", "")
     assert not message.locator("a, img, em, strong, b, .katex").count()
 
 
@@ -373,7 +315,34 @@ def test_the_steps_are_played(page, address):
     visit(page, address, view="steps", text="x = 2\ny = x * x")
     page.get_by_text("Forward, node 1 of 2: x").wait_for()
     page.get_by_role("button", name="Play").click()
+    page.get_by_text("Forward, node 2 of 2").wait_for(timeout=1000)
     page.get_by_text("Backward, node 2 of 2").first.wait_for()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_current_node_is_always_in_view(page, address, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(reduced_motion="reduce")  # no frame is on its way
+    visit(page, address, view="steps", text=EXAMPLES["A loop in time"])
+    page.get_by_text("Forward, node 1 of").wait_for()
+    outside = page.evaluate("""async () => {
+        const player = document.querySelector(".needle-steps");
+        const view = player.querySelector(".picture");
+        const outside = [];
+        for (let frame = 0; frame < 34; frame++) {
+            const current = player.querySelector("svg .node.current").getBoundingClientRect();
+            const sight = view.getBoundingClientRect();
+            const across = current.left >= sight.left - 1 && current.right <= sight.right + 1;
+            const down = current.top >= sight.top - 1 && current.bottom <= sight.bottom + 1;
+            if (!across || !down) outside.push(frame);
+            player.querySelector("[data-do=next]").click();
+            await new Promise(requestAnimationFrame);
+        }
+        return outside;
+    }""")
+    assert outside == []
 
 
 @pytest.mark.slow
@@ -408,7 +377,7 @@ def test_text_that_is_too_long_is_refused_with_its_length(page, address, length)
     page.get_by_text(f"the text has {length:,} characters; at most 2,000 are read").wait_for()
     page.get_by_text("64", exact=True).first.wait_for(state="detached")
     assert page.get_by_role("textbox", name="Expression").input_value() == too_long
-    page.wait_for_url(lambda url: text_in(url) is None)
+    until(page, lambda: text_in(address_now(page)) is None, "the address follows")
     type_in(page, "x = 5\nx ** 3")
     page.get_by_text("125", exact=True).first.wait_for()
 
@@ -422,9 +391,11 @@ def test_to_the_playground_and_back(page, address):
     page.get_by_role("link", name="Playground").click()
     page.locator("canvas[data-canvas=plane]").wait_for()
     assert text_in(page.url) is None
-    page.get_by_role("link", name="Explorer").click()
+    explorer = page.get_by_role("link", name="Explorer")
+    expect(explorer).to_have_attribute("href", re.compile("text="))
+    explorer.click()
     page.get_by_text("64", exact=True).first.wait_for()
-    page.wait_for_url(lambda url: text_in(url) == "x = 4\nx ** 3")
+    until(page, lambda: text_in(address_now(page)) == "x = 4\nx ** 3", "the address follows")
 
 
 @pytest.mark.slow
@@ -443,7 +414,7 @@ def test_a_picture_is_downloaded(page, address):
 @pytest.mark.parametrize("width", [360, 700, 1280])
 def test_nothing_is_cut_off(page, address, width):
     page.set_viewport_size({"width": width, "height": 900})
-    visit(page, address, text=EXAMPLES["Two layers and L2"], view="gradient")
+    visit(page, address, text=EXAMPLES["Network with weight decay"], view="gradient")
     drawing(page, "gradient graph of J").wait_for()
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     for box in page.get_by_role("radio").all():

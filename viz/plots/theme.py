@@ -30,12 +30,14 @@ SMALLEST = 0.7  # of its size: where there is less room you scroll, so that word
 
 _ELEMENT, _TAG = re.compile("(?=<)"), re.compile(r"^<(\w+)")
 _WIDTH = re.compile(r'width="([\d.]+)pt"')
+_FONT = re.compile("font-family: [^;]+")
 _COLOUR = re.compile(r"(fill|stroke): ?(#[0-9a-f]{6})")
 _KNOWN = {colour.lower(): twin for colour, twin in OF_THE_PAGE.twins.items()}
 _SWITCH = (
-    "svg{color-scheme:light dark}.on-dark{display:none}"
-    "@media(prefers-color-scheme:dark){.on-light{display:none}.on-dark{display:inline}}"
+    ".on-dark{display:none}@media(prefers-color-scheme:dark){.on-light{display:none}.on-dark{display:inline}}"
 )
+# In a page of its own, a figure may say how all is drawn. In yours, it says so of itself only.
+_OF_ALL = re.compile(r'<style type="text/css">\*\{(.*?)\}</style>')
 
 
 class PictureFigure(Figure, Picture):
@@ -55,17 +57,32 @@ class PictureFigure(Figure, Picture):
     def _repr_html_(self) -> str:
         return self.html()
 
-    def html(self, *, whole: bool = False) -> str:
-        """The figure as a piece of a web page, without its empty margins, or the `whole` of it."""
+    def html(self, *, whole: bool = False, as_text: bool = False) -> str:
+        """The figure as a piece of a web page.
+
+        Parameters
+        ----------
+        whole : bool
+            With its empty margins.
+        as_text : bool
+            Words are text in the page's own font, and no outlines: for pages whose font is no wider.
+        """
         style = style_called(None)
-        svg = _for_the_page(self, style, whole)
-        image = base64.b64encode(svg.encode()).decode()
+        svg = _for_the_page(self, style, whole, as_text)
         width = float(_WIDTH.search(svg)[1]) * 100 / 72  # type: ignore[index]
         look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
         words = html.escape(self.title)
+        if as_text:
+            look += f";{_OF_ALL.search(svg)[1]}"  # type: ignore[index]
+            picture = _OF_ALL.sub("", svg, count=1)
+            picture = picture.replace("<svg", f'<svg role="img" aria-label="{words}" style="{look}"', 1)
+        else:
+            svg = svg.replace("<defs>", "<defs><style>svg{color-scheme:light dark}</style>", 1)
+            image = base64.b64encode(svg.encode()).decode()
+            picture = f'<img alt="{words}" style="{look}" src="data:image/svg+xml;base64,{image}">'
         return (
-            f'<style>{FOLLOW}</style><div {style.attribute}><div style="overflow-x:auto">'
-            f'<img alt="{words}" style="{look}" src="data:image/svg+xml;base64,{image}"></div></div>'
+            f"<style>{FOLLOW}</style><div {style.attribute}>"
+            f'<div style="overflow-x:auto">{picture}</div></div>'
         )
 
 
@@ -98,22 +115,23 @@ def settings(values: Mapping[str, Any]) -> Iterator[None]:
         all_settings.update(before)
 
 
-def _svg(figure: Figure, whole: bool) -> str:
+def _svg(figure: Figure, whole: bool, as_text: bool) -> str:
     """A figure as SVG."""
     stream = StringIO()
-    with settings({"svg.fonttype": "path", "svg.hashsalt": "needle"}):  # the same figure is the same text
+    fonts = "none" if as_text else "path"
+    with settings({"svg.fonttype": fonts, "svg.hashsalt": "needle"}):  # the same figure is the same text
         figure.savefig(stream, format="svg", bbox_inches=None if whole else "tight", metadata={"Date": None})
     svg = stream.getvalue()
-    return svg[svg.index("<svg") :]
+    return _FONT.sub("font-family: inherit", svg[svg.index("<svg") :])
 
 
-def _for_the_page(figure: Figure, style: Style, whole: bool) -> str:
+def _for_the_page(figure: Figure, style: Style, whole: bool, as_text: bool) -> str:
     """A figure as SVG, which is light or dark as the style says, or as the page is."""
     with _fixed(figure):
-        light = dark = _svg(figure, whole)
+        light = dark = _svg(figure, whole, as_text)
         if style.scheme != "light":
             with _dark_maps(figure) as maps:
-                dark = _svg(figure, whole) if maps else light
+                dark = _svg(figure, whole, as_text) if maps else light
     if style.scheme:
         return _COLOUR.sub(lambda x: f"{x[1]}: {_twin_of(x[2])}", dark) if style.scheme == "dark" else light
 

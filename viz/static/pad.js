@@ -123,7 +123,7 @@ function render({ model, el }) {
         list.insertAdjacentHTML("beforeend", '<li><span></span><span class="bar"><i></i></span><span></span></li>');
       }
       const [label, bar, number] = list.children[i].children;
-      list.children[i].className = share === most ? "most" : "";
+      list.children[i].className = share > 0 && share === most ? "most" : "";
       label.textContent = name;
       bar.firstChild.style.width = `${100 * Math.min(1, Math.max(0, share))}%`;
       number.textContent = `${Math.round(100 * share)}%`;

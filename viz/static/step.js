@@ -156,7 +156,7 @@ function play(root, data, moved, keyboard = root) {
   }
 
   function start() {
-    if (now === last) show(0);
+    show(now === last ? 0 : now + 1); // at once: whoever presses Play wants to see something happen
     timer = setInterval(() => {
       if (now < last && root.isConnected) show(now + 1);
       else stop();

@@ -13,6 +13,7 @@ import pytest
 
 import needle as ndl
 from needle.autograd import Tensor
+from needle.compiler import runtime
 
 #: Functions of the same types that a linker could mistake for one another.
 FUNCTIONS = {
@@ -46,6 +47,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     """Where this test's programs are kept."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(runtime, "_loaded", {})
     return tmp_path
 
 
@@ -81,9 +83,27 @@ def test_what_several_processes_compiled_goes_together(folder):
 
 def test_a_new_jit_reads_it_too(folder):
     for count in (0, 1, 1):
+        runtime._loaded.clear()
         compiled = ndl.jit(FUNCTIONS["more"])
         assert compiled(Tensor(NUMBERS)).item() == 18
         assert hits(compiled) == count
+
+
+def test_what_is_loaded_is_loaded_once(folder):
+    """Machine code stays in memory for good, so a network that is made again and again must not add to it."""
+    kernels = set()
+    for _ in range(3):
+        compiled = ndl.jit(FUNCTIONS["less"])
+        assert compiled(Tensor(NUMBERS)).item() == pytest.approx(EXPECTED["less"], abs=1e-5)
+        kernels |= {*compiled.program.compiled.values()}
+    assert len(kernels) == 1
+
+
+def test_the_oldest_of_what_is_loaded_goes(folder, monkeypatch):
+    monkeypatch.setattr(runtime, "_MOST_LOADED", 2)
+    for name in (*FUNCTIONS, *FUNCTIONS):
+        assert ndl.jit(FUNCTIONS[name])(Tensor(NUMBERS)).item() == pytest.approx(EXPECTED[name], abs=1e-5)
+        assert len(runtime._loaded) <= 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten", "empty", "of another"])
@@ -99,6 +119,7 @@ def test_a_damaged_file(folder, damage):
         else:
             changed = {"cut": content[: len(content) // 2], "overwritten": b"?" * len(content), "empty": b""}
             path.write_bytes(changed[damage])
+    runtime._loaded.clear()
     for name in ("more", "less"):
         assert ndl.jit(FUNCTIONS[name])(Tensor(NUMBERS)).item() == pytest.approx(EXPECTED[name], abs=1e-5)
 

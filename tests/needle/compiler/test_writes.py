@@ -45,6 +45,26 @@ def test_views_that_are_held_stay():
         np.testing.assert_array_equal(view.numpy(), then)
 
 
+def test_what_is_held_stays_while_two_programs_write_in_turn():
+    p = tensor(3)
+
+    def f(x):
+        p.data = p * 2
+        return x + p
+
+    g = jit(f)
+    for length in (1, 3):
+        g(ndl.ones(length))
+    for view_of in (lambda p: p.data, lambda p: p.data[1:], lambda p: p.data.reshape((3, 1))):
+        held = []
+        for length in (1, 3, 1, 3, 3, 1, 1):
+            value = view_of(p)
+            held.append((value, value.numpy()))
+            g(ndl.ones(length))
+            for value, then in held:
+                np.testing.assert_array_equal(value.numpy(), then)
+
+
 def test_an_array_that_is_held_stays():
     p = tensor(4, 3)
 

@@ -9,7 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import needle as ndl
 import viz
+from needle import nn
 from viz.plots.theme import dark_twin
 
 
@@ -58,3 +60,13 @@ def test_a_session_may_have_one_style(svg_of) -> None:
     assert "fill: #ffffff" in light
     assert "fill: #ffffff" not in dark
     assert 'style="color-scheme:dark"' in ax.figure._repr_html_()
+
+
+def test_words_can_be_text_of_the_page():
+    tree = viz.draw(nn.Sequential(nn.Linear(2, 3, device=ndl.cpu_numpy())))
+    html = tree.html(as_text=True)
+    assert ">Linear</text>" in html
+    assert "DejaVu" not in html
+    assert f'role="img" aria-label="{tree.title}"' in html
+    assert "*{" not in html  # a rule for all elements would be one for the whole page
+    assert "<text" not in tree.html()

@@ -1,0 +1,65 @@
+"""The pages of the app that Streamlit runs. The playground itself is a page of its own: see `live`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import streamlit as st
+
+import playground
+from playground.pages import TITLES, classifier, digits, explorer, maths, modules, tensor
+
+_STAGE = Path(playground.__file__).parent / "stage"
+_RELOAD = "export default function () { location.reload(); }"
+_TELL = """export default async function ({ setStateValue }) {
+  const { tell } = await import(new URL("stage/addresses.js", location.href).href);
+  tell(setStateValue);
+}"""
+
+
+def _playground() -> None:
+    """Go to the playground, which has the app's first address."""
+    st.components.v2.component("needle_reload", js=_RELOAD)(key="reload")
+
+
+def _hear_addresses() -> None:
+    """Let the browser say at which address this tab last saw each page, before this session began."""
+
+    def keep() -> None:
+        kept = st.session_state.addresses.kept
+        st.session_state.kept_addresses = kept if isinstance(kept, Mapping) else {}
+
+    st.components.v2.component("needle_addresses", js=_TELL)(key="addresses", on_kept_change=keep)
+
+
+def _kept_address(name: str) -> dict[str, list[str]]:
+    """What the browser has said of the page whose path ends so."""
+    return parse_qs(str(st.session_state.get("kept_addresses", {}).get(name, "")).removeprefix("?"))
+
+
+_PAGES = dict(zip(TITLES, (explorer, maths, classifier, tensor, modules, digits), strict=True))
+
+# As on the playground's own page, and with words on a phone, too.
+_STYLE = """
+<style>
+.st-key-pages { border-bottom: 1px solid color-mix(in srgb, currentColor 12%, transparent); gap: 0 1.1rem; }
+.st-key-pages [data-testid="stPageLink-NavLink"] { background: none; padding: 0.25rem 0; }
+.st-key-pages [aria-current="page"] p { font-weight: 600; }
+.st-key-pages { min-height: 2rem; }
+[data-testid="stSkeleton"] { visibility: hidden; }
+[data-testid="stHeader"] { background: none; height: 0; }
+</style>
+"""
+
+st.set_page_config(page_title="needle", page_icon=str(_STAGE / "icon.svg"), layout="wide")
+first = st.Page(_playground, title="Playground", url_path="playground", default=True)
+others = [st.Page(_PAGES[name].page, title=title, url_path=name) for name, title in TITLES.items()]
+chosen = st.navigation([first, *others], position="hidden")
+st.html(_STYLE)
+with st.container(horizontal=True, key="pages"):
+    for page in (first, *others):
+        st.page_link(page, query_params=_kept_address(page.url_path), width="content")
+chosen.run()
+_hear_addresses()  # below all that it would move

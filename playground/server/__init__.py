@@ -1,0 +1,1 @@
+"""All runs of the process, and the socket by which pages watch and steer them."""

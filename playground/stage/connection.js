@@ -1,0 +1,135 @@
+// The line to the server: it opens itself again when it breaks, and turns messages into objects.
+
+import { thinned } from "./thinned.js";
+
+const LONGEST_PAUSE = 8000;
+const WRITING = 500; // milliseconds between two changes of the address: browsers refuse many
+const BROKEN = "The connection broke. Try again in a moment.";
+const decoder = new TextDecoder();
+const HALVES = new Float32Array(65536).map((_, bits) => halfOf(bits)); // all numbers of 16 bits
+const KEPT = "needle-run"; // in sessionStorage: this tab's run, and the address it was shown at
+
+// A message is a length, a header of that length, and arrays one after the other. The arrays are views of the
+// message: only numbers of 16 bits are copied, since not all browsers know them.
+export function unpack(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const message = JSON.parse(decoder.decode(new Uint8Array(buffer, 4, length)));
+  const layouts = message.arrays;
+  message.arrays = {};
+  message.shapes = {};
+  let at = 4 + length;
+  for (const [name, type, shape] of layouts) {
+    const Kind = { f2: Uint16Array, f4: Float32Array, i1: Int8Array, u1: Uint8Array }[type];
+    const array = new Kind(buffer, at, shape.reduce((product, size) => product * size, 1));
+    message.arrays[name] = type === "f2" ? widened(array) : array;
+    message.shapes[name] = shape;
+    at += array.byteLength + 3 & ~3;
+  }
+  return message;
+}
+
+export class Connection {
+  #socket = null;
+  #pause = 0;
+  #questions = new Map();
+  #lastQuestion = 0;
+  #token = null; // proves that a run is this page's: it stays in memory, since a duplicated tab copies the rest
+  #keep = thinned(keep, WRITING);
+
+  // `receive` gets each message but answers; `lost` gets a sentence, and a button's words if the line stays closed.
+  constructor({ receive, lost }) {
+    this.receive = receive;
+    this.lost = lost;
+    this.open();
+  }
+
+  open() {
+    const address = new URL("live", location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    address.search = address.hash = "";
+    this.#socket = new WebSocket(address);
+    this.#socket.binaryType = "arraybuffer";
+    this.#socket.onopen = () => {
+      const address = Object.fromEntries(new URLSearchParams(location.search));
+      this.send({ do: "open", run: keptRun(), token: this.#token, address });
+    };
+    this.#socket.onmessage = ({ data }) => this.#take(unpack(data));
+    this.#socket.onclose = ({ code, reason }) => this.#closed(code, reason);
+  }
+
+  get #isOpen() {
+    return this.#socket.readyState === WebSocket.OPEN;
+  }
+
+  send(message) {
+    if (this.#isOpen) this.#socket.send(JSON.stringify(message));
+  }
+
+  sendFile(bytes) {
+    if (this.#isOpen) this.#socket.send(bytes);
+  }
+
+  ask(what) {
+    if (!this.#isOpen) return Promise.reject(new Error(BROKEN));
+    return new Promise((resolve, reject) => {
+      const id = ++this.#lastQuestion;
+      this.#questions.set(id, { resolve, reject });
+      this.send({ do: "ask", what, id });
+    });
+  }
+
+  #take(message) {
+    if (message.kind === "answer") {
+      const question = this.#questions.get(message.id);
+      this.#questions.delete(message.id);
+      if (message.error) question?.reject(new Error(message.error));
+      else question?.resolve(message);
+      return;
+    }
+    if (message.kind === "welcome") {
+      this.#pause = 0;
+      this.run = message.run;
+      this.#token = message.token;
+    }
+    this.receive(message);
+    if (message.kind === "scene") this.#keep(this.run, message.address);
+  }
+
+  #closed(code, reason) {
+    for (const { reject } of this.#questions.values()) reject(new Error(BROKEN));
+    this.#questions.clear();
+    if (code === 4000) return this.lost("This run is shown in another tab by now.", "Show it here");
+    if (code === 1013) return this.lost(reason || "Too many people are here. Come back in a minute.", "Try again");
+    this.lost("Connecting again …");
+    this.#pause = Math.min(LONGEST_PAUSE, 2 * this.#pause + 250);
+    setTimeout(() => this.open(), this.#pause * (0.75 + Math.random() / 2));
+  }
+}
+
+function widened(halves) {
+  const array = new Float32Array(halves.length);
+  for (let i = 0; i < array.length; i++) array[i] = HALVES[halves[i]];
+  return array;
+}
+
+// A float16 from its bits: a sign, five of the exponent, ten of the fraction.
+function halfOf(bits) {
+  const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, bits >> 10 & 31, (bits & 1023) / 1024];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14);
+}
+
+function keep(run, address) {
+  try {
+    history.replaceState(null, "", address || location.pathname);
+    sessionStorage.setItem(KEPT, JSON.stringify({ run, address: location.search }));
+  } catch {
+    // The browser has had enough of them: the next scene's address comes later.
+  }
+}
+
+// A new address means a new run: then somebody chose a lesson or opened a link.
+function keptRun() {
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  return kept?.address === location.search ? kept.run : null;
+}

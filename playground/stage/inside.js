@@ -1,0 +1,100 @@
+// "Look inside": graphs and steps that the server draws, and pictures of activations, gradients and the loss.
+
+import { Histograms } from "./histograms.js";
+import { putHtml } from "./html.js";
+import { Surface } from "./surface.js";
+import { element } from "./words.js";
+
+const TABS = {
+  forward: ["From points to loss",
+    "Every operation on the way from the points to the loss (the graph), with the present numbers. "
+    + "It shows two of the training points, so this loss is theirs: the training loss is of all points."],
+  gradient: ["The way back",
+    "Every operation that computes the gradient (the gradient graph): needle adds it when it walks back from the loss. "
+    + "Again for two of the training points."],
+  steps: ["Step by step", "Walk through one pass forward and one back, an operation at a time, for a single point. "
+    + "The drawing follows you; Fit shows all of it."],
+  histograms: ["Histograms", "How each layer's answers for the training points are spread, and how its gradients are. "
+    + "They move while the network learns."],
+  surface: ["Landscape of the loss", "The bluer, the lower the loss. "
+    + "The orange line is the path that the training took, from the grey dot to now."],
+  program: ["Compiled program", "The program that runs one training step: Python, which Numba has turned into machine code."],
+};
+
+export class Inside {
+  #open = null; // the name of the tab, while the section is open
+  #live = null; // what is painted with each picture
+
+  constructor(stage) {
+    this.stage = stage;
+    this.section = document.querySelector("#inside");
+    this.fold = document.querySelector("[data-do=inside]");
+    this.panel = this.section.querySelector("[role=tabpanel]");
+    this.tabs = Object.entries(TABS).map(([name, [title]]) => {
+      const tab = element("button", { role: "tab", textContent: title, data: { inside: name } });
+      tab.onclick = () => this.#choose(name);
+      return tab;
+    });
+    this.section.querySelector("[role=tablist]").append(...this.tabs);
+    this.last = "forward";
+  }
+
+  toggle() {
+    this.section.hidden = !this.section.hidden;
+    this.fold.ariaExpanded = String(!this.section.hidden);
+    if (this.section.hidden) return this.#close();
+    this.#choose(this.last);
+    this.section.scrollIntoView({ behavior: "smooth", block: "nearest" });
+  }
+
+  show(name) {
+    this.last = name;
+    if (this.section.hidden) this.toggle();
+    else this.#choose(name);
+  }
+
+  paint() {
+    this.#live?.paint();
+  }
+
+  #close() {
+    this.#open = this.#live = null;
+    this.stage.watch([]);
+    this.panel.replaceChildren();
+  }
+
+  #choose(name) {
+    this.last = this.#open = name;
+    for (const tab of this.tabs) tab.ariaSelected = String(tab.dataset.inside === name);
+    this.#live = null;
+    this.stage.watch(name === "histograms" ? ["histograms"] : []);
+    const place = element("div", { className: "inside-place" });
+    const again = element("button", {
+      className: "small", textContent: "Draw again", title: "With the present numbers", hidden: name === "histograms" });
+    again.onclick = () => this.#choose(name);
+    const [, words] = TABS[name];
+    this.panel.replaceChildren(element("p", { className: "inside-words" }, words, " ", again), place);
+    if (name === "histograms") this.#live = new Histograms(this.stage, place);
+    else this.#ask(name, place);
+  }
+
+  async #ask(name, place) {
+    const waiting = element("p", { className: "waiting" }, element("progress"), " Drawing …");
+    place.append(waiting);
+    const began = performance.now();
+    const clock = setInterval(() => {
+      waiting.lastChild.data = ` Drawing … ${Math.round((performance.now() - began) / 1000)} s`;
+    }, 1000);
+    try {
+      const answer = await this.stage.connection.ask(name);
+      if (!place.isConnected) return;
+      if (name === "surface") new Surface(place, answer);
+      else putHtml(place, answer.html);
+    } catch (error) {
+      place.replaceChildren(element("p", { textContent: error.message }));
+    } finally {
+      clearInterval(clock);
+      waiting.remove();
+    }
+  }
+}
