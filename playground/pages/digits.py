@@ -23,7 +23,6 @@ __all__ = ["page", "read_drawing"]
 BURST = 5  # epochs
 MOST_EPOCHS = 200
 TRAINING = 0.1  # seconds of each picture
-TICK = 0.2  # seconds from one picture to the next
 
 ENTRIES = {
     "digits_network": Entry("network", "convolutions", one_of(NETWORKS)),
@@ -52,29 +51,27 @@ def page() -> None:
             help="Decides the first weights and the order of the digits",
             **KEPT,
         )
-    wanted = (state.digits_network, state.digits_seed)
-    if state.get("digits_reader_of") != wanted:
+    if state.get("digits_reader_of") != (state.digits_network, state.digits_seed):
         with st.spinner("Fetching the digits …"):
-            state.digits_reader = DigitReader(*wanted)
-        state.digits_reader_of = wanted
-        state.digits_until = 0
+            _start()
     if "digits_drawing" not in state:
         state.digits_shown = 0
         _take_a_digit()
     write_address(ENTRIES)
-    reader = state.digits_reader
-    learns = reader.epochs < state.digits_until
-    st.fragment(_learn, run_every=TICK if learns else None)(reader, learns)
-    _show(reader)
+    _learn_and_read()
 
 
-def _learn(reader: DigitReader, learns: bool) -> None:
-    """Learn for a moment, if that is wanted, and show how far the network is."""
+@st.fragment
+def _learn_and_read() -> None:
+    """Learn for a moment, if that is wanted; then show how far the network is and what it makes of the drawing.
+
+    While it learns, the sheet asks again as soon as it has been answered: see ``components/digit``.
+    """
     state = st.session_state
-    if learns != (reader.epochs < state.digits_until):
-        st.rerun()  # the whole page: the clock begins or ends, and what reads the drawing has learned more
-    if learns:
+    reader: DigitReader = state.digits_reader
+    if reader.epochs < state.digits_until:
         reader.learn_for(TRAINING, until=min(reader.epochs + 1, state.digits_until))
+    learns = reader.epochs < state.digits_until
     is_over = reader.epochs >= MOST_EPOCHS
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
@@ -82,28 +79,33 @@ def _learn(reader: DigitReader, learns: bool) -> None:
             key="digits_learn",
             icon=":material/pause:" if learns else ":material/play_arrow:",
             type="primary",
-            on_click=_pause if learns else _begin,
-            args=() if learns else (reader,),
+            on_click=_pause if learns else _learn,
             disabled=is_over,
             help="In an epoch the network sees each of 1,442 digits once",
         )
-        st.button("Start again", key="digits_again", icon=":material/replay:", on_click=_start_again)
+        st.button("Start again", key="digits_again", icon=":material/replay:", on_click=_start)
         st.html(_curve(reader), width="content")
     done = reader.progress - (state.digits_until - BURST) if learns else 0
     # Always there, so that nothing below moves.
     st.progress(min(max(done / BURST, 0.0), 1.0), "Learning …" if learns else "Draw, or let it learn more.")
+    _read(reader, learns)
 
 
-def _begin(reader: DigitReader) -> None:
-    st.session_state.digits_until = min(reader.epochs + BURST, MOST_EPOCHS)
+def _start() -> None:
+    """A new network, as the controls say."""
+    state = st.session_state
+    state.digits_reader_of = (state.digits_network, state.digits_seed)
+    state.digits_reader = DigitReader(*state.digits_reader_of)
+    state.digits_until = 0
+
+
+def _learn() -> None:
+    state = st.session_state
+    state.digits_until = min(state.digits_reader.epochs + BURST, MOST_EPOCHS)
 
 
 def _pause() -> None:
     st.session_state.digits_until = 0
-
-
-def _start_again() -> None:
-    del st.session_state.digits_reader_of
 
 
 def _curve(reader: DigitReader) -> str:
@@ -129,8 +131,7 @@ def _curve(reader: DigitReader) -> str:
     return f"<span>{words}{f' · reads correctly: {curve}' if reader.losses else ''}</span>"
 
 
-@st.fragment
-def _show(reader: DigitReader) -> None:
+def _read(reader: DigitReader, learns: bool) -> None:
     """The sheet to draw on, and what the network makes of the drawing."""
     state = st.session_state
     st.button(
@@ -151,6 +152,8 @@ def _show(reader: DigitReader) -> None:
         "drawn": state.digits_shown,
         "said": {"rows": [(str(digit), float(share)) for digit, share in enumerate(shares)]},
         "views": _views(reader, image, reading.hidden),
+        "learns": learns,
+        "progress": reader.progress,  # so that each answer is a new one
     }
 
     def rest() -> None:

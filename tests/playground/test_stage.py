@@ -1516,9 +1516,7 @@ def test_histograms_live(page, address):
     painted(page)
     take = "canvas => canvas.toDataURL()"
     first = drawing.evaluate(take)
-    button(page, "Play").click()
-    until(page, lambda: drawing.evaluate(take) != first, "they move")
-    button(page, "Pause").click()
+    play(page, lambda: drawing.evaluate(take) != first, "they move")
     button(page, "Look inside").click()
     step(page)
     until(page, lambda: "hist_1" not in heard(page, "picture")[1], "what nobody sees is not sent")

@@ -34,7 +34,12 @@ class Digit {
     }
     this.views();
     this.waits = false;
-    if (this.news) this.tell();
+    this.ask();
+  }
+
+  // Tell what was drawn meanwhile. A network that learns learns on with each answer.
+  ask() {
+    if (this.news || this.data.learns) this.tell();
   }
 
   // One message at a time: the next one leaves when the last one was answered.
@@ -46,7 +51,7 @@ class Digit {
     setTimeout(() => {
       if (this.asked !== asked || !this.waits) return;
       this.waits = false;
-      if (this.news) this.tell();
+      this.ask();
     }, LATE);
     this.send(this.state.pixels.map((ink) => Math.round(9 * ink)).join(""));
   }
@@ -74,6 +79,7 @@ class Digit {
   }
 
   close() {
+    this.asked = null; // nobody asks on
     this.end?.();
   }
 }

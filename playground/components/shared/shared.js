@@ -108,19 +108,24 @@ function slider(name, { low, high, step }, moved, rested) {
 }
 
 // Make an element once, and tell it from then on when its data has changed. A class has show(data) and close().
+//
+// Streamlit calls again whenever the data is sent again. If a newer call is already on its way, it ends the older
+// one as soon as that has returned; so only the end of the newest call is the end of the element.
 function lasting(Kind) {
   const made = new WeakMap(); // each element, and the data that it shows
   return ({ parentElement, data, setStateValue }) => {
     const root = parentElement.querySelector(`.${Kind.name.toLowerCase()}`);
     if (!made.has(root)) made.set(root, { element: new Kind(root, setStateValue) });
     const its = made.get(root);
+    const call = (its.newest = {});
     const text = JSON.stringify({ ...data, start: null }); // where it stands now, the browser knows best
     if (its.text !== text) {
       its.text = text;
       its.element.show(data);
     }
     return () => {
-      made.get(root)?.element.close();
+      if (its.newest !== call || made.get(root) !== its) return;
+      its.element.close();
       made.delete(root);
     };
   };
