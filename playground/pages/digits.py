@@ -63,7 +63,7 @@ def page() -> None:
 
 @st.fragment
 def _learn_and_read() -> None:
-    """Learn for a moment, if that is wanted; then show how far the network is and what it makes of the drawing.
+    """Learn for a moment, if that is wanted; then show how far it is and what it makes of the drawing.
 
     While it learns, the sheet asks again as soon as it has been answered: see ``components/digit``.
     """
