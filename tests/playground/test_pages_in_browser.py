@@ -136,6 +136,7 @@ def test_another_network_while_one_learns(page, address):
     for name, units in (("Convolution", "kernel 0"), ("Fully connected", "hidden unit 0")):
         page.get_by_role("button", name="Learn 5 epochs").click()
         page.get_by_role("button", name="Pause").wait_for()
+        page.mouse.move(5, 5)  # the button's tooltip goes away
         page.get_by_role("radio", name=name).click()
         page.get_by_text("epoch 0").wait_for()
         page.get_by_role("img", name=re.compile(units)).first.wait_for()
