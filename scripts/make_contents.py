@@ -29,6 +29,16 @@ JupyterLab; the number of a lecture opens it in Colab. If you teach with them, r
 """
 
 
+#: The parts of the course: the number of the first lecture, and the title.
+PARTS = {
+    "01": "Functions, modules, a first learner",
+    "04": "Automatic differentiation",
+    "11": "Arrays and speed",
+    "14": "Networks",
+    "19": "From a graph to machines",
+}
+
+
 class Lecture(NamedTuple):
     """What the table says of a lecture."""
 
@@ -80,9 +90,12 @@ def contents(lectures: list[Lecture]) -> str:
     parts = [HEAD]
     for lecture in lectures:
         (picture,) = [path.name for path in PICTURES.glob(f"lecture_{lecture.number}.*")] or [""]
+        if lecture.number in PARTS:
+            part = list(PARTS).index(lecture.number) + 1
+            parts.append(f"## Part {part} · {PARTS[lecture.number]}\n")
         image = f'<img src="../docs/pictures/{picture}" width="560" alt="{html.escape(lecture.alt)}">'
         parts.append(
-            f"## [{lecture.number}]({lecture.colab}) · [{lecture.title}]({lecture.path.name})\n\n"
+            f"### [{lecture.number}]({lecture.colab}) · [{lecture.title}]({lecture.path.name})\n\n"
             f"**{lecture.question}**\n\n"
             + (f"{image}\n\n" if picture else "")
             + "After it you can\n\n"

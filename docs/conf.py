@@ -1,0 +1,61 @@
+"""How Sphinx makes the book. `scripts/make_book.py` gathers the pages and starts it: ``make book``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+project = "needle"
+author = "the needle-notebooks authors"
+copyright = f"2026, {author}"  # noqa: A001 - Sphinx reads this name
+html_title = "needle"
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx_copybutton"]
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
+html_extra_path = ["beside"]  # the pictures of the table of contents
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+templates_path: list[str] = []
+
+# Notebooks run here, on fresh kernels. A drawing comes as a piece of a page, which moves without a kernel; the
+# widget beside it would ask the web for its scripts.
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_mime_priority_overrides = [("html", "text/html", 0)]
+nb_ipywidgets_js: dict[str, Any] = {}
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say them
+autosummary_generate = False
+napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+copybutton_selector = "div.highlight pre"
+
+nitpicky = False
+
+
+def visit_math(translator: Any, node: nodes.Element) -> None:
+    """Write mathematics as MathML, which browsers draw themselves."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    tex = re.sub(r"\\tfrac", r"\\frac", node.astext())
+    translator.body.append(convert(tex, display=display))
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    """Add the drawing of mathematics."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))

@@ -1,0 +1,176 @@
+"""Make the book, a website of all lectures with their outputs, and of the reference: ``make book``.
+
+    python scripts/make_book.py [--output build/book] [--run 05 07]
+
+It needs no network, and neither do its pages. It fails if a lecture fails, or a link leads nowhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+from nbformat import NotebookNode
+from make_contents import PARTS
+from sphinx.cmd.build import build_main
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+REPOSITORY = "https://github.com/needle-notebooks/needle-notebooks"
+COLAB = re.compile(r"https://colab\.research\.google\.com/github/[^)\s]+/notebooks/(\d\d_\w+\.ipynb)")
+HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|GLOSSARY)\.md")
+ELSEWHERE = re.compile(r"\]\(\.\./([\w./]+)\)")  # a link to a file of the repository that is no page
+HEAD = """\
+# Automatic differentiation that you can run, draw and play with
+
+Each lecture answers one question. Here you read it, predict, drag, open drawings and step through computations, all
+in your browser: nothing has to be installed. To write code and have it checked, open the lecture in Colab; a line at
+its top leads there.
+
+"""
+TREE = """\
+```{{toctree}}
+:hidden:
+:caption: {title}
+
+{pages}
+```
+
+"""
+BADGE = '<a class="colab" href="{address}">Open this lecture in Colab</a>, where you can run and change it.'
+
+
+def to_pages(text: str) -> str:
+    """A text whose links to other texts of the course stay in the book."""
+    text = HERE.sub(r"\1.md", COLAB.sub(r"\1", text))
+    return re.sub(r"\bREADME\.md\b", "index.md", text)
+
+
+def page_of(notebook: NotebookNode) -> NotebookNode:
+    """A lecture as a page of the book.
+
+    Its badge is a line of text, for the picture on it would come from elsewhere; links to other lectures stay in
+    the book; and what only makes sense where it runs is left out.
+    """
+    page = nbformat.from_dict(notebook)
+    for cell in page.cells:
+        tags = cell.metadata.setdefault("tags", [])
+        if "badge" in tags:
+            cell.source = BADGE.format(address=COLAB.search(cell.source)[0])
+            continue
+        if cell.id == "set-up":
+            tags.append("remove-cell")
+        if cell.id == "keep-your-work":
+            tags.append("remove-cell")
+        if "check" in tags:
+            tags.append("remove-output")
+        if cell.cell_type == "markdown":
+            cell.source = to_pages(cell.source)
+    # A page begins with its title.
+    badge = next(i for i, cell in enumerate(page.cells) if "badge" in cell.metadata.tags)
+    page.cells.insert(badge + 1, page.cells.pop(badge))
+    return page
+
+
+def gather(source: Path, run: list[str]) -> None:
+    """Write what Sphinx reads into a folder. Of the lectures, only those with these numbers will run; [] is all."""
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", source, ignore=shutil.ignore_patterns("pictures"))
+    shutil.copytree(ROOT / "docs" / "pictures", source / "beside" / "pictures")
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        page = page_of(nbformat.read(path, as_version=4))
+        if run and path.stem[:2] not in run:
+            page.metadata["mystnb"] = {"execution_mode": "off"}
+        nbformat.write(page, source / path.name)
+    for path in NOTEBOOKS.glob("*.md"):
+        text = path.read_text(encoding="utf-8").replace("../docs/pictures/", "pictures/")
+        text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", to_pages(text))
+        (source / path.name).write_text(text, encoding="utf-8")
+    (source / "index.md").write_text(front_page((source / "README.md").read_text("utf-8")), encoding="utf-8")
+    (source / "README.md").unlink()
+
+
+def front_page(contents: str) -> str:
+    """The table of contents as the first page, with what the column at the side lists."""
+    trees = []
+    lectures = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+    parts = [*PARTS.items(), ("99", "")]
+    for (first, title), (end, _) in pairwise(parts):
+        trees.append((title, [name for name in lectures if first <= name[:2] < end]))
+    trees.append(("Besides", ["LECTURERS", "reference/needle", "reference/viz"]))
+    trees = [(title, pages) for title, pages in trees if pages]
+    listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
+    body = contents.partition("\n## ")
+    return "".join([HEAD, "".join(listed), "\n## ", body[2]])
+
+
+class Links(HTMLParser):
+    """What a page links to, what it loads, and the places in it that can be linked to."""
+
+    def __init__(self, page: Path):
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.places: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attributes}
+        self.places |= {found[name] for name in ("id", "name") if name in found}
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        elif tag == "link" and found.get("rel") not in ("canonical", "next", "prev"):
+            self.loads.append(found["href"])
+        elif "src" in found:
+            self.loads.append(found["src"])
+
+
+def faults(site: Path) -> Iterator[str]:
+    """Links that lead nowhere, and whatever a page would load from elsewhere."""
+    pages = {path.resolve(): Links(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        name = path.relative_to(site.resolve())
+        for address in page.links + page.loads:
+            parts = urlsplit(address)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme or parts.netloc:
+                if address in page.loads:
+                    yield f"{name}: loads {address}"
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                yield f"{name}: no file for the link {address}"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
+                yield f"{name}: no such place: {address}"
+
+
+def main() -> None:
+    """Gather the pages, let Sphinx write the site, and look for broken links."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "book", help="folder to write into")
+    parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="run these lectures only")
+    parser.add_argument("--jobs", default="auto", help="how many lectures run at once")
+    given = parser.parse_args()
+    source, site = given.output / "source", given.output / "html"
+    gather(source, given.run)
+    shutil.rmtree(site, ignore_errors=True)
+    options = ["-b", "html", "-W", "--keep-going", "-j", given.jobs, "-E"]
+    if build_main([*options, str(source), str(site)]):
+        parser.exit(1, "The book is not complete: see above.\n")
+    broken = list(faults(site))
+    if broken:
+        parser.exit(1, "\n".join([*broken, "The book has broken links.\n"]))
+    print(site / "index.html")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
