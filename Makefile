@@ -11,7 +11,7 @@ FLAGS ?=
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help app lab test test-slow check format bench gallery student contents pictures address lock setup
+.PHONY: help app lab test test-slow check format bench book gallery student contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ format: $(READY)  ## format the code and mend what the linter can
 
 bench: $(READY)  ## time needle against NumPy (and torch, jax where installed); THREADS=1 on one processor
 	$(RUN) benchmarks $(FLAGS)
+
+book: $(READY)  ## make a website of all lectures, with their outputs, and of the reference (build/book/html)
+	.venv/bin/python scripts/make_book.py $(FLAGS)
 
 gallery: $(READY)  ## build a page of every kind of picture, from live objects
 	.venv/bin/python scripts/make_gallery.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -10,13 +11,21 @@ from latex2mathml.converter import convert
 
 project = "needle"
 author = "the needle-notebooks authors"
-copyright = f"2026, {author}"  # noqa: A001 - Sphinx reads this name
+copyright = f"2026, {author}"
 html_title = "needle"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
 html_theme = "furo"
+pygments_style = "tango"
+pygments_dark_style = "github-dark"
 html_static_path = ["static"]
 html_css_files = ["book.css"]
+html_favicon = str(Path(__file__).parent / "icon.svg")
 html_extra_path = ["beside"]  # the pictures of the table of contents
 html_show_sphinx = False
 html_copy_source = False
@@ -24,8 +33,8 @@ html_show_sourcelink = False
 html_math_renderer = "mathml"
 templates_path: list[str] = []
 
-# Notebooks run here, on fresh kernels. A drawing comes as a piece of a page, which moves without a kernel; the
-# widget beside it would ask the web for its scripts.
+# Notebooks run here, on fresh kernels. A drawing comes as a piece of a page, which moves without a kernel;
+# the widget beside it would ask the web for its scripts.
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
@@ -39,13 +48,12 @@ myst_links_external_new_tab = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say them
-autosummary_generate = False
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
+default_role = "code"  # what a docstring puts in `single` quotes
 copybutton_selector = "div.highlight pre"
-
-nitpicky = False
 
 
 def visit_math(translator: Any, node: nodes.Element) -> None:

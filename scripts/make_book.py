@@ -18,22 +18,23 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
-from nbformat import NotebookNode
+from address import address
 from make_contents import PARTS
+from nbformat import NotebookNode
 from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
-REPOSITORY = "https://github.com/needle-notebooks/needle-notebooks"
+REPOSITORY = f"https://github.com/{address()}"
 COLAB = re.compile(r"https://colab\.research\.google\.com/github/[^)\s]+/notebooks/(\d\d_\w+\.ipynb)")
 HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|GLOSSARY)\.md")
 ELSEWHERE = re.compile(r"\]\(\.\./([\w./]+)\)")  # a link to a file of the repository that is no page
 HEAD = """\
 # Automatic differentiation that you can run, draw and play with
 
-Each lecture answers one question. Here you read it, predict, drag, open drawings and step through computations, all
-in your browser: nothing has to be installed. To write code and have it checked, open the lecture in Colab; a line at
-its top leads there.
+Each lecture answers one question. Here you read it, predict, drag, open drawings and step through
+computations, all in your browser: you need to install nothing. To write code and have it checked, open the
+lecture in Colab; the line below its title leads there.
 
 """
 TREE = """\
@@ -45,7 +46,11 @@ TREE = """\
 ```
 
 """
-BADGE = '<a class="colab" href="{address}">Open this lecture in Colab</a>, where you can run and change it.'
+REFERENCE = [f"reference/{name}" for name in ("tensor", "operators", "arrays", "networks", "data", "viz")]
+BADGE = (
+    '<a class="colab" href="{colab}">Open this lecture in Colab</a> to run it, to change it, and to have '
+    "your answers to the exercises checked. Here, each solution is folded below its exercise."
+)
 
 
 def to_pages(text: str) -> str:
@@ -57,21 +62,19 @@ def to_pages(text: str) -> str:
 def page_of(notebook: NotebookNode) -> NotebookNode:
     """A lecture as a page of the book.
 
-    Its badge is a line of text, for the picture on it would come from elsewhere; links to other lectures stay in
-    the book; and what only makes sense where it runs is left out.
+    Its badge is a line of text, for the picture on it would come from elsewhere; links to other lectures stay
+    in the book; and what only makes sense where it runs is left out.
     """
     page = nbformat.from_dict(notebook)
     for cell in page.cells:
         tags = cell.metadata.setdefault("tags", [])
         if "badge" in tags:
-            cell.source = BADGE.format(address=COLAB.search(cell.source)[0])
+            cell.source = BADGE.format(colab=COLAB.search(cell.source)[0])
             continue
-        if cell.id == "set-up":
+        if cell.id in ("set-up", "keep-your-work") or "check" in tags:
             tags.append("remove-cell")
-        if cell.id == "keep-your-work":
-            tags.append("remove-cell")
-        if "check" in tags:
-            tags.append("remove-output")
+        if cell.source.startswith("predict("):
+            tags.append("remove-input")
         if cell.cell_type == "markdown":
             cell.source = to_pages(cell.source)
     # A page begins with its title.
@@ -81,10 +84,11 @@ def page_of(notebook: NotebookNode) -> NotebookNode:
 
 
 def gather(source: Path, run: list[str]) -> None:
-    """Write what Sphinx reads into a folder. Of the lectures, only those with these numbers will run; [] is all."""
+    """Write what Sphinx reads into a folder. Lectures with these numbers will run; with none, all will."""
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "docs", source, ignore=shutil.ignore_patterns("pictures"))
     shutil.copytree(ROOT / "docs" / "pictures", source / "beside" / "pictures")
+    shutil.copy(ROOT / "playground" / "stage" / "icon.svg", source)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         page = page_of(nbformat.read(path, as_version=4))
         if run and path.stem[:2] not in run:
@@ -105,7 +109,8 @@ def front_page(contents: str) -> str:
     parts = [*PARTS.items(), ("99", "")]
     for (first, title), (end, _) in pairwise(parts):
         trees.append((title, [name for name in lectures if first <= name[:2] < end]))
-    trees.append(("Besides", ["LECTURERS", "reference/needle", "reference/viz"]))
+    trees.append(("Reference", REFERENCE))
+    trees.append(("For lecturers", ["LECTURERS"]))
     trees = [(title, pages) for title, pages in trees if pages]
     listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
     body = contents.partition("\n## ")
@@ -138,19 +143,19 @@ def faults(site: Path) -> Iterator[str]:
     pages = {path.resolve(): Links(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         name = path.relative_to(site.resolve())
-        for address in page.links + page.loads:
-            parts = urlsplit(address)
+        for link in page.links + page.loads:
+            parts = urlsplit(link)
             if parts.scheme == "data":
                 continue
             if parts.scheme or parts.netloc:
-                if address in page.loads:
-                    yield f"{name}: loads {address}"
+                if link in page.loads:
+                    yield f"{name}: loads {link}"
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                yield f"{name}: no file for the link {address}"
+                yield f"{name}: no file for the link {link}"
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
-                yield f"{name}: no such place: {address}"
+                yield f"{name}: no such place: {link}"
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ PROJECT = PYPROJECT["project"]
 
 # The one place that knows which names differ on conda-forge.
 CONDA_NAME = {"graphviz": "python-graphviz", "matplotlib": "matplotlib-base"}
-# Extras for those who change the code or own an NVIDIA GPU: `pip install` adds them to any environment.
-EXTRAS_WITHOUT_CONDA = {"cuda", "dev"}
+# Extras for those who change the code, make the book or own an NVIDIA GPU: `pip install` adds them anywhere.
+EXTRAS_WITHOUT_CONDA = {"cuda", "book", "dev"}
 
 
 def split(requirement: str) -> tuple[str, str]:

@@ -125,7 +125,7 @@ def diag(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.nd
 
 
 def split(n: int, noise: float = 0.0, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two upright lines: +1 outside them, |x1| > 3.6 (u1 < 0.2 or u1 > 0.8 on MiniTorch's unit square).
+    """Two upright lines: +1 outside them, ``|x1| > 3.6`` (u1 < 0.2 or u1 > 0.8 on MiniTorch's unit square).
 
     Points are uniform in `DOMAIN`. Noise moves labels, with a reach of 6.
     """

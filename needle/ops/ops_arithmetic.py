@@ -1,4 +1,4 @@
-"""Arithmetic: + - * / **, functions of one number, and the matrix product.
+"""Arithmetic: ``+ - * / **``, functions of one number, and the matrix product.
 
 The first line of an operator gives its differential dy. `gradient` reads it backwards: from `out_grad`, the
 derivative of the output with respect to y, it makes the derivative with respect to each operand. That is the

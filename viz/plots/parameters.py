@@ -87,7 +87,7 @@ def filters(source: Any, *, limit: float | None = None, ax: Axes | None = None) 
 
     Parameters
     ----------
-    source : Conv, Tensor or array
+    source : needle.nn.Conv, Tensor or array
         Weights have shape (height, width, in_channels, out_channels).
     limit : float, optional
         The number with the darkest colour. Default: the largest.
