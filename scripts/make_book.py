@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from address import address
 from make_contents import PARTS
+from mdit_py_plugins.anchors.index import slugify
 from nbformat import NotebookNode
 from sphinx.cmd.build import build_main
 
@@ -59,6 +60,29 @@ def to_pages(text: str) -> str:
     return re.sub(r"\bREADME\.md\b", "index.md", text)
 
 
+def to_sections(glossary: str) -> str:
+    """The glossary, each term of which links to the section that introduces it."""
+
+    def link(row: re.Match[str]) -> str:
+        place = section(nbformat.read(NOTEBOOKS / row["lecture"], as_version=4), row["term"])
+        return f"{row['start']}({row['lecture']}#{place})" if place else row[0]
+
+    row = r"(?m)^(?P<start>- \*\*(?P<term>[^*]+)\*\*: .*\[\d\d\])\((?P<lecture>[\w.]+)\)$"
+    return re.sub(row, link, glossary)
+
+
+def section(notebook: NotebookNode, term: str) -> str | None:
+    """The anchor of the first heading below which a lecture prints a term in bold; None if there is none."""
+    heading = None
+    for cell in notebook.cells:
+        for line in cell.source.splitlines() if cell.cell_type == "markdown" else []:
+            if found := re.match(r"#{2,3} (.+)", line):
+                heading = slugify(found[1].replace("`", ""))
+            if f"**{term.lower()}**" in line.lower():
+                return heading
+    return None
+
+
 def page_of(notebook: NotebookNode) -> NotebookNode:
     """A lecture as a page of the book.
 
@@ -96,6 +120,8 @@ def gather(source: Path, run: list[str]) -> None:
         nbformat.write(page, source / path.name)
     for path in NOTEBOOKS.glob("*.md"):
         text = path.read_text(encoding="utf-8").replace("../docs/pictures/", "pictures/")
+        if path.name == "GLOSSARY.md":
+            text = to_sections(text)
         text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", to_pages(text))
         (source / path.name).write_text(text, encoding="utf-8")
     (source / "index.md").write_text(front_page((source / "README.md").read_text("utf-8")), encoding="utf-8")
@@ -109,8 +135,7 @@ def front_page(contents: str) -> str:
     parts = [*PARTS.items(), ("99", "")]
     for (first, title), (end, _) in pairwise(parts):
         trees.append((title, [name for name in lectures if first <= name[:2] < end]))
-    trees.append(("Reference", REFERENCE))
-    trees.append(("For lecturers", ["LECTURERS"]))
+    trees += [("Besides", ["GLOSSARY", "LECTURERS"]), ("Reference", REFERENCE)]
     trees = [(title, pages) for title, pages in trees if pages]
     listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
     body = contents.partition("\n## ")

@@ -25,7 +25,8 @@ HEAD = """\
 Each lecture is a notebook that answers one question. You read, predict, run, and write a few lines yourself.
 Every exercise checks your answer, and tells you which mistake you made. `make lab` opens the lectures in
 JupyterLab; the number of a lecture opens it in Colab. If you teach with them, read
-[the page for lecturers](LECTURERS.md). (`make contents` writes this page.)
+[the page for lecturers](LECTURERS.md). [The glossary](GLOSSARY.md) says what a word means, and where it is
+introduced. (`make contents` writes this page.)
 """
 
 

@@ -82,6 +82,20 @@ def test_links_to_other_lectures_stay_in_the_book():
     )
 
 
+def test_the_glossary_names_where_each_term_is_introduced():
+    text = (ROOT / "notebooks/GLOSSARY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^- \*\*(.+?)\*\*: .+\. \[(\d\d)\]\((.+)\)$", text)
+    assert len(rows) == text.count("\n- ") > 40
+    assert [term for term, *_ in rows] == sorted((term for term, *_ in rows), key=str.lower)
+    lectures = {path.name: path for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for term, number, name in rows:
+        assert name.startswith(number)
+        assert f"**{term.lower()}**" in lectures[name].read_text(encoding="utf-8").lower(), term
+    assert {name for *_, name in rows} >= set(lectures) - {
+        "08_operators.ipynb"
+    }  # which has rules, no new terms
+
+
 @pytest.mark.slow
 def test_every_lecture_has_its_page_in_its_part(site):
     front = (site / "index.html").read_text(encoding="utf-8")
