@@ -18,7 +18,7 @@ from . import apps
 from .apps import address_of, run
 from .apps import refused as messages
 from .hostile import HOSTILE
-from .stage import address_now, until
+from .stage.page import address_now, until
 
 
 def start(**address):

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from playground.pages import TITLES, classifier, maths
 
-from .stage import address_now, until
+from .stage.page import address_now, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
