@@ -13,6 +13,7 @@ import { Losses } from "./losses.js";
 import { buildMenus, toggleMore } from "./menus.js";
 import { Network } from "./network.js";
 import { Plane } from "./plane.js";
+import { readReference, toldOfReference } from "./reference.js";
 import { Sharing } from "./sharing.js";
 import { buildSheet, toggleSheet } from "./sheet.js";
 import { Stage } from "./stage.js";
@@ -52,6 +53,7 @@ const sharing = new Sharing(stage);
 let notice = null;
 let remark = null; // of the scene, while it is new
 let isNew = false; // a picture has come that is not painted yet
+let leftOut = readReference(); // of a link of TensorFlow Playground; null once it was told, and without one
 let pending = null;
 let lastTaken = 0; // when the last picture was taken up
 let allPainted = 0;
@@ -112,6 +114,8 @@ function takeScene(message) {
   }
   renewScene();
   tiles.answered();
+  if (leftOut && !message.problems.length) stage.tell(toldOfReference(stage, leftOut));
+  leftOut = null;
 }
 
 function renewScene() {

@@ -6,6 +6,7 @@ import base64
 import re
 import sys
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from playground.training.trainer import Trainer
 from .page import (
     FAULTS,
     Line,
+    address_now,
     address_says,
     button,
     canvas,
@@ -89,6 +91,52 @@ def test_the_address_holds_everything(page, visitor, address):
     for name in ("plane", "network", "loss"):
         assert same(pixels(other, name), pixels(page, name)), name
     assert query(other) == query(page)
+
+
+def test_a_link_of_tensorflow_playground_opens_here(page, address):
+    link = (
+        "activation=relu&regularization=L2&batchSize=20&dataset=gauss&regDataset=reg-plane&learningRate=0.1"
+        "&regularizationRate=0.003&noise=15&networkShape=5,3&seed=0.71&showTestData=true&discretize=false"
+        "&percTrainData=70&x=true&y=false&xTimesY=true&xSquared=false&ySquared=true&cosX=false&sinX=true"
+        "&cosY=false&sinY=false&collectStats=false&problem=classification&initZero=false&hideText=false"
+        "&learningRate_hide=true&playButton_hide=false"
+    )
+    page.goto(f"{address}/#{link}")
+    is_shown(page)
+    same_here = {
+        "dataset": "gaussian",
+        "noise": "0.15",
+        "train_share": "0.7",
+        "inputs": "x1,x2**2,x1*x2,sin(x1)",
+        "hidden": "5-3",
+        "activation": "relu",
+        "learning_rate": "0.1",
+        "batch_size": "20",
+        "regularisation": "l2",
+        "regularisation_rate": "0.003",
+        "test_points": "on",
+        "hide": "learning_rate",
+    }
+    assert query(page) == same_here
+    assert "#" not in address_now(page)
+    assert status(page) == (
+        "From the link of TensorFlow Playground: data set, noise, training share, inputs, hidden layers, "
+        "activation, learning rate, batch size, regularisation, penalty rate, show test points, "
+        "hidden controls. Left out: seed."
+    )
+    assert page.locator(".status").get_attribute("data-tone") == "info"
+    visit(page, address)
+    page.goto(f"{address}/#problem=regression&regDataset=reg-gauss&networkShape=")  # into the open page
+    says(page, "From the link of TensorFlow Playground: data set, hidden layers.")
+    assert urlsplit(page.url).query == "dataset=multi-gaussian&hidden="
+    for link, wanted in {
+        "activation=tanh&networkShape=4,99": "Hidden layers must be at most 8 layers of 1 to 32 neurons",
+        "dataset=circle&tutorial=it": "what is here by default. Left out: tutorial.",
+    }.items():
+        page.goto("about:blank")
+        page.goto(f"{address}/#{link}")
+        is_shown(page)
+        assert wanted in status(page)
 
 
 def test_the_address_changes_seldom_and_a_browser_may_refuse(page, address):
