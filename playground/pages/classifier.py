@@ -23,7 +23,7 @@ RATES = (0.03, 0.1, 0.3, 1.0)
 POINTS = 120
 NOISE = 0.1
 
-#: Why no straight line keeps the classes apart.
+#: Why no straight line separates the classes.
 TOO_HARD = {
     "circle": "one class lies all around the other",
     "xor": "each class lies in two opposite corners",
@@ -56,7 +56,7 @@ def page() -> None:
     """Move the boundary between two classes by its weights, or let gradient descent move it."""
     open_page(
         "Classifier by hand",
-        "Drag the sliders until the line keeps blue from orange, then let gradient descent try.",
+        "Drag the sliders until the line separates blue from orange, then let gradient descent try.",
         ENTRIES,
     )
     state = st.session_state

@@ -201,7 +201,8 @@ def _views(reader: DigitReader, image: np.ndarray, hidden: np.ndarray) -> list[d
             _image(f"kernel {i}: blue is above 0, orange below", w, str(i)) for i, w in enumerate(weights)
         ]
         found = [_image(f"where kernel {i} fits", x, str(i)) for i, x in enumerate(finds)]
-        views.append({"title": "What its kernels look for", "images": looks})
+        title = "What its kernels (squares of weights that slide over the image) look for"
+        views.append({"title": title, "images": looks})
         views.append({"title": "Where they find it: the feature maps", "images": found})
         return views
     most = hidden.max() or 1

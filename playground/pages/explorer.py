@@ -73,6 +73,8 @@ y = p * log(p)         # log(0) is -inf, and 0 * -inf is nan
 entropy = -sum(y)""",
 }
 
+_ADJOINT = "The adjoint of a value is the derivative of the result with respect to that value."
+
 VIEWS = {
     "forward": "Forward graph",
     "gradient": "Gradient graph",
@@ -118,7 +120,7 @@ def page() -> None:
     st.html(_STYLE)
     state = st.session_state
     state.example = next((name for name, text in EXAMPLES.items() if text == state.expression), None)
-    st.pills("Examples", EXAMPLES, key="example", on_change=_take_example)
+    st.pills("Examples", EXAMPLES, key="example", help=_ADJOINT, on_change=_take_example)
     left, right = st.columns(2, gap="large")
     with left:
         text = _write()

@@ -128,15 +128,16 @@ NETWORKS = {
     ),
     "residual": Network(
         "Residual",
-        "Each block adds what it computes to its input, so a gradient finds a short way past all of them.",
+        "Each block adds what it computes to its own input. On the way back, the gradient can take that "
+        "addition and skip the layers inside the block.",
         {"width": Size("Features", 2, 256, 64), "blocks": Size("Blocks", 1, 8, 3)},
         _residual,
         lambda width, blocks: (2, 1, 8, 8),
     ),
     "convolutions": Network(
         "Small convnet",
-        "A kernel is used at every place of the image, so few parameters do much work; the last layer has "
-        "most of them.",
+        "A kernel is a small square of weights that slides over the whole image: the same few weights do "
+        "their work at every place.",
         {"channels": Size("Channels", 1, 64, 8), "kernel": Size("Side of a kernel", 1, 5, 3)},
         _convolutions,
         lambda channels, kernel: (1, 1, 8, 8),

@@ -7,18 +7,20 @@ import { element } from "./words.js";
 
 const TABS = {
   forward: ["From points to loss",
-    "Every operation on the way from the points to the loss (the graph), with the present numbers. "
-    + "It shows two of the training points, so this loss is theirs: the training loss is of all points."],
+    "Every operation on the way from the points to the loss, with its present numbers: the computational graph. "
+    + "To keep it small, it shows two of the training points and their loss, not the loss of all points."],
   gradient: ["The way back",
-    "Every operation that computes the gradient (the gradient graph): needle adds it when it walks back from the loss. "
-    + "Again for two of the training points."],
-  steps: ["Step by step", "Walk through one pass forward and one back, an operation at a time, for a single point. "
-    + "The drawing follows you; Fit shows all of it."],
-  histograms: ["Histograms", "How each layer's answers for the training points are spread, and how its gradients are. "
-    + "They move while the network learns."],
-  surface: ["Landscape of the loss", "The bluer, the lower the loss. "
-    + "The orange line is the path that the training took, from the grey dot to now."],
-  program: ["Compiled program", "The program that runs one training step: Python, which Numba has turned into machine code."],
+    "needle walks back from the loss and adds the operations that compute the gradient: the gradient graph. "
+    + "A bar over a name means its adjoint, the derivative of the loss with respect to it. "
+    + "Again you see two of the training points."],
+  steps: ["Step by step", "Walk through one pass forward and one back, one operation at a time, for a single point. "
+    + "The drawing follows you. Press Fit to see all of it."],
+  histograms: ["Histograms", "How each layer's answers to the training points are spread, and below them its gradients. "
+    + "Both move while the network learns."],
+  surface: ["Landscape of the loss", "The bluer a place, the lower the loss there. "
+    + "The orange line is the path that the training has taken, from the grey dot to now."],
+  program: ["Compiled program", "The program that runs one training step: Python, which Numba has turned into machine code. "
+    + "A kernel is a function that computes whole arrays, and BLAS is a library of fast kernels for matrices."],
 };
 
 export class Inside {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .settings import Settings
 from .trainer import Trainer
 
 __all__ = ["hint"]
@@ -49,11 +50,14 @@ def _learns_by_heart(trainer: Trainer) -> str | None:
     rises = test_now > _RISE * test_then + _RISE_BESIDES
     if not (rises and train_now < train_then and trainer.epochs >= epoch + _EPOCHS):
         return None
-    penalty = "a higher penalty rate" if trainer.settings.has_penalty else "L2"
+    settings = trainer.settings
+    penalty = "a higher penalty rate" if settings.has_penalty else "L2"
     when = f"since epoch {epoch:,}" if epoch else "from the start"
+    noise = _noise(settings)
+    what = f"the noise of {100 * noise:g} %" if noise else "its points"
     return (
-        f"The test loss has risen {when}, but the training loss fell: this network learns by heart. "
-        f"More points or {penalty} may help."
+        f"The test loss has risen {when}, but the training loss fell: this network learns {what} by heart. "
+        f"{'Less noise, more' if noise else 'More'} points or {penalty} may help."
     )
 
 
@@ -95,10 +99,18 @@ def _why_still(trainer: Trainer) -> str | None:
     if settings.has_penalty and min(sizes) < _NEAR_0:
         said = "The penalty holds the weights near 0, so the network learns nothing."
         return f"{said} Choose a lower penalty rate."
-    if settings.is_regression or (settings.noise and trainer.figures.train_error < _BETTER_THAN_CHANCE):
+    noise = _noise(settings)
+    if settings.is_regression or (noise and trainer.figures.train_error < _BETTER_THAN_CHANCE):
         return None
-    first = "A lower penalty rate, more" if settings.has_penalty else "More"
-    return f"The loss stands still. {first} neurons, more inputs or another learning rate may help."
+    ways = ["a lower penalty rate"] if settings.has_penalty else []
+    ways += [f"less noise than {100 * noise:g} %"] if noise else []
+    said = ", ".join([*ways, "more neurons", "more inputs"])
+    return f"The loss stands still. {said[0].upper()}{said[1:]} or another learning rate may help."
+
+
+def _noise(settings: Settings) -> float:
+    """The noise in the points. Those that somebody painted or uploaded have none of ours."""
+    return 0.0 if settings.dataset == "own" else settings.noise
 
 
 def _losses(trainer: Trainer) -> list[tuple[int, tuple[float, float]]]:

@@ -41,8 +41,8 @@ LESSONS = {
             ),
             (
                 "Yes, after some time",
-                "However long you play, about a quarter of the points stay wrong: without a hidden layer the "
-                "boundary is one straight line. Add a layer of four neurons, and the network learns them.",
+                "However long you play, about three in ten test points stay wrong: without a hidden layer, "
+                "the boundary is a straight line. Add a layer of four neurons, and the network learns them.",
             ),
             (
                 "Yes, with a higher rate",

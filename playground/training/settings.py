@@ -332,7 +332,12 @@ FIELDS: dict[str, Field] = {
         {"own": "your own", "multi-gaussian": "gaussians", "xor": "XOR"},
     ),
     "noise": Number(
-        "Noise", "How far labels or points stray from the rule.", 0.0, toy.MAX_NOISE, step=0.05, percent=True
+        "Noise",
+        "How much chance there is in the data: some labels are wrong, or points lie away from their place.",
+        0.0,
+        toy.MAX_NOISE,
+        step=0.05,
+        percent=True,
     ),
     "points": Number("Points", "How many are made, for training and test together.", 10, 5000, step=50),
     "train_share": Number(
@@ -427,7 +432,8 @@ FIELDS: dict[str, Field] = {
     ),
     "compiled": Switch(
         "Compiled",
-        "Steps run as machine code that needle made of them. Off: operator by operator, as Python goes.",
+        "On: needle turns a whole training step into machine code, which runs much faster. Off: Python "
+        "computes one operator after the other.",
     ),
     "pace": Choice(
         "Pace",

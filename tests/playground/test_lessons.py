@@ -65,12 +65,14 @@ def test_the_names_of_lessons_can_be_addresses():
     assert len({lesson.title for lesson in LESSONS.values()}) == len(LESSONS)
 
 
-def test_one_straight_line_leaves_a_quarter_wrong():
-    # "a quarter of the points or more stay wrong"
+def test_one_straight_line_leaves_three_in_ten_wrong():
+    assert (
+        "about three in ten test points stay wrong"
+        in dict(LESSONS["straight-line"].predictions)["Yes, after some time"]
+    )
     for rate in ("0.03", "0.3"):
         trainer = learn(settings_of("straight-line", learning_rate=rate), LESSONS["straight-line"].epochs)
-        assert trainer.figures.test_error > 0.2
-        assert trainer.figures.train_error > 0.2
+        assert 0.25 < trainer.figures.test_error < 0.35
 
 
 def test_four_neurons_part_the_corners():

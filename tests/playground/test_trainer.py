@@ -837,6 +837,11 @@ def test_a_loss_that_stands_still_is_told():
     )
     still.travel(0)
     assert hint(still) is None  # it speaks of the present
+    noisy = learn(Settings(points=50, hidden=(), dataset="xor", learning_rate=0.000001, noise=0.4), 20)
+    assert hint(noisy) == (
+        "The loss stands still. Less noise than 40 %, more neurons, more inputs or another learning rate may "
+        "help."
+    )
 
 
 def test_no_advice_about_what_is_wanted():
@@ -868,8 +873,8 @@ def test_learning_by_heart_is_told():
     while not hint(trainer) and trainer.epochs < 400:
         trainer.epoch()
     told = re.fullmatch(
-        r"The test loss has risen since epoch (\d+), but the training loss fell: this network learns by "
-        r"heart\. More points or L2 may help\.",
+        r"The test loss has risen since epoch (\d+), but the training loss fell: this network learns the "
+        r"noise of 35 % by heart\. Less noise, more points or L2 may help\.",
         hint(trainer),
     )
     best = min(trainer.losses.items(), key=lambda entry: entry[1][1])
