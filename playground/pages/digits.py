@@ -13,6 +13,7 @@ import streamlit as st
 
 import viz
 
+from ..colours import BLUE
 from . import digit_reader
 from .address import Entry, one_of, whole_number, write_address
 from .digit_reader import NETWORKS, SHEET, DigitReader, as_digit
@@ -122,7 +123,7 @@ def _curve(reader: DigitReader) -> str:
     )
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"><polyline '
-        f'points="{points}" fill="none" stroke="#2f6fde" stroke-width="2.5"/></svg>'
+        f'points="{points}" fill="none" stroke="{BLUE}" stroke-width="2.5"/></svg>'
     )
     curve = (
         f'<img alt="Accuracy after each epoch, now {right}" src="data:image/svg+xml,{quote(svg)}" '

@@ -16,6 +16,7 @@ from needle import Tensor
 from viz.render import LARGEST_PNG, PNG_DPI
 from viz.text import number, rows_of
 
+from ..colours import GRADIENT
 from ..language.expression import FUNCTIONS, MOST_CHARACTERS, ExpressionError, Result, run
 from ..language.not_finite import explain
 from . import pictures
@@ -92,13 +93,13 @@ _STYLE = """
 <style>
 .st-key-expression textarea { font-family: "Source Code Pro", monospace; font-size: 0.9375rem;
     line-height: 1.5; min-height: 8.5rem; max-height: 27rem; }
-.explorer { overflow-x: auto; }
+.explorer { --gradient: GRADIENT; overflow-x: auto; }
 .explorer table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .explorer th, .explorer td { padding: 3px 18px 3px 0; text-align: left; vertical-align: middle; }
 .explorer th { font-size: 0.8125rem; font-weight: 400; opacity: .7; white-space: nowrap; }
 .explorer td { white-space: nowrap; }
 .explorer .value td { font-size: 1.35rem; padding-bottom: 10px; }
-.explorer .gradient { color: color-mix(in srgb, #e07b00 80%, currentColor); }
+.explorer .gradient { color: color-mix(in srgb, var(--gradient) 80%, currentColor); }
 .explorer .matrix { border: solid currentColor; border-width: 0 1px; border-radius: 3px; }
 .explorer .matrix td { font-size: inherit; padding: 0 6px; text-align: right; }
 .explorer pre { font-size: 0.875rem; line-height: 1.5; margin: 0; padding-bottom: 4px; }
@@ -107,7 +108,7 @@ _STYLE = """
     text-underline-offset: 4px; }
 @media (max-width: 640px) { .stMain .stHorizontalBlock { row-gap: 0.5rem; } }
 </style>
-"""
+""".replace("GRADIENT", GRADIENT)
 
 
 def page() -> None:

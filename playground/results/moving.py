@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageColor, ImageDraw
 
 from needle.data import toy
 
+from ..colours import BLUE, ORANGE
 from ..training.trainer import Trainer
 
 __all__ = ["as_gif"]
@@ -16,7 +17,7 @@ __all__ = ["as_gif"]
 _SIDE = 320  # pixels
 _MILLISECONDS = 90  # of a frame; the last one stays longer
 _STAYS = 2000
-_NEGATIVE, _POSITIVE = np.array([224, 138, 30]), np.array([47, 111, 222])  # the stage's colours
+_NEGATIVE, _POSITIVE = (np.array(ImageColor.getrgb(colour)) for colour in (ORANGE, BLUE))
 _STRENGTH = 0.62
 
 

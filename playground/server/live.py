@@ -20,6 +20,7 @@ from streamlit import config
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from ..pages import TITLES
+from ..results.take_home import MOST_BYTES
 from ..training.settings import Settings
 from ..training.trainer import Trainer
 from .runs import Run, Runs, Viewer
@@ -37,8 +38,8 @@ html {{ background: {LIGHT_THEME[backgroundColor]}; color-scheme: light dark; }}
 <script type="module" src="stage/addresses.js"></script>"""
 _COLOURS = ("primaryColor", "backgroundColor", "secondaryBackgroundColor", "textColor")
 _STAGE = Path(__file__).parents[1] / "stage"
-#: Characters or bytes of a message from a page. A file of 5,000 points is smaller.
-_LONGEST = 2_000_000
+#: Characters or bytes of a message from a page: a run to import is the largest.
+_LONGEST = MOST_BYTES
 #: Messages to a page that wait to be sent. Of more, the oldest is dropped.
 _MOST_UNSENT = 200
 _TRY_AGAIN_LATER = 1013

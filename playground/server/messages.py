@@ -20,10 +20,12 @@ import numpy as np
 
 from needle.data import toy
 
+from ..results import take_home
 from ..training import features
 from ..training.lessons import LESSONS
 from ..training.network import constant
 from ..training.points import MAKERS
+from ..training.points import MOST_BYTES as LARGEST_POINTS
 from ..training.settings import FIELDS, HIDEABLE, Settings
 from ..training.trainer import Trainer
 
@@ -73,6 +75,7 @@ def welcome(run: str, token: str) -> bytes:
             }
             for name, lesson in LESSONS.items()
         ],
+        "largest": {"points": LARGEST_POINTS, "run": take_home.MOST_BYTES},
         "domain": toy.DOMAIN,
         "resolution": RESOLUTION,
         "thumbnail": THUMBNAIL,

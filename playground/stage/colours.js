@@ -1,7 +1,5 @@
 // The two classes' colours, and everything that follows from the page's theme.
 
-export const NEGATIVE = [224, 138, 30];
-export const POSITIVE = [47, 111, 222];
 const SHADES = 512;
 
 export let theme = null;
@@ -25,9 +23,9 @@ function letters() {
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  const paper = channels(read("--paper"));
+  const [paper, positive, negative] = ["--paper", "--positive", "--negative"].map((name) => channels(read(name)));
   const shade = (value) => {
-    const colour = value < 0 ? NEGATIVE : POSITIVE;
+    const colour = value < 0 ? negative : positive;
     const share = 0.62 * Math.abs(value) ** 0.9; // never a point's own colour: points must stay visible
     return mixed(colour, paper, share);
   };
@@ -35,7 +33,8 @@ function readTheme() {
   return {
     paper: read("--paper"), ink: read("--ink"), muted: read("--muted"), edge: read("--edge"), grid: read("--grid"),
     scale, font: (size, kind = "") => `${kind} ${size * scale}px ${style.fontFamily}`,
-    positive: rgb(POSITIVE), negative: rgb(NEGATIVE),
+    positive: rgb(positive), negative: rgb(negative),
+    labelled: (label) => rgb(mixed(label < 0 ? negative : positive, paper, 0.25 + 0.75 * Math.abs(label))),
     shades: palette(SHADES + 1, (i) => shade((2 * i) / SHADES - 1)),
     discreteShades: palette(SHADES + 1, (i) => shade(i < SHADES / 2 ? -0.8 : 0.8)),
     smallShades: palette(256, (i) => shade(Math.max(-1, (i - 128) / 127))), // for whole numbers from -127 to 127
@@ -52,7 +51,7 @@ export function shadeOf(value) {
 export function labelColour(label) {
   if (label >= 1) return theme.positive;
   if (label <= -1) return theme.negative;
-  return rgb(mixed(label < 0 ? NEGATIVE : POSITIVE, channels(theme.paper), 0.25 + 0.75 * Math.abs(label)));
+  return theme.labelled(label);
 }
 
 function palette(count, shade) {

@@ -66,7 +66,10 @@ export function openLayer(stage, l, button) {
       ...fields.activation.choices.map((choice) => [choice, words(choice)]),
     ],
     dropout: ["0", "0.1", "0.2", "0.3", "0.5"].map((share) => [share, share === "0" ? "None" : `${100 * share} %`]),
-    normalisation: [["", "None"], ["batchnorm", "Batch"], ["layernorm", "Layer"]],
+    normalisation: [
+      ["", "None"],
+      ...fields.hidden.normalisations.map((name) => [name, capital(name.replace("norm", ""))]),
+    ],
   };
   const values = { activation, dropout: String(dropout), normalisation };
   if (stage.hides("activation")) delete choices.activation;

@@ -25,7 +25,6 @@ const ALL = ["plane", "network", "losses", "words"];
 const REST_PERIOD = 60; // milliseconds between two paintings of all but the plane, while it plays; or …
 const REST_SHARE = 4; // … so many times as long as between two pictures, …
 const REST_LONGEST = 700; // … but never longer
-const LARGEST_FILE = 1_000_000; // bytes of points in a file
 const NOTICE = 8000; // milliseconds for which a notice stays
 const GUIDE = {
   positive: "Draw blue points into the plane. Press Blue again when you have done.",
@@ -300,7 +299,9 @@ function anotherSeed() {
 }
 
 find("[data-file=points]").onchange = async ({ target }) => {
-  if (target.files[0].size > LARGEST_FILE) stage.tell("This file is larger than 1 MB: too large for points.", "error");
-  else stage.connection.send({ do: "upload", text: await target.files[0].text() });
+  const [file] = target.files;
+  if (stage.admits(file, "points", "too large for points.")) {
+    stage.connection.send({ do: "upload", text: await file.text() });
+  }
   target.value = "";
 };

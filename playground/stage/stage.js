@@ -59,6 +59,13 @@ export class Stage {
     this.onChange("shown");
   }
 
+  // Whether the server takes so large a file. If it does not, a line says so.
+  admits({ size }, kind, why) {
+    const most = this.welcome.largest[kind];
+    if (size > most) this.tell(`This file is larger than ${most / 1e6} MB: ${why}`, "error");
+    return size <= most;
+  }
+
   watch(parts) {
     this.watched = parts;
     this.connection.send({ do: "watch", parts });

@@ -9,7 +9,6 @@ const FILES = {
   notebook: "Notebook",
   gif: "GIF of the training",
 };
-const LARGEST_RUN = 2_000_000; // bytes
 const WAITING = "making it …";
 
 export class TakeHome {
@@ -18,8 +17,8 @@ export class TakeHome {
     this.menu = document.querySelector("#take-home");
     const file = element("input", { type: "file", accept: ".safetensors", data: { file: "run" } });
     file.onchange = async () => {
-      if (file.files[0].size > LARGEST_RUN) stage.tell("This file is larger than 2 MB: it is no run of the playground.", "error");
-      else stage.connection.sendFile(await file.files[0].arrayBuffer());
+      const [run] = file.files;
+      if (stage.admits(run, "run", "it is no run of the playground.")) stage.connection.sendFile(await run.arrayBuffer());
       file.value = "";
       this.menu.hidePopover();
     };

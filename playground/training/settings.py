@@ -374,7 +374,7 @@ FIELDS: dict[str, Field] = {
         f"8:relu:dropout0.2-4:batchnorm",
         _read_layers,
         lambda layers: "-".join(map(str, layers)),
-        {"most": MAX_LAYERS, "widest": MAX_NEURONS},
+        {"most": MAX_LAYERS, "widest": MAX_NEURONS, "normalisations": list(NORMALISATIONS)},
     ),
     "activation": Choice(
         "Activation", "The function of each hidden neuron, where a layer has none of its own.",

@@ -87,10 +87,11 @@ class Digit {
 // Numbers from -1 to 1: blue above 0, orange below, and the ground of the page at 0.
 function paint(canvas, values) {
   const context = canvas.getContext("2d");
-  const { color, backgroundColor } = getComputedStyle(canvas);
+  const style = getComputedStyle(canvas);
+  const [blue, orange] = [style.color, style.getPropertyValue("--orange")];
   values.forEach((row, y) => row.forEach((value, x) => {
     context.globalAlpha = Math.min(1, Math.abs(value));
-    context.fillStyle = value < 0 ? "#e07b00" : color;
+    context.fillStyle = value < 0 ? orange : blue;
     context.fillRect(SCALE * x, SCALE * y, SCALE, SCALE);
   }));
 }

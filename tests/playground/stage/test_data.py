@@ -268,6 +268,8 @@ def test_points_are_uploaded(page, address):
     says(page, "Line 2 needs x1, x2 and a label, such as 1.5,-2,1, not “3,4”.")
     upload("")
     says(page, "The file holds no points.")
+    upload("1,2,1\n" * 170_000)
+    says(page, "This file is larger than 1 MB: too large for points.")
     upload("<script>alert(1)</script>,2,1\n" * 3)
     says(page, "Line 2 needs x1, x2 and a label")
     assert dots(page, points, [-1, -1, 1, 1]) == 1  # a refused file changes nothing

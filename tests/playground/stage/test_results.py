@@ -465,6 +465,8 @@ def test_take_home_and_import(page, visitor, address, tmp_path):
     bad = {"name": "bad.safetensors", "mimeType": "application/octet-stream", "buffer": b"no such thing"}
     other.locator("[data-file=run]").set_input_files(bad)
     says(other, "This is no run of the playground")
+    other.locator("[data-file=run]").set_input_files({**bad, "buffer": b"x" * 2_000_001})
+    says(other, "This file is larger than 2 MB: it is no run of the playground.")
     other.locator("[data-file=run]").set_input_files(file)
     says(other, "This run goes on after epoch 4.")
     address_says(other, dataset="xor", hidden="4")
