@@ -10,7 +10,7 @@ import { listenToKeys, showNotes } from "./help.js";
 import { Inside } from "./inside.js";
 import { Lessons } from "./lessons.js";
 import { Losses } from "./losses.js";
-import { buildMenus, toggleMore } from "./menus.js";
+import { buildMenus, keepTransport, toggleMore } from "./menus.js";
 import { Network } from "./network.js";
 import { Plane } from "./plane.js";
 import { readReference, toldOfReference } from "./reference.js";
@@ -69,6 +69,7 @@ stage.tell = (text, tone = "info") => {
 
 new TakeHome(stage);
 buildMenus();
+keepTransport();
 leadBack(document.querySelectorAll("#pages a:not([aria-current])"));
 buildSheet();
 showNotes();

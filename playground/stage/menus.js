@@ -22,6 +22,12 @@ export function buildMenus() {
   }
 }
 
+// While their place is out of sight, the buttons of the training stay at the window's lower edge.
+export function keepTransport() {
+  const follow = ([{ isIntersecting }]) => document.documentElement.classList.toggle("scrolled", !isIntersecting);
+  new IntersectionObserver(follow).observe(document.querySelector(".status"));
+}
+
 // More controls get a row of their own, so that they cover nothing.
 export function toggleMore() {
   const isOpen = document.documentElement.classList.toggle("more-open");

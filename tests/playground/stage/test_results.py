@@ -20,6 +20,7 @@ from playground.training.trainer import Trainer
 
 from .page import (
     BLUE,
+    FAULTS,
     ORANGE,
     address_says,
     button,
@@ -30,6 +31,7 @@ from .page import (
     epochs,
     figure,
     heard,
+    inside,
     is_near,
     learned,
     losses,
@@ -318,6 +320,27 @@ def test_graphs_are_drawn(page, address):
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     button(page, "Look inside").click()
     assert page.get_by_role("searchbox").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1024, 768), (1440, 900), (390, 844)])
+def test_play_stays_in_sight_while_you_look_inside(visitor, address, size):
+    page = visitor(viewport=dict(zip(("width", "height"), size, strict=True)), has_touch=size[0] < 500)
+    visit(page, address)
+    place_ = button(page, "Play").bounding_box()
+    button(page, "Look inside").click()
+    page.get_by_role("group", name=re.compile("^computational graph")).wait_for()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    until(page, lambda: inside(page.locator(".transport").bounding_box(), *size), "it is in sight")
+    assert page.evaluate(FAULTS) == []
+    free = page.locator(".inside-place").bounding_box()
+    assert free["y"] + free["height"] <= page.locator(".transport").bounding_box()["y"]
+    button(page, "Step").click()
+    until(page, lambda: epochs(page) == 1, "an epoch is over")
+    page.get_by_role("tab", name="Histograms").click()
+    play(page, lambda: epochs(page) > 5, "it plays")
+    page.evaluate("scrollTo(0, 0)")
+    until(page, lambda: button(page, "Play").bounding_box() == place_, "Play is back at its place")
 
 
 @pytest.mark.slow
