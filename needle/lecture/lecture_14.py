@@ -904,8 +904,8 @@ def _branch(dim: int, hidden: int, rng: Any) -> list[nn.Module]:
 @exercises.exercise(
     case(4, 2),
     case(3, 5),
-    otherwise="Print your block, and compare it with the five modules of the list and the ReLU after the sum. "
-    "Is the first Linear drawn before the second?",
+    otherwise="Print your block, and compare it with the five modules of the list and the ReLU after the "
+    "sum. Is the first Linear drawn before the second?",
     use=_built,
     form="residual_block({}, {}, rng)",
 )
