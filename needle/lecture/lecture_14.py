@@ -12,7 +12,7 @@ from .. import nn, ops
 from ..autograd import Tensor
 from ..init import randn, zeros
 from ..optim import Optimizer
-from .comparison import is_tensor
+from .comparison import is_tensor, to_numpy
 from .exercises import Exercises, case, given
 from .predictions import Predictions
 
@@ -542,59 +542,59 @@ class AllReturned(Adam):
 # --- 4 BatchNorm --------------------------------------------------------------------------------------------
 
 
-def batches(count: int, *columns: tuple[float, float], rows: int = 4, scale: float = 1.0) -> Any:
-    """A case: batches whose columns have these means and spreads, then the weight that was learned."""
+def batches(what: str, count: int, *columns: tuple[float, float], rows: int = 4, scale: float = 1.0) -> Any:
+    """A case: batches whose columns have these means and spreads, and what is looked at."""
 
     def make() -> dict[str, Any]:
         rng = np.random.default_rng(7)
         means, spreads = np.array(columns).T
         made = [(means + spreads * rng.normal(size=(rows, len(columns)))).round(1) for _ in range(count)]
-        return {"batches": made, "scale": scale}
+        return {"the batches": made, "scale": scale, "what": what}
 
-    return given(make, "batches", "scale")
+    return given(make, "what", "the batches", "scale")
 
 
-def _normalised(answer: Any, batches: Sequence[np.ndarray], scale: float) -> Any:
-    """A layer gets batches in training, and the last of them again in use."""
+def _normalised(answer: Any, what: str, batches: Sequence[np.ndarray], scale: float) -> Any:
+    """What a layer gives that learns from some batches."""
     layer = answer(batches[0].shape[1])
     layer.weight.data = layer.weight.data * scale
     layer.bias.data = layer.bias.data + (scale - 1)
-    x = Tensor(batches[0], dtype="float64")
-    out = layer(x)
-    if not isinstance(out, Tensor):
-        return out
-    target = np.arange(float(x.size)).reshape(x.shape)
-    found: dict[str, Any] = {"in training": out.numpy()}
-    if out.shape == x.shape and out.op is not None:
-        ((out - Tensor(target, dtype="float64", requires_grad=False)) ** 2).sum().backward()
-        found["gradient of x"] = x.grad.numpy()
-    for batch in batches[1:]:
-        layer(Tensor(batch, dtype="float64"))
-    for name in ("running_mean", "running_var"):
-        found[name] = np.asarray(_plain(getattr(layer, name)))
-    layer.eval()
-    found["in use"] = layer(Tensor(batches[-1], dtype="float64")).numpy()
-    found["running_mean after use"] = np.asarray(_plain(layer.running_mean))
-    found["history of running_mean"] = getattr(layer.running_mean, "op", None) is not None
-    return found
-
-
-def _plain(x: Any) -> Any:
-    return x.numpy() if is_tensor(x) else x
+    inputs = [Tensor(batch, dtype="float64") for batch in batches]
+    outputs = [layer(x) for x in inputs]
+    if not isinstance(outputs[0], Tensor) or what == "the output in training":
+        return outputs[-1]
+    if what == "the gradient of x":
+        target = Tensor(np.arange(float(inputs[0].size)).reshape(inputs[0].shape), dtype="float64")
+        ((outputs[0] - target) ** 2).sum().backward()
+        return inputs[0].grad
+    if what == "the output in use":
+        return layer.eval()(inputs[-1])
+    if "after use" in what:
+        layer.eval()(inputs[-1])
+    running = [layer.running_mean, layer.running_var]
+    if any(getattr(part, "op", None) is not None for part in running):
+        return "they have a history"
+    return [to_numpy(part).astype("float64").round(5) for part in running]
 
 
 class BatchNorm(nn.BatchNorm1d):
     """The library's own."""
 
 
+FOLLOWING = "running_mean and running_var"
+
 batch_norm = exercises.exercise(
-    batches(1, (0.0, 1.0), (10.0, 3.0)),
-    batches(3, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0), rows=6),
-    batches(2, (2.0, 1.0), (4.0, 0.0), scale=3.0),
+    batches("the output in training", 1, (0.0, 1.0), (10.0, 3.0)),
+    batches("the output in training", 1, (2.0, 1.0), (4.0, 0.06), (7.0, 0.0), scale=3.0),
+    batches("the gradient of x", 1, (0.0, 1.0), (10.0, 3.0)),
+    batches(FOLLOWING, 1, (0.0, 1.0), (10.0, 3.0)),
+    batches(FOLLOWING, 3, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0), rows=6),
+    batches("the output in use", 2, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0)),
+    batches(FOLLOWING + " after use", 2, (5.0, 2.0), (-1.0, 0.5)),
     otherwise="Take one column of a batch, and compute by hand: mean, variance, what comes out. Then compare "
     "with each line of your forward.",
     use=_normalised,
-    form="BatchNorm(dim) that gets {}, with weight = {}",
+    form="BatchNorm, {}, for batches {} with a weight of {},",
 )(BatchNorm)
 
 
@@ -634,8 +634,8 @@ class _Written(nn.Module):
 
 
 @batch_norm.mistake(
-    "You normalise each row. A feature is a column: its mean is over the batch, `axes=(0,)`. (What you wrote "
-    "is close to a LayerNorm.)"
+    "You normalise each row. A feature is a column: its mean is over the batch, `axes=(0,)`. What you wrote "
+    "is close to a LayerNorm."
 )
 class EachRow(_Written):
     def statistics(self, x):
@@ -683,6 +683,17 @@ class FollowsInUse(_Written):
         before = self.running_mean, self.running_var
         self.follow(*(part.detach() for part in self.statistics(x)))
         return before
+
+
+@batch_norm.mistake(
+    "You never ask for `self.training`. After `eval()` it is False: then the running mean and variance are "
+    "used, and they stay as they are."
+)
+class AlwaysInTraining(_Written):
+    def forward(self, x):
+        mean, var = self.statistics(x)
+        self.follow(mean.detach(), var.detach())
+        return self.scaled(self.normal(x, mean, var))
 
 
 @batch_norm.mistake(

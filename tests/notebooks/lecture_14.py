@@ -115,12 +115,15 @@ SHOWN = [
 DRAGGED = "(lambda scale, bend: [line.get_ydata() for line in layers(scale, bend).lines[:2]])"
 PARTS = "[deep_net(scale) for scale in (1, 10)]"
 #: What training leaves of a network with weights of this scale.
-TRAINED = "(lambda scale: (lambda net: (train(net, ndl.optim.SGD(net.parameters(), lr=0.1)), net))(deep_net(scale)))"
+TRAINED = (
+    "(lambda scale: (lambda net: (train(net, ndl.optim.SGD(net.parameters(), lr=0.1)), net))"
+    "(deep_net(scale)))"
+)
 #: Five steps of an optimiser of this library along given gradients, and of one of torch.
 GRADS = "[[1.0, 20.0], [2.0, -16.0], [-1.0, 8.0], [0.5, 4.0], [3.0, 0.01]]"
 OURS = (
-    "(lambda make: (lambda p: (lambda o: [(setattr(p, 'grad', ndl.Tensor(g)), o.step(), p.numpy().tolist())[2] "
-    f"for g in {GRADS}])(make([p])))(nn.Parameter([1.0, -1.0])))"
+    "(lambda make: (lambda p: (lambda o: [(setattr(p, 'grad', ndl.Tensor(g)), o.step(), "
+    f"p.numpy().tolist())[2] for g in {GRADS}])(make([p])))(nn.Parameter([1.0, -1.0])))"
 )
 TORCHS = (
     "(lambda torch, make: (lambda p: (lambda o: [(setattr(p, 'grad', torch.tensor(g)), o.step(), "
@@ -186,7 +189,7 @@ TRUE = [
     (
         "drag-intro",
         "At 1, both lines are nearly level",
-        "all(max(line) < 4 * min(line) for line in DRAGGED(1.0, 'relu'))",
+        "all(max(line) < 5 * min(line) for line in DRAGGED(1.0, 'relu'))",
     ),
     (
         "saturated",
@@ -203,7 +206,8 @@ TRUE = [
     (
         "valley",
         "Nearly nine of ten outputs of each tanh are stuck at −1 or 1",
-        "all(0.86 < (abs(deep_net(10, nn.Tanh)[:k](pictures).numpy()) > 0.97).mean() < 0.91 for k in (2, 4, 6))",
+        "all(0.86 < (abs(deep_net(10, nn.Tanh)[:k](pictures).numpy()) > 0.97).mean() < 0.91 "
+        "for k in (2, 4, 6))",
     ),
     (
         "valley",
@@ -242,7 +246,7 @@ TRUE = [
     (
         "race-words",
         "SGD is not even halfway after 40 steps",
-        "walk('SGD', 40)[-1][0] < -0.9 and walk('momentum', 40)[-1][0] > -0.3 < walk('Adam', 40)[-1][0] + 0.1",
+        "walk('SGD', 40)[-1][0] < -0.9 and all(walk(name, 40)[-1][0] > -0.3 for name in ('momentum', 'Adam'))",
     ),
     (
         "race-words",
@@ -367,7 +371,8 @@ NEAR_MISSES = {
         ),
         (
             MOMENTUM + "        step = lr * state.get('u', 0) + grad * 0\n"
-            "        state['u'] = momentum * state.get('u', 0) + (1 - momentum) * grad\n        return p - step",
+            "        state['u'] = momentum * state.get('u', 0) + (1 - momentum) * grad\n"
+            "        return p - step",
             "along the *old* u",
         ),
         (
@@ -406,7 +411,7 @@ NEAR_MISSES = {
         (a_norm(mu="x.mean(0).detach()", axes="0).detach("), "What comes out is right, but its gradient"),
         (a_norm(follow="pass"), "stay as they were"),
         (a_norm(end="(x - mu) / (var + 1e-5) ** 0.5"), "At the end comes what is learned"),
-        (a_norm().replace("if self.training", "if True"), "The running mean and variance change in use"),
+        (a_norm().replace("if self.training", "if True"), "You never ask for `self.training`"),
         (a_norm(mu="x.mean(axis=0)"), "Tensors say `axes=`"),
     ],
     "Residual": [
