@@ -195,7 +195,11 @@ def root_of_two_alone(fan_in):
 
 def driven(make: Callable[[], dict[str, Any]]) -> Any:
     """A case: parameters with their gradients step by step, and the options."""
-    return given(make, "parameters", "gradients", "options")
+
+    def named() -> dict[str, Any]:  # by names that no message takes for those of variables
+        return {f"the {name}": value for name, value in make().items()}
+
+    return given(named, "the parameters", "the gradients", "the options")
 
 
 def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], options: dict) -> Any:
@@ -216,7 +220,7 @@ def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], opti
         for p, grad in zip(fresh, grads, strict=True):
             p.grad = Tensor(grad, dtype="float64", requires_grad=False)
         optimiser.step()
-        places[f"step {step}"] = [p.numpy().tolist() for p in fresh]
+        places[f"step {step}"] = [number for p in fresh for number in p.numpy().tolist()]
     return places
 
 
@@ -244,7 +248,7 @@ def with_momentum() -> dict[str, Any]:
     return {**to_and_fro(), "options": {"lr": 0.2, "momentum": 0.5}}
 
 
-OPTIMISER = "{}([p], …), p = {{}}, its gradients {{}}, options {{}}"
+OPTIMISER = "{} from {{}}, with the gradients {{}} step by step ({{}}),"
 
 
 class Momentum(Optimizer):

@@ -246,7 +246,8 @@ TRUE = [
     (
         "race-words",
         "SGD is not even halfway after 40 steps",
-        "walk('SGD', 40)[-1][0] < -0.9 and all(walk(name, 40)[-1][0] > -0.3 for name in ('momentum', 'Adam'))",
+        "walk('SGD', 40)[-1][0] < -0.9 and "
+        "all(walk(name, 40)[-1][0] > -0.3 for name in ('momentum', 'Adam'))",
     ),
     (
         "race-words",
