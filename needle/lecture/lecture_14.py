@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import nn, ops
+from .. import nn, ops, optim
 from ..autograd import Tensor
 from ..init import randn, zeros
 from ..optim import Optimizer
 from .comparison import is_tensor, to_numpy
 from .exercises import Exercises, case, given
 from .predictions import Predictions
+
+WRITE = "This is the library's `{}`. Write your own, with operators such as `+` and `**`."
 
 exercises, predictions = Exercises(), Predictions()
 check, ready, predict = exercises.check, exercises.ready, predictions.predict
@@ -270,6 +272,7 @@ momentum_ = exercises.exercise(
     otherwise="Two lines: the new u is a mean of the old u and the gradient, and p goes lr · u downhill. "
     'Keep u in `state["u"]`.',
     use=_path,
+    without={optim.SGD.rule: WRITE.format("SGD")},
     form=OPTIMISER.format("Momentum"),
 )(Momentum)
 
@@ -403,6 +406,7 @@ adam = exercises.exercise(
     otherwise="Go through the five lines of the algorithm one by one. After the first step, m̂ is the "
     "gradient and v̂ its square, so p has moved by lr. Does yours?",
     use=_path,
+    without={optim.Adam.rule: WRITE.format("Adam")},
     form=OPTIMISER.format("Adam"),
 )(Adam)
 
@@ -598,6 +602,10 @@ batch_norm = exercises.exercise(
     otherwise="Take one column of a batch, and compute by hand: mean, variance, what comes out. Then compare "
     "with each line of your forward.",
     use=_normalised,
+    without={
+        nn.BatchNorm1d.forward: WRITE.format("BatchNorm1d"),
+        ops.standardize: "`standardize` does it all for you. Write out the mean, the variance, the division.",
+    },
     form="BatchNorm, {}, for batches {} with a weight of {},",
 )(BatchNorm)
 
@@ -839,6 +847,7 @@ residual = exercises.exercise(
     given(lambda: {"fn": _halves, "x": np.array([[0.0, 1.0, 3.0], [-1.0, 0.5, 0.25]])}, "fn", "x"),
     otherwise="`self.fn(x)` is what the branch computes. The input itself is added to it.",
     use=_passed,
+    without={nn.Residual.forward: WRITE.format("Residual")},
     form="Residual({}())({})",
 )(Residual)
 
