@@ -80,13 +80,6 @@ def a_block(**changed: str) -> str:
 
 
 SHOWN = [
-    (
-        "what-a-layer-does",
-        "One reads most digits. The other has learned nothing",
-        "hook-code",
-        "first weights times 1: 93% of the new digits right\n"
-        "first weights times 10: 10% of the new digits right\n",
-    ),
     ("exercise-first-weights", "10⁹ times *smaller*", "ten-times", "the scores are 1e+09 times larger\n"),
     (
         "drag-intro",
@@ -144,6 +137,11 @@ TRUE = [
         "hook",
         "only that all its first weights are ten times larger",
         "all(np.allclose(10 * a.numpy(), b.numpy()) for a, b in zip(*(n.parameters() for n in PARTS)))",
+    ),
+    (
+        "what-a-layer-does",
+        "One reads most digits. The other has learned nothing",
+        "TRAINED(1)[0] > 0.85 and TRAINED(10)[0] < 0.11",
     ),
     (
         "what-a-layer-does",
@@ -251,7 +249,7 @@ TRUE = [
     ),
     (
         "race-words",
-        "Momentum swings to and fro a few times",
+        "Momentum swings from side to side a few times",
         "sum(a[1] * b[1] < 0 for a, b in zip(walk('momentum', 40), walk('momentum', 40)[1:])) >= 6",
     ),
     (
