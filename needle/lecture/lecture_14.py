@@ -1,0 +1,1126 @@
+"""Lecture 14, modules, initialisers, optimisers: exercises, usual mistakes, predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import nn, ops, optim
+from ..autograd import Tensor
+from ..init import randn, zeros
+from ..optim import Optimizer
+from .comparison import is_tensor, to_numpy
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+WRITE = "This is the library's `{}`. Write your own, with operators such as `+` and `**`."
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+def size_of(x: Any) -> float:
+    """The root of the mean of the squares: how large a typical number in `x` is."""
+    numbers = np.asarray(x.numpy() if is_tensor(x) else x, dtype="float64")
+    return float(np.sqrt((numbers**2).mean()))
+
+
+# --- 1 Xavier and Kaiming -----------------------------------------------------------------------------------
+
+
+def _drawn(std: float, fan_in: int, fan_out: int) -> Tensor:
+    return randn(fan_in, fan_out, std=float(std), rng=0, dtype="float64")
+
+
+def _is_number(std: Any) -> bool:
+    return isinstance(std, (int, float, np.number)) and not isinstance(std, bool)
+
+
+def _both_ways(answer: Any, fan_in: int, fan_out: int) -> Any:
+    """What an answer gives, and what weights of that size do to numbers of size 1, forward and backward."""
+    std = answer(fan_in, fan_out)
+    if not _is_number(std):
+        return std
+    weight = _drawn(std, fan_in, fan_out)
+    there, back = (randn(200, n, rng=1, dtype="float64") for n in (fan_in, fan_out))
+    return {
+        "std": std,
+        "size after the layer": size_of(there @ weight),
+        "size after the way back": size_of(back @ weight.transpose()),
+    }
+
+
+def _through_ten(answer: Any, fan_in: int) -> Any:
+    """What an answer gives, and the size of numbers after ten such layers, each with a ReLU."""
+    std = answer(fan_in)
+    if not _is_number(std):
+        return std
+    rng = np.random.default_rng(0)
+    x = randn(100, fan_in, rng=1, dtype="float64")
+    for _ in range(10):
+        x = ops.relu(x @ Tensor(rng.normal(0, abs(std), (fan_in, fan_in)), dtype="float64"))
+    return {"std": std, "size after ten layers": size_of(x)}
+
+
+@exercises.exercise(
+    case(100, 100),
+    case(64, 256),
+    case(300, 75),
+    otherwise="For 100 inputs and 100 outputs it is 0.1: take the mean of the two for n in 1 / √n.",
+    use=_both_ways,
+    form="xavier_std({}, {})",
+)
+def xavier_std(fan_in, fan_out):
+    """The standard deviation that is between what the way there and the way back need."""
+    return math.sqrt(2 / (fan_in + fan_out))
+
+
+@xavier_std.mistake("This is the variance. Its root is the standard deviation.")
+def variance_of_xavier(fan_in, fan_out):
+    return 2 / (fan_in + fan_out)
+
+
+@xavier_std.mistake(
+    "This keeps the size on the way there, and does not look at the way back. Xavier takes the mean of "
+    "`fan_in` and `fan_out`."
+)
+def there_only(fan_in, fan_out):
+    return 1 / math.sqrt(fan_in)
+
+
+@xavier_std.mistake(
+    "This keeps the size on the way back, and does not look at the way there. Xavier takes the mean of "
+    "`fan_in` and `fan_out`."
+)
+def back_only(fan_in, fan_out):
+    return 1 / math.sqrt(fan_out)
+
+
+@xavier_std.mistake("You divide by the sum of the two. Their mean is half of it.")
+def sum_of_fans(fan_in, fan_out):
+    return 1 / math.sqrt(fan_in + fan_out)
+
+
+@xavier_std.mistake(
+    "√(6 / (fan_in + fan_out)) is where the *uniform* distribution of this variance ends. The standard "
+    "deviation is smaller by √3."
+)
+def bound_of_xavier(fan_in, fan_out):
+    return math.sqrt(6 / (fan_in + fan_out))
+
+
+@xavier_std.mistake(
+    "You take the mean of two standard deviations. Take the mean of `fan_in` and `fan_out` first: it is the "
+    "number n in 1 / √n."
+)
+def mean_of_stds(fan_in, fan_out):
+    return (1 / math.sqrt(fan_in) + 1 / math.sqrt(fan_out)) / 2
+
+
+@xavier_std.mistake(
+    "You take the mean of two variances. Take the mean of `fan_in` and `fan_out` first: it is the number n "
+    "in 1 / √n."
+)
+def mean_of_variances(fan_in, fan_out):
+    return math.sqrt((1 / fan_in + 1 / fan_out) / 2)
+
+
+@xavier_std.mistake("More inputs need *smaller* weights. Divide by the mean, do not multiply by it.")
+def turned_around(fan_in, fan_out):
+    return math.sqrt((fan_in + fan_out) / 2)
+
+
+@exercises.exercise(
+    case(100),
+    case(64),
+    case(400),
+    otherwise="For 200 inputs it is 0.1. The mean square of the outputs is fan_in · variance, and the ReLU "
+    "leaves half of it: which variance makes that 1?",
+    use=_through_ten,
+    form="kaiming_std({})",
+)
+def kaiming_std(fan_in):
+    """The standard deviation that keeps the size of numbers through layers with a ReLU."""
+    return math.sqrt(2 / fan_in)
+
+
+@kaiming_std.mistake("This is the variance. Its root is the standard deviation.")
+def variance_of_kaiming(fan_in):
+    return 2 / fan_in
+
+
+@kaiming_std.mistake(
+    "That is right for a layer without a ReLU. The ReLU takes away half of the mean square, so the variance "
+    "must be twice as large."
+)
+def without_the_relu(fan_in):
+    return 1 / math.sqrt(fan_in)
+
+
+@kaiming_std.mistake(
+    "You double the standard deviation. It is the *variance* that must be doubled, before you take the root."
+)
+def doubled_after_the_root(fan_in):
+    return 2 / math.sqrt(fan_in)
+
+
+@kaiming_std.mistake(
+    "The ReLU takes half away, so the weights must be larger to make up for it. Yours are smaller."
+)
+def halved(fan_in):
+    return math.sqrt(1 / (2 * fan_in))
+
+
+@kaiming_std.mistake(
+    "√(6 / fan_in) is where the *uniform* distribution of this variance ends. The standard deviation is "
+    "smaller by √3."
+)
+def bound_of_kaiming(fan_in):
+    return math.sqrt(6 / fan_in)
+
+
+@kaiming_std.mistake("More inputs need *smaller* weights. Divide by `fan_in`, do not multiply by it.")
+def more_with_more(fan_in):
+    return math.sqrt(2 * fan_in)
+
+
+@kaiming_std.mistake("You take the root of the 2 alone. Both are under the root: √(2 / fan_in).")
+def root_of_two_alone(fan_in):
+    return math.sqrt(2) / fan_in
+
+
+# --- 2 and 3 Optimisers -------------------------------------------------------------------------------------
+
+
+def driven(make: Callable[[], dict[str, Any]]) -> Any:
+    """A case: parameters with their gradients step by step, and the options."""
+
+    def named() -> dict[str, Any]:  # by names that no message takes for those of variables
+        return {f"the {name}": value for name, value in make().items()}
+
+    return given(named, "the parameters", "the gradients", "the options")
+
+
+def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], options: dict) -> Any:
+    """Where each parameter is after each step."""
+
+    def made() -> tuple[list[nn.Parameter], Any]:
+        fresh = [nn.Parameter(start, dtype="float64") for start in parameters]
+        return fresh, answer(fresh, **options)
+
+    fresh, tried = made()  # first only to see what kind of thing the rule gives back
+    start = Tensor(gradients[0][0], dtype="float64", requires_grad=False)
+    first = tried.rule(fresh[0].detach(), start, {}, 1, **tried.options_of(tried.groups[0]))
+    if not isinstance(first, Tensor):
+        return first
+    fresh, optimiser = made()
+    places = {}
+    for step, grads in enumerate(gradients, start=1):
+        for p, grad in zip(fresh, grads, strict=True):
+            p.grad = Tensor(grad, dtype="float64", requires_grad=False)
+        optimiser.step()
+        places[f"step {step}"] = [number for p in fresh for number in p.numpy().tolist()]
+    return places
+
+
+def always_downhill() -> dict[str, Any]:
+    return {"parameters": [[2.0]], "gradients": [[[1.0]]] * 3, "options": {"lr": 0.1}}
+
+
+def to_and_fro() -> dict[str, Any]:
+    return {
+        "parameters": [[1.0, -1.0]],
+        "gradients": [[[1.0, 20.0]], [[2.0, -16.0]], [[-1.0, 8.0]], [[0.5, 4.0]]],
+        "options": {"lr": 0.5},
+    }
+
+
+def two_parameters() -> dict[str, Any]:
+    return {
+        "parameters": [[3.0], [5.0]],
+        "gradients": [[[1.0], [-4.0]], [[2.0], [1.0]], [[3.0], [0.5]]],
+        "options": {"lr": 0.01},
+    }
+
+
+def with_momentum() -> dict[str, Any]:
+    return {**to_and_fro(), "options": {"lr": 0.2, "momentum": 0.5}}
+
+
+OPTIMISER = "{} from {{}}, with the gradients {{}} step by step ({{}}),"
+
+
+class Momentum(Optimizer):
+    """Follows a running mean of the gradients."""
+
+    def __init__(self, params, lr=0.01, momentum=0.9):
+        super().__init__(params, lr=lr, momentum=momentum)
+
+    def rule(self, p, grad, state, t, lr, momentum):
+        state["u"] = u = momentum * state.get("u", 0) + (1 - momentum) * grad
+        return p - lr * u
+
+
+momentum_ = exercises.exercise(
+    driven(always_downhill),
+    driven(to_and_fro),
+    driven(two_parameters),
+    driven(with_momentum),
+    otherwise="Two lines: the new u is a mean of the old u and the gradient, and p goes lr · u downhill. "
+    'Keep u in `state["u"]`.',
+    use=_path,
+    without={optim.SGD.rule: WRITE.format("SGD")},
+    form=OPTIMISER.format("Momentum"),
+)(Momentum)
+
+
+@momentum_.mistake(
+    "You never put the new u into `state`, so each step begins with u = 0 again. Is there a line that sets "
+    '`state["u"] = …`?'
+)
+class NeverKept(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return p - lr * (momentum * state.get("u", 0) + (1 - momentum) * grad)
+
+
+@momentum_.mistake("This is plain gradient descent. The step goes along u, and not along the gradient.")
+class Plain(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return p - lr * grad
+
+
+@momentum_.mistake(
+    "You add the whole gradient, as many libraries do. Here u is a *mean*, so the new gradient counts "
+    "(1 − momentum)."
+)
+class AddedUp(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        state["u"] = u = momentum * state.get("u", 0) + grad
+        return p - lr * u
+
+
+@momentum_.mistake(
+    "The two shares are swapped: momentum is what the *old* u keeps, and 1 − momentum goes to the new "
+    "gradient."
+)
+class SharesSwapped(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        state["u"] = u = (1 - momentum) * state.get("u", 0) + momentum * grad
+        return p - lr * u
+
+
+@momentum_.mistake("This goes uphill. The step is subtracted.")
+class Uphill(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return 2 * p - super().rule(p, grad, state, t, lr, momentum)
+
+
+@momentum_.mistake(
+    "You keep u in the optimiser itself, so all parameters share one. `state` is there for this: each "
+    "parameter has its own."
+)
+class SharedByAll(Momentum):
+    u: Any = 0
+
+    def rule(self, p, grad, state, t, lr, momentum):
+        self.u = momentum * self.u + (1 - momentum) * grad
+        return p - lr * self.u
+
+
+@momentum_.mistake(
+    "You take a step along the *old* u, and compute the new one after that. First the new u, then the step."
+)
+class OneStepLate(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        u = state.get("u", 0 * grad)
+        state["u"] = momentum * u + (1 - momentum) * grad
+        return p - lr * u
+
+
+@momentum_.mistake("Where is the learning rate? The step is lr · u.")
+class WithoutRate(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return super().rule(p, grad, state, t, 1.0, momentum)
+
+
+@momentum_.mistake(
+    'Before the first step there is no `state["u"]` yet. `state.get("u", 0)` gives 0 where nothing is kept.'
+)
+class NothingThereYet(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        state["u"] = u = momentum * state["u"] + (1 - momentum) * grad
+        return p - lr * u
+
+
+@momentum_.mistake("Return the new p alone. u stays in `state`.")
+class BothReturned(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        moved = super().rule(p, grad, state, t, lr, momentum)
+        return moved, state["u"]
+
+
+@momentum_.mistake("This is the step itself. Return where p is after it: p − lr · u.")
+class StepOnly(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return p - super().rule(p, grad, state, t, lr, momentum)
+
+
+@momentum_.mistake("You return u. Return where p is after the step: p − lr · u.")
+class VelocityOnly(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        super().rule(p, grad, state, t, lr, momentum)
+        return state["u"]
+
+
+class Adam(Optimizer):
+    """Algorithm 1 of Kingma and Ba (2015)."""
+
+    def __init__(self, params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8):
+        super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps)
+
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        m, v = self.means(grad, state, beta1, beta2)
+        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) ** 0.5 + eps)
+
+    def means(self, grad, state, beta1, beta2):
+        state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * grad
+        state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * grad * grad
+        return state["m"], state["v"]
+
+    def corrected(self, mean, beta, t):
+        return mean / (1 - beta**t)
+
+
+def with_large_eps() -> dict[str, Any]:
+    return {**to_and_fro(), "options": {"lr": 0.1, "beta1": 0.5, "beta2": 0.75, "eps": 0.5}}
+
+
+adam = exercises.exercise(
+    driven(always_downhill),
+    driven(to_and_fro),
+    driven(two_parameters),
+    driven(with_large_eps),
+    otherwise="Go through the five lines of the algorithm one by one. After the first step, m̂ is the "
+    "gradient and v̂ its square, so p has moved by lr. Does yours?",
+    use=_path,
+    without={optim.Adam.rule: WRITE.format("Adam")},
+    form=OPTIMISER.format("Adam"),
+)(Adam)
+
+
+@adam.mistake(
+    "You use m and v as they are. They begin at 0, so at first they are too small: divide them by "
+    "1 − beta1ᵗ and 1 − beta2ᵗ."
+)
+class Uncorrected(Adam):
+    def corrected(self, mean, beta, t):
+        return mean
+
+
+@adam.mistake("Take the root of v̂ before you divide: v̂ is the mean of *squares*.")
+class WithoutRoot(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        m, v = self.means(grad, state, beta1, beta2)
+        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) + eps)
+
+
+@adam.mistake("v is a mean of *squared* gradients: `grad * grad`. Here it is a mean of the gradients.")
+class NotSquared(Adam):
+    def means(self, grad, state, beta1, beta2):
+        m, _ = super().means(grad, state, beta1, beta2)
+        state["v"] = beta2 * state.get("w", 0) + (1 - beta2) * grad
+        state["w"] = state["v"]
+        return m, state["v"]
+
+
+@adam.mistake(
+    "eps stands outside of the root: (root of v̂) + eps. Under the root it would weigh more where gradients "
+    "are small."
+)
+class EpsUnderTheRoot(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        m, v = self.means(grad, state, beta1, beta2)
+        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) + eps) ** 0.5
+
+
+@adam.mistake("Where is eps? Without it, a gradient of 0 would be divided by 0.")
+class WithoutEps(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        return super().rule(p, grad, state, t, lr, beta1, beta2, 0.0)
+
+
+@adam.mistake(
+    "You divide by 1 − beta in every step. The correction fades as t grows: it is 1 − beta to the power of t."
+)
+class SameEveryStep(Adam):
+    def corrected(self, mean, beta, t):
+        return mean / (1 - beta)
+
+
+@adam.mistake("The betas are swapped: beta1 belongs to m, and beta2 to v.")
+class BetasSwapped(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        return super().rule(p, grad, state, t, lr, beta2, beta1, eps)
+
+
+@adam.mistake(
+    "You put the corrected means back into `state`. There m and v stay as they are; m̂ and v̂ are only for "
+    "this step."
+)
+class CorrectedKept(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        m, v = self.means(grad, state, beta1, beta2)
+        state["m"], state["v"] = self.corrected(m, beta1, t), self.corrected(v, beta2, t)
+        return p - lr * state["m"] / (state["v"] ** 0.5 + eps)
+
+
+@adam.mistake("You divide the gradient of this step by the root of v̂. The step goes along the mean, m̂.")
+class WithoutMean(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        _, v = self.means(grad, state, beta1, beta2)
+        return p - lr * grad / (self.corrected(v, beta2, t) ** 0.5 + eps)
+
+
+@adam.mistake("You never put m and v into `state`, so each step begins with 0 again.")
+class MeansNeverKept(Adam):
+    def means(self, grad, state, beta1, beta2):
+        return super().means(grad, {}, beta1, beta2)
+
+
+@adam.mistake("This goes uphill. The step is subtracted.")
+class AdamUphill(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        return super().rule(p, grad, state, t, -lr, beta1, beta2, eps)
+
+
+@adam.mistake("The first step has t = 1, and the `t` that you get counts so already. Do not add 1 to it.")
+class CountsFromTwo(Adam):
+    def corrected(self, mean, beta, t):
+        return mean / (1 - beta ** (t + 1))
+
+
+@adam.mistake(
+    "You keep the means in the optimiser itself, so all parameters share them. `state` is there for this: "
+    "each parameter has its own."
+)
+class MeansShared(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        self.own: dict = getattr(self, "own", {})
+        return super().rule(p, grad, self.own, t, lr, beta1, beta2, eps)
+
+
+@adam.mistake(
+    "A rule gets arrays on which NumPy's functions do not work. The root is `** 0.5`, which works for all."
+)
+class NumpyRoot(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        _, v = self.means(grad, state, beta1, beta2)
+        return np.sqrt(v)
+
+
+@adam.mistake(
+    "A rule gets arrays that are no Tensors, so operators such as `ndl.sqrt` refuse them. The root is "
+    "`** 0.5`, which works for both."
+)
+class TensorRoot(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        _, v = self.means(grad, state, beta1, beta2)
+        return p - ops.sqrt(v)
+
+
+@adam.mistake(
+    'Before the first step `state` is empty. `state.get("m", 0)` gives 0 where nothing is kept yet.'
+)
+class EmptyAtFirst(Adam):
+    def means(self, grad, state, beta1, beta2):
+        state["m"] = beta1 * state["m"] + (1 - beta1) * grad
+        return state["m"], state["v"]
+
+
+@adam.mistake("Return the new p alone. m and v stay in `state`.")
+class AllReturned(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        moved = super().rule(p, grad, state, t, lr, beta1, beta2, eps)
+        return moved, state["m"], state["v"]
+
+
+# --- 4 BatchNorm --------------------------------------------------------------------------------------------
+
+
+def batches(what: str, count: int, *columns: tuple[float, float], rows: int = 4, scale: float = 1.0) -> Any:
+    """A case: batches whose columns have these means and spreads, and what is looked at."""
+
+    def make() -> dict[str, Any]:
+        rng = np.random.default_rng(7)
+        means, spreads = np.array(columns).T
+        made = [(means + spreads * rng.normal(size=(rows, len(columns)))).round(1) for _ in range(count)]
+        return {"the batches": made, "scale": scale, "what": what}
+
+    return given(make, "what", "the batches", "scale")
+
+
+def _normalised(answer: Any, what: str, batches: Sequence[np.ndarray], scale: float) -> Any:
+    """What a layer gives that learns from some batches."""
+    layer = answer(batches[0].shape[1])
+    layer.weight.data = layer.weight.data * scale
+    layer.bias.data = layer.bias.data + (scale - 1)
+    inputs = [Tensor(batch, dtype="float64") for batch in batches]
+    outputs = [layer(x) for x in inputs]
+    if not isinstance(outputs[0], Tensor) or what == "the output in training":
+        return outputs[-1]
+    if what == "the gradient of x":
+        target = Tensor(np.arange(float(inputs[0].size)).reshape(inputs[0].shape), dtype="float64")
+        ((outputs[0] - target) ** 2).sum().backward()
+        return inputs[0].grad
+    if what == "the output in use":
+        return layer.eval()(inputs[-1])
+    if "after use" in what:
+        layer.eval()(inputs[-1])
+    running = [layer.running_mean, layer.running_var]
+    if any(getattr(part, "op", None) is not None for part in running):
+        return "they have a history"
+    return [to_numpy(part).astype("float64").round(5) for part in running]
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """The library's own."""
+
+
+FOLLOWING = "running_mean and running_var"
+
+batch_norm = exercises.exercise(
+    batches("the output in training", 1, (0.0, 1.0), (10.0, 3.0)),
+    batches("the output in training", 1, (2.0, 1.0), (4.0, 0.06), (7.0, 0.0), scale=3.0),
+    batches("the gradient of x", 1, (0.0, 1.0), (10.0, 3.0)),
+    batches(FOLLOWING, 1, (0.0, 1.0), (10.0, 3.0)),
+    batches(FOLLOWING, 3, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0), rows=6),
+    batches("the output in use", 2, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0)),
+    batches(FOLLOWING + " after use", 2, (5.0, 2.0), (-1.0, 0.5)),
+    otherwise="Take one column of a batch, and compute by hand: mean, variance, what comes out. Then compare "
+    "with each line of your forward.",
+    use=_normalised,
+    without={
+        nn.BatchNorm1d.forward: WRITE.format("BatchNorm1d"),
+        ops.standardize: "`standardize` does it all for you. Write out the mean, the variance, the division.",
+    },
+    form="BatchNorm, {}, for batches {} with a weight of {},",
+)(BatchNorm)
+
+
+class _Written(nn.Module):
+    """BatchNorm with its parts, so that a mistake can change one of them."""
+
+    def __init__(self, dim: int):
+        self.weight = nn.Parameter(np.ones(dim))
+        self.bias = nn.Parameter(np.zeros(dim))
+        self.running_mean: Any = zeros(dim)
+        self.running_var: Any = nn.BatchNorm1d(dim).running_var
+
+    def forward(self, x: Tensor) -> Any:
+        if self.training:
+            mean, var = self.statistics(x)
+            self.follow(mean.detach(), var.detach())
+        else:
+            mean, var = self.in_use(x)
+        return self.scaled(self.normal(x, mean, var))
+
+    def statistics(self, x: Tensor) -> tuple[Any, Any]:
+        mean = x.mean(axes=(0,))
+        return mean, ((x - mean) ** 2).mean(axes=(0,))
+
+    def follow(self, mean: Any, var: Any) -> None:
+        self.running_mean = 0.9 * self.running_mean + 0.1 * mean
+        self.running_var = 0.9 * self.running_var + 0.1 * var
+
+    def in_use(self, x: Tensor) -> tuple[Any, Any]:
+        return self.running_mean, self.running_var
+
+    def normal(self, x: Tensor, mean: Any, var: Any) -> Any:
+        return (x - mean) / (var + 1e-5) ** 0.5
+
+    def scaled(self, normal: Any) -> Any:
+        return normal * self.weight + self.bias
+
+
+@batch_norm.mistake(
+    "You normalise each row. A feature is a column: its mean is over the batch, `axes=(0,)`. What you wrote "
+    "is close to a LayerNorm."
+)
+class EachRow(_Written):
+    def statistics(self, x):
+        mean = x.mean(axes=(1,)).reshape((x.shape[0], 1))
+        return mean, ((x - mean) ** 2).mean(axes=(1,)).reshape((x.shape[0], 1))
+
+    def follow(self, mean, var):
+        super().follow(mean.mean(), var.mean())
+
+
+@batch_norm.mistake("You take one mean for all features together. Each column needs its own: `axes=(0,)`.")
+class OneForAll(_Written):
+    def statistics(self, x):
+        mean = x.mean()
+        return mean, ((x - mean) ** 2).mean()
+
+
+@batch_norm.mistake(
+    "In training, a batch is normalised by its *own* mean and variance. The running ones only follow; they "
+    "are for `eval()`."
+)
+class RunningInTraining(_Written):
+    def forward(self, x):
+        if self.training:
+            mean, var = self.statistics(x)
+            self.follow(mean.detach(), var.detach())
+        return self.scaled(self.normal(x, self.running_mean, self.running_var))
+
+
+@batch_norm.mistake(
+    "In use, you still take the mean and variance of the batch. After `eval()`, `self.training` is False, "
+    "and the running ones take their place."
+)
+class BatchInUse(_Written):
+    def in_use(self, x):
+        return self.statistics(x)
+
+
+@batch_norm.mistake(
+    "The running mean and variance change in use, too. They follow only in training, where `self.training` "
+    "is True."
+)
+class FollowsInUse(_Written):
+    def in_use(self, x):
+        before = self.running_mean, self.running_var
+        self.follow(*(part.detach() for part in self.statistics(x)))
+        return before
+
+
+@batch_norm.mistake(
+    "You never ask for `self.training`. After `eval()` it is False: then the running mean and variance are "
+    "used, and they stay as they are."
+)
+class AlwaysInTraining(_Written):
+    def forward(self, x):
+        mean, var = self.statistics(x)
+        self.follow(mean.detach(), var.detach())
+        return self.scaled(self.normal(x, mean, var))
+
+
+@batch_norm.mistake(
+    "The running mean and variance stay as they were. In training they move a tenth of the way to those of "
+    "the batch."
+)
+class NeverFollows(_Written):
+    def follow(self, mean, var):
+        pass
+
+
+@batch_norm.mistake(
+    "The shares are swapped: nine tenths of the running mean stay, and the newest batch counts one tenth."
+)
+class RunningSwapped(_Written):
+    def follow(self, mean, var):
+        self.running_mean = 0.1 * self.running_mean + 0.9 * mean
+        self.running_var = 0.1 * self.running_var + 0.9 * var
+
+
+@batch_norm.mistake("The running mean is right. Let the running variance follow, too.")
+class VarianceStays(_Written):
+    def follow(self, mean, var):
+        self.running_mean = 0.9 * self.running_mean + 0.1 * mean
+
+
+@batch_norm.mistake("You divide by the variance. Divide by its root, the standard deviation.")
+class ByVariance(_Written):
+    def normal(self, x, mean, var):
+        return (x - mean) / (var + 1e-5)
+
+
+@batch_norm.mistake(
+    "A feature that is the same for the whole batch has the variance 0, and you divide by it. Add 1e-5 under "
+    "the root."
+)
+class WithoutEpsilon(_Written):
+    def normal(self, x, mean, var):
+        return (x - mean) / var**0.5
+
+
+@batch_norm.mistake("Add 1e-5 to the variance, under the root, and not to the root.")
+class EpsilonOutside(_Written):
+    def normal(self, x, mean, var):
+        return (x - mean) / (var**0.5 + 1e-5)
+
+
+@batch_norm.mistake("You divide, and that is right. But subtract the mean first.")
+class NotCentred(_Written):
+    def normal(self, x, mean, var):
+        return x / (var + 1e-5) ** 0.5
+
+
+@batch_norm.mistake("At the end comes what is learned: times `self.weight`, plus `self.bias`.")
+class NothingLearned(_Written):
+    def scaled(self, normal):
+        return normal
+
+
+@batch_norm.mistake("Where is the bias? At the end: times `self.weight`, plus `self.bias`.")
+class WithoutBias(_Written):
+    def scaled(self, normal):
+        return normal * self.weight
+
+
+@batch_norm.mistake(
+    "What comes out is right, but its gradient is not. Mean and variance depend on x, so the gradient must "
+    "go through them: detach them only for the running ones."
+)
+class Detached(_Written):
+    def statistics(self, x):
+        mean, var = super().statistics(x)
+        return mean.detach(), var.detach()
+
+
+@batch_norm.mistake(
+    "The running mean keeps its history, so each step keeps the graphs of all steps before (lecture 06). Add "
+    "`mean.detach()` and `var.detach()` to it."
+)
+class KeepsHistory(_Written):
+    def forward(self, x):
+        if self.training:
+            mean, var = self.statistics(x)
+            self.follow(mean, var)
+            return self.scaled(self.normal(x, mean, var))
+        return super().forward(x)
+
+
+@batch_norm.mistake(
+    "You divide the sum of squares by n − 1. BatchNorm divides by n: it is the mean of the squares."
+)
+class NMinusOne(_Written):
+    def statistics(self, x):
+        mean, var = super().statistics(x)
+        return mean, var * (x.shape[0] / max(1, x.shape[0] - 1))
+
+
+@batch_norm.mistake("Tensors say `axes=`, not `axis=` as in NumPy: `x.mean(axes=(0,))`.")
+class AxisOfNumpy(_Written):
+    def statistics(self, x):
+        return x.mean(axis=0), x
+
+
+@batch_norm.mistake("A Tensor has no `var`. Write it out: the mean of the squares of `x - mean`.")
+class AsksForVar(_Written):
+    def statistics(self, x):
+        return x.mean(axes=(0,)), x.var(axes=(0,))
+
+
+# --- 5 Residual ---------------------------------------------------------------------------------------------
+
+
+def _halves() -> nn.Module:
+    layer = nn.Linear(3, 3, rng=0)
+    return nn.Sequential(layer, nn.Tanh())
+
+
+def _passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
+    """What a residual module gives for x, its gradient, and how many parameters it has."""
+    inputs = Tensor(x, dtype="float64")
+    module = answer(make())
+    out = module(inputs)
+    if not isinstance(out, Tensor) or out.op is None:
+        return out
+    out.sum().backward()
+    return {
+        "output": out.numpy(),
+        "gradient of x": None if inputs.grad is None else inputs.grad.numpy(),
+        "parameters": len(module.parameters()),
+    }
+
+
+class Residual(nn.Residual):
+    """The library's own."""
+
+
+residual = exercises.exercise(
+    given(lambda: {"fn": nn.Tanh, "x": np.array([[1.0, -2.0, 0.5]])}, "fn", "x"),
+    given(lambda: {"fn": _halves, "x": np.array([[0.0, 1.0, 3.0], [-1.0, 0.5, 0.25]])}, "fn", "x"),
+    otherwise="`self.fn(x)` is what the branch computes. The input itself is added to it.",
+    use=_passed,
+    without={nn.Residual.forward: WRITE.format("Residual")},
+    form="Residual({}())({})",
+)(Residual)
+
+
+class _Branch(nn.Module):
+    def __init__(self, fn: nn.Module):
+        self.fn = fn
+
+
+@residual.mistake("This is only the branch. Add the input to it.")
+class BranchOnly(_Branch):
+    def forward(self, x):
+        return self.fn(x)
+
+
+@residual.mistake("You multiply the two. The input is *added*: then a 1 stands in the derivative.")
+class Times(_Branch):
+    def forward(self, x):
+        return self.fn(x) * x
+
+
+@residual.mistake("The input is added to the branch, and not subtracted from it.")
+class Minus(_Branch):
+    def forward(self, x):
+        return self.fn(x) - x
+
+
+@residual.mistake("Subtracting the branch is another network. Add it to the input.")
+class BranchSubtracted(_Branch):
+    def forward(self, x):
+        return x - self.fn(x)
+
+
+@residual.mistake("You call the branch twice, one after the other. Call it once, and add the input.")
+class Twice(_Branch):
+    def forward(self, x):
+        return self.fn(self.fn(x)) + x
+
+
+@residual.mistake(
+    "The output is right, but the input is detached: its gradient can only go through the branch. The other "
+    "way is what a residual is for."
+)
+class WayCut(_Branch):
+    def forward(self, x):
+        return self.fn(x) + x.detach()
+
+
+def _built(answer: Any, dim: int, hidden: int) -> Any:
+    """What a block gives at first, and after it has learned for three steps."""
+    block = answer(dim, hidden, np.random.default_rng(0))
+    if not isinstance(block, nn.Module):
+        return block
+    rng = np.random.default_rng(1)
+    x = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
+    target = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
+    found: dict[str, Any] = {"at first": block(x).numpy()}
+    for _ in range(3):
+        loss = ((block(x) - target) ** 2).mean()
+        loss.backward()
+        for p in block.parameters():
+            if p.grad is not None:
+                p.data = p.data - 0.5 * p.grad.data
+    found["after three steps"] = block(x).numpy()
+    found["in use"] = block.eval()(x).numpy()
+    found["parameters"] = sum(p.size for p in block.parameters())
+    return found
+
+
+def _branch(dim: int, hidden: int, rng: Any) -> list[nn.Module]:
+    """Linear, BatchNorm, ReLU, Linear, BatchNorm, of which the last begins with weight 0."""
+    last = nn.BatchNorm1d(dim)
+    first, second = nn.Linear(dim, hidden, rng=rng), nn.Linear(hidden, dim, rng=rng)
+    last.weight.data = zeros(dim)
+    return [first, nn.BatchNorm1d(hidden), nn.ReLU(), second, last]
+
+
+@exercises.exercise(
+    case(4, 2),
+    case(3, 5),
+    otherwise="Print your block, and compare it with the five modules of the list and the ReLU after the "
+    "sum. Is the first Linear drawn before the second?",
+    use=_built,
+    form="residual_block({}, {}, rng)",
+)
+def residual_block(dim, hidden, rng):
+    """relu(x + branch(x)), where the branch gives 0 at first."""
+    return nn.Sequential(nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))), nn.ReLU())
+
+
+@residual_block.mistake(
+    "At first your block changes its input already. The last BatchNorm must begin with the weight 0: "
+    "`last.weight.data = …`."
+)
+def ordinary_start(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    branch[4] = nn.BatchNorm1d(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake("A ReLU comes after the sum, too: put one behind the Residual.")
+def without_the_last_relu(dim, hidden, rng):
+    return nn.Residual(nn.Sequential(*_branch(dim, hidden, rng)))
+
+
+@residual_block.mistake(
+    "The ReLU at the end stands inside the branch. It comes after the sum, so put it behind the Residual."
+)
+def relu_inside(dim, hidden, rng):
+    return nn.Residual(nn.Sequential(*_branch(dim, hidden, rng), nn.ReLU()))
+
+
+@residual_block.mistake("Nothing is added to the input: the branch is there, but no Residual around it.")
+def no_residual(dim, hidden, rng):
+    return nn.Sequential(*_branch(dim, hidden, rng), nn.ReLU())
+
+
+@residual_block.mistake("The ReLU inside the branch is missing: without it, two linear layers are like one.")
+def without_the_inner_relu(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    del branch[2]
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "The first BatchNorm is missing. The branch is Linear, BatchNorm, ReLU, Linear, BatchNorm."
+)
+def without_the_first_norm(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    del branch[1]
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "You set the last *Linear* to 0. Then the BatchNorm after it divides by almost nothing. Set the weight "
+    "of the last BatchNorm to 0."
+)
+def linear_at_zero(dim, hidden, rng):
+    branch: list[Any] = _branch(dim, hidden, rng)
+    branch[3].weight.data, branch[3].bias.data = zeros(hidden, dim), zeros(1, dim)
+    branch[4] = nn.BatchNorm1d(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "The ReLU stands before the BatchNorm. In this block it comes after it: Linear, BatchNorm, ReLU."
+)
+def relu_first(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    branch[1], branch[2] = branch[2], branch[1]
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "The first BatchNorm gets `hidden` features, and the last one `dim`: each is as wide as the Linear "
+    "before it."
+)
+def norm_too_wide(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    branch[1] = nn.BatchNorm1d(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "The two Linears are equal: each draws from the generator `rng` itself, so give both the same `rng`, "
+    "and no seed."
+)
+def same_seed(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    branch[0], branch[3] = nn.Linear(dim, hidden, rng=0), nn.Linear(hidden, dim, rng=0)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "ten times larger",
+    "The net has eight hidden layers and one for the scores. All weights become 10 times larger. How much "
+    "larger do the scores become?",
+    {
+        "10 times": "That is true of one layer. But what comes out of it goes into the next one.",
+        "90 times": "You add: 9 · 10. But each layer multiplies what the layer before gave it.",
+        "a thousand million times": "Right: nine layers, and each gives a factor of 10. A ReLU lets it pass: "
+        "relu(10 · x) is 10 · relu(x).",
+        "not at all: the ReLU holds them back": "A ReLU cuts off what is below 0. Above 0 it passes on "
+        "anything, however large.",
+    },
+    right="a thousand million times",
+)
+predictions.choose(
+    "Xavier under a ReLU",
+    "Ten layers of 100 units, with Xavier's weights and a ReLU after each. Numbers of size 1 go in. Of which "
+    "size are those that come out?",
+    {
+        "about 1": "Xavier keeps the size through the product. But then comes a ReLU, and nothing makes up "
+        "for what it takes away.",
+        "about 1/2": "That would be one ReLU. There are ten, and each takes its part.",
+        "about 1/32": "Right: each ReLU leaves half of the mean square, and ten leave 1/1024 of it. The size "
+        "is the root, 1/32.",
+        "about 1/1024": "That is the mean square: a half, ten times. The size is its root.",
+    },
+    right="about 1/32",
+)
+predictions.ask(
+    "over the valley",
+    "At b = 1 the gradient with respect to b is 100 · b = 100. The learning rate is 0.025. Where is b after "
+    "one step?",
+    right="-1.5",
+    why="1 − 0.025 · 100 = −1.5. It leaps over the valley, and is further away than before. The next step "
+    "will be larger still.",
+    replies={
+        "0": "That needs a learning rate of 1/100. This one is larger.",
+        "0.975": "That is 1 − 0.025. The step is the rate times the gradient.",
+        "1.5": "Look at the sign: the step is 2.5 long, and goes downhill from 1.",
+        "2.5": "That is the length of the step. It begins at 1 and goes downhill.",
+        "-2.5": "That is the step. It begins at 1.",
+        "3.5": "That goes uphill. The step is subtracted.",
+    },
+    otherwise="b − lr · gradient = 1 − 0.025 · 100.",
+)
+predictions.choose(
+    "the first step of Adam",
+    "Two weights, with gradients of 1000 and of 0.001. Adam takes its very first step, with lr = 0.1. How "
+    "far does each weight move?",
+    {
+        "100 and 0.0001": "That is plain gradient descent: lr times the gradient.",
+        "0.1 and 0.1": "Right: at t = 1, m̂ is g and v̂ is g², so the step is lr · g / |g|. Only the sign "
+        "counts.",
+        "0.01 and 0.01": "m is 0.1 · g after the first step. But m̂ is corrected: it is g.",
+        "0.3 and 0.3": "So it would be without the correction: 0.1 · g divided by the root of 0.001 · g² is "
+        "about 3.",
+    },
+    right="0.1 and 0.1",
+)
+predictions.choose(
+    "a turned valley",
+    "In this race the valley runs along an axis. Now we turn the surface and the start by 45 degrees. Who "
+    "needs more steps than before?",
+    {
+        "nobody: it is the same valley": "It is. But one of the three looks at each axis by itself.",
+        "all three": "Turn your head: the gradient turns along with the valley, and a mean of gradients "
+        "does, too.",
+        "only momentum": "Its u is a mean of gradients. If all of them turn, so does u.",
+        "only Adam": "Right: it divides each coordinate by its own size. In a turned valley a and b have "
+        "gradients of about the same size, and it cannot tell steep from flat.",
+    },
+    right="only Adam",
+)
+predictions.choose(
+    "a single picture",
+    "A BatchNorm is in training mode, and its batch has one single row: 5, −2 and 9. What comes out?",
+    {
+        "5, −2 and 9": "With the running mean 0 and variance 1, yes. But in training it takes those of the "
+        "batch.",
+        "1, −1 and 1": "Dividing by its own size leaves the sign. But first the mean is subtracted.",
+        "0, 0 and 0": "Right: each number is the mean of its own column. Minus the mean, nothing is left.",
+        "an error": "The variance is 0, but 1e-5 is added to it. It goes through, and that is worse.",
+    },
+    right="0, 0 and 0",
+)
+predictions.choose(
+    "thirty layers",
+    "In each of thirty layers, f multiplies the gradient by about 1/2 on the way back. How large is the "
+    "gradient that arrives at the first layer, without residuals and with them?",
+    {
+        "tiny, and tiny": "With a residual, the derivative of a layer is 1 + f′. The 1 is not multiplied by "
+        "anything small.",
+        "tiny, and larger than at the last layer": "Right: (1/2)³⁰ is a thousand-millionth. With the way "
+        "around, everything comes back, and what comes through the branches is added.",
+        "tiny, and the same as at the last layer": "The way around alone would do that. But what comes "
+        "through the branch is added, thirty times.",
+        "both about the same as at the last layer": "Thirty factors of 1/2 are multiplied: that is a "
+        "thousand-millionth.",
+    },
+    right="tiny, and larger than at the last layer",
+)
