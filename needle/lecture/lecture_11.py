@@ -710,7 +710,7 @@ def _sized(make: Callable[[], dict], size: tuple[int, int], program: str = "") -
 
 
 def _with_memory(answer: Any, image: NDArray, size: tuple[int, int]) -> Any:
-    """What an answer gives; of an array its shape and numbers, and whether it looks at the memory of `image`."""
+    """What an answer gives; of an array its shape, its numbers, and whose memory it looks at."""
     found = answer(image, size)
     if not isinstance(found, NDArray):
         return found
