@@ -488,8 +488,8 @@ def lined_up_in_front(a, b):
 
 
 @common_shape.mistake(
-    "You refuse shapes with different numbers of axes. A missing axis counts as 1: put ones in front. (Does "
-    "`zip` with `strict=True` raise here?)"
+    "You refuse shapes with different numbers of axes. A missing axis counts as 1: put ones in front. Does "
+    "`zip` with `strict=True` raise here?"
 )
 def as_many_axes(a, b):
     if len(a) != len(b):
@@ -887,6 +887,19 @@ predictions.choose(
     right="an error",
 )
 predictions.choose(
+    "write into a view",
+    "`row` holds 1, 2, 3, and `rows = row.broadcast_to((4, 3))` has four rows. We write a 9 into "
+    "`rows[0, 0]`. "
+    "How many elements of `rows` are 9 now?",
+    {
+        "1": "That would be so in a copy. Here four indices read the same cell.",
+        "3": "A row has three elements, each in a cell of its own. Only one of these cells was written.",
+        "4": "Right: all four rows read the same cell. And `row` has changed, too.",
+        "none, it is an error": "NumPy refuses, to protect you. needle writes, and all four see it.",
+    },
+    right="4",
+)
+predictions.choose(
     "one long row again",
     "`t` is the transpose of `a`, with strides (1, 4). You ask for its 12 numbers along one axis: "
     "`t.reshape((12,))`. What do you get?",
@@ -899,19 +912,6 @@ predictions.choose(
         "it copies.",
     },
     right="a copy",
-)
-predictions.choose(
-    "write into a view",
-    "`row` holds 1, 2, 3, and `rows = row.broadcast_to((4, 3))` has four rows. We write a 9 into "
-    "`rows[0, 0]`. "
-    "How many elements of `rows` are 9 now?",
-    {
-        "1": "That would be so in a copy. Here four indices read the same cell.",
-        "3": "A row has three elements, each in a cell of its own. Only one of these cells was written.",
-        "4": "Right: all four rows read the same cell. And `row` has changed, too.",
-        "none, it is an error": "NumPy refuses, to protect you. needle writes, and all four see it.",
-    },
-    right="4",
 )
 predictions.ask(
     "a pixel in its windows",
