@@ -15,6 +15,7 @@ import numpy as np
 from ..backend_ndarray import NDArray
 from ..backend_ndarray.memory import blocks
 from ..backend_ndarray.strides import window_layout
+from ..backend_ndarray.views import View
 from .comparison import Names, kind, values
 from .exercises import Case, Exercises, case, given
 from .predictions import Predictions
@@ -86,6 +87,9 @@ def _compact(shape: Shape) -> Shape:
     return NDArray.compact_strides(tuple(shape))
 
 
+OWN = "The library does it for you here. Write it without, from shape and strides alone."
+
+
 # --- 1 From an index to a cell, and back --------------------------------------------------------------------
 
 
@@ -140,6 +144,13 @@ def two_axes(index, strides, offset):
 )
 def offset_each_time(index, strides, offset):
     return sum(offset + i * s for i, s in zip(index, strides, strict=True))
+
+
+@cell_of.mistake(
+    "Tuples are not multiplied entry by entry. Go through both of them in a loop, or with `zip`."
+)
+def tuples_multiplied(index, strides, offset):
+    return offset + index * strides
 
 
 @exercises.exercise(
@@ -203,6 +214,42 @@ def first_length(cell, shape):
 
 
 @index_of.mistake(
+    "You keep the wrong half of `divmod`. The remainder is the index along this axis, and the quotient "
+    "is what "
+    "goes on to the next."
+)
+def quotient_and_remainder_exchanged(cell, shape):
+    index = []
+    for n in reversed(shape):
+        quotient, cell = divmod(cell, n)
+        index.append(quotient)
+    return index[::-1]
+
+
+@index_of.mistake(
+    "You keep the quotient, and it also goes on to the next axis. The index along this axis is the remainder."
+)
+def quotients(cell, shape):
+    index = []
+    for n in reversed(shape):
+        cell //= n
+        index.append(cell)
+    return index[::-1]
+
+
+@index_of.mistake(
+    "You keep the remainder, and that is right. But what goes on to the next axis is the quotient, "
+    "`cell // n`."
+)
+def remainder_goes_on(cell, shape):
+    index = []
+    for n in reversed(shape):
+        cell %= n
+        index.append(cell)
+    return index[::-1]
+
+
+@index_of.mistake(
     "A tuple cannot be changed, nor can you append to it. Collect the numbers in a list, and return that."
 )
 def appended_to_a_tuple(cell, shape):
@@ -225,6 +272,7 @@ def _assign(shape, strides, offset, *more):
     case((2, 3, 4), (12, 4, 1), 0, (0, 2, 1)),
     otherwise="Axis i of the result is axis `axes[i]` of the array: take its length and its stride from "
     "there.",
+    without={View.permute: OWN},
 )
 def permuted(shape, strides, offset, axes):
     """The layout of the library's view."""
@@ -262,17 +310,22 @@ def all_turned(shape, strides, offset, axes):
 
 @permuted.mistake("The first element stays where it is, so the offset stays, too.")
 def offset_lost(shape, strides, offset, axes):
-    return *permuted.right(shape, strides, offset, axes)[:2], 0
+    return [shape[i] for i in axes], [strides[i] for i in axes], 0
 
 
 @permuted.mistake("Shape and strides are right. The offset belongs to a layout, too: return all three.")
 def without_the_offset(shape, strides, offset, axes):
-    return permuted.right(shape, strides, offset, axes)[:2]
+    return [shape[i] for i in axes], [strides[i] for i in axes]
 
 
 @permuted.mistake(NOT_A_LIST)
 def permuted_in_place(shape, strides, offset, axes):
     _assign(shape, strides, offset)
+
+
+@permuted.mistake("A tuple takes one number at a time between the brackets: `[shape[i] for i in axes]`.")
+def indexed_by_a_tuple(shape, strides, offset, axes):
+    return shape[axes], strides[axes], offset
 
 
 def _every(shape, strides, offset, axis, start, step, length=None, stride=None, first=None):
@@ -291,6 +344,7 @@ def _every(shape, strides, offset, axis, start, step, length=None, stride=None, 
     case((5, 4), (2, 20), 3, 0, 2, 2),
     otherwise="Three things change: the length of this axis, its stride, and the offset. Write the indices "
     "`start`, `start + step`, … on paper, and the cells below them.",
+    without={View.__getitem__: OWN},
 )
 def sliced(shape, strides, offset, axis, start, step):
     """The layout of the library's view."""
@@ -311,6 +365,15 @@ def rounded_down(shape, strides, offset, axis, start, step):
 )
 def start_not_left_out(shape, strides, offset, axis, start, step):
     return _every(shape, strides, offset, axis, start, step, length=lambda n, a, k: -(-n // k))
+
+
+@sliced.mistake(
+    "The number of elements is not right for every step. Count them with `len(range(start, n, step))`, "
+    "where n "
+    "is the old length."
+)
+def one_more_and_rounded_down(shape, strides, offset, axis, start, step):
+    return _every(shape, strides, offset, axis, start, step, length=lambda n, a, k: (n - a + 1) // k)
 
 
 @sliced.mistake(
@@ -374,6 +437,7 @@ def _flip(shape, strides, offset, axis, first):
     case((3, 4), (-4, 1), 8, 0),
     otherwise="The last element along this axis comes first now: how far is it from the old first one? And "
     "each step goes back.",
+    without={View.flip: OWN, View.__getitem__: OWN},
 )
 def flipped(shape, strides, offset, axis):
     """The layout of the library's view."""
@@ -413,15 +477,36 @@ def by_the_new_stride(shape, strides, offset, axis):
 
 @flipped.mistake("Only the stride of this one axis gets another sign.")
 def every_axis(shape, strides, offset, axis):
-    _, _, first = flipped.right(shape, strides, offset, axis)
-    return shape, [-s for s in strides], first
+    return shape, [-s for s in strides], offset + (shape[axis] - 1) * strides[axis]
 
 
 @flipped.mistake(
     "The offset is right. But each step along this axis must go back: its stride changes its sign."
 )
 def sign_kept(shape, strides, offset, axis):
-    return shape, strides, flipped.right(shape, strides, offset, axis)[2]
+    return shape, strides, offset + (shape[axis] - 1) * strides[axis]
+
+
+@flipped.mistake(
+    "You turn the list of strides around, and that exchanges the axes. Change the sign of one stride, "
+    "and move "
+    "the offset."
+)
+def list_turned_around(shape, strides, offset, axis):
+    return shape, strides[::-1], offset
+
+
+@flipped.mistake(
+    "This is the last element of the whole array. Only one axis is turned around: go to its end."
+)
+def last_of_all(shape, strides, offset, axis):
+    return _flip(
+        shape,
+        strides,
+        offset,
+        axis,
+        lambda o, n, s: o + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)),
+    )
 
 
 @flipped.mistake(NOT_A_LIST)
@@ -431,15 +516,16 @@ def flipped_in_place(shape, strides, offset, axis):
 
 # --- 3 Broadcasting -----------------------------------------------------------------------------------------
 
-REFUSED = "a refusal"
+REFUSED, NOTHING = "a refusal", "nothing at all"
 
 
 def _or_refused(answer: Callable[..., Any], *inputs: Any) -> Any:
-    """What an answer gives, or `REFUSED` if it raises ValueError, by whatever words."""
+    """What an answer gives, `REFUSED` if it raises ValueError, and `NOTHING` instead of None."""
     try:
-        return answer(*inputs)
+        found = answer(*inputs)
     except ValueError:
         return REFUSED
+    return NOTHING if found is None else found
 
 
 def _shapes(expected: Any, got: Any, names: Names) -> str:
@@ -454,6 +540,14 @@ def _pair(a: Shape, b: Shape) -> tuple[Shape, Shape]:
     return (1,) * (ndim - len(a)) + tuple(a), (1,) * (ndim - len(b)) + tuple(b)
 
 
+def _common(a: Shape, b: Shape) -> Shape:
+    """The three rules, for the mistakes, which may not ask NumPy."""
+    pairs = list(zip(*_pair(a, b), strict=True))
+    if any(n != m and 1 not in (n, m) for n, m in pairs):
+        raise ValueError
+    return tuple(m if n == 1 else n for n, m in pairs)
+
+
 @exercises.exercise(
     case((5, 1), (5, 3)),
     case((5, 3), (1, 3)),
@@ -465,6 +559,7 @@ def _pair(a: Shape, b: Shape) -> tuple[Shape, Shape]:
     "by axis.",
     use=_or_refused,
     compare=_shapes,
+    without={np.broadcast_shapes: "This call knows the three rules already. Write them yourself."},
 )
 def common_shape(a, b):
     """The shape of the sum, by the library."""
@@ -484,7 +579,7 @@ def the_longer(a, b):
 )
 def lined_up_in_front(a, b):
     ndim = max(len(a), len(b))
-    return common_shape.right(a + (1,) * (ndim - len(a)), b + (1,) * (ndim - len(b)))
+    return _common(a + (1,) * (ndim - len(a)), b + (1,) * (ndim - len(b)))
 
 
 @common_shape.mistake(
@@ -494,7 +589,7 @@ def lined_up_in_front(a, b):
 def as_many_axes(a, b):
     if len(a) != len(b):
         raise ValueError
-    return common_shape.right(a, b)
+    return _common(a, b)
 
 
 @common_shape.mistake(
@@ -516,12 +611,12 @@ def only_the_second(a, b):
 
 @common_shape.mistake("The axes that only one of the two has are lost. They belong to the result.")
 def cut_off(a, b):
-    return common_shape.right(a, b)[-min(len(a), len(b)) :]
+    return _common(a, b)[-min(len(a), len(b)) :]
 
 
 @common_shape.mistake("The axes come out last first. Turn the result around at the end.")
 def last_axis_first(a, b):
-    return common_shape.right(a, b)[::-1]
+    return _common(a, b)[::-1]
 
 
 @common_shape.mistake("You refuse a 1 as well. A length of 1 stretches to the other length.")
@@ -531,6 +626,30 @@ def nothing_stretches(a, b):
     return a
 
 
+@common_shape.mistake(
+    "The axis where the shapes do not fit is left out of your result. Say that they do not fit: `raise "
+    "ValueError`."
+)
+def left_out(a, b):
+    return [m if n == 1 else n for n, m in zip(*_pair(a, b), strict=True) if n == m or 1 in (n, m)]
+
+
+@common_shape.mistake(
+    "For shapes that do not fit you give back None, and whoever called you goes on with it. Write `raise "
+    "ValueError` there."
+)
+def none_where_they_do_not_fit(a, b):
+    try:
+        return _common(a, b)
+    except ValueError:
+        return None
+
+
+@common_shape.mistake("Your function gives None back. Is a `return` missing?")
+def no_return(a, b):
+    return None
+
+
 @exercises.exercise(
     case((5, 1), (1, 1), (5, 3)),
     case((3,), (1,), (5, 3)),
@@ -538,6 +657,7 @@ def nothing_stretches(a, b):
     case((1, 4), (9, 2), (3, 4)),
     otherwise="Line the shape up with the new one, at the last axis. Where an axis repeats, a step along it "
     "must not move.",
+    without={View.broadcast_to: OWN},
 )
 def stretched_strides(shape, strides, new_shape):
     """The strides of the library's view."""
@@ -625,14 +745,21 @@ def _verdict(expected: Any, got: Any, names: Names) -> str:
     case((3, 4), (-4, -1)),
     case((3, 1, 4), (4, 12, 1)),
     case((2, 3), (0, 1)),
+    case((2, 3, 4), (15, 5, 1)),
     otherwise="Write down the cells in the order in which the array reads them, row by row. Are they all the "
     "same step apart? Then one stride is enough.",
     compare=_verdict,
+    without={View.reshape: OWN},
 )
 def must_copy(shape, strides):
     """Whether the library copies when it puts all elements along one axis."""
     view = _view(shape, strides, 100)
     return view.reshape((view.size,)).storage is not view.storage
+
+
+def _without_ones(shape: Shape, strides: Shape) -> tuple[Shape, Shape]:
+    lengths, steps = zip(*[(n, s) for n, s in zip(shape, strides, strict=True) if n != 1], strict=True)
+    return lengths, steps
 
 
 @must_copy.mistake(
@@ -674,10 +801,27 @@ def last_two(shape, strides):
 
 
 @must_copy.mistake(
+    "You look at the first two axes only. Every axis must lead on to the one after it. (Is a `return` inside "
+    "of the loop?) Look at them all."
+)
+def first_two(shape, strides):
+    axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    return axes[0][1] != axes[1][0] * axes[1][1]
+
+
+@must_copy.mistake(
+    "You ask for the length of the last step only. It may be any, also 2 or −1, if all the steps before "
+    "it fit."
+)
+def last_stride(shape, strides):
+    return strides[-1] != 1
+
+
+@must_copy.mistake(
     "You have the answers the wrong way around: True where strides can do it, False where they cannot."
 )
 def turned_around(shape, strides):
-    return not must_copy.right(shape, strides)
+    return not with_axes_of_one(*_without_ones(shape, strides))
 
 
 @must_copy.mistake(
@@ -685,7 +829,7 @@ def turned_around(shape, strides):
     "negative stride reads the elements in this order."
 )
 def no_steps_back(shape, strides):
-    return min(strides) < 0 or must_copy.right(shape, strides)
+    return min(strides) < 0 or with_axes_of_one(*_without_ones(shape, strides))
 
 
 @must_copy.mistake(
@@ -744,6 +888,7 @@ def _seen(expected: Any, got: Any, names: Names) -> str:
     "grows by one? And if i does?",
     use=_with_memory,
     compare=_seen,
+    without={window_layout: OWN},
 )
 def windows(image, size):
     """The library's own view of all windows."""
@@ -788,11 +933,11 @@ def as_if_compact(image, size):
 
 
 @windows.mistake(
-    "Right numbers, but you wrote each of them out. The exercise wants a view: `image.as_strided(shape, "
-    "strides)`."
+    "Right numbers, but in new memory. Copy neither the windows nor the image: `image.as_strided(shape, "
+    "strides)` looks at it as it is."
 )
 def written_out_one_by_one(image, size):
-    return NDArray(windows.right(image, size).numpy())
+    return NDArray(by_numpy(image, size))
 
 
 @windows.mistake(
@@ -830,6 +975,34 @@ def tiles(image, size):
     return image.as_strided(counts + tuple(size), steps + image.strides)
 
 
+@windows.mistake(
+    "Within a window, one step down is as far as one row down in the image, and not 1 cell. Both "
+    "strides of the "
+    "image come twice."
+)
+def one_cell_each(image, size):
+    down, right = image.strides
+    return image.as_strided(_window_shape(image, size) + tuple(size), (down, right, 1, 1))
+
+
+@windows.mistake(
+    "Within a window, one step down is as far as one row down in the image, and not 1 cell. Both "
+    "strides of the "
+    "image come twice."
+)
+def one_cell_everywhere(image, size):
+    return image.as_strided(_window_shape(image, size) + tuple(size), (1, 1, 1, 1))
+
+
+@windows.mistake(
+    "This has one element for each window. The pixels within the window need two more axes, `h` and "
+    "`w`, with "
+    "strides of their own."
+)
+def without_what_is_within(image, size):
+    return image.as_strided(_window_shape(image, size), image.strides)
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
@@ -852,9 +1025,8 @@ predictions.choose(
         "strides (4, -1), offset 0": "The first step along a row would lead to cell −1. There is none.",
         "strides (4, -1), offset 3": "Right: it begins at the end of the first row, and each step goes back.",
         "strides (-4, -1), offset 11": "This turns the rows around as well: it is `a[::-1, ::-1]`.",
-        "none, it is a copy": "PyTorch has no negative strides, so it copies here. needle and NumPy "
-        "have them: "
-        "a step may lead back.",
+        "none, it is a copy": "PyTorch refuses such a slice, and its `flip` copies, since it has no negative "
+        "strides. needle and NumPy have them: a step may lead back.",
     },
     right="strides (4, -1), offset 3",
 )

@@ -53,7 +53,7 @@ SHOWN = [
     ),
     (
         "exercise-copy",
-        "Where strides can say the new order, you get a view, otherwise a copy",
+        "Where strides can express the new shape, you get a view, otherwise a copy",
         "reshape-code",
         "a        to shape (2, 6)   : a view, strides (6, 1)\n"
         "t        to shape (12,)    : a copy\n"
@@ -567,7 +567,7 @@ NEAR_MISSES = {
                 "x = image.numpy()",
                 "return NDArray([[x[r:r+h, c:c+w] for c in range(W - w + 1)] for r in range(H - h + 1)])",
             ),
-            "you wrote each of them out",
+            "in new memory",
         ),
         (
             answer(
