@@ -80,9 +80,9 @@ SHOWN = [
     ),
     (
         "edges-intro",
-        "499 million elements, out of 254,016 cells",
+        "591 million elements, out of 295,936 cells",
         "gigabyte",
-        "windows: (456, 456, 49, 49) would take 1,997,017,344 bytes\nstored:  1,016,064 bytes\n"
+        "windows: (496, 496, 49, 49) would take 2,362,737,664 bytes\nstored:  1,183,744 bytes\n"
         "memory to add them up: 1 MB\nas NumPy has it, at three places: True\n",
     ),
     (
@@ -209,8 +209,8 @@ TRUE = [
     ),
     (
         "edges-intro",
-        "499 million elements, out of 254,016 cells",
-        "round(look.size / 1e6) == 499 and look.storage.size == 254_016",
+        "591 million elements, out of 295,936 cells",
+        "round(look.size / 1e6) == 591 and look.storage.size == 295_936",
     ),
     ("edges-intro", "The 1 MB is their result", "round(sums.size * 4 / 1e6) == 1"),
     ("edges-intro", "All windows are views again", "look.storage is large.storage"),
