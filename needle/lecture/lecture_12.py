@@ -1210,15 +1210,15 @@ def without_x(x, y, w, b):
 predictions.choose(
     "a million ones",
     "The loop below adds up a million ones with `total[0] += x[i]`. Now two threads share it: each takes "
-    "half of"
+    "half of "
     "the iterations. What will `total[0]` be?",
     {
         "1000000": "That is what you want. But both threads read and write the same number, and nobody tells "
         "them to take turns.",
         "500000, always": "You may well see that: one thread's half is lost. But not always. If one thread "
-        "is"
+        "is "
         "late, it finds the other's half already there.",
-        "not always the same": "Right: it depends on who reads and writes when, and that is different each time.",
+        "not always the same": "Right: it depends on who reads and writes when, and that differs each time.",
         "an error": "It would be nice if somebody noticed. Nobody does: each thread by itself does nothing "
         "forbidden.",
     },
@@ -1227,11 +1227,11 @@ predictions.choose(
 predictions.ask(
     "six orders",
     "Thread A adds 3, thread B adds 4. Each takes two steps, first it reads and then it writes. There are "
-    "six orders"
+    "six orders "
     "in which these four steps can happen. In how many of them is the total 7?",
     right="2",
-    why="Only if one thread is done before the other begins: AABB and BBAA. In the other four, both have read 0 "
-    "before anybody wrote.",
+    why="Only if one thread is done before the other begins: AABB and BBAA. In the other four, both have "
+    "read 0 before anybody wrote.",
     replies={
         "1": "AABB is one of them. And if B goes first?",
         "3": "Half of them? Look at ABBA: who read what, and who wrote last?",
@@ -1244,18 +1244,18 @@ predictions.ask(
 predictions.choose(
     "largest by if",
     "`x` is 0, 1, … 999. A `prange` over it does `if x[i] > best: best = x[i]`, and `best` was 0.0 before "
-    "the loop."
+    "the loop. "
     "What is `best` after it?",
     {
         "999.0": "In plain Python it is. But Numba does not know this line as a reduction.",
         "0.0": "Right: a plain variable that is set in an iteration belongs to that iteration alone. After "
-        "the"
+        "the "
         "loop there is only the 0.0 from before.",
         "499.0 or 999.0": "You think of one `best` for each thread. It would need somebody to compare them "
-        "at the"
+        "at the "
         "end, and Numba does that only for what it recognises.",
         "an error": "There is one for some lines that Numba does not understand. Here it understands, in "
-        "its own"
+        "its own "
         "way, and says nothing.",
     },
     right="0.0",
@@ -1263,17 +1263,17 @@ predictions.choose(
 predictions.choose(
     "vectors",
     "A processor can add several pairs of numbers with one instruction. Will the compiler use such "
-    "instructions for"
+    "instructions for "
     "`total += x[i]`, with floating-point numbers?",
     {
         "yes, it is the simplest loop there is": "Simple, but each addition waits for the one before it. To "
-        "work"
+        "work "
         "on several at once, one has to add in another order.",
         "no": "Right. Another order of adding rounds otherwise, and the compiler must not change your "
-        "result unless"
+        "result unless "
         "you allow it.",
         "only if threads share it": "Threads and vector instructions have nothing to do with each other: "
-        "each"
+        "each "
         "thread could use them for its own part.",
     },
     right="no",
@@ -1281,10 +1281,11 @@ predictions.choose(
 predictions.ask(
     "passes",
     "NumPy computes one operation after the other, each from one end of an array to the other. For the loss "
-    "and"
+    "and "
     "both slopes below, how often does it read or write a whole array?",
     right="15",
-    why="10 times it reads and 5 times it writes: `w * x`, `+ b`, `- y`, `d * d` and `d * x` each write a new array.",
+    why="10 times it reads and 5 times it writes: `w * x`, `+ b`, `- y`, `d * d` and `d * x` each write a "
+    "new array.",
     replies={
         "2": "That is all one needs: read `x` once and `y` once. NumPy goes through memory far more often.",
         "5": "Those are the arrays that it writes. Each of the operations also reads.",
