@@ -815,10 +815,27 @@ def overwrites_the_loop_index(a, strides, shape, out):
             out[i] = -a[place]
 
 
-@negate.mistake(
-    "`rest = i` is unsigned, as `i` is in a `prange`. With a signed stride Numba makes a float of it, and a "
-    "float is no place in an array. Write `rest = np.int64(i)`, or call `to_index`."
+STILL_THE_INDEX = (
+    "`rest = i` is still the loop's index, only by another name. It must not be overwritten, and it is "
+    "unsigned: with a stride, Numba makes a float of it. Write `rest = np.int64(i)`, or call `to_index`."
 )
+
+
+@negate.mistake(STILL_THE_INDEX)
+def the_index_by_another_name(a, strides, shape, out):
+    if is_compact(shape, strides):
+        for i in prange(out.size):
+            out[i] = -a[i]
+    else:
+        for i in prange(out.size):
+            place, rest = 0, i
+            for axis in range(len(shape) - 1, -1, -1):
+                place += rest % shape[axis] * strides[axis]
+                rest //= shape[axis]
+            out[i] = -a[place]
+
+
+@negate.mistake(STILL_THE_INDEX)
 def unsigned_like_the_index(a, strides, shape, out):
     compact = is_compact(shape, strides)
     for i in prange(out.size):
@@ -850,7 +867,7 @@ def on_one_thread_only(a, strides, shape, out):
 
 def jumps(recording: Recording, right: Recording) -> Verdict | None:
     """Whether the numbers that are touched one after the other do not lie one after the other."""
-    for name in ("b", "out"):
+    for name in ("out", "b"):
         steps = recording.steps(name)
         if steps and sum(step > 1 for step in steps) > 0.4 * len(steps):
             words = f"jumps: most steps through `{name}` go to another row; neighbours are one place apart"
@@ -958,7 +975,7 @@ def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
     if loaded <= 1.5 * needed:
         return None
     words = f"{loaded} memory lines: your walk fetches so many, with 12 at hand; by tiles it is {needed}"
-    return Verdict(words, f"lines: 2 to the power of {round(math.log2(loaded / needed))}")
+    return Verdict(words, "no tiles" if loaded > 8 * needed else "tiles that come back")
 
 
 @exercises.exercise(

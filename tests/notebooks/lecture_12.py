@@ -17,7 +17,10 @@ FROM = (
 )
 COUNT = FROM + "def count(votes, parties):\n    counts = np.zeros(parties, np.int64)\n"
 NEGATE = FROM + "def negate(a, strides, shape, out):\n"
-FAST = "    if is_compact(shape, strides):\n        for i in prange(out.size):\n            out[i] = -a[i]\n        return\n"
+FAST = (
+    "    if is_compact(shape, strides):\n        for i in prange(out.size):\n            out[i] = -a[i]\n"
+    "        return\n"
+)
 ROWS = FROM + "def by_rows(a, b, out):\n    (m, n), p = a.shape, b.shape[1]\n"
 TILES = FROM + "def by_tiles(a, b, out, t):\n    (m, n), p = a.shape, b.shape[1]\n"
 FUSED = FROM + "def loss_and_slopes(x, y, w, b):\n    n, loss, by_w, by_b = len(x), 0.0, 0.0, 0.0\n"
@@ -119,7 +122,12 @@ TRUE = [
         "One writes (2, 0), another (0, 1)",
         "[to_index(i, turned[1], k := np.empty(2, int)) or k.tolist() for i in (4, 1)] == [[2, 0], [0, 1]]",
     ),
-    ("loop-index", "In plain Python this is allowed", "[i := i // 2 for i in range(4)] == [0, 0, 1, 1]"),
+    (
+        "loop-index",
+        "In plain Python this is allowed",
+        "exec('halves = []\\nfor i in range(4):\\n    i //= 2\\n    halves.append(i)', names := {})"
+        " or names['halves'] == [0, 0, 1, 1]",
+    ),
     (
         "exercise-negate",
         "since `out[i]` moves along",
@@ -168,7 +176,7 @@ TRUE = [
     (
         "fusion",
         "with tiles of 256 you are back at `naive`",
-        "n == 256 and (lab.order_of_reading(tiles, 16, 16) == lab.order_of_reading(naive, 16)).all()",
+        "tiles is not None and (lab.order_of_reading(tiles, 16, 16) == lab.order_of_reading(naive, 16)).all()",
     ),
     ("exercise-fused", "moves eight million bytes", "x.nbytes == y.nbytes == 8_000_000"),
     ("train", "60 steps of learning, each over all million points", "x.size == 1_000_000"),
@@ -258,9 +266,10 @@ NEAR_MISSES = {
         (
             NEGATE + FAST + "    for i in prange(out.size):\n        rest, place = i, 0\n"
             "        for axis in range(len(shape) - 1, -1, -1):\n"
-            "            place += (rest % shape[axis]) * strides[axis]\n            rest = rest // shape[axis]\n"
+            "            place += (rest % shape[axis]) * strides[axis]\n"
+            "            rest = rest // shape[axis]\n"
             "        out[i] = -a[place]",
-            "is unsigned, as `i` is",
+            "only by another name",
         ),
         (
             NEGATE + FAST.replace("prange", "range") + "    for i in range(out.size):\n"
@@ -318,7 +327,8 @@ NEAR_MISSES = {
         ),
         (
             TILES + "    for s in range(0, p, t):\n        for i in range(m):\n"
-            "            for j in range(s, min(s + t, p)):\n                for k in range(s, min(s + t, n)):\n"
+            "            for j in range(s, min(s + t, p)):\n"
+            "                for k in range(s, min(s + t, n)):\n"
             "                    out[i, j] += a[i, k] * b[k, j]",
             "Only the tiles on the diagonal",
         ),
