@@ -23,6 +23,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+from ..backend_ndarray.blas import one_thread
 from .comparison import Names, values
 from .exercises import Exercises, case, untried
 from .predictions import Predictions
@@ -43,6 +44,7 @@ class Recording:
         self.iteration: int | None = None
         self.loops = 0  # how often the kernel came to a prange
         self.whole = False  # whether it computed with whole arrays of its arguments
+        self.product = False  # whether it let NumPy multiply matrices
         self.log: list[tuple[int, int | None, str, Root, int]] = []
         self.result: Any = None
         self.arguments: list[Any] = []
@@ -140,11 +142,12 @@ class Watched(np.ndarray):
         self.recording = None  # what NumPy makes of it is not watched
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.view(np.ndarray)[plain(key)]
+        whole = self.view(np.ndarray)  # asking this one leaves no notes
+        found = whole[plain(key)]
         if self.recording is None:
             return found
         places = self.places[plain(key)]
-        if isinstance(found, np.ndarray) and np.shares_memory(found, self):
+        if isinstance(found, np.ndarray) and np.shares_memory(found, whole):
             part = found.view(Watched)
             part.recording, part.root, part.places = self.recording, self.root, places
             return part
@@ -157,7 +160,7 @@ class Watched(np.ndarray):
         self.view(np.ndarray)[plain(key)] = plain(value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
-        _read(inputs)
+        _read(inputs, product=ufunc is np.matmul)
         if out is None:
             return getattr(ufunc, method)(*map(plain, inputs), **options)
         for array in out:
@@ -167,16 +170,17 @@ class Watched(np.ndarray):
         return out[0]
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        _read([*arguments, *options.values()])
+        _read([*arguments, *options.values()], product=function in (np.dot, np.einsum, np.tensordot))
         return function(*map(plain, arguments), **{key: plain(value) for key, value in options.items()})
 
 
-def _read(inputs: Sequence[Any]) -> None:
-    """Note that these were read from end to end."""
+def _read(inputs: Sequence[Any], product: bool) -> None:
+    """Note that these were read from end to end, perhaps to multiply matrices."""
     for array in inputs:
         if isinstance(array, Watched) and array.recording is not None:
             array.recording.note("read", array.root, array.places)
             array.recording.whole |= array.size > 1
+            array.recording.product |= product
 
 
 def plain(value: Any) -> Any:
@@ -219,7 +223,7 @@ def _watching(kernel: Any, recording: Recording, known: dict[Any, Any] | None = 
             return _NumPy(recording)
         if value is numba:
             return SimpleNamespace(**{**vars(numba), "prange": recording.prange})
-        beside = isinstance(value, FunctionType) and value.__globals__ is function.__globals__
+        beside = isinstance(value, FunctionType) and value.__module__ == function.__module__
         return _watching(value, recording, made) if beside or hasattr(value, "py_func") else value
 
     function = getattr(kernel, "py_func", kernel)
@@ -313,10 +317,17 @@ def times(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, f
     shortest = dict.fromkeys(ways, math.inf)
     for _ in range(rounds):
         for name, way in ways.items():
+            time.sleep(0.003)  # the threads of the way before may still be looking for work
             start = time.perf_counter()
             way()
             shortest[name] = min(shortest[name], time.perf_counter() - start)
     return shortest
+
+
+def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two matrices by NumPy's BLAS, on one thread."""
+    with one_thread:
+        return a @ b
 
 
 def ratios(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
@@ -351,9 +362,10 @@ def passes(function: Callable, *arguments: Any) -> dict[str, int]:
     count = {"reads": 0, "writes": 0}
     counted = []
     for x in arguments:
-        counted.append(x.view(_Counted) if isinstance(x, np.ndarray) else x)
         if isinstance(x, np.ndarray):
-            counted[-1].count = count
+            x = x.view(_Counted)
+            x.count = count
+        counted.append(x)
     function(*counted)
     return count
 
@@ -875,6 +887,14 @@ def jumps(recording: Recording, right: Recording) -> Verdict | None:
     return None
 
 
+def by_blas(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether NumPy multiplied matrices."""
+    return Verdict("a ready product: NumPy multiplies matrices in your kernel") if recording.product else None
+
+
+LOOPS = "NumPy calls BLAS for `@`, and this lecture ends with BLAS. Here, write the loops yourself."
+
+
 def _matrices(m: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(1.0, m * n + 1).reshape(m, n), np.arange(n * p).reshape(n, p) % 7 - 2.0
 
@@ -898,7 +918,10 @@ def naive(a, b, out):
         "Keep the innermost line as it is in `naive`, and only change the order of the three loops above it."
     ),
     compare=sound,
-    use=kernel_use("by_rows", _product, lambda done: done.arguments[2], no_threads, several_loops, jumps),
+    use=kernel_use(
+        *("by_rows", _product, lambda done: done.arguments[2]),
+        *(by_blas, no_threads, several_loops, jumps),
+    ),
     form="by_rows({}, {}, out)",
 )
 def by_rows(a, b, out):
@@ -969,6 +992,11 @@ def only_the_last(a, b, out):
                 out[i, j] = a[i, k] * b[k, j]
 
 
+@by_rows.mistake(LOOPS)
+def ready_product(a, b, out):
+    out[:] = a @ b
+
+
 def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
     """Whether a tile does not stay at hand."""
     needed, loaded = right.lines_loaded(), recording.lines_loaded()
@@ -986,7 +1014,11 @@ def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
         "in that tile, while `i` goes through all rows."
     ),
     compare=sound,
-    use=kernel_use("by_tiles", _product, lambda done: done.arguments[2], too_many_lines, parallel=False),
+    use=kernel_use(
+        *("by_tiles", _product, lambda done: done.arguments[2]),
+        *(by_blas, too_many_lines),
+        parallel=False,
+    ),
     form="by_tiles({}, {}, out, {})",
 )
 def by_tiles(a, b, out, t):
@@ -997,6 +1029,11 @@ def by_tiles(a, b, out, t):
                 for j in range(j0, min(j0 + t, b.shape[1])):
                     for k in range(k0, min(k0 + t, a.shape[1])):
                         out[i, j] += a[i, k] * b[k, j]
+
+
+@by_tiles.mistake(LOOPS)
+def ready_tiles(a, b, out, t):
+    out[:] = np.dot(a, b)
 
 
 def _tiled(a, b, out, tiles, rows_first=False):
