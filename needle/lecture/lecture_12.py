@@ -362,10 +362,10 @@ def passes(function: Callable, *arguments: Any) -> dict[str, int]:
     count = {"reads": 0, "writes": 0}
     counted = []
     for x in arguments:
-        if isinstance(x, np.ndarray):
-            x = x.view(_Counted)
-            x.count = count
-        counted.append(x)
+        own = x.view(_Counted) if isinstance(x, np.ndarray) else x
+        if isinstance(own, _Counted):
+            own.count = count
+        counted.append(own)
     function(*counted)
     return count
 

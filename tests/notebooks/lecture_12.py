@@ -26,7 +26,7 @@ TILES = FROM + "def by_tiles(a, b, out, t):\n    (m, n), p = a.shape, b.shape[1]
 FUSED = FROM + "def loss_and_slopes(x, y, w, b):\n    n, loss, by_w, by_b = len(x), 0.0, 0.0, 0.0\n"
 
 SHOWN = [
-    ("two-steps", "No error, no warning, and a wrong sum", "hook-code", "one thread: 1000000.0\n" + RACE),
+    ("two-steps", "no error, no warning, and a wrong sum", "hook-code", "one thread: 1000000.0\n" + RACE),
     (
         "exercise-races",
         "Four of six orders lose a number",
