@@ -234,12 +234,18 @@ class _Picture:
     def _values(self, key: Key, above: int | None, below: int | None) -> dict[Shape, Any]:
         """What the elements of an array hold between two phases."""
         known: dict[Shape, Any] = {}
+        later: dict[Shape, Access] = {}  # who comes to an element first, after this
         ever = [a for a in self.everything if a.memory == key and a.value is not None]
         for a in ever:
             if above is not None and a.phase <= above:
                 known[a.index] = a.value
             elif a.phase == below and a.kind == "read":
                 known.setdefault(a.index, a.value)
+            else:
+                later.setdefault(a.index, a)
+        for index, a in later.items():
+            if a.kind == "read":  # what is read there was there before
+                known.setdefault(index, a.value)
         changed = {a.index for a in ever}
         after = np.ndenumerate(self.trace.arrays.get(key[0], np.empty(0)))
         # Where no thread comes, there is now what there was.

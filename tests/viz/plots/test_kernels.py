@@ -170,6 +170,16 @@ def test_cells_say_what_is_in_them_from_phase_to_phase(texts) -> None:
     assert cells == ["31", "64", "15.5", "32", "47.5", "32", "47.5"]
 
 
+def test_an_element_that_is_read_later_shows_from_the_start_what_it_holds(texts) -> None:
+    def one_after_the_other(cuda, out, a):
+        first = a[0]
+        cuda.syncthreads()
+        out[0] = first + a[1]
+
+    shown = texts(plots.kernel_trace(one_after_the_other, 1, 1, np.zeros(1), np.array([31.0, 64.0])))
+    assert [words for words in shown if words in ("31", "64", "95")] == ["31", "64", "31", "64", "95"]
+
+
 def test_tiles_save_reads_of_global_memory(texts, legible) -> None:
     a, b = array(4, 4), array(4, 4) / 7
     trace = plots.trace_kernel(tiled, (2, 2), (SIDE, SIDE), np.zeros((4, 4)), a, b)
