@@ -304,29 +304,23 @@ def takes_the_whole_array(out, *arrays):
     out[0] = arrays[0] * 2
 
 
-def look(answer: Callable, thread: tuple[Any, Any] | None = None) -> Axes | None:
+def look(answer: Callable) -> Axes | None:
     """Draw what a kernel of an exercise reads and writes, right or wrong, in the first of its cases.
 
     If it is not tried yet, the lecture's own is drawn, and a line says so.
-
-    Parameters
-    ----------
-    answer : function
-    thread : (blockIdx, threadIdx), optional
-        As for `viz.kernel_trace`.
     """
     exercise = exercises.by_name[answer.__name__]
     everything = exercise.cases[0].make()
     inputs = [everything[name] for name in exercise.cases[0].chosen]
     try:
         ran = run(answer, *inputs)
-    except (RuntimeError, ValueError, TypeError) as error:
-        print(f"Nothing can be drawn: {error}")
+    except Exception as error:
+        print(f"Nothing can be drawn: {type(error).__name__}: {error}")
         return None
     if not isinstance(ran, Ran):
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         ran = run(exercise.right, *inputs)
-    return kernel_trace(ran.trace, thread=thread)
+    return kernel_trace(ran.trace)
 
 
 # --- 1 Map --------------------------------------------------------------------------------------------------
