@@ -170,6 +170,18 @@ def test_cells_say_what_is_in_them_from_phase_to_phase(texts) -> None:
     assert cells == ["31", "64", "15.5", "32", "47.5", "32", "47.5"]
 
 
+def test_who_does_not_see_the_picture_gets_its_counts_and_mistakes_in_words() -> None:
+    def shift(cuda, out, a):
+        i = cuda.threadIdx.x
+        out[i] = a[i + 1]
+
+    said = plots.kernel_trace(shift, 1, 2, np.zeros(2), array(2)).figure.title
+    assert said == (
+        "shift: 1 block of 2 threads; global memory: 1 reads and 2 writes, 0.5 and 1 a thread; "
+        "out of bounds: thread 1 of block 0 reads a[2], outside shape (2,)"
+    )
+
+
 def test_an_element_that_is_read_later_shows_from_the_start_what_it_holds(texts) -> None:
     def one_after_the_other(cuda, out, a):
         first = a[0]
