@@ -194,7 +194,8 @@ class _Picture:
         blocks = f"{_times(trace.grid)} block{'s' * (trace.grid != (1, 1, 1))}"
         threads = f"{_times(trace.block)} thread{'s' * (trace.block != (1, 1, 1))}"
         ax = sketch.on(ax, f"{trace.name}: {blocks} of {threads}")
-        ax.set_label("; ".join([str(ax.get_label()), *(line for line, _ in said)]))  # for those who do not see it
+        words = [str(ax.get_label()), *(line for line, _ in said)]
+        ax.set_label("; ".join(words))  # for those who do not see it
         return ax
 
     def _level(self, above: int | None, below: int | None) -> list[_Memory]:
