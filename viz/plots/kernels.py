@@ -190,10 +190,13 @@ class _Picture:
         for phase, above, below in zip(phases, levels[:-1], levels[1:], strict=True):
             self._draw_lines(phase, above, below)
         self._legend(any(memory.key[1] for level in levels for memory in level))
-        self._say()
+        said = self._say()
         blocks = f"{_times(trace.grid)} block{'s' * (trace.grid != (1, 1, 1))}"
         threads = f"{_times(trace.block)} thread{'s' * (trace.block != (1, 1, 1))}"
-        return sketch.on(ax, f"{trace.name}: {blocks} of {threads}")
+        ax = sketch.on(ax, f"{trace.name}: {blocks} of {threads}")
+        words = [str(ax.get_label()), *(line for line, _ in said)]
+        ax.set_label("; ".join(words))  # for those who do not see it
+        return ax
 
     def _level(self, above: int | None, below: int | None) -> list[_Memory]:
         """The memory that one phase writes and the next one reads."""
@@ -234,12 +237,18 @@ class _Picture:
     def _values(self, key: Key, above: int | None, below: int | None) -> dict[Shape, Any]:
         """What the elements of an array hold between two phases."""
         known: dict[Shape, Any] = {}
+        later: dict[Shape, Access] = {}  # who comes to an element first, after this
         ever = [a for a in self.everything if a.memory == key and a.value is not None]
         for a in ever:
             if above is not None and a.phase <= above:
                 known[a.index] = a.value
             elif a.phase == below and a.kind == "read":
                 known.setdefault(a.index, a.value)
+            else:
+                later.setdefault(a.index, a)
+        for index, a in later.items():
+            if a.kind == "read":  # what is read there was there before
+                known.setdefault(index, a.value)
         changed = {a.index for a in ever}
         after = np.ndenumerate(self.trace.arrays.get(key[0], np.empty(0)))
         # Where no thread comes, there is now what there was.
@@ -387,8 +396,8 @@ class _Picture:
             drawn = f"{len(self.blocks)} of {len(self.trace.blocks)} blocks drawn"
             self.sketch.text(x, 6, drawn, size=8, colour=QUIET)
 
-    def _say(self) -> None:
-        """Counts, and what went wrong."""
+    def _say(self) -> list[tuple[str, str]]:
+        """Counts, and what went wrong: each line with its colour."""
         said = [(line, GREY) for line in self.trace.traffic()]
         races = [f"race at {race}" for race in self.trace.races]
         for wrong, what in ((self.trace.refusals(), "out of bounds"), (races, "races")):
@@ -397,6 +406,7 @@ class _Picture:
         top = self.sketch.bottom + 20
         for k, (line, colour) in enumerate(said):
             self.sketch.text(0, top + 13 * k, line, size=8, colour=colour, bold=colour == RED)
+        return said
 
 
 def _room(memories: list[_Memory]) -> float:

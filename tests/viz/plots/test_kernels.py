@@ -170,6 +170,28 @@ def test_cells_say_what_is_in_them_from_phase_to_phase(texts) -> None:
     assert cells == ["31", "64", "15.5", "32", "47.5", "32", "47.5"]
 
 
+def test_who_does_not_see_the_picture_gets_its_counts_and_mistakes_in_words() -> None:
+    def shift(cuda, out, a):
+        i = cuda.threadIdx.x
+        out[i] = a[i + 1]
+
+    said = plots.kernel_trace(shift, 1, 2, np.zeros(2), array(2)).figure.title
+    assert said == (
+        "shift: 1 block of 2 threads; global memory: 1 reads and 2 writes, 0.5 and 1 a thread; "
+        "out of bounds: thread 1 of block 0 reads a[2], outside shape (2,)"
+    )
+
+
+def test_an_element_that_is_read_later_shows_from_the_start_what_it_holds(texts) -> None:
+    def one_after_the_other(cuda, out, a):
+        first = a[0]
+        cuda.syncthreads()
+        out[0] = first + a[1]
+
+    shown = texts(plots.kernel_trace(one_after_the_other, 1, 1, np.zeros(1), np.array([31.0, 64.0])))
+    assert [words for words in shown if words in ("31", "64", "95")] == ["31", "64", "31", "64", "95"]
+
+
 def test_tiles_save_reads_of_global_memory(texts, legible) -> None:
     a, b = array(4, 4), array(4, 4) / 7
     trace = plots.trace_kernel(tiled, (2, 2), (SIDE, SIDE), np.zeros((4, 4)), a, b)

@@ -1,0 +1,1536 @@
+"""Lecture 13, CUDA kernels: its puzzles, run thread by thread, the usual mistakes, and predictions."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numba import cuda, float32
+
+from viz.plots.kernel_recording import Access, KernelTrace, trace_kernel
+from viz.plots.kernels import kernel_trace
+
+from ..backend_ndarray import device
+from .comparison import Names, values
+from .exercises import Case, Exercise, Exercises, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- A launch, and what is seen of it -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is launched: ``kernel[grid, block](out, …)``, with zeros of this shape as `out`.
+
+    Attributes
+    ----------
+    grid, block : int or tuple of int
+    shape : tuple of int
+        Of `out`.
+    tile : int, optional
+        For a function that makes the kernel: what it is called with.
+    """
+
+    grid: Any
+    block: Any
+    shape: tuple[int, ...]
+    tile: int = 0
+
+    def __str__(self) -> str:
+        words = []
+        for size, name in ((self.grid, "block"), (self.block, "thread")):
+            many = "" if size == 1 else "s"
+            words.append(f"{' × '.join(map(str, size)) if isinstance(size, tuple) else size} {name}{many}")
+        tile = f", tile = {self.tile}" if self.tile else ""
+        return f"a launch of {' of '.join(words)}, and out of shape {self.shape}{tile}"
+
+
+@dataclass
+class Ran:
+    """What a launch did, as far as checks look at it.
+
+    Attributes
+    ----------
+    trace : KernelTrace
+    returned : whatever a thread gave back
+    wrong : bool
+        Whether other numbers should be in `out`.
+    """
+
+    trace: KernelTrace
+    returned: Any
+    wrong: bool = False
+
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{name} {count} times" for name, count in self.reads().items() if count)
+        return f"out = {_shown(self.out)}, read from global memory: {counted or 'nothing'}"
+
+    @property
+    def out(self) -> np.ndarray:
+        """What is in the first array after the launch."""
+        return next(iter(self.trace.arrays.values()))
+
+    @property
+    def inputs(self) -> list[str]:
+        """What the kernel calls its other arrays."""
+        return list(self.trace.arrays)[1:]
+
+    def reads(self) -> dict[str, int]:
+        """How often each array in global memory was read."""
+        read = Counter(a.array for a in self.trace.accesses if a.kind != "write")
+        return {name: read[name] for name in self.trace.arrays}
+
+    def writes(self) -> int:
+        """How often `out` was written."""
+        return sum(
+            a.kind != "read" and a.array not in self.inputs and _is_global(a) for a in self.trace.accesses
+        )
+
+    def homes(self) -> dict[Shape, tuple[Shape, Shape]]:
+        """Which block and which thread wrote an element of `out`."""
+        return {
+            a.index: (a.block, a.thread)
+            for a in self.trace.accesses
+            if a.kind == "write" and a.array not in self.inputs and _is_global(a)
+        }
+
+    def longest(self) -> int:
+        """How many numbers the busiest thread read from shared memory between two barriers."""
+        shared = (a for a in self.trace.accesses if a.kind == "read" and not _is_global(a))
+        return max(Counter((a.block, a.thread, a.phase) for a in shared).values(), default=0)
+
+
+Shape = tuple[int, ...]
+
+
+def _is_global(access: Any) -> bool:
+    return not access.array.startswith("shared ")
+
+
+def _shown(numbers: np.ndarray) -> str:
+    if numbers.ndim:
+        return f"[{', '.join(map(_shown, numbers))}]"
+    return f"{numbers:.6g}"
+
+
+def run(answer: Any, launch: Launch, *arrays: np.ndarray) -> Any:
+    """Run a kernel thread by thread, without a card; ``...`` if it is not tried yet.
+
+    Raises
+    ------
+    Exception
+        What a thread raised, or RuntimeError if not all threads of a block come to a barrier.
+    """
+    kernel = answer(launch.tile) if launch.tile else answer
+    kernel = getattr(kernel, "py_func", kernel)
+    if not callable(kernel):
+        return kernel
+    returned: list[Any] = []
+
+    @wraps(kernel)
+    def noted(*args):
+        returned.append(kernel(*args))
+
+    out = np.zeros(launch.shape, "float32")
+    try:
+        trace = trace_kernel(noted, launch.grid, launch.block, out, *arrays)
+    except RuntimeError as error:
+        raise _in_plain_words(error) from error
+    if any(value is ... for value in returned):
+        return ...
+    given_back = next((value for value in returned if value is not None), None)
+    return Ran(trace, given_back)
+
+
+def _in_plain_words(error: RuntimeError) -> Exception:
+    """What the tracer says of a kernel that failed, without the kernel's name."""
+    cause = error.__cause__
+    if not isinstance(cause, Exception):
+        return RuntimeError(re.sub(r"^kernel_trace: \w+: ", "", str(error)))
+    kind, words = type(cause), str(cause)
+    if "_Array" in words:
+        kind, words = TypeError, "you compute with a whole array"
+    found = re.search(r" in line (\d+)(?:, (.*))?: ", str(error).removesuffix(str(cause)))
+    # What is between quotes does not count when mistakes are compared.
+    return kind(f"in line {found[1]}, '{found[2] or '…'}': {words}" if found else words)
+
+
+def same_result(right: Ran, got: Any, names: Names) -> str:
+    """Whether a launch wrote the right numbers, with no access out of bounds and no race."""
+    if not isinstance(got, Ran):
+        return f"there is {'None' if got is None else type(got).__name__} where a kernel should be"
+    if got.returned is not None:
+        return "your kernel gives something back"
+    if refused := got.trace.refusals():
+        return refused[0]
+    if races := got.trace.races:
+        return f"there is a race at {races[0]}"
+    for access in got.trace.accesses:
+        if access.kind != "read" and access.array in got.inputs:
+            return f"{access} to {access.array}, which is an input"
+    difference = values(right.out, got.out, names)
+    return f"out: {difference}" if difference else ""
+
+
+def same_threads(right: Ran, got: Any, names: Names) -> str:
+    """As `same_result`, and each element must be written by the same thread."""
+    if difference := same_result(right, got, names):
+        return difference
+    for (row, column), (_, (x, y, _)) in got.homes().items():
+        _, (right_x, right_y, _) = right.homes()[row, column]
+        if (x, y) != (right_x, right_y):
+            return f"thread ({x}, {y}) writes out[{row}, {column}], and thread ({right_x}, {right_y}) should"
+    return ""
+
+
+def same_traffic(right: Ran, got: Any, names: Names) -> str:
+    """As `same_result`, and global memory must not be used more often."""
+    if difference := same_result(right, got, names):
+        return difference
+    for (name, count), enough in zip(got.reads().items(), right.reads().values(), strict=True):
+        if count > enough:
+            return f"{name} is read {count} times from global memory, where {enough} would do"
+    if got.writes() > right.writes():
+        return f"out is written {got.writes()} times, where {right.writes()} would do"
+    return ""
+
+
+def same_steps(right: Ran, got: Any, names: Names) -> str:
+    """As `same_traffic`, and no thread may do the work of all while the others wait."""
+    if difference := same_traffic(right, got, names):
+        return difference
+    if got.longest() > 2 * right.longest():
+        return f"one thread reads {got.longest()} numbers in a row from shared memory, while the others wait"
+    return ""
+
+
+def _alike(one: Any, other: Any, names: Names) -> str:
+    """Whether two wrong launches went wrong in the same way; "" if so."""
+    if isinstance(one, Ran) and isinstance(other, Ran):
+        alike = _signs(one) == _signs(other)
+    else:
+        alike = type(one) is type(other)
+    return "" if alike else "they are not alike"
+
+
+def _signs(ran: Ran) -> tuple:
+    """What tells one mistake from another."""
+    if ran.returned is not None:
+        return ("returned",)
+    refused = {_place(ran, a) for a in ran.trace.out_of_bounds}
+    raced = {_place(ran, race.first) for race in ran.trace.races}
+    if refused or raced:
+        return refused, raced, [race.first.phase for race in ran.trace.races[:1]]
+    if ran.wrong:
+        return ("numbers", np.round(ran.out, 4).tolist())
+    reads = ran.reads()
+    return [reads[name] for name in ran.inputs], ran.writes(), ran.homes(), ran.longest() > MANY
+
+
+def _place(ran: Ran, access: Access) -> tuple:
+    """Where something went wrong. Of shared arrays, which the reader names, it counts only that they are."""
+    if not _is_global(access):
+        return ("shared",)
+    return list(ran.trace.arrays).index(access.array), access.index, access.kind == "read"
+
+
+for _compare in (same_result, same_threads, same_traffic, same_steps):
+    _compare.exactly = _alike  # type: ignore[attr-defined]
+
+
+def on(launch: Launch, **arrays: Any) -> Case:
+    """A case: a launch, and the arrays that the kernel gets after `out`, by the names of the lecture."""
+
+    def make() -> dict[str, Any]:
+        return {"launch": launch} | {
+            name: np.array(numbers, dtype="float32") for name, numbers in arrays.items()
+        }
+
+    return given(make, "launch", *arrays, program=str(launch))
+
+
+def puzzle(*cases: Case, otherwise: str, compare: Callable = same_result) -> Callable[[Callable], Exercise]:
+    """An exercise that asks for a kernel. The sentences for the mistakes of all puzzles are added to it."""
+
+    def made(right: Callable) -> Exercise:
+        name, arrays = right.__name__, ", ".join(cases[0].chosen[1:])
+        called = f"{name}(tile)(out, {arrays})" if name in MAKERS else f"{name}(out, {arrays})"
+
+        def use(answer: Any, *inputs: Any) -> Any:
+            ran = run(answer, *inputs)
+            if isinstance(ran, Ran) and answer is not right:
+                ran.wrong = bool(values(run(right, *inputs).out, ran.out, {}))
+            return ran
+
+        make = exercises.exercise(*cases, otherwise=otherwise, compare=compare, use=use, form=called)
+        exercise = make(right)
+        if name not in MAKERS:
+            exercise.mistake(GIVES_BACK)(gives_back)
+            exercise.mistake(WHOLE_ARRAY)(takes_the_whole_array)
+        return exercise
+
+    return made
+
+
+MANY = 6  # numbers that one thread reads from shared memory without a barrier
+MAKERS = ("tiled_product",)  # functions that make a kernel, and are none
+GIVES_BACK = (
+    "Ten thousand threads cannot all `return` a number to you. A kernel writes into `out`: `out[…] = …`."
+)
+WHOLE_ARRAY = (
+    "You compute with a whole array. A thread computes with single numbers: `a[i]`, at an index of its own."
+)
+
+
+def gives_back(out, *arrays):
+    """Returns its result, as a function would."""
+    return arrays[0][0]
+
+
+def takes_the_whole_array(out, *arrays):
+    """NumPy's habit."""
+    out[0] = arrays[0] * 2
+
+
+def look(answer: Callable) -> Axes | None:
+    """Draw what a kernel of an exercise reads and writes, right or wrong, in the first of its cases.
+
+    If it is not tried yet, the lecture's own is drawn, and a line says so.
+    """
+    exercise = exercises.by_name[answer.__name__]
+    everything = exercise.cases[0].make()
+    inputs = [everything[name] for name in exercise.cases[0].chosen]
+    try:
+        ran = run(answer, *inputs)
+    except Exception as error:
+        print(f"Nothing can be drawn: {type(error).__name__}: {error}")
+        return None
+    if not isinstance(ran, Ran):
+        print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
+        ran = run(exercise.right, *inputs)
+    return kernel_trace(ran.trace)
+
+
+# --- 1 Map --------------------------------------------------------------------------------------------------
+
+
+@puzzle(
+    on(Launch(1, 6, (6,)), a=[0, 10, 20, 30, 37, 100]),
+    on(Launch(1, 3, (3,)), a=[-40, 5, -5]),
+    otherwise="Take thread 1, say: which number of `a` does it read, and where in `out` does it write?",
+)
+def fahrenheit(out, a):
+    """Degrees Celsius to degrees Fahrenheit."""
+    i = cuda.threadIdx.x
+    out[i] = 1.8 * a[i] + 32
+
+
+@fahrenheit.mistake(
+    "With this loop every thread does all the work, and all write everywhere. Leave the loop out: a thread "
+    "does one number, the one at its index."
+)
+def loops(out, a):
+    for i in range(a.size):
+        out[i] = 1.8 * a[i] + 32
+
+
+@fahrenheit.mistake(
+    "All threads write to one place. `blockIdx` is the same for the threads of a block: `threadIdx.x` is "
+    "what tells them apart."
+)
+def by_block(out, a):
+    i = cuda.blockIdx.x
+    out[i] = 1.8 * a[i] + 32
+
+
+@fahrenheit.mistake(
+    "Nothing was written. `out = …` only makes a new name inside of this thread: write into the array, "
+    "`out[i] = …`."
+)
+def names_it_out(out, a):
+    i = cuda.threadIdx.x
+    out = 1.8 * a[i] + 32  # noqa: F841
+
+
+@fahrenheit.mistake("First times 1.8, then plus 32: water freezes at 0 °C, which is 32 °F.")
+def adds_first(out, a):
+    i = cuda.threadIdx.x
+    out[i] = 1.8 * (a[i] + 32)
+
+
+@fahrenheit.mistake("You converted the index of the thread. It is where to look: the number is `a[i]`.")
+def converts_the_index(out, a):
+    i = cuda.threadIdx.x
+    out[i] = 1.8 * i + 32
+
+
+@fahrenheit.mistake("All threads read the first number. Each has its own: `a[i]`.")
+def reads_the_first(out, a):
+    i = cuda.threadIdx.x
+    out[i] = 1.8 * a[0] + 32
+
+
+@fahrenheit.mistake("`threadIdx` has three numbers, x, y and z, and is none itself. Take `cuda.threadIdx.x`.")
+def without_x(out, a):
+    i = cuda.threadIdx
+    out[i] = 1.8 * a[i] + 32
+
+
+# --- 2 Zip --------------------------------------------------------------------------------------------------
+
+
+@puzzle(
+    on(Launch(1, 6, (6,)), w=[1, 2, 3, 4, 5, 6], g=[10, -10, 0, 5, 20, -5]),
+    on(Launch(1, 2, (2,)), w=[0.5, -2], g=[3, 1]),
+    otherwise="Thread i turns knob i: from `w[i]`, take away 0.1 times `g[i]`.",
+)
+def descend(out, w, g):
+    """A step of gradient descent."""
+    i = cuda.threadIdx.x
+    out[i] = w[i] - 0.1 * g[i]
+
+
+@descend.mistake("This goes uphill. The gradient says which way the loss grows: take it away from `w`.")
+def uphill(out, w, g):
+    i = cuda.threadIdx.x
+    out[i] = w[i] + 0.1 * g[i]
+
+
+@descend.mistake("That is the whole gradient. Take away a tenth of it, 0.1 times `g[i]`.")
+def without_rate(out, w, g):
+    i = cuda.threadIdx.x
+    out[i] = w[i] - g[i]
+
+
+@descend.mistake(
+    "You change `w` itself. Other threads and later kernels may still need it: write the new numbers into "
+    "`out`."
+)
+def in_place(out, w, g):
+    i = cuda.threadIdx.x
+    w[i] = w[i] - 0.1 * g[i]
+    out[i] = w[i]
+
+
+@descend.mistake(
+    "You change `w` itself. Other threads and later kernels may still need it: write the new numbers into "
+    "`out`."
+)
+def in_place_only(out, w, g):
+    i = cuda.threadIdx.x
+    w[i] -= 0.1 * g[i]
+
+
+@descend.mistake(
+    "The step is there, and its starting point is missing: `w[i]` minus the step. In `out` there is only 0."
+)
+def only_the_step(out, w, g):
+    i = cuda.threadIdx.x
+    out[i] = -0.1 * g[i]
+
+
+@descend.mistake(
+    "With this loop every thread turns all the knobs. Leave the loop out: thread i turns knob i."
+)
+def turns_all(out, w, g):
+    for i in range(out.size):
+        out[i] = w[i] - 0.1 * g[i]
+
+
+# --- 3 Guards -----------------------------------------------------------------------------------------------
+
+
+@puzzle(
+    on(Launch(1, 8, (5,)), a=[3, -1, 4, -1, 5]),
+    on(Launch(1, 8, (7,)), a=[-2, 7, -1, 8, 2, 6, 1]),
+    on(Launch(1, 4, (4,)), a=[1, -1, 0, 2]),
+    otherwise="Threads from `a.size` on have no number: they must neither read nor write.",
+)
+def relu(out, a):
+    """What is above 0."""
+    i = cuda.threadIdx.x
+    if i < a.size:
+        out[i] = max(a[i], 0)
+
+
+@relu.mistake("There are more threads than numbers. Who has no number must do nothing: `if i < a.size:`.")
+def unguarded(out, a):
+    i = cuda.threadIdx.x
+    out[i] = max(a[i], 0)
+
+
+@relu.mistake(
+    "One thread too many: indices begin at 0, so the last number has index `a.size - 1`. Ask `i < a.size`."
+)
+def guarded_late(out, a):
+    i = cuda.threadIdx.x
+    if i <= a.size:
+        out[i] = max(a[i], 0)
+
+
+@relu.mistake("One thread too few: the last number has index `a.size - 1`, and `i < a.size` lets it in.")
+def guarded_early(out, a):
+    i = cuda.threadIdx.x
+    if i < a.size - 1:
+        out[i] = max(a[i], 0)
+
+
+@relu.mistake(
+    "You ask about the number before you know that there is one. Guard the index first: `if i < a.size:`."
+)
+def guards_the_value(out, a):
+    i = cuda.threadIdx.x
+    if a[i] > 0:
+        out[i] = a[i]
+
+
+@relu.mistake("The write is guarded, but the read is not. Both belong inside of the `if`.")
+def reads_first(out, a):
+    i = cuda.threadIdx.x
+    number = a[i]
+    if i < a.size:
+        out[i] = max(number, 0)
+
+
+@relu.mistake("5 is the size of the first case only. Ask the array: `a.size`.")
+def five(out, a):
+    i = cuda.threadIdx.x
+    if i < 5:
+        out[i] = max(a[i], 0)
+
+
+@relu.mistake("The guard is right. But below 0, relu is 0: take the larger one of `a[i]` and 0.")
+def copies(out, a):
+    i = cuda.threadIdx.x
+    if i < a.size:
+        out[i] = a[i]
+
+
+@relu.mistake("`min` keeps what is *below* 0. relu keeps what is above: `max`.")
+def smaller(out, a):
+    i = cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i], 0)
+
+
+# --- 4 Map in two dimensions --------------------------------------------------------------------------------
+
+TURNED = (
+    "The numbers are right, and the threads are turned round. Let x count along a row: `out[y, x]`. "
+    "Neighbours in x then meet neighbours in memory."
+)
+BOTH = "Two indices need two guards: `y` against the rows and `x` against the columns."
+SWAPPED_GUARDS = "Rows first: `a.shape[0]` is the number of rows, so it bounds `y`; `a.shape[1]` bounds `x`."
+
+
+@puzzle(
+    on(Launch(1, (4, 3), (2, 3)), a=[[0, 0.25, 0.5], [1, 0.75, 0]]),
+    on(Launch(1, (4, 4), (3, 2)), a=[[1, 0], [0.5, 0.25], [0, 0.75]]),
+    on(Launch(1, (8, 8), (2, 2)), a=[[0, 1], [0.5, 1]]),
+    otherwise="Take the thread with x = 2, y = 1: which row, and which column of the image is its own?",
+    compare=same_threads,
+)
+def negative(out, a):
+    """Bright becomes dark."""
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake(TURNED)
+def x_down(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[0] and y < a.shape[1]:
+        out[x, y] = 1 - a[x, y]
+
+
+@negative.mistake("There are more threads than pixels, in both directions. " + BOTH)
+def unguarded_image(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake("The columns have no guard. " + BOTH)
+def rows_guarded(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0]:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake("The rows have no guard. " + BOTH)
+def columns_guarded(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[1]:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake(SWAPPED_GUARDS)
+def guards_swapped(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[0] and y < a.shape[1]:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake("`or` lets in threads that fit in one direction only. Both must fit: `and`.")
+def either(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] or x < a.shape[1]:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake("`a.size` counts all pixels. " + BOTH)
+def guarded_by_size(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.size and y < a.size:
+        out[y, x] = 1 - a[y, x]
+
+
+@negative.mistake("This image is copied. In its negative, bright becomes dark: 1 minus the pixel.")
+def copied(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = a[y, x]
+
+
+# --- 5 Broadcast --------------------------------------------------------------------------------------------
+
+
+@puzzle(
+    on(Launch(1, (4, 3), (2, 3)), a=[[1, 2, 3], [4, 5, 6]], bias=[10, 20, 30]),
+    on(Launch(1, (4, 4), (3, 2)), a=[[1, 2], [3, 4], [5, 6]], bias=[100, 200]),
+    on(Launch(1, (4, 4), (3, 3)), a=[[0, 0, 0], [1, 1, 1], [2, 2, 2]], bias=[1, 2, 3]),
+    otherwise="Each row of `a` gets the same bias, number by number: column x gets `bias[x]`.",
+    compare=same_threads,
+)
+def add_bias(out, a, bias):
+    """A bias for each column."""
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake("You chose the bias by the row. There is one for each column: `bias[x]`.")
+def bias_of_the_row(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = a[y, x] + bias[y]
+
+
+@add_bias.mistake("`bias` has one axis, so it takes one index: the column, `bias[x]`.")
+def bias_of_two_axes(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = a[y, x] + bias[y, x]
+
+
+@add_bias.mistake("All columns get the first bias. Column x gets `bias[x]`.")
+def first_bias(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = a[y, x] + bias[0]
+
+
+@add_bias.mistake("There are more threads than numbers here, too. " + BOTH)
+def bias_unguarded(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake("The rows have no guard. " + BOTH)
+def bias_columns_guarded(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[1]:
+        out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake("The columns have no guard. " + BOTH)
+def bias_rows_guarded(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0]:
+        out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake(SWAPPED_GUARDS)
+def bias_guards_swapped(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[0] and y < a.shape[1]:
+        out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake(TURNED)
+def bias_turned(out, a, bias):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if x < a.shape[0] and y < a.shape[1]:
+        out[x, y] = a[x, y] + bias[y]
+
+
+@add_bias.mistake(
+    "With this loop each thread goes through its whole row. It has one number only, at `[y, x]`."
+)
+def bias_loops(out, a, bias):
+    y = cuda.threadIdx.y
+    if y < a.shape[0]:
+        for x in range(a.shape[1]):
+            out[y, x] = a[y, x] + bias[x]
+
+
+# --- 6 Blocks -----------------------------------------------------------------------------------------------
+
+TEN = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+NUMBER_IN_GRID = (
+    "Before block b there are b whole blocks: `cuda.blockIdx.x * cuda.blockDim.x` threads. Add the "
+    "thread's own number."
+)
+
+
+@puzzle(
+    on(Launch(3, 4, (10,)), a=TEN),
+    on(Launch(2, 8, (10,)), a=TEN),
+    on(Launch(4, 2, (7,)), a=TEN[3:]),
+    otherwise="Write down for each thread of block 1 which index it computes. Blocks of four: 4, 5, 6, 7.",
+)
+def brighter(out, a):
+    """A quarter brighter, at most 1."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake(
+    "The threads of every block begin again at 0, so all blocks do the same numbers. " + NUMBER_IN_GRID
+)
+def threads_only(out, a):
+    i = cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake("Thread 1 of block 0 and thread 0 of block 1 meet. " + NUMBER_IN_GRID)
+def block_plus_thread(out, a):
+    i = cuda.blockIdx.x + cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake("The last block has threads without a number: guard the index, `if i < a.size:`.")
+def blocks_unguarded(out, a):
+    i = cuda.grid(1)
+    out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake(
+    "You multiplied the wrong one: `threadIdx * blockDim` jumps from thread to thread. " + NUMBER_IN_GRID
+)
+def factors_of_the_other(out, a):
+    i = cuda.threadIdx.x * cuda.blockDim.x + cuda.blockIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake("Not every launch has blocks of four: ask `cuda.blockDim.x`.")
+def blocks_of_four(out, a):
+    i = cuda.blockIdx.x * 4 + cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake(
+    "`gridDim` is the number of blocks. What you need is the number of threads in one: `cuda.blockDim.x`."
+)
+def size_of_the_grid(out, a):
+    i = cuda.blockIdx.x * cuda.gridDim.x + cuda.threadIdx.x
+    if i < a.size:
+        out[i] = min(a[i] + 0.25, 1)
+
+
+@brighter.mistake(
+    "The indices are right. But nothing is brighter than 1: take the smaller one of the sum and 1."
+)
+def too_bright(out, a):
+    i = cuda.grid(1)
+    if i < a.size:
+        out[i] = a[i] + 0.25
+
+
+# --- 7 Shared memory ----------------------------------------------------------------------------------------
+
+ONCE_EACH = (
+    "The numbers are right, but every thread fetches all four from global memory. Put them into `cache`, "
+    "each by one thread, and add up there."
+)
+
+
+@puzzle(
+    on(Launch(2, 4, (8,)), a=[1, 2, 3, 4, 5, 5, 5, 5]),
+    on(Launch(3, 4, (12,)), a=[0, 0, 0, 1, 2, 0, 2, 0, 1, 1, 3, 5]),
+    otherwise="Write, wait, read: `cache[t] = a[i]`, then the barrier, then all four numbers of `cache`.",
+    compare=same_traffic,
+)
+def shares(out, a):
+    """Each number as a share of its block's total."""
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(
+    "Who is first reads what the others have not written yet. Put `cuda.syncthreads()` between writing and "
+    "reading."
+)
+def no_barrier(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(
+    "The cache has room for one block, and each block has its own. So its index is `t`, the number within "
+    "the block, and not `i`."
+)
+def cache_by_grid(out, a):
+    cache = cuda.shared.array(4, float32)
+    i = cuda.grid(1)
+    cache[i] = a[i]
+    cuda.syncthreads()
+    out[i] = cache[i] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(ONCE_EACH)
+def without_cache(out, a):
+    i = cuda.grid(1)
+    first = cuda.blockIdx.x * 4
+    out[i] = a[i] / (a[first] + a[first + 1] + a[first + 2] + a[first + 3])
+
+
+@shares.mistake(ONCE_EACH)
+def without_cache_in_a_loop(out, a):
+    i, total = cuda.grid(1), 0
+    for k in range(4):
+        total += a[cuda.blockIdx.x * 4 + k]
+    out[i] = a[i] / total
+
+
+@shares.mistake(
+    "The number of this thread is in the cache already: take `cache[t]`, and spare a read of `a`."
+)
+def reads_its_own_again(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    out[i] = a[i] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(
+    "All blocks take the first four numbers. Those of this block begin where its first thread is: `a[i]`."
+)
+def first_four(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[t]
+    cuda.syncthreads()
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake("This is the total. The share of a thread is its own number, divided by that.")
+def totals(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    out[i] = cache[0] + cache[1] + cache[2] + cache[3]
+
+
+@shares.mistake(
+    "Only thread 0 comes to the barrier, and there it waits for the others. All threads of a block must "
+    "come: take `syncthreads()` out of the `if`."
+)
+def barrier_for_one(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    if t == 0:
+        cuda.syncthreads()
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake("`out` has one place for each thread of the whole grid, so its index is `i`.")
+def writes_by_thread(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    out[t] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+# --- 8 Sum --------------------------------------------------------------------------------------------------
+
+EVERYONE = (
+    "All threads of a block must come to each barrier, also those with nothing to add. So no thread may "
+    "return before it, and it must not stand in the `if`."
+)
+
+
+@puzzle(
+    on(Launch(1, 8, (1,)), a=[3, 1, 4, 1, 5, 9, 2]),
+    on(Launch(2, 8, (2,)), a=[1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40, 50]),
+    on(Launch(3, 8, (3,)), a=[1] * 17),
+    otherwise="Follow one round on paper: which threads add, what do they add, and who waits for whom?",
+    compare=same_steps,
+)
+def block_sum(out, a):
+    """The sum of each block's numbers."""
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "A round begins before the last one has ended. Every round needs a barrier at its end: put "
+    "`cuda.syncthreads()` into the loop, outside of the `if`."
+)
+def rounds_without_barrier(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "Right, but thread 0 adds all eight while seven wait. Share the work: in each round, half of the threads "
+    "add one number each."
+)
+def one_adds_all(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    if t == 0:
+        total = float32(0)
+        for k in range(8):
+            total += cache[k]
+        out[cuda.blockIdx.x] = total
+
+
+@block_sum.mistake(EVERYONE)
+def barrier_inside(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+            cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "The last block has more threads than numbers. Such a thread still has its place in the cache: it puts a "
+    "0 there."
+)
+def ragged_unguarded(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake("All eight threads write the sum to one place. One is enough: `if t == 0:`.")
+def everybody_writes(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake("All blocks write to `out[0]`. Each has a place of its own: `out[cuda.blockIdx.x]`.")
+def one_place(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[0] = cache[0]
+
+
+@block_sum.mistake(
+    "Right, but the threads queue up at one place in global memory. Add up in the cache, and write once for "
+    "each block."
+)
+def atomically(out, a):
+    i = cuda.grid(1)
+    if i < a.size:
+        cuda.atomic.add(out, cuda.blockIdx.x, a[i])
+
+
+@block_sum.mistake(
+    "One round is missing: after the steps 4 and 2 there are still two numbers left. Go on to 1."
+)
+def stops_early(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "All threads add in every round, also those beyond the half. Only a thread with `t < step` has a partner."
+)
+def all_add(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(EVERYONE)
+def leaves_early(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i >= a.size:
+        return
+    cache[t] = a[i]
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "You begin to add before all have put their number into the cache. Before the loop there must be a "
+    "barrier, too."
+)
+def no_first_barrier(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+# --- 9 Sliding sum ------------------------------------------------------------------------------------------
+
+NINE = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+@puzzle(
+    on(Launch(2, 4, (8,)), a=[*NINE, 10]),
+    on(Launch(2, 4, (7,)), a=NINE),
+    on(Launch(1, 4, (3,)), a=[5, 1, 2, 10, 4][:5]),
+    otherwise="Write down what block 0 needs: `a[0]` to `a[5]`. Who fetches the last two?",
+    compare=same_traffic,
+)
+def sliding_sum(out, a):
+    """Each number and the two after it."""
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "Right, but each thread fetches three numbers from global memory, and its neighbours fetch two of them "
+    "again. Put them into `cache` first."
+)
+def from_global_memory(out, a):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] + a[i + 1] + a[i + 2]
+
+
+@sliding_sum.mistake(
+    "The last two threads of a block need two numbers that belong to nobody in it. Let threads 0 and 1 fetch "
+    "one more each: `a[i + 4]`."
+)
+def nobody_fetches_the_rest(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "You read what your neighbours write, so wait for them: `cuda.syncthreads()` between the two."
+)
+def slides_without_barrier(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "The second number that threads 0 and 1 fetch needs a guard of its own: `i + 4 < a.size`."
+)
+def rest_unguarded(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake("`out` is shorter than `a` by two. The write needs the guard `i < out.size`.")
+def write_unguarded(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < a.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake("`out` is shorter than `a` by two. The write needs the guard `i < out.size`.")
+def write_without_any_guard(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "The place in the cache is one of 0 to 5: counted within the block, `t`, not in the grid, `i`."
+)
+def slides_by_grid(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[i] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[i + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[i] + cache[i + 1] + cache[i + 2]
+
+
+@sliding_sum.mistake(
+    "`i < out.size` is too narrow a guard for the loading: the last numbers of `a` are needed, too. Ask "
+    "`i < a.size` there."
+)
+def loads_too_little(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < out.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < out.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake("These are sums of two. Each window has three numbers: `t`, `t + 1` and `t + 2`.")
+def sums_of_two(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1]
+
+
+# --- 10 The tiled product -----------------------------------------------------------------------------------
+
+
+def product(out, a, b):
+    """The matrix product that takes everything from global memory."""
+    column, row = cuda.grid(2)
+    if row < out.shape[0] and column < out.shape[1]:
+        total = float32(0)
+        for k in range(a.shape[1]):
+            total += a[row, k] * b[k, column]
+        out[row, column] = total
+
+
+A, B = (
+    [[1, 2, 3, 4], [5, 6, 7, 8], [1, 0, 1, 0], [0, 2, 0, 2]],
+    [[1, 0, 2, 0], [0, 1, 0, 2], [1, 1, 0, 0], [3, 0, 0, 1]],
+)
+
+
+@puzzle(
+    on(Launch((2, 2), (2, 2), (4, 4), 2), a=A, b=B),
+    on(
+        Launch((1, 2), (2, 2), (4, 2), 2),
+        a=[[*row, 1, -1] for row in A],
+        b=[[1, 2], [3, 4], [0, 1], [1, 0], [2, 2], [5, 1]],
+    ),
+    on(Launch((1, 1), (4, 4), (4, 4), 4), a=B, b=A),
+    otherwise="Do the first step of block (0, 0) on paper. Which number of each tile does each thread load?",
+    compare=same_traffic,
+)
+def tiled_product(tile):
+    """A kernel for the matrix product that reads each tile once per block."""
+
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        for k in range(0, a.shape[1], tile):
+            a_tile[y, x] = a[row, k + x]
+            b_tile[y, x] = b[k + y, column]
+            cuda.syncthreads()
+            for j in range(tile):
+                total += a_tile[y, j] * b_tile[j, x]
+            cuda.syncthreads()
+        out[row, column] = total
+
+    return product
+
+
+def _with_tiles(
+    load: Callable, first: bool = True, second: bool = True, end: Callable | None = None
+) -> Callable:
+    """A function like `tiled_product` with other loads, and with barriers left out."""
+
+    def make(tile):
+        def product(out, a, b):
+            a_tile = cuda.shared.array((tile, tile), float32)
+            b_tile = cuda.shared.array((tile, tile), float32)
+            x, y = cuda.threadIdx.x, cuda.threadIdx.y
+            column, row = cuda.grid(2)
+            total = float32(0)
+            for k in range(0, a.shape[1], tile):
+                load(a_tile, b_tile, a, b, x, y, row, column, k)
+                if first:
+                    cuda.syncthreads()
+                for j in range(tile):
+                    total += a_tile[y, j] * b_tile[j, x]
+                if second:
+                    cuda.syncthreads()
+            out[row, column] = total
+
+        return product
+
+    return make
+
+
+def _loads(a_tile, b_tile, a, b, x, y, row, column, k):
+    a_tile[y, x] = a[row, k + x]
+    b_tile[y, x] = b[k + y, column]
+
+
+@tiled_product.mistake(
+    "A thread that has finished a step already loads the next tiles, while others still read these. A "
+    "second barrier belongs after the inner loop."
+)
+def no_second_barrier(tile):
+    return _with_tiles(_loads, second=False)(tile)
+
+
+@tiled_product.mistake(
+    "You multiply before all threads have loaded their numbers. A barrier belongs between loading and the "
+    "inner loop."
+)
+def no_barrier_after_loading(tile):
+    return _with_tiles(_loads, first=False)(tile)
+
+
+@tiled_product.mistake(
+    "Right, but every thread takes its row and its column from global memory. Let a thread load one number "
+    "of each tile, and read the tiles."
+)
+def untiled(tile):
+    return product
+
+
+@tiled_product.mistake(
+    "Every step loads the same tiles. Tiles of `a` move to the right with k, `a[row, k + x]`, tiles of `b` "
+    "down, `b[k + y, column]`."
+)
+def tiles_stay(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, x]
+        b_tile[y, x] = b[y, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "All blocks load from the first rows and columns. Row and column of a block's tiles come from the grid: "
+    "`row` and `column`."
+)
+def first_rows(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[y, k + x]
+        b_tile[y, x] = b[k + y, x]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "The tile of `b` lies on its side. Thread (x, y) loads `b[k + y, column]` to its own place, `[y, x]`."
+)
+def b_turned(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k + x]
+        b_tile[x, y] = b[k + y, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "You add up in `out`, and every `+=` reads and writes global memory. Add up in `total`, and write once, "
+    "at the end."
+)
+def adds_up_in_out(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        for k in range(0, a.shape[1], tile):
+            _loads(a_tile, b_tile, a, b, x, y, row, column, k)
+            cuda.syncthreads()
+            for j in range(tile):
+                out[row, column] += a_tile[y, j] * b_tile[j, x]
+            cuda.syncthreads()
+
+    return product
+
+
+@tiled_product.mistake(
+    "Only one tile is multiplied. Go on through the whole row of `a`: `for k in range(0, a.shape[1], tile):`."
+)
+def one_tile(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        _loads(a_tile, b_tile, a, b, x, y, row, column, 0)
+        cuda.syncthreads()
+        for j in range(tile):
+            total += a_tile[y, j] * b_tile[j, x]
+        out[row, column] = total
+
+    return product
+
+
+@tiled_product.mistake(
+    "k must go from tile to tile, in steps of `tile`: `range(0, a.shape[1], tile)`. Yours runs off the "
+    "matrix."
+)
+def in_steps_of_one(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        for k in range(a.shape[1]):
+            _loads(a_tile, b_tile, a, b, x, y, row, column, k)
+            cuda.syncthreads()
+            for j in range(tile):
+                total += a_tile[y, j] * b_tile[j, x]
+            cuda.syncthreads()
+        out[row, column] = total
+
+    return product
+
+
+# --- On a card ----------------------------------------------------------------------------------------------
+
+
+def on_the_card(tiled: Callable, tile: int = 16, side: int = 1024) -> dict[str, float]:
+    """Run both products on a graphics card, and print whether they give NumPy's numbers.
+
+    Returns
+    -------
+    dict from name to seconds
+        Empty if there is no card; a sentence says why.
+    """
+    if why := device.cuda().why():
+        print(why)
+        return {}
+    if device.cuda().SIMULATED:
+        tile, side = 2, 4
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(side, side)).astype("float32") for _ in range(2))
+    on_card = [cuda.to_device(x) for x in (a, b)]
+    launch = (side // tile, side // tile), (tile, tile)
+    seconds = {}
+    for name, kernel in (("without tiles", product), (f"tiles of {tile}", tiled(tile))):
+        out = cuda.to_device(np.zeros((side, side), "float32"))
+        compiled = cuda.jit(kernel)
+        seconds[name] = _fastest(lambda: compiled[launch](out, *on_card), cuda.synchronize)  # noqa: B023
+        print(f"{name}, the same as NumPy:", np.allclose(out.copy_to_host(), a @ b, rtol=1e-3, atol=1e-2))
+    return seconds
+
+
+def _fastest(call: Callable[[], object], wait: Callable[[], object]) -> float:
+    """Seconds of the fastest of five calls, after one that compiles."""
+    call()
+    wait()
+    taken = math.inf
+    for _ in range(5):
+        begin = time.perf_counter()
+        call()
+        wait()
+        taken = min(taken, time.perf_counter() - begin)
+    return taken
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "three threads too many",
+    "Eight threads, five numbers, no guard. On a card, what do the last three threads do?",
+    {
+        "they raise an IndexError": "In Python, yes. A card checks nothing, since that would cost time "
+        "in every thread.",
+        "they read and write whatever lies behind the arrays": "Right: other numbers of yours, as a "
+        "rule. You may notice much later, or never.",
+        "nothing, the card sees that no numbers are left": "The card does not know how many numbers you "
+        "have. It launches the threads you ask for, and all run the same lines.",
+        "they begin again at the first number": "Nothing wraps around: thread 7 takes index 7, wherever that "
+        "lies.",
+    },
+    right="they read and write whatever lies behind the arrays",
+)
+predictions.ask(
+    "reads of the bias",
+    "The batch has 2 rows of 3 numbers, and there are 3 biases. How many reads of global memory does the "
+    "whole launch make?",
+    right="12",
+    why="6 for the batch and 6 for the biases: both rows ask for all three.",
+    replies={
+        "9": "6 for the batch, and 3 biases. But the threads of each row fetch them for themselves.",
+        "6": "That is the batch. Each of these threads also reads a bias.",
+        "24": "12 threads, 2 reads each: but six of them stay behind the guard.",
+        "3": "Those are the biases, if each were read once. And the batch?",
+    },
+    otherwise="How many threads pass the guard, and how many numbers does each of them read?",
+)
+predictions.ask(
+    "how many blocks",
+    "There are 10 numbers, and blocks of 4 threads. How many blocks must you launch?",
+    right="3",
+    why="Two blocks have 8 threads, so there must be a third one. Two of its threads stay behind the guard.",
+    replies={
+        "2": "These have 8 threads, and the last two numbers would stay as they are. Round up.",
+        "2.5": "There are no half blocks: all have the same size. Round up.",
+        "4": "One is too many: 16 threads, and a whole block without work.",
+        "10": "That would be a block for each number. Four numbers share one here.",
+    },
+    otherwise="10 / 4, and then?",
+)
+predictions.choose(
+    "without the barrier",
+    "Take the line `cuda.syncthreads()` out. The first block holds 1, 2, 3, 4. What does its thread 0 divide "
+    "by?",
+    {
+        "10": "That is the total, if all four have written. Nobody makes thread 0 wait for them.",
+        "1": "In the tracer it is: thread 0 comes first there, and the other places still hold 0. On a card "
+        "any thread may come first.",
+        "nobody can say": "Right: it depends on who has written by then. The tracer happens to give 1. A "
+        "card may give 10 a thousand times, and then 6.",
+        "the program stops with an error": "No card looks for races. It gives you a number, and you believe "
+        "it.",
+    },
+    right="nobody can say",
+)
+predictions.choose(
+    "larger tiles",
+    "8 × 8 matrices, multiplied without tiles: 1,024 reads of global memory. With tiles of 2 × 2 there are "
+    "512. And with tiles of 4 × 4?",
+    {
+        "256": "Right: each number is fetched once for 4 threads, so a quarter of 1,024.",
+        "64": "That would be 1,024 / 16. A tile has 16 numbers, but each of them serves only the 4 threads "
+        "of its row or column.",
+        "512": "Twice as wide a tile serves twice as many threads with each read.",
+        "128": "That takes a tile of 8 × 8, the whole matrix: then each number is read once.",
+    },
+    right="256",
+)
