@@ -128,9 +128,66 @@ def race(contenders: dict[str, Callable[[], Any]], seconds: float = 0.4) -> dict
     return {name: 1000 * x for name, x in best.items()}
 
 
-def installed(library: str) -> bool:
-    """Whether a library can be imported."""
-    return find_spec(library) is not None
+def rivals(model: nn.Module, x: Tensor, y: Tensor, lr: float = 0.1) -> dict[str, Callable[[], float]]:
+    """The same step of training in torch, and in jax with ``jax.jit``, for those of them that are installed.
+
+    Each begins with the numbers that the model has now, learns, and returns the loss.
+    """
+    weights = [p.numpy() for p in model.parameters()]
+    made = {"torch": _in_torch, "jax": _in_jax}
+    return {
+        library: make(weights, x.numpy(), y.numpy().astype("int64"), lr)
+        for library, make in made.items()
+        if find_spec(library)
+    }
+
+
+def _in_torch(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray, lr: float) -> Callable:
+    import torch
+
+    parameters = [torch.tensor(weight, requires_grad=True) for weight in weights]
+    x, y = torch.tensor(images), torch.tensor(labels)
+    optimizer = torch.optim.SGD(parameters, lr=lr)
+
+    def step() -> float:
+        h = x
+        for number in range(0, len(parameters), 2):
+            h = h @ parameters[number] + parameters[number + 1]
+            h = torch.relu(h) if number + 2 < len(parameters) else h
+        loss = torch.nn.functional.cross_entropy(h, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def _in_jax(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray, lr: float) -> Callable:
+    import jax
+
+    state = [jax.numpy.asarray(weight) for weight in weights]
+    x, y = jax.numpy.asarray(images), jax.numpy.asarray(labels)
+
+    def loss_of(parameters: list, x: Any, y: Any) -> Any:
+        h = x
+        for number in range(0, len(parameters), 2):
+            h = h @ parameters[number] + parameters[number + 1]
+            h = jax.nn.relu(h) if number + 2 < len(parameters) else h
+        chosen = jax.numpy.take_along_axis(jax.nn.log_softmax(h), y[:, None], axis=1)
+        return -chosen.mean()
+
+    @jax.jit
+    def update(parameters: list, x: Any, y: Any) -> tuple[Any, list]:
+        loss, grads = jax.value_and_grad(loss_of)(parameters, x, y)
+        return loss, [p - lr * grad for p, grad in zip(parameters, grads, strict=True)]
+
+    def step() -> float:
+        nonlocal state
+        loss, state = update(state, x, y)
+        return float(loss)
+
+    return step
 
 
 # --- The engine ---------------------------------------------------------------------------------------------
@@ -272,8 +329,22 @@ class Ran:
         return f"{text}which gives {self.found}"
 
 
+class NoText:
+    """What came in the place of a text."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def ran_alike(expected: Any, got: Any, names: Names) -> str:
     """Whether two texts compute the same."""
+    if isinstance(expected, NoText) and isinstance(got, NoText):
+        return "" if kind(expected.value) == kind(got.value) else "the types differ"
+    if isinstance(got, NoText):
+        return f"the type is {kind(got.value)}, but should be str"
     if isinstance(expected, Ran) and isinstance(got, Ran):
         return values(expected.found, got.found, names)
     if isinstance(expected, Ran) or isinstance(got, Ran):
@@ -528,7 +599,7 @@ ARRAYS = {"a": [2.0, 3.0, 5.0], "b": [7.0, 11.0, 13.0], "t1": [17.0, 19.0, 23.0]
 def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
     text = answer(line, place)
     if not isinstance(text, str):
-        return text
+        return text if text is ... or text is None else NoText(text)
     is_array = place("a") != "a"
     names: dict[str, Any] = {"exp": math.exp, "t3": [0.0] * 3 if is_array else 0.0}
     names |= {name: list(x) if is_array else x[0] for name, x in ARRAYS.items()}
@@ -643,7 +714,7 @@ REUSED = [("t1", "multiply", ("a", "a")), ("t2", "add", ("t1", "t1")), ("t3", "s
 def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any:
     text = answer(lines, inputs)
     if not isinstance(text, str):
-        return text
+        return text if text is ... or text is None else NoText(text)
     names: dict[str, Any] = {"exp": math.exp}
     run_text(text, names)
     if "fused" not in names:
@@ -812,6 +883,10 @@ def _refused(answer: Callable, f: Callable) -> Any:
             return {"refused": "no, you returned something", "the message names it": False}
         name = notes[-1][0] if notes else name
         return {"refused": "yes", "the message names it": bool(re.search(rf"\b{name}\b", str(error)))}
+    except (ValueError, RuntimeError) as error:
+        if isinstance(error, RecursionError):
+            raise
+        return {"refused": "by another error than a TypeError", "the message names it": bool(str(error))}
     return {"refused": "no, Python went on", "the message names it": False}
 
 
@@ -1077,20 +1152,6 @@ predictions.choose(
     },
     right="only in the small one",
 )
-predictions.ask(
-    "recorded loop",
-    "`def powers(a): for _ in range(5): a = a * a` and then `return a`: how many lines are in its notes?",
-    right="5",
-    why="The box sees five products, one after the other. That Python used a loop for them, nobody told it.",
-    replies={
-        "1": "There is one product in the text. But the box does not see the text: it is asked each time it "
-        "runs.",
-        "2": "There is no line for the loop. The box sees products only: how many?",
-        "6": "The `for` itself leaves no line, since the box is not asked for it.",
-        "0": "Each product asks the box, also inside of a loop.",
-    },
-    otherwise="The function runs once, with a box. How often does `*` ask it?",
-)
 predictions.choose(
     "six operators",
     "Six operators on one array `x` of a million numbers (4 MB), the result in another. One by one they move "
@@ -1147,4 +1208,21 @@ predictions.choose(
         "number.",
     },
     right="twice",
+)
+predictions.choose(
+    "weight gradient",
+    "Forward and backward, a row of the batch goes through the network by itself. So most of the step can be "
+    "one loop over the 10 rows. Can the gradients of the weights be completed in it, and the weights "
+    "updated?",
+    {
+        "yes, with the row that they come from": "The gradient of a weight is a sum over all rows. After one "
+        "row it is not complete, and a weight that moves too early spoils the rows behind it.",
+        "no: a gradient of a weight is a total over the rows": "Right: it is known after the last row. So "
+        "the loop ends, and others follow it.",
+        "no: BLAS has to compute them": "BLAS is called for large products only. Here the reason is another: "
+        "what does a gradient add up?",
+        "no: a loop cannot hold that many operators": "There is no such limit: the large loop holds half of "
+        "them. What does a gradient add up?",
+    },
+    right="no: a gradient of a weight is a total over the rows",
 )
