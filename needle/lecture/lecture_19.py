@@ -67,8 +67,11 @@ class Share(NamedTuple):
     between: float
 
 
-def between_kernels(run: Callable[[], Any], times: int = 40) -> Share:
-    """Run a program several times, and time each kernel in it; the fastest run counts."""
+def between_kernels(run: Callable[[], Any], seconds: float = 1.0) -> Share:
+    """Run a program several times, and time each kernel in it; the fastest run counts.
+
+    It is the processor's time that is taken, so other programs on the machine do not matter.
+    """
     spent, calls, inside = 0.0, 0, False
 
     def watched(kernel: Callable) -> Callable:
@@ -76,21 +79,22 @@ def between_kernels(run: Callable[[], Any], times: int = 40) -> Share:
             nonlocal spent, calls, inside
             if inside:  # a kernel that another one calls
                 return kernel(*args)
-            inside, start = True, time.perf_counter()
+            inside, start = True, time.thread_time()
             try:
                 return kernel(*args)
             finally:
-                spent, calls, inside = spent + time.perf_counter() - start, calls + 1, False
+                spent, calls, inside = spent + time.thread_time() - start, calls + 1, False
 
         return call
 
     found = []
     run()
+    end = time.perf_counter() + seconds
     with _instead(watched):
-        for _ in range(times):
-            spent, calls, start = 0.0, 0, time.perf_counter()
+        while len(found) < 5 or (len(found) < 50 and time.perf_counter() < end):
+            spent, calls, start = 0.0, 0, time.thread_time()
             run()
-            whole = time.perf_counter() - start
+            whole = time.thread_time() - start
             found.append((whole, Share(calls, 1 - spent / whole)))
     return min(found)[1]
 
@@ -459,7 +463,6 @@ box = exercises.exercise(
     otherwise="Go through `a * b` by hand: which line should be in `notes`, and what does the next operator "
     "get?",
     use=_notes,
-    form="what your Box notes of {}",
 )(Box)
 
 
@@ -896,7 +899,6 @@ def _refused(answer: Callable, f: Callable) -> Any:
     otherwise="Which line of yours runs when Python asks a Box whether it is true? It should `raise "
     "TypeError(...)`.",
     use=_refused,
-    form="your refuse in {}",
 )
 def refuse(box):
     """There is no answer."""
@@ -968,6 +970,14 @@ def damped(a, limit):
 )
 def with_if(a, limit):
     return a * 0.5 if limit > 1 else a + a
+
+
+@damped.mistake(
+    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > 1` "
+    "choose by multiplication."
+)
+def with_and_or(a, limit):
+    return (limit > 1) and a * 0.5 or (a + a)
 
 
 @damped.mistake("You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.")
@@ -1138,11 +1148,11 @@ def numbers(lines):
 predictions.choose(
     "between",
     "A small network has 2 inputs, 8 hidden units and 2 outputs, and takes steps with 10 points. A large one "
-    "has 784, 1,000 and 10, with 256 images. In which of them does most of the time of a step pass *between* "
+    "has 784, 1,000 and 10, with 128 images. In which of them does most of the time of a step pass *between* "
     "the kernels?",
     {
         "in both": "Python's work for an operator is about the same in both. But how long does the kernel "
-        "then take for 256 times 784 times 1,000 products?",
+        "then take for 128 times 784 times 1,000 products?",
         "only in the small one": "Right: its kernels have next to nothing to do, and Python's part stays the "
         "same.",
         "only in the large one": "Both run the same operators, so Python does the same work. What grows with "
