@@ -973,11 +973,11 @@ def with_if(a, limit):
 
 
 @damped.mistake(
-    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > 1` "
-    "choose by multiplication."
+    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > "
+    "1` choose by multiplication."
 )
 def with_and_or(a, limit):
-    return (limit > 1) and a * 0.5 or (a + a)
+    return ((limit > 1) and a * 0.5) or (a + a)
 
 
 @damped.mistake("You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.")
@@ -1148,7 +1148,7 @@ def numbers(lines):
 predictions.choose(
     "between",
     "A small network has 2 inputs, 8 hidden units and 2 outputs, and takes steps with 10 points. A large one "
-    "has 784, 1,000 and 10, with 128 images. In which of them does most of the time of a step pass *between* "
+    "has 784, 1,000 and 10, with 128 images. In which of them does most of the time of a step pass between "
     "the kernels?",
     {
         "in both": "Python's work for an operator is about the same in both. But how long does the kernel "
