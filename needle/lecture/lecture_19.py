@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from traceback import walk_tb
@@ -87,7 +88,7 @@ def between_kernels(run: Callable[[], Any], seconds: float = 1.0) -> Share:
 
         return call
 
-    found = []
+    found: list[tuple[float, Share]] = []
     run()
     end = time.perf_counter() + seconds
     with _instead(watched):
@@ -168,7 +169,7 @@ def _in_torch(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray,
 
 
 def _in_jax(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray, lr: float) -> Callable:
-    import jax
+    jax = import_module("jax")
 
     state = [jax.numpy.asarray(weight) for weight in weights]
     x, y = jax.numpy.asarray(images), jax.numpy.asarray(labels)
