@@ -253,6 +253,13 @@ def strides_exchanged(image, size, step):
 
 
 @windows_of.mistake(
+    "The view has four axes, so it needs four strides: two from window to window, two from pixel to pixel."
+)
+def two_strides(image, size, step):
+    return image.as_strided((*_counts(image, size, step), size, size), image.strides)
+
+
+@windows_of.mistake(
     "Inside a window, the pixels are neighbours. `step` is only for the way from one window to the next."
 )
 def step_everywhere(image, size, step):
@@ -929,11 +936,11 @@ def sliding(image: np.ndarray, kernel: np.ndarray, place: int) -> Axes:
     row, column = divmod(place, columns)
     products = image[row : row + height, column : column + width] * kernel
     done = np.where(np.arange(whole.size) <= place, whole.ravel(), np.nan).reshape(whole.shape)
-    with drawing(None, 7.6, 2.7) as ax:
+    with drawing(None, 5.5, 2.45) as ax:
         figure_of(ax).set_layout_engine("none")  # it would lay out each frame anew
         ax.set_position((0.01, 0.01, 0.98, 0.98))
-        left, top = image.shape[1] + 1.2, (image.shape[0] - 4.5) / 2  # of the products, which are larger
-        right, low = left + 5.7, (image.shape[0] - rows) / 2
+        left, top = image.shape[1] + 1.0, (image.shape[0] - 4.5) / 2  # of the products, which are larger
+        right, low = left + 6.0, (image.shape[0] - rows) / 2
         framed_image(ax, image, 0, 0, *image.shape[::-1], cmap="gray_r", vmin=0, vmax=1)
         reach = float(abs(kernel).max())
         framed_image(ax, products, left, top, 4.5, 4.5, cmap=DIVERGING, vmin=-reach, vmax=reach)
@@ -951,7 +958,7 @@ def sliding(image: np.ndarray, kernel: np.ndarray, place: int) -> Axes:
             ax.plot([x0, x0 + w, x0 + w, x0, x0], [y0, y0, y0 + h, y0 + h, y0], color=colour, linewidth=3)
         words = ((0, 0, "image"), (left, top, f"adds up to {whole[row, column]:.2f}"), (right, low, "map"))
         for x0, y0, title in words:
-            ax.text(x0, y0 - 0.35, title, weight="bold", fontsize=11)
+            ax.text(x0, y0 - 0.35, title, weight="bold", fontsize=10)
         ax.set(xlim=(-0.2, right + columns + 0.2), ylim=(image.shape[0] + 0.2, -1.3), aspect="equal")
         ax.set_axis_off()
     return ax

@@ -62,7 +62,7 @@ TRUE = [
     ("learn-intro", "32 hidden features", "two_layers[1].weight.shape == (64, 32)"),
     (
         "exercise-convolve",
-        "A few digits more or less are luck",
+        "As well as before, give or take a few digits",
         "abs(int(mistakes(two_layers, test_X).sum()) - int(mistakes(another, shuffle(test_X)).sum())) <= 6",
     ),
     (
@@ -176,22 +176,22 @@ TRUE = [
     ("quiet", "hardly any learning", "min(alike) > 0.9"),
     (
         "learned-read",
-        "Number 6 answers where ink ends below",
+        "Number 6 answers at the lower edge of a stroke",
         f"[e := {QUIET}(6), e[0].mean() > 0.3 and e[2].mean() < -0.3][-1]",
     ),
     (
         "learned-read",
-        "number 3 where ink begins below",
+        "number 3 at an upper edge",
         f"[e := {QUIET}(3), e[2].mean() > 0.3 and e[0].mean() < -0.1][-1]",
     ),
     (
         "learned-read",
-        "number 4 where it ends on the right",
+        "number 4 at a right edge",
         f"[e := {QUIET}(4), e[:, 0].mean() > 0.3 and e[:, 2].mean() < -0.3][-1]",
     ),
     (
         "learned-read",
-        "Numbers 0 and 7 have stayed nearly white",
+        "Numbers 0 and 7 have stayed near zero",
         f"max(abs({QUIET}(n)).max() for n in (0, 7)) < 0.1 * abs(quiet[0].weight.numpy()).max()",
     ),
     (
