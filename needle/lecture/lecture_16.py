@@ -1,0 +1,964 @@
+"""Lecture 16, convolutions: exercises, usual mistakes, predictions, the picture of a sliding kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from viz.plots.look import DIVERGING, INK, ORANGE, PAPER, drawing, figure_of, framed_image
+
+from .. import ops
+from ..autograd import Tensor, gradients
+from ..backend_selection import NDArray
+from .comparison import Names, is_tensor, kind, to_numpy, values
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+#: Nine numbers each: what they answer to is what they are called.
+KERNELS = {
+    "left edge": np.array([[-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]]),
+    "top edge": np.array([[-1.0, -1.0, -1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]),
+    "mean": np.full((3, 3), 1 / 9),
+}
+
+
+def as_array(answer: Any, *inputs: Any) -> Any:
+    """What an answer gives, as an array, also if it is a list of numbers or a Tensor."""
+    found = answer(*inputs)
+    if isinstance(found, list) and found and not any(item is ... for item in found):
+        return np.array(found)
+    return to_numpy(found) if is_tensor(found) else found
+
+
+def named(**arrays: Any) -> Any:
+    """Makes the inputs of a case, copied from these arrays."""
+    return lambda: {name: np.array(array, dtype="float64") for name, array in arrays.items()}
+
+
+# --- 1 One loop ---------------------------------------------------------------------------------------------
+
+SMALL = [[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 3.0, 2.0], [2.0, 0.0, 1.0, 1.0]]
+SQUARE = np.random.default_rng(1).integers(-4, 9, (5, 5)) / 2.0
+WIDE = np.random.default_rng(2).integers(-4, 9, (4, 6)) / 2.0
+
+
+@exercises.exercise(
+    given(named(image=SMALL, kernel=[[1.0, 2.0], [3.0, 4.0]]), "image", "kernel"),
+    given(named(image=SQUARE, kernel=[[0.5, -1, 2], [0, 1, -2], [3, 1, 0]]), "image", "kernel"),
+    given(named(image=WIDE, kernel=[[1, 0.5], [-1, 2], [0, -3]]), "image", "kernel"),
+    otherwise="Take the window in the upper left corner: `image[:2, :2]` for a kernel of 2 × 2. Multiply it "
+    "by the kernel, number by number, and add up. That is the first number of the map.",
+    use=as_array,
+)
+def convolve(image, kernel):
+    """The map of an image and a kernel: a number for each window."""
+    return np.einsum("rcij,ij->rc", np.lib.stride_tricks.sliding_window_view(image, kernel.shape), kernel)
+
+
+def _looped(image, kernel, number, counts=None, step=(1, 1)):
+    """The map by a loop, with `number(window)` for each window."""
+    rows, columns = counts or [n - k + 1 for n, k in zip(image.shape, kernel.shape, strict=True)]
+    out = np.zeros((rows, columns))
+    for row, column in np.ndindex(rows, columns):
+        down, right = row * step[0], column * step[1]
+        out[row, column] = number(image[down : down + kernel.shape[0], right : right + kernel.shape[1]])
+    return out
+
+
+@convolve.mistake(
+    "You turn the kernel around. In mathematics, that is what convolution means; in deep learning, the "
+    "kernel is laid on the window as it is."
+)
+def flipped(image, kernel):
+    return convolve.right(image, kernel[::-1, ::-1])
+
+
+@convolve.mistake(
+    "Your map is one row and one column too small. In 4 columns, a kernel of width 2 has 3 places: n − k + 1."
+)
+def one_too_few(image, kernel):
+    return convolve.right(image, kernel)[:-1, :-1]
+
+
+@convolve.mistake(
+    "Your map is as large as the image. At the edge, the kernel would hang over; here it stays inside, so "
+    "there are n − k + 1 places along each axis."
+)
+def as_large_as_the_image(image, kernel):
+    out = np.zeros(image.shape)
+    inside = convolve.right(image, kernel)
+    out[: inside.shape[0], : inside.shape[1]] = inside
+    return out
+
+
+@convolve.mistake(
+    "Your windows get smaller towards the edge, and no longer fit the kernel. The kernel stays inside the "
+    "image, so there are n − k + 1 places along each axis."
+)
+def over_the_edge(image, kernel):
+    return _looped(image, kernel, lambda window: (window * kernel).sum(), image.shape)
+
+
+@convolve.mistake("`@` is the matrix product. Here each number is multiplied by its own weight: `*`.")
+def matrix_product(image, kernel):
+    return _looped(image, kernel, lambda window: (window @ kernel[: window.shape[1]]).sum())
+
+
+@convolve.mistake("You take the mean of the products. Their sum is asked for.")
+def mean(image, kernel):
+    return convolve.right(image, kernel) / kernel.size
+
+
+@convolve.mistake("Your windows lie side by side. They overlap: the next one begins one pixel further.")
+def side_by_side(image, kernel):
+    counts = [n // k for n, k in zip(image.shape, kernel.shape, strict=True)]
+    return _looped(image, kernel, lambda window: (window * kernel).sum(), counts, kernel.shape)
+
+
+@convolve.mistake(
+    "This is a window of products, and a single number is needed for each place. Add them up: `.sum()`."
+)
+def not_summed(image, kernel):
+    out = np.zeros((2, 2))
+    out[0, 0] = image[: kernel.shape[0], : kernel.shape[1]] * kernel
+    return out
+
+
+@convolve.mistake(
+    "A slice goes from its start to its end, and the end moves along: `image[row : row + height, …]`."
+)
+def end_stays(image, kernel):
+    height, width = kernel.shape
+    out = np.zeros((image.shape[0] - height + 1, image.shape[1] - width + 1))
+    for row, column in np.ndindex(*out.shape):
+        out[row, column] = (image[row:height, column:width] * kernel).sum()
+    return out
+
+
+@convolve.mistake(
+    "You mix up rows and columns: the first index of an array counts the rows, and `shape[0]` is how many "
+    "there are."
+)
+def rows_and_columns_swapped(image, kernel):
+    rows, columns = (n - k + 1 for n, k in zip(image.shape, kernel.shape, strict=True))
+    out = np.zeros((columns, rows))
+    for row, column in np.ndindex(rows, columns):
+        out[column, row] = (
+            image[row : row + kernel.shape[0], column : column + kernel.shape[1]] * kernel
+        ).sum()
+    return out
+
+
+@convolve.mistake(
+    "You mix up rows and columns: the kernel has `shape[0]` rows and `shape[1]` columns, and so has each of "
+    "its windows."
+)
+def kernel_transposed(image, kernel):
+    return convolve.right(image, kernel.T)
+
+
+@convolve.mistake(
+    "The numbers are right, but they stand in one row. Make a map of them, with rows and columns."
+)
+def flat(image, kernel):
+    return convolve.right(image, kernel).ravel()
+
+
+@convolve.mistake("You add the weights to the pixels. Multiply each pixel by its weight.")
+def added(image, kernel):
+    return _looped(image, kernel, lambda window: (window + kernel).sum())
+
+
+@convolve.mistake("You take the largest product. All of them are added up.")
+def largest(image, kernel):
+    return _looped(image, kernel, lambda window: (window * kernel).max())
+
+
+# --- 2 All windows, and no copy -----------------------------------------------------------------------------
+
+
+def counting(height, width, turned=False):
+    """Makes an image that counts its pixels in memory; turned, its columns are read as rows."""
+
+    def make():
+        image = NDArray(np.arange(height * width).reshape(height, width))
+        return {"image": image.permute((1, 0)) if turned else image}
+
+    return make
+
+
+def _windows_case(height, width, size, step, turned=False):
+    make = counting(height, width, turned)
+    return given(lambda: {**make(), "size": size, "step": step}, "image", "size", "step")
+
+
+def _seen(answer: Any, image: Any, size: int, step: int) -> Any:
+    """The windows, and whether they are read in the memory of the image."""
+    found = answer(image, size, step)
+    if not isinstance(found, NDArray):
+        return found
+    return {"windows": found, "reads the memory of the image": found.storage is image.storage}
+
+
+def _windows(expected: Any, got: Any, names: Names) -> str:
+    """`values`, in words that speak of an NDArray."""
+    if isinstance(expected, Mapping) and not isinstance(got, Mapping):
+        return f"the type is {'tuple' if isinstance(got, tuple) else kind(got)}, but should be NDArray"
+    return values(expected, got, names)
+
+
+@exercises.exercise(
+    _windows_case(4, 4, 3, 1),
+    _windows_case(5, 7, 2, 2),
+    _windows_case(6, 4, 3, 1, turned=True),
+    otherwise="Four questions, one for each axis: how far in memory is it to the window below, to the window "
+    "on the right, to the pixel below, to the pixel on the right?",
+    compare=_windows,
+    use=_seen,
+)
+def windows_of(image, size, step):
+    """All windows of an image as a view: (rows, columns, size, size)."""
+    rows, columns = ((n - size) // step + 1 for n in image.shape)
+    down, right = image.strides
+    return image.as_strided((rows, columns, size, size), (step * down, step * right, down, right))
+
+
+def _counts(image, size, step):
+    return tuple((n - size) // step + 1 for n in image.shape)
+
+
+@windows_of.mistake(
+    "You step from window to window by one pixel, whatever `step` is. The next window begins `step` pixels "
+    "further."
+)
+def step_left_out(image, size, step):
+    down, right = image.strides
+    return image.as_strided((*_counts(image, size, step), size, size), (down, right, down, right))
+
+
+@windows_of.mistake(
+    "The strides of the two pairs of axes are exchanged: the first two lead from window to window, and the "
+    "last two from pixel to pixel."
+)
+def strides_exchanged(image, size, step):
+    down, right = image.strides
+    strides = (down, right, step * down, step * right)
+    return image.as_strided((*_counts(image, size, step), size, size), strides)
+
+
+@windows_of.mistake(
+    "The view has four axes, so it needs four strides: two from window to window, two from pixel to pixel."
+)
+def two_strides(image, size, step):
+    return image.as_strided((*_counts(image, size, step), size, size), image.strides)
+
+
+@windows_of.mistake(
+    "Inside a window, the pixels are neighbours. `step` is only for the way from one window to the next."
+)
+def step_everywhere(image, size, step):
+    down, right = image.strides
+    strides = (step * down, step * right, step * down, step * right)
+    return image.as_strided((*_counts(image, size, step), size, size), strides)
+
+
+@windows_of.mistake(
+    "One window is missing along each axis: a window of 3 has 2 places in 4 pixels, (n − size) // step + 1."
+)
+def last_one_missing(image, size, step):
+    return windows_of.right(image, size, step)[tuple(slice(0, (n - size) // step) for n in image.shape)]
+
+
+@windows_of.mistake(
+    "That would read beyond the end of the memory: too many windows. With a step there are "
+    "(n − size) // step + 1 of them along an axis."
+)
+def too_many(image, size, step):
+    down, right = image.strides
+    rows, columns = (n - size + 1 for n in image.shape)
+    return image.as_strided((rows, columns, size, size), (step * down, step * right, down, right))
+
+
+@windows_of.mistake(
+    "You mix up down and right. The first stride of an image leads to the row below, the second to the next "
+    "column."
+)
+def down_and_right_swapped(image, size, step):
+    right, down = image.strides
+    return image.as_strided(
+        (*_counts(image, size, step), size, size), (step * down, step * right, down, right)
+    )
+
+
+@windows_of.mistake(
+    "You assume that a row lies right behind the one above it. This image is a view itself, so ask it for "
+    "its own steps: `image.strides`."
+)
+def strides_assumed(image, size, step):
+    width = image.shape[1]
+    return image.as_strided((*_counts(image, size, step), size, size), (step * width, step, width, 1))
+
+
+@windows_of.mistake(
+    "The numbers are right, but they have been copied. Make a view of the same memory: "
+    "`image.as_strided(shape, strides)`."
+)
+def copied(image, size, step):
+    return NDArray(windows_of.right(image, size, step).numpy())
+
+
+@windows_of.mistake(
+    "This is an array of NumPy. Ask the image itself for the view: `image.as_strided(shape, strides)`."
+)
+def of_numpy(image, size, step):
+    return windows_of.right(image, size, step).numpy()
+
+
+@windows_of.mistake(
+    "This is the shape and the strides. Give both to `image.as_strided`, and return the view that it makes."
+)
+def shape_and_strides(image, size, step):
+    windows = windows_of.right(image, size, step)
+    return windows.shape, windows.strides
+
+
+@windows_of.mistake(
+    "The axes are in another order: first (rows, columns) of windows, then (size, size) of the pixels in "
+    "each."
+)
+def pixels_first(image, size, step):
+    return windows_of.right(image, size, step).permute((2, 3, 0, 1))
+
+
+@windows_of.mistake(
+    "The two axes of windows have become one. Leave them apart: (rows, columns, size, size), four axes."
+)
+def in_one_row(image, size, step):
+    rows, columns = _counts(image, size, step)
+    return windows_of.right(image, size, step).reshape((rows * columns, size, size))
+
+
+# --- 3 Both gradients ---------------------------------------------------------------------------------------
+
+
+def _library(image, kernel, out_grad):
+    """Both gradients, by the library's own walk: of the image, and of the kernel."""
+    x = Tensor(image[None, :, :, None], dtype="float64")
+    k = Tensor(kernel[:, :, None, None], dtype="float64")
+    y = ops.conv(x, k, padding=0)
+    seed = Tensor(out_grad[None, :, :, None], dtype="float64")
+    to_x, to_k = gradients(y, [x, k], seed)
+    return to_x.numpy()[0, :, :, 0], to_k.numpy()[:, :, 0, 0]
+
+
+GRADIENT_CASES = [
+    given(named(image=image, kernel=kernel, out_grad=out_grad), "image", "kernel", "out_grad")
+    for image, kernel, out_grad in (
+        (SMALL, [[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]]),
+        (SQUARE, [[0.5, -1, 2], [0, 1, -2], [3, 1, 0]], [[2, 0, 1], [1, -1, 0], [0, 3, 1]]),
+        (WIDE, [[1, 0.5], [-1, 2], [0, -3]], [[1, 0, 2, -1, 1], [0.5, 3, 0, 1, 0]]),
+    )
+]
+
+
+@exercises.exercise(
+    *GRADIENT_CASES,
+    otherwise="A weight meets one pixel in each window. Add up: that pixel times what came back to the "
+    "window. Which picture slides over which?",
+    use=as_array,
+)
+def kernel_gradient(image, kernel, out_grad):
+    """What comes back to the kernel, by the library's own walk."""
+    return _library(image, kernel, out_grad)[1]
+
+
+@kernel_gradient.mistake(
+    "You turn `out_grad` around. The weight in the upper left corner meets the pixels in the order of the "
+    "windows, so nothing is turned here."
+)
+def turned_out_grad(image, kernel, out_grad):
+    return convolve.right(image, out_grad[::-1, ::-1])
+
+
+@kernel_gradient.mistake(
+    "This has the size of the map. What comes back to the kernel has its shape. Which array takes the place "
+    "of the kernel?"
+)
+def forward_again(image, kernel, out_grad):
+    return convolve.right(image, kernel)
+
+
+@kernel_gradient.mistake(
+    "This has the size of the map. Each weight collects from all windows: add up, weight by weight, with "
+    "`slide`."
+)
+def forward_times_what_came_back(image, kernel, out_grad):
+    return convolve.right(image, kernel) * out_grad
+
+
+@kernel_gradient.mistake(
+    "You leave out what came back to the windows. Each pixel is multiplied by the `out_grad` of its window."
+)
+def without_out_grad(image, kernel, out_grad):
+    return convolve.right(image, np.ones_like(out_grad))
+
+
+@kernel_gradient.mistake("You divide by the number of windows. Small effects add up, they are not averaged.")
+def averaged(image, kernel, out_grad):
+    return convolve.right(image, out_grad) / out_grad.size
+
+
+LARGER_ONE = "The image has to be the one that is slid over: it is the larger one. `slide(image, …)`."
+
+
+@kernel_gradient.mistake(LARGER_ONE)
+def the_image_as_kernel(image, kernel, out_grad):
+    return convolve.right(out_grad, image)
+
+
+@kernel_gradient.mistake(LARGER_ONE)
+def the_other_way_round(image, kernel, out_grad):
+    return np.zeros([n - k + 1 for n, k in zip(out_grad.shape, image.shape, strict=True)])
+
+
+@kernel_gradient.mistake(
+    "That is the shape of the image. What comes back to the kernel has the kernel's shape."
+)
+def that_of_the_image(image, kernel, out_grad):
+    return image_gradient.right(image, kernel, out_grad)
+
+
+@exercises.exercise(
+    *GRADIENT_CASES,
+    otherwise="Give `out_grad` a margin of zeros, as wide as the kernel minus 1, on each side. Slide the "
+    "kernel over it, turned by half a turn.",
+    use=as_array,
+)
+def image_gradient(image, kernel, out_grad):
+    """What comes back to the image, by the library's own walk."""
+    return _library(image, kernel, out_grad)[0]
+
+
+def _with_margin(out_grad, rows, columns):
+    return np.pad(out_grad, ((rows, rows), (columns, columns)))
+
+
+def _full(out_grad, kernel):
+    rows, columns = kernel.shape
+    return convolve.right(_with_margin(out_grad, rows - 1, columns - 1), kernel)
+
+
+@image_gradient.mistake(
+    "The kernel has to be turned by half a turn: a pixel lies further left in a window that begins further "
+    "right."
+)
+def not_turned(image, kernel, out_grad):
+    return _full(out_grad, kernel)
+
+
+@image_gradient.mistake(
+    "This is smaller than the image. Give `out_grad` a margin of zeros first: `np.pad(out_grad, …)`."
+)
+def no_margin(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return _full(out_grad, kernel[::-1, ::-1])[rows - 1 : 1 - rows, columns - 1 : 1 - columns]
+
+
+@image_gradient.mistake(
+    "Your margin is as wide as the kernel, and so the result is larger than the image. The kernel minus 1 is "
+    "enough: then the first window just touches a number."
+)
+def margin_too_wide(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(_with_margin(out_grad, rows, columns), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake("You turn the kernel upside down, but not left to right. Both: `kernel[::-1, ::-1]`.")
+def only_upside_down(image, kernel, out_grad):
+    return _full(out_grad, kernel[::-1])
+
+
+@image_gradient.mistake("You turn the kernel left to right, but not upside down. Both: `kernel[::-1, ::-1]`.")
+def only_left_to_right(image, kernel, out_grad):
+    return _full(out_grad, kernel[:, ::-1])
+
+
+@image_gradient.mistake(
+    "A transpose swaps rows and columns. Half a turn reverses both: `kernel[::-1, ::-1]`."
+)
+def transposed(image, kernel, out_grad):
+    turned = kernel.T
+    margins = [n - g + k - 1 for n, g, k in zip(image.shape, out_grad.shape, turned.shape, strict=True)]
+    padded = np.pad(out_grad, [(m // 2, m - m // 2) for m in margins])
+    return convolve.right(padded, turned)
+
+
+@image_gradient.mistake(
+    "You turn `out_grad` around. Its numbers stay where their windows are; the kernel is turned."
+)
+def other_one_turned(image, kernel, out_grad):
+    return _full(out_grad[::-1, ::-1], kernel)
+
+
+@image_gradient.mistake(
+    "You use one margin for both axes. The kernel may be higher than it is wide: `kernel.shape[0] - 1` above "
+    "and below, `kernel.shape[1] - 1` left and right."
+)
+def one_margin(image, kernel, out_grad):
+    return convolve.right(np.pad(out_grad, kernel.shape[0] - 1), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "That is the shape of the kernel. What comes back to the image has the image's shape."
+)
+def that_of_the_kernel(image, kernel, out_grad):
+    return kernel_gradient.right(image, kernel, out_grad)
+
+
+# --- 4 Pooling ----------------------------------------------------------------------------------------------
+
+EVEN = [[1.0, 3, 2, 0, 5, 1], [0, 2, 4, 1, 1, 6], [7, 0, 1, 1, 2, 2], [3, 1, 0, 9, 0, 1]]
+ODD = -np.random.default_rng(3).integers(1, 20, (5, 7)) / 2.0
+THIRDS = np.random.default_rng(4).integers(-9, 9, (6, 9)) / 2.0
+
+
+@exercises.exercise(
+    given(named(image=EVEN), "image"),
+    given(named(image=ODD), "image"),
+    given(named(image=THIRDS[:, :8]), "image"),
+    otherwise="The upper left number of the result is the largest of `image[:2, :2]`, the one beside it the "
+    "largest of `image[:2, 2:4]`.",
+    use=as_array,
+)
+def max_pool(image):
+    """The largest number of each block of 2 × 2."""
+    blocks = np.lib.stride_tricks.sliding_window_view(image, (2, 2))[::2, ::2]
+    return blocks.max(axis=(2, 3))
+
+
+def _blocks(image):
+    rows, columns = (n // 2 for n in image.shape)
+    return image[: 2 * rows, : 2 * columns].reshape(rows, 2, columns, 2)
+
+
+@max_pool.mistake("This is the mean of each block. The largest number is asked for.")
+def mean_pool(image):
+    return _blocks(image).mean(axis=(1, 3))
+
+
+@max_pool.mistake("Your blocks overlap. The next one begins 2 pixels further, so the result is half as long.")
+def overlapping(image):
+    return np.lib.stride_tricks.sliding_window_view(image, (2, 2)).max(axis=(2, 3))
+
+
+@max_pool.mistake("You keep the upper left pixel of each block, however small it is. Take the largest.")
+def corners(image):
+    return _blocks(image)[:, 0, :, 0]
+
+
+@max_pool.mistake(
+    "`reshape` cuts the numbers in the order in which they lie in memory, so your blocks are pieces of a "
+    "row. Cut into (rows, 2, columns, 2), and take the maximum along the axes of length 2."
+)
+def pieces_of_a_row(image):
+    rows, columns = (n // 2 for n in image.shape)
+    return image[: 2 * rows, : 2 * columns].reshape(rows, columns, 2, 2).max(axis=(2, 3))
+
+
+@max_pool.mistake(
+    "An odd row or column at the end makes no whole block, and is left out: "
+    "`image[: 2 * rows, : 2 * columns]`."
+)
+def rest_kept(image):
+    padded = np.pad(image, [(0, n % 2) for n in image.shape], constant_values=-np.inf)
+    return _blocks(padded).max(axis=(1, 3))
+
+
+@max_pool.mistake(
+    "This image has an odd number of rows or columns, so it cannot be cut into blocks. Leave the last one "
+    "out first: `image[: 2 * rows, : 2 * columns]`."
+)
+def does_not_divide(image):
+    rows, columns = (n // 2 for n in image.shape)
+    return image.reshape(rows, 2, columns, 2).max(axis=(1, 3))
+
+
+@max_pool.mistake("You begin at 0, and all numbers of this block are below it. Begin with the block itself.")
+def from_zero(image):
+    return np.maximum(_blocks(image).max(axis=(1, 3)), 0)
+
+
+@max_pool.mistake("This is the smallest of each block. The largest is asked for.")
+def smallest(image):
+    return _blocks(image).min(axis=(1, 3))
+
+
+@max_pool.mistake("This is the sum of each block. The largest number is asked for.")
+def summed(image):
+    return _blocks(image).sum(axis=(1, 3))
+
+
+@max_pool.mistake("This is the largest number of the whole image. Each block has its own.")
+def of_the_whole_image(image):
+    return image.max()
+
+
+@max_pool.mistake(
+    "You pool along one axis only. A block has 2 rows and 2 columns, and one number comes out of it."
+)
+def only_down(image):
+    rows = image.shape[0] // 2
+    return image[: 2 * rows].reshape(rows, 2, -1).max(axis=1)
+
+
+# --- 5 Shapes by hand ---------------------------------------------------------------------------------------
+
+DIGITS = ((1, 8, 8), [("conv", 4, 3, 1, 1), ("pool", 2), ("flatten",), ("linear", 10)])
+LARGER = (
+    (3, 9, 11),
+    [("conv", 6, 5, 2, 2), ("pool", 2), ("conv", 8, 2, 1, 0), ("flatten",), ("linear", 2)],
+)
+ROW = ((5,), [("linear", 3), ("linear", 2)])
+
+
+@exercises.exercise(
+    case(*DIGITS),
+    case(*LARGER),
+    case(*ROW),
+    otherwise="Go through the layers one by one, with the shape so far. Compare your list with the one that "
+    "is expected, from its beginning: which layer is the first that differs?",
+)
+def shapes_by_hand(shape, layers):
+    """The shape after each layer, and how many numbers are learned."""
+    return _walk(shape, layers)
+
+
+def _length(n, size, stride, padding):
+    return (n + 2 * padding - size) // stride + 1
+
+
+def _conv_numbers(channels, out, size, places):
+    return size * size * channels * out + out
+
+
+def _linear_numbers(n, features):
+    return n * features + features
+
+
+def _walk(
+    shape,
+    layers,
+    length=_length,
+    conv_numbers=_conv_numbers,
+    linear_numbers=_linear_numbers,
+    pool=lambda c, h, w, size: (c, h // size, w // size),
+    flatten=lambda c, h, w: c * h * w,
+):
+    """Shapes and numbers, with rules that may be wrong."""
+    shapes, numbers = [], 0
+    for name, *details in layers:
+        if name == "conv":
+            out, size, stride, padding = details
+            channels, *sides = shape
+            places = [length(n, size, stride, padding) for n in sides]
+            numbers += conv_numbers(channels, out, size, places)
+            shape = (out, *places)
+        elif name == "pool":
+            shape = pool(*shape, details[0])
+        elif name == "flatten":
+            shape = (flatten(*shape),)
+        else:
+            numbers += linear_numbers(shape[0], details[0])
+            shape = (details[0],)
+        shapes.append(shape)
+    return shapes, numbers
+
+
+@shapes_by_hand.mistake(
+    "You leave out the biases: one for each channel that comes out, and for each feature."
+)
+def no_biases(shape, layers):
+    return _walk(
+        shape, layers, conv_numbers=lambda c, o, s, p: s * s * c * o, linear_numbers=lambda n, f: n * f
+    )
+
+
+@shapes_by_hand.mistake("A convolution has a bias for each channel that comes out. Yours has none.")
+def no_bias_in_conv(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: s * s * c * o)
+
+
+@shapes_by_hand.mistake("A linear layer has a bias for each feature. Yours has none.")
+def no_bias_in_linear(shape, layers):
+    return _walk(shape, layers, linear_numbers=lambda n, f: n * f)
+
+
+@shapes_by_hand.mistake("The padding stands on both sides of the image, so it counts twice: n + 2 · padding.")
+def padding_once(shape, layers):
+    return _walk(shape, layers, length=lambda n, k, s, p: (n + p - k) // s + 1)
+
+
+@shapes_by_hand.mistake("You leave the padding out. It makes the image longer: n + 2 · padding.")
+def no_padding(shape, layers):
+    return _walk(shape, layers, length=lambda n, k, s, p: (n - k) // s + 1)
+
+
+@shapes_by_hand.mistake("You leave the stride out. With stride 2 only every second place is taken.")
+def no_stride(shape, layers):
+    return _walk(shape, layers, length=lambda n, k, s, p: n + 2 * p - k + 1)
+
+
+@shapes_by_hand.mistake(
+    "You are one short along an axis: the first window counts too, (n + 2 · padding − size) // stride + 1."
+)
+def one_short(shape, layers):
+    return _walk(shape, layers, length=lambda n, k, s, p: (n + 2 * p - k) // s)
+
+
+@shapes_by_hand.mistake(
+    "Each kernel looks at all channels that go in. So it has size · size · channels weights, and not only "
+    "size · size."
+)
+def channels_forgotten(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: s * s * o + o)
+
+
+@shapes_by_hand.mistake(
+    "One bias is enough for all channels? No, each channel that comes out has one of its own."
+)
+def a_single_bias(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: s * s * c * o + 1)
+
+
+@shapes_by_hand.mistake(
+    "You count weights for each place of the map. The same kernel is used at all places: that is the point."
+)
+def a_kernel_for_each_place(shape, layers):
+    return _walk(
+        shape, layers, conv_numbers=lambda c, o, s, p: (s * s * c * o + o) * int(np.prod(p, dtype=int))
+    )
+
+
+@shapes_by_hand.mistake("Pooling divides the height and the width. The channels stay as they are.")
+def channels_pooled(shape, layers):
+    return _walk(shape, layers, pool=lambda c, h, w, s: (c // s, h // s, w // s))
+
+
+@shapes_by_hand.mistake(
+    "The blocks of a pooling do not overlap: the length is n // size, and an odd rest is left out."
+)
+def pool_overlaps(shape, layers):
+    return _walk(shape, layers, pool=lambda c, h, w, s: (c, h - s + 1, w - s + 1))
+
+
+@shapes_by_hand.mistake("A rest that makes no whole block is left out of a pooling: n // size, rounded down.")
+def rounded_up(shape, layers):
+    return _walk(shape, layers, pool=lambda c, h, w, s: (c, -(-h // s), -(-w // s)))
+
+
+@shapes_by_hand.mistake("Flatten lays all channels in one row, too: channels · height · width numbers.")
+def flatten_without_channels(shape, layers):
+    return _walk(shape, layers, flatten=lambda c, h, w: h * w)
+
+
+@shapes_by_hand.mistake(
+    "The shape that goes in is in your list. Begin it with what comes out of the first layer."
+)
+def with_the_input(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [shape, *shapes], numbers
+
+
+@shapes_by_hand.mistake(
+    "Two things are asked for: the list of shapes, and how many numbers are learned altogether."
+)
+def only_the_shapes(shape, layers):
+    return _walk(shape, layers)[0]
+
+
+@shapes_by_hand.mistake("Return the shape after *each* layer, in a list, and not only the last one.")
+def only_the_last(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return shapes[-1], numbers
+
+
+@shapes_by_hand.mistake(
+    "A shape has one length for each axis. After `flatten` and `linear` there is one axis left: `(n,)`, with "
+    "a comma."
+)
+def a_number_for_a_shape(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [s if len(s) > 1 else s[0] for s in shapes], numbers
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "shuffled",
+    "A fresh copy of that network learns from the shuffled digits and is tested on shuffled digits. How well "
+    "does it read them?",
+    {
+        "not at all, one of ten": "You could not. But the network has never seen which pixels are "
+        "neighbours: for it, a picture is a list of 64 numbers.",
+        "clearly worse than before": "What has it lost? Each pixel is still there, always at the same place "
+        "in the list.",
+        "as well as before": "Right: it multiplies each pixel by a weight and adds up. In which order the "
+        "pixels stand makes no difference to a sum.",
+    },
+    right="as well as before",
+)
+predictions.choose(
+    "an edge",
+    'Take the kernel "left edge": in each of its three rows stand −1, 0, 1. It slides over a picture whose '
+    "rows are `[0, 0, 0, 1, 1, 1]`: paper on the left, ink on the right. What stands in a row of the map?",
+    {
+        "[0, 3, 3, 0]": "Right: where all pixels of a window are equal, −1 and 1 cancel. Only windows across "
+        "the edge give something.",
+        "[0, 0, 3, 3]": "The last window has nothing but ink: 1 − 1 = 0 in each row.",
+        "[0, −3, −3, 0]": "The sign is turned: the ink is on the right, where the kernel has its 1.",
+        "[0, 1, 1, 0]": "That is what one row of the kernel gives. The kernel has three, and they are added "
+        "up.",
+    },
+    right="[0, 3, 3, 0]",
+)
+predictions.ask(
+    "how long",
+    "A photograph is 28 pixels wide. The kernel is 5 wide, with a padding of 2 and a stride of 2. How wide "
+    "is the map?",
+    right="14",
+    why="(28 + 4 − 5) // 2 + 1 is 27 // 2 + 1 = 13 + 1.",
+    replies={
+        "28": "That would be so with stride 1: the padding makes up for the kernel. With stride 2, every "
+        "second place is left out.",
+        "13": "27 // 2 is 13, and the first window counts too: + 1.",
+        "12": "Without padding it would be 12. Two zeros stand on each side, so the row is 32 long.",
+        "15": "Round down: 27 / 2 is 13.5, and half a step leads to no window.",
+        "24": "That is 28 − 5 + 1, without padding and with stride 1.",
+        "13.5": "Half a window is none: round down first, then add 1.",
+        "14.5": "Half a window is none: round down first, then add 1.",
+    },
+    otherwise="Put the numbers into the formula: n = 28, k = 5, p = 2, s = 2.",
+)
+predictions.choose(
+    "how many stored",
+    "The digit has 64 pixels. `windows_of(…, 3, 1)` is an array of 6 × 6 windows with 9 numbers each, so 324 "
+    "numbers. As a matrix of 36 rows, which a matrix product can take, how many numbers lie in memory?",
+    {
+        "64 for the windows, 324 for the matrix": "Right: strides express windows, but no stride leads from "
+        "the end of a window's row to its next row, so the matrix is a copy.",
+        "64 for both": "A matrix has one stride along its rows. In a window, the step from the third pixel "
+        "to the fourth is not the step from the first to the second.",
+        "324 for both": "The windows are a view: `as_strided` computes a shape and strides, and moves no "
+        "number.",
+        "324 for the windows, 64 for the matrix": "It is the other way around: a copy is made when the "
+        "numbers have to stand in a row.",
+    },
+    right="64 for the windows, 324 for the matrix",
+)
+predictions.choose(
+    "one came back",
+    "The kernel holds the numbers 1 to 9. Only one window gets something back: its adjoint is 1, all "
+    "others are 0. What is the gradient of the image?",
+    {
+        "1 to 9 at that window, 0 elsewhere": "Right: in this window, each pixel was multiplied by its "
+        "weight. Nothing is turned here, since there is one window only.",
+        "9 to 1 at that window, 0 elsewhere": "Nudge the upper left pixel of the window: it is multiplied by "
+        "the upper left weight, which is 1.",
+        "the pixels of that window": "They are the derivative with respect to the weights. The derivative "
+        "with respect to a pixel is its weight.",
+        "1 in the middle of that window": "All nine pixels of the window went into the sum, so all nine get "
+        "something.",
+    },
+    right="1 to 9 at that window, 0 elsewhere",
+)
+predictions.ask(
+    "how many weights",
+    "`nn.Conv(16, 32, 3)`: 16 channels go in, 32 come out, each kernel looks at 3 × 3 pixels. How many "
+    "numbers does it learn, with a bias for each channel that comes out?",
+    right="4640",
+    why="3 · 3 · 16 = 144 weights for a kernel, 32 of them are 4608, and 32 biases. How large the pictures "
+    "are makes no difference.",
+    replies={
+        "4608": "These are the weights. Add a bias for each of the 32 channels.",
+        "320": "A kernel looks at all 16 channels at once, so it has 3 · 3 · 16 weights.",
+        "288": "A kernel looks at all 16 channels at once, so it has 3 · 3 · 16 weights. And there are "
+        "biases.",
+        "4624": "Each channel that comes out has a bias, so 32 of them.",
+        "144": "That is one of the 32 kernels, without its bias.",
+        "145": "That is one of the 32 kernels.",
+    },
+    otherwise="One kernel has 3 · 3 weights for each channel that goes in. There are 32 kernels, with a bias "
+    "each.",
+)
+predictions.choose(
+    "does it care",
+    "Networks with eight kernels learn the digits, and others learn the shuffled digits. How many new ones "
+    "do they read wrongly?",
+    {
+        "the same number, as two layers do": "Their windows hold nine neighbours. After the shuffle, "
+        "nine pixels that have nothing to do with each other.",
+        "more of the shuffled ones": "Right: what they take for granted, that neighbours belong together, is "
+        "no longer true.",
+        "nearly all": "That would be nine of ten. But the last layer still sees all numbers of all maps, and "
+        "makes something of them.",
+    },
+    right="more of the shuffled ones",
+)
+predictions.choose(
+    "learned filters",
+    "The 16 kernels of the first layer began with random numbers. Now the network reads 99 of 100 digits. "
+    "What do these kernels look like?",
+    {
+        "they have become edges": "This is what one expects, and you will see it below. But nothing forced "
+        "these kernels to leave the patterns that they began with.",
+        "nearly as at the start": "Right: 16 random patterns tell enough about a picture, and the layers "
+        "behind them learned to use them.",
+        "all 16 are alike": "They began differently, so a different gradient comes back to each.",
+    },
+    right="nearly as at the start",
+)
+
+
+# --- Pictures -----------------------------------------------------------------------------------------------
+
+
+def sliding(image: np.ndarray, kernel: np.ndarray, place: int) -> Axes:
+    """Draw a kernel at one place of an image: the window, its products, and the map up to there."""
+    x = Tensor(image[None, :, :, None], requires_grad=False)
+    whole = ops.conv(x, Tensor(kernel[:, :, None, None]), padding=0).numpy()[0, :, :, 0]
+    (height, width), (rows, columns) = kernel.shape, whole.shape
+    row, column = divmod(place, columns)
+    products = image[row : row + height, column : column + width] * kernel
+    done = np.where(np.arange(whole.size) <= place, whole.ravel(), np.nan).reshape(whole.shape)
+    with drawing(None, 5.5, 2.45) as ax:
+        figure_of(ax).set_layout_engine("none")  # it would lay out each frame anew
+        ax.set_position((0.01, 0.01, 0.98, 0.98))
+        left, top = image.shape[1] + 1.0, (image.shape[0] - 4.5) / 2  # of the products, which are larger
+        right, low = left + 6.0, (image.shape[0] - rows) / 2
+        framed_image(ax, image, 0, 0, *image.shape[::-1], cmap="gray_r", vmin=0, vmax=1)
+        reach = float(abs(kernel).max())
+        framed_image(ax, products, left, top, 4.5, 4.5, cmap=DIVERGING, vmin=-reach, vmax=reach)
+        limit = float(abs(whole).max())
+        colours = DIVERGING.with_extremes(bad="#D5DAE3")
+        framed_image(ax, done, right, low, columns, rows, cmap=colours, vmin=-limit, vmax=limit)
+        for (i, j), product in np.ndenumerate(products + 0.0):  # no minus before a zero
+            middle = (left + (j + 0.5) * 4.5 / width, top + (i + 0.5) * 4.5 / height)
+            dark = abs(product) > 0.4 * reach
+            ax.text(*middle, f"{product:.2f}", ha="center", va="center", color=PAPER if dark else INK)
+        for x0, y0, w, h, colour in (
+            (column, row, width, height, ORANGE),
+            (right + column, low + row, 1, 1, INK),
+        ):
+            ax.plot([x0, x0 + w, x0 + w, x0, x0], [y0, y0, y0 + h, y0 + h, y0], color=colour, linewidth=3)
+        words = ((0, 0, "image"), (left, top, f"adds up to {whole[row, column]:.2f}"), (right, low, "map"))
+        for x0, y0, title in words:
+            ax.text(x0, y0 - 0.35, title, weight="bold", fontsize=10)
+        ax.set(xlim=(-0.2, right + columns + 0.2), ylim=(image.shape[0] + 0.2, -1.3), aspect="equal")
+        ax.set_axis_off()
+    return ax
