@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes constraints.txt: the newest releases that pyproject.toml admits and that work together, as pip
-# resolves them in an empty environment. PYTHON should be the oldest version that pyproject.toml supports,
-# so that every pin also installs on the newer ones.
+# resolves them in an empty environment. PYTHON should be the oldest version that pyproject.toml supports, down
+# to its last number, so that every pin also installs on the newer ones.
 set -eu
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
