@@ -153,6 +153,30 @@ def tuples_multiplied(index, strides, offset):
     return offset + index * strides
 
 
+@cell_of.mistake(
+    "This is the walk along the first axis alone. Go along all of them before you return: is the `return` "
+    "inside of the loop?"
+)
+def first_axis_alone(index, strides, offset):
+    return offset + index[0] * strides[0]
+
+
+@cell_of.mistake(
+    "This is the walk along the last axis alone. Add each walk to the sum so far: does your loop begin anew "
+    "each time?"
+)
+def last_axis_alone(index, strides, offset):
+    return offset + index[-1] * strides[-1]
+
+
+@cell_of.mistake(
+    "`for i in index` gives you the numbers of the index, not their places. Take index and strides together: "
+    "`for i, s in zip(index, strides)`."
+)
+def number_as_place(index, strides, offset):
+    return offset + sum(i * strides[i] for i in index)
+
+
 @exercises.exercise(
     case(6, (3, 4)),
     case(7, (4, 3)),
@@ -421,6 +445,19 @@ def stride_is_step(shape, strides, offset, axis, start, step):
     return _every(shape, strides, offset, axis, start, step, stride=lambda s, k: k)
 
 
+@sliced.mistake("You multiply all the strides. Only along this one axis are elements skipped.")
+def all_strides(shape, strides, offset, axis, start, step):
+    lengths, _, first = _every(shape, strides, offset, axis, start, step)
+    return lengths, [s * step for s in strides], first
+
+
+@sliced.mistake("`len(shape)` is the number of axes. The old length of this axis is `shape[axis]`.")
+def number_of_axes(shape, strides, offset, axis, start, step):
+    return _every(
+        shape, strides, offset, axis, start, step, length=lambda n, a, k: len(range(a, len(shape), k))
+    )
+
+
 @sliced.mistake(NOT_A_LIST)
 def sliced_in_place(shape, strides, offset, axis, start, step):
     _assign(shape, strides, offset)
@@ -516,15 +553,17 @@ def flipped_in_place(shape, strides, offset, axis):
 
 # --- 3 Broadcasting -----------------------------------------------------------------------------------------
 
-REFUSED, NOTHING = "a refusal", "nothing at all"
+REFUSED, NOTHING, RETURNED = "a refusal", "nothing at all", "an error as a result"
 
 
 def _or_refused(answer: Callable[..., Any], *inputs: Any) -> Any:
-    """What an answer gives, `REFUSED` if it raises ValueError, and `NOTHING` instead of None."""
+    """What an answer gives; `REFUSED` if it raises ValueError, `RETURNED` if it returns one instead."""
     try:
         found = answer(*inputs)
     except ValueError:
         return REFUSED
+    if found is ValueError or isinstance(found, ValueError):
+        return RETURNED
     return NOTHING if found is None else found
 
 
@@ -650,6 +689,24 @@ def no_return(a, b):
     return None
 
 
+@common_shape.mistake(
+    "You return the error, as if it were a result. To refuse, write `raise` in place of `return`."
+)
+def error_returned(a, b):
+    try:
+        return _common(a, b)
+    except ValueError:
+        return ValueError
+
+
+@common_shape.mistake("`assert` is for what can never happen. To refuse an input, write `raise ValueError`.")
+def asserted(a, b):
+    try:
+        return _common(a, b)
+    except ValueError:
+        raise AssertionError from None
+
+
 @exercises.exercise(
     case((5, 1), (1, 1), (5, 3)),
     case((3,), (1,), (5, 3)),
@@ -742,7 +799,7 @@ def _verdict(expected: Any, got: Any, names: Names) -> str:
     case((3, 4), (8, 2)),
     case((3, 2), (4, 1)),
     case((2, 3, 4), (24, 4, 1)),
-    case((3, 4), (-4, -1)),
+    case((3, 3), (-3, -1)),
     case((3, 1, 4), (4, 12, 1)),
     case((2, 3), (0, 1)),
     case((2, 3, 4), (15, 5, 1)),
@@ -787,7 +844,8 @@ def with_axes_of_one(shape, strides):
 
 
 @must_copy.mistake(
-    "The stride of an axis is compared with the axis *after* it: as far as all the steps along that one."
+    "You take the length of the wrong axis. One step along an axis must lead as far as all the steps along "
+    "the axis *after* it: that one's length times that one's stride."
 )
 def own_length(shape, strides):
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -822,6 +880,20 @@ def last_stride(shape, strides):
 )
 def turned_around(shape, strides):
     return not with_axes_of_one(*_without_ones(shape, strides))
+
+
+@must_copy.mistake(
+    "Often one stride is enough, and then the answer is False: here four steps of 1 lead to the next row."
+)
+def always(shape, strides):
+    return True
+
+
+@must_copy.mistake(
+    "Walk through this transpose, row by row: cells 0, 4, 8, and then 1. No single stride does that."
+)
+def never(shape, strides):
+    return False
 
 
 @must_copy.mistake(

@@ -26,9 +26,9 @@ STEPS = "down, right = image.strides"
 SHOWN = [
     (
         "one-row",
-        "Row 3 has become column 3, and so on for all 268 million numbers, in less than a millisecond",
+        "for all 268 million numbers, in less than a tenth of a millisecond",
         "hook-code",
-        "bytes: 1,073,741,824\nelement [5, 3] of the transpose: [[42.]]\nin less than a millisecond: True\n"
+        "bytes: 1,073,741,824\nelement [5, 3] of the transpose: 42.0\nin less than 0.1 milliseconds: True\n"
         "in the very same memory: True\n",
     ),
     (
@@ -104,7 +104,7 @@ TRUE = [
     ("one-row", "with the numbers 0 to 11", "in_memory(a) == list(range(12))"),
     (
         "one-row",
-        "The orange element is `a[1, 2]`",
+        "The orange element is `a[1, 2]`, in cell 6",
         "a[1, 2].numpy().item() == cell_of((1, 2), (4, 1), 0) == 6",
     ),
     (
@@ -123,6 +123,11 @@ TRUE = [
         "each is the product of the lengths after it",
         "NDArray(np.ones((2, 3, 4))).strides == (12, 4, 1)",
     ),
+    (
+        "cells-solution",
+        "NumPy has this as `np.unravel_index`",
+        "all(index_of(k, (2, 3, 4)) == np.unravel_index(k, (2, 3, 4)) for k in range(24))",
+    ),
     ("view", "The memory is still 0, 1, 2, …", "in_memory(t) == list(range(12))"),
     (
         "drag-intro",
@@ -132,7 +137,7 @@ TRUE = [
     (
         "views-solution",
         "flipping twice gives you back the array you began with",
-        "flipped(*flipped((3, 4), (4, 1), 0, 0), 0) == ((3, 4), [4, 1], 0)",
+        "flipped(*flipped((3, 4), (4, 1), 0, 0), 0) == ([3, 4], [4, 1], 0)",
     ),
     (
         "refusal-after",
@@ -156,11 +161,16 @@ TRUE = [
     ),
     ("exercise-stretch", "is `(1, 1, 5, 3)`", "(1,) * 2 + (5, 3) == (1, 1, 5, 3)"),
     ("stretch-solution", "A tuple times a negative number is empty", "(1,) * -2 == ()"),
-    ("exercise-copy", "In `a`, 4 · 1 = 4", "not must_copy(a.shape, a.strides)"),
+    ("exercise-copy", "one step down, since 4 · 1 = 4", "not must_copy(a.shape, a.strides)"),
     (
         "exercise-copy",
-        "In `a[:, :2]`, 2 · 1 is not 4",
+        "2 · 1 is not 4",
         "a[:, :2].strides == (4, 1) and must_copy((3, 2), (4, 1))",
+    ),
+    (
+        "exercise-copy",
+        "After two steps you stand in cell 2, but the next row begins in cell 4",
+        "a[:, :2].shape == (3, 2) and cell_of((1, 0), a[:, :2].strides, 0) == 4",
     ),
     (
         "copy-solution",
@@ -178,9 +188,11 @@ TRUE = [
         "must_copy((4, 3), (0, 1)) and must_copy((4, 3), (1, 4))",
     ),
     ("compact", "a table of 67 megabytes", "round(big.size * 4 / 1e6) == 67"),
+    ("needed", "the sum is a single number", "big.permute((1, 0)).sum().size == 1"),
     ("needed", "`compact()` gives you the array itself", "big.compact() is big and t.compact() is not t"),
     ("windows", "After `corner = corner.compact()`, it can go", "corner.compact().base is None"),
     ("windows", "eight numbers, seen as six rows of three", "triples.shape == (6, 3) and eight.size == 8"),
+    ("exercise-windows", "8 − 3 + 1 = 6 windows of three", "8 - 3 + 1 == len(triples.numpy()) == 6"),
     (
         "exercise-windows",
         "you have a moving average",
@@ -204,7 +216,7 @@ TRUE = [
     ),
     (
         "pay-off",
-        "The `reshape` must copy",
+        "The `reshape` that joins the axes must copy",
         "digit.broadcast_to((8, 48, 8, 48)).reshape((384, 384)).storage is not digit.storage",
     ),
     (
@@ -212,7 +224,13 @@ TRUE = [
         "591 million elements, out of 295,936 cells",
         "round(look.size / 1e6) == 591 and look.storage.size == 295_936",
     ),
+    ("edges-intro", "more than two gigabytes of windows", "2 * 2**30 < look.size * 4"),
     ("edges-intro", "The 1 MB is their result", "round(sums.size * 4 / 1e6) == 1"),
+    (
+        "edges-intro",
+        "blurs twice, the second time over 25 × 25 pixels",
+        "np.allclose(smooth.numpy()[100, 200], (sums / 49**2)[100:125, 200:225].mean(), atol=1e-4)",
+    ),
     ("edges-intro", "All windows are views again", "look.storage is large.storage"),
     (
         "edges-intro",
@@ -237,6 +255,24 @@ NEAR_MISSES = {
         ),
         (answer(CELL, "return offset + sum(index) + sum(strides)"), "add index and stride"),
         (
+            answer(CELL, "for i, s in zip(index, strides):", "    offset += i * s", "    return offset"),
+            "is the `return` inside of the loop",
+        ),
+        (
+            answer(
+                CELL,
+                "cell = offset",
+                "for i, s in zip(index, strides):",
+                "    cell = offset + i * s",
+                "return cell",
+            ),
+            "does your loop begin anew",
+        ),
+        (
+            answer(CELL, "cell = offset", "for i in index:", "    cell += i * strides[i]", "return cell"),
+            "not their places",
+        ),
+        (
             answer(
                 CELL,
                 "total = 0",
@@ -246,7 +282,7 @@ NEAR_MISSES = {
             ),
             "once for each axis",
         ),
-        (answer(CELL, "return offset + index[-1]"), "Start at the offset"),
+        (answer(CELL, "return offset + sum(index)"), "Start at the offset"),
     ],
     "index_of": [
         (
@@ -368,6 +404,27 @@ NEAR_MISSES = {
             ),
             "times the old one",
         ),
+        (
+            answer(
+                SLICED,
+                LISTS,
+                "shape[axis] = len(range(start, shape[axis], step))",
+                "offset += start * strides[axis]",
+                "return shape, [s * step for s in strides], offset",
+            ),
+            "You multiply all the strides",
+        ),
+        (
+            answer(
+                SLICED,
+                LISTS,
+                "shape[axis] = len(range(start, len(shape), step))",
+                "offset += start * strides[axis]",
+                "strides[axis] *= step",
+                "return shape, strides, offset",
+            ),
+            "`len(shape)` is the number of axes",
+        ),
     ],
     "flipped": [
         (
@@ -462,6 +519,26 @@ NEAR_MISSES = {
             ),
             "Only the first shape may stretch",
         ),
+        (
+            answer(
+                COMMON,
+                FRONT,
+                FRONT_B,
+                "if any(n != m and 1 not in (n, m) for n, m in zip(a, b)): return ValueError('no')",
+                "return list(map(max, a, b))",
+            ),
+            "You return the error",
+        ),
+        (
+            answer(
+                COMMON,
+                FRONT,
+                FRONT_B,
+                "assert all(n == m or 1 in (n, m) for n, m in zip(a, b))",
+                "return list(map(max, a, b))",
+            ),
+            "`assert` is for what can never happen",
+        ),
     ],
     "stretched_strides": [
         (
@@ -534,7 +611,26 @@ NEAR_MISSES = {
             ),
             "the last two axes only",
         ),
-        (answer(COPY, "return 0 in strides"), "but in which order?"),
+        (answer(COPY, "return 0 in strides"), "No single stride does that"),
+        (
+            answer(
+                COPY,
+                "cells = 1 + sum((n - 1) * abs(s) for n, s in zip(shape, strides))",
+                "return cells % int(np.prod(shape)) != 0",
+            ),
+            "but in which order?",
+        ),
+        (answer(COPY, "return True"), "and then the answer is False"),
+        (answer(COPY, "return False"), "No single stride does that"),
+        (
+            answer(
+                COPY,
+                "for k in range(len(shape) - 1):",
+                "    if strides[k] != shape[k] * strides[k + 1]: return True",
+                "return False",
+            ),
+            "length of the wrong axis",
+        ),
     ],
     "windows": [
         (
