@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -67,15 +68,21 @@ class Ran:
     returned : whatever a thread gave back
     wrong : bool
         Whether other numbers should be in `out`.
+    counts : bool
+        Whether it matters how often global memory is read.
     """
 
     trace: KernelTrace
     returned: Any
     wrong: bool = False
+    counts: bool = False
 
     def __repr__(self) -> str:
+        out = f"out = {_shown(self.out)}"
+        if not self.counts:
+            return out
         counted = ", ".join(f"{name} {count} times" for name, count in self.reads().items() if count)
-        return f"out = {_shown(self.out)}, read from global memory: {counted or 'nothing'}"
+        return f"{out}, read from global memory: {counted or 'nothing'}"
 
     @property
     def out(self) -> np.ndarray:
@@ -107,9 +114,23 @@ class Ran:
         }
 
     def longest(self) -> int:
-        """How many numbers the busiest thread read from shared memory between two barriers."""
-        shared = (a for a in self.trace.accesses if a.kind == "read" and not _is_global(a))
-        return max(Counter((a.block, a.thread, a.phase) for a in shared).values(), default=0)
+        """How many numbers the busiest thread read between two barriers."""
+        reads = (a for a in self.trace.accesses if a.kind == "read")
+        return max(Counter((a.block, a.thread, a.phase) for a in reads).values(), default=0)
+
+    def into_an_input(self) -> Access | None:
+        """The first write into an array other than `out`."""
+        return next((a for a in self.trace.accesses if a.kind != "read" and a.array in self.inputs), None)
+
+    def too_soon(self) -> Access | None:
+        """The first read of a place in shared memory where no thread of the block has written."""
+        written = set()
+        for access in self.trace.accesses:
+            place = access.memory, access.index
+            if not _is_global(access) and access.kind == "read" and place not in written:
+                return access
+            written.add(place)
+        return None
 
 
 Shape = tuple[int, ...]
@@ -176,10 +197,14 @@ def same_result(right: Ran, got: Any, names: Names) -> str:
     if refused := got.trace.refusals():
         return refused[0]
     if races := got.trace.races:
-        return f"there is a race at {races[0]}"
-    for access in got.trace.accesses:
-        if access.kind != "read" and access.array in got.inputs:
-            return f"{access} to {access.array}, which is an input"
+        race = races[0]
+        where = f"{race.array}[{', '.join(map(str, race.index))}]"
+        return f"{race.first} {where}, and {race.second} it: nothing decides who comes first (a race)"
+    if access := got.into_an_input():
+        return f"{access} to {access.array}, which is an input"
+    if early := got.too_soon():
+        where = f"{early.array}[{', '.join(map(str, early.index))}]"
+        return f"{early} {where}, where no thread of its block has written: anything may lie there"
     difference = values(right.out, got.out, names)
     return f"out: {difference}" if difference else ""
 
@@ -212,7 +237,7 @@ def same_steps(right: Ran, got: Any, names: Names) -> str:
     if difference := same_traffic(right, got, names):
         return difference
     if got.longest() > 2 * right.longest():
-        return f"one thread reads {got.longest()} numbers in a row from shared memory, while the others wait"
+        return f"one thread reads {got.longest()} numbers in a row, while the others wait"
     return ""
 
 
@@ -233,10 +258,15 @@ def _signs(ran: Ran) -> tuple:
     raced = {_place(ran, race.first) for race in ran.trace.races}
     if refused or raced:
         return refused, raced, [race.first.phase for race in ran.trace.races[:1]]
+    if ran.into_an_input():
+        return ("input",)
     if ran.wrong:
         return ("numbers", np.round(ran.out, 4).tolist())
+    if ran.too_soon():
+        return ("too soon",)
     reads = ran.reads()
-    return [reads[name] for name in ran.inputs], ran.writes(), ran.homes(), ran.longest() > MANY
+    again = any(reads[name] for name in reads if name not in ran.inputs), ran.writes() > ran.out.size
+    return [reads[name] for name in ran.inputs], *again, ran.homes(), ran.longest() > MANY
 
 
 def _place(ran: Ran, access: Access) -> tuple:
@@ -272,26 +302,22 @@ def puzzle(*cases: Case, otherwise: str, compare: Callable = same_result) -> Cal
             ran = run(answer, *inputs)
             if isinstance(ran, Ran) and answer is not right:
                 ran.wrong = bool(values(run(right, *inputs).out, ran.out, {}))
+            if isinstance(ran, Ran):
+                ran.counts = compare in (same_traffic, same_steps)
             return ran
 
         make = exercises.exercise(*cases, otherwise=otherwise, compare=compare, use=use, form=called)
         exercise = make(right)
         if name not in MAKERS:
-            exercise.mistake(GIVES_BACK)(gives_back)
-            exercise.mistake(WHOLE_ARRAY)(takes_the_whole_array)
+            for mistake, sentence in ANYWHERE.items():
+                exercise.mistake(sentence)(_with_parameters_of(right, mistake))
         return exercise
 
     return made
 
 
-MANY = 6  # numbers that one thread reads from shared memory without a barrier
+MANY = 6  # numbers that one thread reads without a barrier
 MAKERS = ("tiled_product",)  # functions that make a kernel, and are none
-GIVES_BACK = (
-    "Ten thousand threads cannot all `return` a number to you. A kernel writes into `out`: `out[…] = …`."
-)
-WHOLE_ARRAY = (
-    "You compute with a whole array. A thread computes with single numbers: `a[i]`, at an index of its own."
-)
 
 
 def gives_back(out, *arrays):
@@ -302,6 +328,33 @@ def gives_back(out, *arrays):
 def takes_the_whole_array(out, *arrays):
     """NumPy's habit."""
     out[0] = arrays[0] * 2
+
+
+def changes_an_input(out, *arrays):
+    """One thread overwrites a number of the first input."""
+    if tuple(cuda.grid(3)) == (0, 0, 0):
+        arrays[0][(0,) * len(arrays[0].shape)] = 1
+
+
+ANYWHERE = {
+    gives_back: "Ten thousand threads cannot all `return` a number to you. A kernel writes into `out`: "
+    "`out[…] = …`.",
+    takes_the_whole_array: "You compute with a whole array. A thread computes with single numbers: `a[i]`, "
+    "at an index of its own.",
+    changes_an_input: "You change an input. Other threads and later kernels may still need it: write into "
+    "`out` only.",
+}
+
+
+def _with_parameters_of(right: Callable, mistake: Callable) -> Callable:
+    """A mistake of any puzzle as a kernel that has the parameters of this one."""
+
+    @wraps(mistake)
+    def kernel(out, *arrays):
+        return mistake(out, *arrays)
+
+    kernel.__signature__ = signature(right)  # type: ignore[attr-defined]
+    return kernel
 
 
 def look(answer: Callable) -> Axes | None:
@@ -412,25 +465,6 @@ def uphill(out, w, g):
 def without_rate(out, w, g):
     i = cuda.threadIdx.x
     out[i] = w[i] - g[i]
-
-
-@descend.mistake(
-    "You change `w` itself. Other threads and later kernels may still need it: write the new numbers into "
-    "`out`."
-)
-def in_place(out, w, g):
-    i = cuda.threadIdx.x
-    w[i] = w[i] - 0.1 * g[i]
-    out[i] = w[i]
-
-
-@descend.mistake(
-    "You change `w` itself. Other threads and later kernels may still need it: write the new numbers into "
-    "`out`."
-)
-def in_place_only(out, w, g):
-    i = cuda.threadIdx.x
-    w[i] -= 0.1 * g[i]
 
 
 @descend.mistake(
@@ -688,7 +722,7 @@ def bias_loops(out, a, bias):
 
 # --- 6 Blocks -----------------------------------------------------------------------------------------------
 
-TEN = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+TEN = [0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0, 0.5]
 NUMBER_IN_GRID = (
     "Before block b there are b whole blocks: `cuda.blockIdx.x * cuda.blockDim.x` threads. Add the "
     "thread's own number."
@@ -762,6 +796,13 @@ def too_bright(out, a):
     i = cuda.grid(1)
     if i < a.size:
         out[i] = a[i] + 0.25
+
+
+@brighter.mistake("`max` takes the larger one, so all is at least 1. Nothing may be brighter than 1: `min`.")
+def at_least_one(out, a):
+    i = cuda.grid(1)
+    if i < a.size:
+        out[i] = max(a[i] + 0.25, 1)
 
 
 # --- 7 Shared memory ----------------------------------------------------------------------------------------
@@ -878,11 +919,38 @@ def writes_by_thread(out, a):
     out[t] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
 
 
+@shares.mistake(
+    "The barrier comes too early. First everybody writes into the cache, then all wait, and then they read."
+)
+def waits_before_writing(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cuda.syncthreads()
+    cache[t] = a[i]
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(
+    "Each thread has a cache of its own here, with nothing but its own number in it. One that the block "
+    "shares comes from `cuda.shared.array(4, float32)`."
+)
+def cache_of_its_own(out, a):
+    cache = cuda.local.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
 # --- 8 Sum --------------------------------------------------------------------------------------------------
 
 EVERYONE = (
     "All threads of a block must come to each barrier, also those with nothing to add. So no thread may "
     "return before it, and it must not stand in the `if`."
+)
+ALL_IN_OUT = (
+    "All threads of a block add to one place of `out`, and they overwrite each other's sums. Add up in the "
+    "cache, in rounds, and write once for each block."
 )
 
 
@@ -1070,15 +1138,65 @@ def no_first_barrier(out, a):
         out[cuda.blockIdx.x] = cache[0]
 
 
+@block_sum.mistake(
+    "The threads without a number leave their place in the cache as it is, and on a card anything may lie "
+    "there. Let them put a 0 there."
+)
+def ragged_empty(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "Only block 0 has a thread with i = 0. The first thread of *each* block writes: `if t == 0:`."
+)
+def first_of_the_grid(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if i == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(ALL_IN_OUT)
+def all_in_out(out, a):
+    i = cuda.grid(1)
+    if i < a.size:
+        out[cuda.blockIdx.x] += a[i]
+
+
+@block_sum.mistake(ALL_IN_OUT)
+def all_in_out_unguarded(out, a):
+    out[cuda.blockIdx.x] += a[cuda.grid(1)]
+
+
 # --- 9 Sliding sum ------------------------------------------------------------------------------------------
 
 NINE = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+TOO_NARROW = (
+    "`i < out.size` is too narrow a guard for the loading: the last numbers of `a` are needed, too. Ask "
+    "`i < a.size` there."
+)
 
 
 @puzzle(
     on(Launch(2, 4, (8,)), a=[*NINE, 10]),
     on(Launch(2, 4, (7,)), a=NINE),
-    on(Launch(1, 4, (3,)), a=[5, 1, 2, 10, 4][:5]),
+    on(Launch(2, 4, (5,)), a=[5, 1, 2, 10, 4, 3, 6]),
     otherwise="Write down what block 0 needs: `a[0]` to `a[5]`. Who fetches the last two?",
     compare=same_traffic,
 )
@@ -1188,16 +1306,73 @@ def slides_by_grid(out, a):
         out[i] = cache[i] + cache[i + 1] + cache[i + 2]
 
 
-@sliding_sum.mistake(
-    "`i < out.size` is too narrow a guard for the loading: the last numbers of `a` are needed, too. Ask "
-    "`i < a.size` there."
-)
+@sliding_sum.mistake(TOO_NARROW)
 def loads_too_little(out, a):
     cache = cuda.shared.array(6, float32)
     t, i = cuda.threadIdx.x, cuda.grid(1)
     if i < out.size:
         cache[t] = a[i]
     if t < 2 and i + 4 < out.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(TOO_NARROW)
+def first_loads_too_little(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < out.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "`i < 2` holds in block 0 only. The first two threads of *each* block fetch a second number: `t < 2`."
+)
+def first_block_fetches_the_rest(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if i < 2:
+        cache[t + 4] = a[i + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "All blocks take `a[4]` and `a[5]` as their two extra numbers. Count in the grid: `a[i + 4]`."
+)
+def rest_of_the_first_block(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
+        cache[t + 4] = a[t + 4]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake(
+    "A thread that has nothing to write must still come to the barrier. No `return` before it: put each "
+    "access behind an `if` of its own."
+)
+def returns_before_the_barrier(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i >= out.size:
+        return
+    cache[t] = a[i]
+    if t < 2 and i + 4 < a.size:
         cache[t + 4] = a[i + 4]
     cuda.syncthreads()
     if i < out.size:
@@ -1230,6 +1405,14 @@ def product(out, a, b):
         out[row, column] = total
 
 
+TILES_STAY = (
+    "Every step loads the same tiles. Tiles of `a` move to the right with k, `a[row, k + x]`, tiles of `b` "
+    "down, `b[k + y, column]`."
+)
+IN_A_TILE = (
+    "A tile has only `tile` rows and columns. Inside of it, places are counted within the block, by `y` and "
+    "`x`; `row` and `column` count in the whole matrices."
+)
 A, B = (
     [[1, 2, 3, 4], [5, 6, 7, 8], [1, 0, 1, 0], [0, 2, 0, 2]],
     [[1, 0, 2, 0], [0, 1, 0, 2], [1, 1, 0, 0], [3, 0, 0, 1]],
@@ -1268,10 +1451,30 @@ def tiled_product(tile):
     return product
 
 
+def _loads(a_tile, b_tile, a, b, x, y, row, column, k):
+    a_tile[y, x] = a[row, k + x]
+    b_tile[y, x] = b[k + y, column]
+
+
+def _multiplies(a_tile, b_tile, x, y, row, column, tile):
+    total = float32(0)
+    for j in range(tile):
+        total += a_tile[y, j] * b_tile[j, x]
+    return total
+
+
+def _writes(out, x, y, row, column, total):
+    out[row, column] = total
+
+
 def _with_tiles(
-    load: Callable, first: bool = True, second: bool = True, end: Callable | None = None
+    load: Callable = _loads,
+    multiply: Callable = _multiplies,
+    write: Callable = _writes,
+    first: bool = True,
+    second: bool = True,
 ) -> Callable:
-    """A function like `tiled_product` with other loads, and with barriers left out."""
+    """A function like `tiled_product` that loads, multiplies or writes otherwise, or leaves out barriers."""
 
     def make(tile):
         def product(out, a, b):
@@ -1284,20 +1487,14 @@ def _with_tiles(
                 load(a_tile, b_tile, a, b, x, y, row, column, k)
                 if first:
                     cuda.syncthreads()
-                for j in range(tile):
-                    total += a_tile[y, j] * b_tile[j, x]
+                total += multiply(a_tile, b_tile, x, y, row, column, tile)
                 if second:
                     cuda.syncthreads()
-            out[row, column] = total
+            write(out, x, y, row, column, total)
 
         return product
 
     return make
-
-
-def _loads(a_tile, b_tile, a, b, x, y, row, column, k):
-    a_tile[y, x] = a[row, k + x]
-    b_tile[y, x] = b[k + y, column]
 
 
 @tiled_product.mistake(
@@ -1305,7 +1502,7 @@ def _loads(a_tile, b_tile, a, b, x, y, row, column, k):
     "second barrier belongs after the inner loop."
 )
 def no_second_barrier(tile):
-    return _with_tiles(_loads, second=False)(tile)
+    return _with_tiles(second=False)(tile)
 
 
 @tiled_product.mistake(
@@ -1313,7 +1510,7 @@ def no_second_barrier(tile):
     "inner loop."
 )
 def no_barrier_after_loading(tile):
-    return _with_tiles(_loads, first=False)(tile)
+    return _with_tiles(first=False)(tile)
 
 
 @tiled_product.mistake(
@@ -1324,16 +1521,160 @@ def untiled(tile):
     return product
 
 
-@tiled_product.mistake(
-    "Every step loads the same tiles. Tiles of `a` move to the right with k, `a[row, k + x]`, tiles of `b` "
-    "down, `b[k + y, column]`."
-)
+@tiled_product.mistake(TILES_STAY)
 def tiles_stay(tile):
     def load(a_tile, b_tile, a, b, x, y, row, column, k):
         a_tile[y, x] = a[row, x]
         b_tile[y, x] = b[y, column]
 
     return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(TILES_STAY)
+def tiles_of_out(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, column]
+        b_tile[y, x] = b[row, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "All threads of a row load the same number of `a`, the one in column k. In a tile, each loads a number "
+    "of its own: x columns further right in `a`, y rows further down in `b`."
+)
+def loads_without_own_place(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k]
+        b_tile[y, x] = b[k, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "x counts to the right, and y counts down. So in `a` you go from column k to `k + x`, and in `b` from "
+    "row k to `k + y`."
+)
+def loads_x_and_y_swapped(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k + y]
+        b_tile[y, x] = b[k + x, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "k already counts numbers: 0, tile, 2 · tile. Multiplied by `tile` once more, it runs off the matrix."
+)
+def k_times_tile(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k * tile + x]
+        b_tile[y, x] = b[k * tile + y, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(IN_A_TILE)
+def multiplies_by_the_grid(tile):
+    def multiply(a_tile, b_tile, x, y, row, column, tile):
+        total = float32(0)
+        for j in range(tile):
+            total += a_tile[row, j] * b_tile[j, column]
+        return total
+
+    return _with_tiles(multiply=multiply)(tile)
+
+
+@tiled_product.mistake(IN_A_TILE)
+def loads_by_the_grid(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[row, column] = a[row, k + x]
+        b_tile[row, column] = b[k + y, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "The tiles are right. But a thread needs a whole row of `a_tile` and a whole column of `b_tile`: add "
+    "`a_tile[y, j] * b_tile[j, x]` for all j below `tile`."
+)
+def one_number_of_each_tile(tile):
+    def multiply(a_tile, b_tile, x, y, row, column, tile):
+        return a_tile[y, x] * b_tile[y, x]
+
+    return _with_tiles(multiply=multiply)(tile)
+
+
+@tiled_product.mistake(
+    "The tiles are right, and then you go down `a_tile` and along `b_tile`. It is the other way round: "
+    "`a_tile[y, j]` and `b_tile[j, x]`."
+)
+def multiplies_turned(tile):
+    def multiply(a_tile, b_tile, x, y, row, column, tile):
+        total = float32(0)
+        for j in range(tile):
+            total += a_tile[j, y] * b_tile[x, j]
+        return total
+
+    return _with_tiles(multiply=multiply)(tile)
+
+
+@tiled_product.mistake("The numbers are right, but the product lies on its side: write `out[row, column]`.")
+def out_turned(tile):
+    def write(out, x, y, row, column, total):
+        out[column, row] = total
+
+    return _with_tiles(write=write)(tile)
+
+
+@tiled_product.mistake(
+    "All blocks write to the first tile of `out`. In the whole product, a thread's place is `[row, column]`."
+)
+def out_of_the_first_tile(tile):
+    def write(out, x, y, row, column, total):
+        out[y, x] = total
+
+    return _with_tiles(write=write)(tile)
+
+
+@tiled_product.mistake(
+    "Right, but you write to `out` in every step. Global memory is slow: write once, after the last step."
+)
+def writes_in_each_step(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        for k in range(0, a.shape[1], tile):
+            _loads(a_tile, b_tile, a, b, x, y, row, column, k)
+            cuda.syncthreads()
+            total += _multiplies(a_tile, b_tile, x, y, row, column, tile)
+            out[row, column] = total
+            cuda.syncthreads()
+
+    return product
+
+
+@tiled_product.mistake(
+    "This is what the last step adds. `total` must keep what the steps before have added: set it to 0 once, "
+    "before the loop over k, and use `+=`."
+)
+def last_step_only(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        for k in range(0, a.shape[1], tile):
+            _loads(a_tile, b_tile, a, b, x, y, row, column, k)
+            cuda.syncthreads()
+            total = _multiplies(a_tile, b_tile, x, y, row, column, tile)
+            cuda.syncthreads()
+        out[row, column] = total
+
+    return product
 
 
 @tiled_product.mistake(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def kernel(name: str, *lines: str, inputs: str = "a") -> str:
     """The source of an answer: a kernel with these lines."""
@@ -39,6 +41,21 @@ SLIDE = ["if i < out.size:", "    out[i] = cache[t] + cache[t + 1] + cache[t + 2
 STEPS = "for k in range(0, a.shape[1], tile):"
 LOAD_TILES = ["    a_tile[y, x] = a[row, k + x]", "    b_tile[y, x] = b[k + y, column]"]
 MULTIPLY = ["    for j in range(tile):", "        total = total + a_tile[y, j] * b_tile[j, x]"]
+
+
+def tiles_with(
+    *load: str,
+    before: Sequence[str] = (),
+    add: Sequence[str] = ("total += a_tile[y, j] * b_tile[j, x]",),
+    write: str = "out[row, column] = total",
+) -> str:
+    """The source of an answer to the last exercise: right, but for what is given."""
+    loads = [f"    {line}" for line in load] or LOAD_TILES
+    inner = ["    for j in range(tile):", *(f"        {line}" for line in add)]
+    return tiles(
+        STEPS, *(f"    {line}" for line in before), *loads, f"    {WAIT}", *inner, f"    {WAIT}", write
+    )
+
 
 SHOWN = [
     (
@@ -78,6 +95,12 @@ TRUE = [
         "t.arrays['out'].tolist() == [0, 2, 4, 6, 8]",
     ),
     ("exercise-map-2d", "Grey threads have nothing to do", traffic("relu", 5, 5)),
+    (
+        "exercise-guard",
+        "launches eight threads for five numbers, and tries other sizes, too",
+        "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('needle.lecture.lecture_13', "
+        "fromlist=['exercises']).exercises.by_name['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
+    ),
     (
         "exercise-map-2d",
         "`cuda.threadIdx.x` goes from 0 to 3 and `cuda.threadIdx.y` from 0 to 2",
@@ -141,6 +164,13 @@ TRUE = [
         "[{i.index[1] for i in plain.accesses if i.array == 'b' and i.thread[0] == x} for x in range(4)] == "
         "[{0}, {1}, {2}, {3}]",
     ),
+    (
+        "traffic",
+        "and at the end it writes once",
+        "{sum(x.thread == thread and x.block == (0, 0, 0) and x.array == 'out' for x in viz.trace_kernel("
+        "ready(tiled_product)(2), (2, 2), (2, 2), np.zeros((4, 4)), plain.arrays['a'], plain.arrays['b'])"
+        ".accesses) for thread in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]} == {1}",
+    ),
     ("traffic", "64 reads of global memory instead of 128", traffic("tiled_product", 64, 16, 128)),
     ("card", "1,024, 512, 256, 128", "list(reads.values()) == [1024, 512, 256, 128]"),
     ("card", "that is 2 · n³ / tile", "list(reads.values()) == [2 * 8**3 // tile for tile in (1, 2, 4, 8)]"),
@@ -173,8 +203,10 @@ NEAR_MISSES = {
     "descend": [
         (kernel("descend", IN_BLOCK, "out[i] = g[i] * 0.1 + w[i]", inputs="w, g"), "goes uphill"),
         (kernel("descend", IN_BLOCK, "out[i] = w[i]", "out[i] -= g[i]", inputs="w, g"), "a tenth"),
-        (kernel("descend", IN_BLOCK, "w[i] -= g[i] / 10", "out[i] = w[i]", inputs="w, g"), "You change `w`"),
+        (kernel("descend", IN_BLOCK, "w[i] -= g[i] / 10", "out[i] = w[i]", inputs="w, g"), "change an input"),
         (kernel("descend", IN_BLOCK, "out[i] = g[i] * -0.1", inputs="w, g"), "starting point is missing"),
+        (kernel("descend", "out[:] = w - 0.1 * g", inputs="w, g"), "compute with a whole array"),
+        (kernel("descend", IN_BLOCK, "return w[i] - 0.1 * g[i]", inputs="w, g"), "cannot all `return`"),
         (
             kernel("descend", "for i in range(w.size):", "    out[i] = w[i] - 0.1 * g[i]", inputs="w, g"),
             "Leave the loop",
@@ -192,6 +224,10 @@ NEAR_MISSES = {
             "before you know that there is one",
         ),
         (kernel("relu", IN_BLOCK, "if i < 5 and a[i] > 0:", "    out[i] = a[i]"), "size of the first case"),
+        (
+            kernel("relu", IN_BLOCK, "if i < a.size:", "    a[i] = max(a[i], 0)", "    out[i] = a[i]"),
+            "change an input",
+        ),
     ],
     "negative": [
         (
@@ -287,6 +323,7 @@ NEAR_MISSES = {
         ),
         (kernel("brighter", GRID, "out[i] = min(1, 0.25 + a[i])"), "without a number"),
         (kernel("brighter", GRID, "if i < 10:", "    out[i] = a[i] + 1 / 4"), "nothing is brighter than 1"),
+        (kernel("brighter", GRID, "if i < len(a):", "    out[i] = max(1, a[i] + 1 / 4)"), "at least 1"),
     ],
     "shares": [
         (kernel("shares", CACHE.format(4), T_I, "cache[t] = a[i]", QUARTER, WAIT), "Who is first"),
@@ -335,6 +372,8 @@ NEAR_MISSES = {
             ),
             "whole grid",
         ),
+        (kernel("shares", CACHE.format(4), T_I, WAIT, "cache[t] = a[i]", QUARTER), "comes too early"),
+        (kernel("shares", "cache = np.zeros(4)", T_I, "cache[t] = a[i]", WAIT, QUARTER), "cache of its own"),
     ],
     "block_sum": [
         (
@@ -416,6 +455,50 @@ NEAR_MISSES = {
             kernel("block_sum", GRID, "if i < a.size:", "    cuda.atomic.add(out, cuda.blockIdx.x, a[i])"),
             "queue up",
         ),
+        (
+            kernel(
+                "block_sum",
+                CACHE.format(8),
+                T_I,
+                *LOAD_EIGHT[1:],
+                WAIT,
+                *HALVE,
+                f"    {WAIT}",
+                "    step //= 2",
+                *WRITE_ONE,
+            ),
+            "Let them put a 0",
+        ),
+        (
+            kernel(
+                "block_sum",
+                CACHE.format(8),
+                T_I,
+                *LOAD_EIGHT,
+                WAIT,
+                *HALVE,
+                f"    {WAIT}",
+                "    step //= 2",
+                WRITE_ONE[0].replace("t ", "i "),
+                WRITE_ONE[1],
+            ),
+            "Only block 0",
+        ),
+        (
+            kernel(
+                "block_sum",
+                "if cuda.threadIdx.x == 0:",
+                "    first, total = 8 * cuda.blockIdx.x, 0",
+                "    for i in range(first, min(first + 8, a.size)):",
+                "        total += a[i]",
+                "    out[cuda.blockIdx.x] = total",
+            ),
+            "while seven wait",
+        ),
+        (
+            kernel("block_sum", "b = cuda.blockIdx.x", GRID, "if i < len(a):", "    out[b] = out[b] + a[i]"),
+            "overwrite each other",
+        ),
     ],
     "sliding_sum": [
         (
@@ -448,6 +531,50 @@ NEAR_MISSES = {
         (
             kernel("sliding_sum", CACHE.format(6), T_I, *LOAD_SIX, *REST, WAIT, SLIDE[1].strip()),
             "shorter than `a` by two",
+        ),
+        (
+            kernel("sliding_sum", CACHE.format(6), T_I, "if i < out.size:", LOAD_SIX[1], *REST, WAIT, *SLIDE),
+            "too narrow a guard",
+        ),
+        (
+            kernel(
+                "sliding_sum",
+                CACHE.format(6),
+                T_I,
+                *LOAD_SIX,
+                "if i < 2:",
+                "    cache[t + 4] = a[i + 4]",
+                WAIT,
+                *SLIDE,
+            ),
+            "in block 0 only",
+        ),
+        (
+            kernel(
+                "sliding_sum",
+                CACHE.format(6),
+                T_I,
+                *LOAD_SIX,
+                *REST[:2],
+                "        cache[4 + t] = a[4 + t]",
+                WAIT,
+                *SLIDE,
+            ),
+            "Count in the grid",
+        ),
+        (
+            kernel(
+                "sliding_sum",
+                CACHE.format(6),
+                T_I,
+                "if i >= len(a):",
+                "    return",
+                "cache[t] = a[i]",
+                *REST,
+                WAIT,
+                *SLIDE,
+            ),
+            "must still come to the barrier",
         ),
     ],
     "tiled_product": [
@@ -484,5 +611,26 @@ NEAR_MISSES = {
             ),
             "add up in `out`",
         ),
+        (tiles_with("a_tile[y, x] = a[row, k]", "b_tile[y, x] = b[k, column]"), "number of its own"),
+        (tiles_with("a_tile[y, x] = a[row, k + y]", "b_tile[y, x] = b[k + x, column]"), "y counts down"),
+        (
+            tiles_with("a_tile[y, x] = a[row, tile * k + x]", "b_tile[y, x] = b[tile * k + y, column]"),
+            "already counts numbers",
+        ),
+        (tiles_with("a_tile[y, x], b_tile[y, x] = a[row, column], b[row, column]"), "loads the same tiles"),
+        (
+            tiles_with("a_tile[row, column], b_tile[row, column] = a[row, k + x], b[k + y, column]"),
+            "only `tile` rows",
+        ),
+        (tiles_with(add=["total += a_tile[row, j] * b_tile[j, column]"]), "only `tile` rows"),
+        (tiles_with(add=["total += a_tile[j, y] * b_tile[x, j]"]), "go down `a_tile`"),
+        (tiles_with(add=["total += a_tile[y, x] * b_tile[y, x] / tile"]), "a whole row of `a_tile`"),
+        (
+            tiles_with(add=["total += a_tile[y, j] * b_tile[j, x]", "out[row, column] = total"]),
+            "after the last",
+        ),
+        (tiles_with(before=["total = 0"]), "what the last step adds"),
+        (tiles_with(write="out[column, row] = total"), "on its side"),
+        (tiles_with(write="out[y, x] = total"), "first tile of `out`"),
     ],
 }
