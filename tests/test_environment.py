@@ -66,7 +66,7 @@ def test_a_dependency_has_one_bound() -> None:
 @pytest.mark.parametrize("extra", ["", "notebooks", "app", "book", "dev"])
 def test_constraints_pin_every_dependency_within_its_bound(extra: str) -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pins = dict(line.lower().split("==") for line in lines if not line.startswith("#"))
     for requirement in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
         name, bound = split(requirement)
         assert bound.startswith(">=")
