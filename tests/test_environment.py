@@ -74,7 +74,7 @@ def test_constraints_pin_every_dependency_within_its_bound(extra: str) -> None:
 
 
 def test_every_pin_installs_on_the_first_release_of_the_oldest_python() -> None:
-    """A pin may ask for Python 3.11.5, and Debian's is 3.11.2. What is installed here tells what it asks for."""
+    """A pin may ask for Python 3.11.5, and Debian's is 3.11.2. What is installed tells what it asks for."""
     first = PROJECT["requires-python"].removeprefix(">=") + ".0"
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     seen, refused = 0, []
