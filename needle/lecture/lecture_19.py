@@ -1034,7 +1034,8 @@ def gives_words(box):
     "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`."
 )
 def raises_words(box):
-    raise f"{box.name} is not known"
+    words: Any = f"{box.name} is not known"
+    raise words
 
 
 @refuse.mistake("It is refused, good. But which value was asked for? Put `box.name` into the message.")
@@ -1348,7 +1349,7 @@ predictions.choose(
     {
         "the notes hold both branches": "No: Python itself runs the `if`, and takes one branch. The box sees "
         "only what happens there.",
-        "Python raises an error": "One would wish so. But Python takes every object for true, if it does not "
+        "Python raises an error": "That would be best. But Python takes any object as true if it does not "
         "say otherwise.",
         "the notes hold the first branch, and nothing is said": "Right: any object counts as true, so the "
         "first branch is taken, for every limit.",
@@ -1360,9 +1361,11 @@ predictions.choose(
 predictions.ask(
     "stable softmax",
     "To be safe from overflow, softmax subtracts the largest number first: `e = exp(a - max(a))`, then `e / "
-    "sum(e)`. A maximum is a kind of total, too. How many loops does this need at least?",
+    "sum(e)`. A maximum is a kind of total, too. How many loops does this need, by the rules of exercise 5?",
     right="3",
-    why="The maximum is known after the first loop. The second computes `e` and its sum, the third divides.",
+    why="The maximum is known after the first loop. The second computes `e` and its sum, the third divides. "
+    "(Two can do, if the sum is corrected whenever a larger number comes. But that is other arithmetic, and "
+    "no fusion finds it.)",
     replies={
         "1": "While the first loop runs, the maximum is not known yet, and `exp` needs it.",
         "2": "The maximum is known after the first loop, and the sum after the second. Who divides?",
@@ -1373,8 +1376,8 @@ predictions.ask(
 )
 predictions.choose(
     "traced",
-    "`step` prints a word when its lines run. You call the compiled step three times, then once with another "
-    "learning rate, then twice with half of the batch. How often is the word printed?",
+    "The step prints something when Python runs its lines. Compiled, you call it three times, then once with "
+    "another learning rate, then twice with half of the batch. How often does it print?",
     {
         "6 times, at each call": "That is how it is without a compiler. A program that is compiled does not "
         "run these lines any more.",
@@ -1396,8 +1399,8 @@ predictions.choose(
         "row it is not complete, and a weight that moves too early spoils the rows behind it.",
         "no: a gradient of a weight is a total over the rows": "Right: it is known after the last row. So "
         "the loop ends, and others follow it.",
-        "no: BLAS has to compute them": "BLAS is called for large products only. Here the reason is another: "
-        "what does a gradient add up?",
+        "no: such products need fast kernels of their own": "Large ones do, but these are small, and loops "
+        "can compute them. The reason is another: what does a gradient add up?",
         "no: a loop cannot hold that many operators": "There is no such limit: the large loop holds half of "
         "them. What does a gradient add up?",
     },

@@ -70,7 +70,7 @@ SHOWN = [
     ),
     (
         "step",
-        "When a call finds something changed, the function runs once more",
+        "you hear it only while the function is traced",
         "traced-code",
         "these lines run\nhalf of the batch:\nthese lines run\n",
     ),
@@ -114,9 +114,15 @@ TRUE = [
     ),
     (
         "refuse-library",
-        "It is the product with 0 and 1 that you have just written",
+        "chooses number by number, as you have just done with 0 and 1",
         "[damp_where(ndl.Tensor([3.0]), ndl.Tensor([z])).item() for z in (0.5, 2.0)]"
         " == [float(damp(3.0, z)) for z in (0.5, 2.0)]",
+    ),
+    (
+        "refuse-library",
+        "0 times infinity is not 0, it is `nan`",
+        "np.isnan((ndl.Tensor([0.0]) * np.inf).item())"
+        " and ndl.where(ndl.Tensor([0.0]) > 1, ndl.Tensor([np.inf]), ndl.Tensor([2.0])).item() == 2",
     ),
     (
         "totals",
@@ -168,7 +174,13 @@ TRUE = [
     ),
     ("pay-off", "Group 2 is the batch", GROUP + "['2'] == 'loop of 10'"),
     ("pay-off", "groups 4 to 8", "max(" + GROUP + ") == '8'"),
-    ("pay-off", "It leaves behind `mask3`", "'mask3 = local(80)' in compiled_step.source"),
+    (
+        "pay-off",
+        "(The picture has 7 loops",
+        "len(re.findall('(?m)^    for ', compiled_step.source)) == 9"
+        " and repr(viz.draw(compiled_step)).count(': loop') == 7",
+    ),
+    ("pay-off", "such as `mask3`", "'mask3 = local(80)' in compiled_step.source"),
     (
         "pay-off",
         "in group 4, `weight_0` is updated in place",
