@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from needle.compiler.codegen import Block, Part, words_of
+from needle.compiler.codegen import Block, Part, makers_of, words_of
 from needle.compiler.explain import loop_of, separate_source, shape_of
 from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.program import Program
@@ -54,11 +54,6 @@ class Unit(NamedTuple):
     facts: str = ""
     group: str = ""
     operands: tuple[str, ...] = ()
-
-    @property
-    def operator(self) -> str:
-        """What all units of one operator have in common: loops can share it among them."""
-        return self.key.partition("in")[0]
 
 
 class Fused(NamedTuple):
@@ -107,6 +102,8 @@ class ProgramData:
         What the function is called.
     units : tuple of Unit
         Each after its operands; empty where the schedule is drawn.
+    operators : int
+        How many there are. A copy into a result is a statement, and no operator.
     groups : tuple of Fused
     listings : tuple of Listing
         The generated source; or the source before and after fusion.
@@ -116,6 +113,7 @@ class ProgramData:
 
     name: str
     units: tuple[Unit, ...]
+    operators: int
     groups: tuple[Fused, ...]
     listings: tuple[Listing, ...]
     stored: tuple[Stored, ...] = ()
@@ -126,7 +124,8 @@ def read_program(program: Program, name: str) -> ProgramData:
     reader = _Reader(program)
     reader.read_graph()
     listing = Listing("the generated source", reader.lines())
-    return ProgramData(name, tuple(reader.units.values()), reader.groups(), (listing,))
+    units = tuple(reader.units.values())
+    return ProgramData(name, units, len(makers_of(program.nests)), reader.groups(), (listing,))
 
 
 def read_schedule(program: Program, name: str) -> ProgramData:
@@ -139,7 +138,8 @@ def read_schedule(program: Program, name: str) -> ProgramData:
         "lowered: each statement has loops of its own", _with(letters, reader.separate_lines()), marked
     )
     after = Listing("fused: loops along the same axis are one", _with(letters, reader.lines()), marked)
-    return ProgramData(name, (), reader.groups(), (before, after), stored)
+    operators = len(makers_of(program.nests))
+    return ProgramData(name, (), operators, reader.groups(), (before, after), stored)
 
 
 class _Reader:

@@ -207,8 +207,7 @@ def draw_program(compiled: Compiled, style: str | None = None) -> ProgramDrawing
         If the function was not called yet.
     """
     data = read_program(_program("draw", compiled), _called(compiled))
-    operators = len({x.operator for x in data.units if x.kind in ("operator", "blas", "call")})
-    title = f"{data.name}, compiled: {counted(operators, 'operator')} in {counted(len(data.groups), 'group')}"
+    title = f"{data.name}, compiled: {_counts(data)}"
     listed = "; ".join(x.title for x in data.groups[:12])
     more = f"; and {len(data.groups) - 12} more" if len(data.groups) > 12 else ""
     return ProgramDrawing(data, f"{title} ({listed}{more})", style)
@@ -247,12 +246,13 @@ def draw_schedule(compiled: Compiled, *, style: str | None = None) -> ProgramDra
     >>> viz.draw_schedule(layer)
     """
     data = read_schedule(_program("draw_schedule", compiled), _called(compiled))
-    before = len({line.units for line in data.listings[0].lines if line.units})
     became = "; ".join(f"{x.name}: {x.before} became {x.after}" for x in data.stored[:6])
-    title = f"{data.name}, before and after fusion: {counted(before, 'operator')} in " + counted(
-        len(data.groups), "group"
-    )
+    title = f"{data.name}, before and after fusion: {_counts(data)}"
     return ProgramDrawing(data, f"{title}{f' ({became})' if became else ''}", style)
+
+
+def _counts(data: ProgramData) -> str:
+    return f"{counted(data.operators, 'operator')} in {counted(len(data.groups), 'group')}"
 
 
 def _program(function: str, compiled: Any) -> Any:

@@ -71,8 +71,8 @@ class Share(NamedTuple):
     between: float
 
 
-def between_kernels(run: Callable[[], Any], seconds: float = 1.0) -> Share:
-    """Run a program several times, and time each kernel in it; the fastest run counts.
+def between_kernels(run: Callable[..., Any], *operands: Any, seconds: float = 1.0) -> Share:
+    """Run a program on its operands several times, and time each kernel in it; the fastest run counts.
 
     It is the processor's time that is taken, so other programs on the machine do not matter.
     """
@@ -92,12 +92,12 @@ def between_kernels(run: Callable[[], Any], seconds: float = 1.0) -> Share:
         return call
 
     found: list[tuple[float, Share]] = []
-    run()
+    run(*operands)
     end = time.perf_counter() + seconds
     with _instead(watched):
         while len(found) < 5 or (len(found) < 50 and time.perf_counter() < end):
             spent, calls, start = 0.0, 0, time.thread_time()
-            run()
+            run(*operands)
             whole = time.thread_time() - start
             found.append((whole, Share(calls, 1 - spent / whole)))
     return min(found)[1]
@@ -336,6 +336,13 @@ class Ran:
         return f"{text}which gives {self.found}"
 
 
+class Words(str):
+    """A text that a message shows as it stands, without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 class NoText:
     """What came in the place of a text."""
 
@@ -375,8 +382,8 @@ def run_text(text: str, names: dict[str, Any]) -> None:
             f"no line gives {error.name} a value before this one: {_tidy(names['_text'], number)}"
         ) from None
     except Exception as error:
-        shown = names["_text"]
-        raise InText(f"{type(error).__name__}, {error}, when your text runs: '{shown}'") from None
+        said = re.sub(r"(?<=\w)'(?=\w)", "’", f"{type(error).__name__}, {error}")  # other quotes mean a name
+        raise InText(f"{said}, when your text runs: '{names['_text'].rstrip()}'") from None
 
 
 def _tidy(text: str, number: int) -> str:
@@ -431,8 +438,8 @@ def _notes(answer: Any, f: Callable) -> Any:
     if result is ...:
         return result
     is_box = isinstance(result, NDArrayOperatorsMixin)
-    what = f"a Box called {result.name}" if is_box else type(result).__name__
-    return {"notes": [_line(line) for line in notes], "result": what}
+    what = f"a Box called {result.name}" if is_box else type(result).__name__.removesuffix("Type")
+    return {"notes": [Words(_line(line)) for line in notes], "result": Words(what)}
 
 
 def _recorded(f: Callable, program: str) -> Any:
@@ -495,6 +502,12 @@ class BoxesNoted(_Noting):
         return x
 
 
+@box.mistake("The line is noted, and then None is given back. Is a `return` missing?")
+class NothingReturned(_Noting):
+    def noted(self, name, function, operands):
+        self.notes.append((name, function, operands))
+
+
 @box.mistake("Nothing is noted. `self.notes.append(...)` adds a line.")
 class NothingNoted(_Noting):
     def noted(self, name, function, operands):
@@ -508,6 +521,32 @@ class NothingNoted(_Noting):
 class AlwaysT1(_Noting):
     def fresh(self):
         return "t1"
+
+
+@box.mistake(
+    "The line says one name, and the Box that you return has another: once the line is added, the list is "
+    "longer. Make the name once, first, and use it for both."
+)
+class NamedTwice(_Noting):
+    def noted(self, name, function, operands):
+        self.notes.append((name, function, operands))
+        return type(self)(self.fresh(), self.notes)
+
+
+@box.mistake(
+    "`+=` adds the three parts of the line, each by itself. `self.notes.append((..., ..., ...))` adds one "
+    "tuple: mind the two pairs of brackets."
+)
+class PartsAdded(_Noting):
+    def noted(self, name, function, operands):
+        self.notes += (name, function, operands)
+        return type(self)(name, self.notes)
+
+
+@box.mistake("You noted a number as a text. Note a number as it is: 0, and not '0'.")
+class NumbersAsText(_Noting):
+    def named(self, x):
+        return x.name if isinstance(x, Box) else str(x)
 
 
 @box.mistake("The first result is called `t1`, as there is one line then. You begin with `t0`.")
@@ -619,8 +658,8 @@ def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
     case(("t3", "maximum", ("t2", 0)), in_array),
     case(("t2", "subtract", ("t1", "b")), plain),
     case(("t3", "exp", ("t2",)), in_array),
-    otherwise="Write down by hand what should come out for the first case: `t1[i] = a[i] * b[i]`. Then "
-    "compare.",
+    otherwise="Write down by hand what should come out for this line: the place of the result, ` = `, then "
+    "the sign with its operands. Then compare, piece by piece.",
     compare=ran_alike,
     use=_ran_statement,
 )
@@ -666,6 +705,23 @@ def no_place(line, place):
 def numbers_in_places(line, place):
     name, function, operands = line
     return f"{place(name)} = {SIGNS[function].format(*map(place, operands))}"
+
+
+@statement.mistake(
+    "Among the operands, 0 is a number and no text, so it cannot do what texts can. Ask `isinstance(x, str)`."
+)
+def numbers_like_texts(line, place):
+    name, function, operands = line
+    texts = [x if x.isdigit() else place(x) for x in operands]
+    return f"{place(name)} = {SIGNS[function].format(*texts)}"
+
+
+@statement.mistake(
+    "`format` gets all operands as one thing. With a star it gets them one by one: `.format(*texts)`."
+)
+def without_a_star(line, place):
+    name, function, operands = line
+    return f"{place(name)} = {SIGNS[function].format(_texts(operands, place))}"
 
 
 @statement.mistake("You write `[i]` yourself. Whether a number lies in an array is for `place` to say.")
@@ -728,8 +784,10 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
     arrays = {name: list(ARRAYS[name]) for name in inputs}
     names |= {"_arguments": [*arrays.values()], "_out": (out := [0.0] * 3)}
     run_text("fused(*_arguments, _out)", names)
-    loops = sum(isinstance(node, (ast.For, ast.While)) for node in ast.walk(ast.parse(text)))
-    return Ran(text, {"out": out, "loops": loops})
+    nodes = list(ast.walk(ast.parse(text)))
+    loops = sum(isinstance(node, (ast.For, ast.While)) for node in nodes)
+    used = {ast.unparse(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+    return Ran(text, {"out": out, "loops": loops, "arrays between": len(used - {*inputs, "out"})})
 
 
 @exercises.exercise(
@@ -740,6 +798,9 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
     "want?",
     compare=ran_alike,
     use=_ran_function,
+    without={
+        Loops.__init__: "`Loops` would write it for you. Put it together yourself: a `def`, a `for`, lines."
+    },
 )
 def fuse(lines, inputs):
     """The text of one loop."""
@@ -779,13 +840,35 @@ def in_arrays_with_the_result(lines, inputs):
     return _fused(lines, inputs, in_array)
 
 
-@fuse.mistake("`out` stays as it was. The last line's result belongs into `out[i]`.")
+@fuse.mistake(
+    "In the last line, too, only the inputs and the result lie in arrays: `t2` is a plain variable. So let "
+    "`place` look at the name that it gets, and use the same `place` for all lines."
+)
+def last_line_in_arrays(lines, inputs):
+    usual = _fused(lines[:-1], [*inputs, lines[-1][0]], lambda name: f"{name}[i]" if name in inputs else name)
+    head = f"def fused({', '.join(inputs)}, out):"
+    return "\n".join([head, *usual.split("\n")[1:], f"        {statement.right(lines[-1], in_array)}"])
+
+
+@fuse.mistake(
+    "It computes the right numbers, in one loop, but what lies between is still written into arrays. A plain "
+    "variable will do: that is the whole point of fusion."
+)
+def arrays_of_its_own(lines, inputs):
+    source = [f"def fused({', '.join(inputs)}, out):"]
+    source += [f"    {name} = [0.0] * len(out)" for name, *_ in lines]
+    source += ["    for i in range(len(out)):"]
+    source += [f"        {statement.right(line, in_array)}" for line in lines]
+    return "\n".join([*source, f"        out[i] = {lines[-1][0]}[i]"])
+
+
+@fuse.mistake("`out` stays as it was. The last line's result belongs in `out[i]`.")
 def out_not_written(lines, inputs):
     return _fused(lines, inputs, lambda name: in_array(name) if name in inputs else name)
 
 
 @fuse.mistake(
-    "Only the last result belongs into `out[i]`. The others are plain variables, each with its own name."
+    "Only the last result belongs in `out[i]`. The others are plain variables, each with its own name."
 )
 def all_into_out(lines, inputs):
     source = [f"def fused({', '.join(inputs)}, out):", "    for i in range(len(out)):"]
@@ -807,6 +890,14 @@ def a_loop_each(lines, inputs):
 def inputs_as_variables(lines, inputs):
     result = lines[-1][0]
     return _fused(lines, inputs, lambda name: "out[i]" if name == result else name)
+
+
+@fuse.mistake(
+    "The inputs are arrays: at `i`, a number of `a` is `a[i]`. And the last line's result belongs in "
+    "`out[i]`."
+)
+def all_plain(lines, inputs):
+    return _fused(lines, inputs, plain)
 
 
 @fuse.mistake("The function gets the inputs, and then `out`. Yours does not take `out`.")
@@ -841,6 +932,11 @@ def no_loop(lines, inputs):
 )
 def returns_too_early(lines, inputs):
     return _fused(lines, inputs, last="        return out")
+
+
+@fuse.mistake("This is the function itself. A text is asked for, so that other lines give another function.")
+def no_text(lines, inputs):
+    return lambda *arrays: None
 
 
 @fuse.mistake(NO_LIST)
@@ -885,7 +981,9 @@ def _refused(answer: Callable, f: Callable) -> Any:
     except TypeError as error:
         if "ellipsis" in str(error):
             return ...
-        if "should return bool" in str(error):  # Python's own words
+        if "BaseException" in str(error):  # Python's own words
+            return {"refused": "yes, by Python: what you raise is no error", "the message names it": False}
+        if "should return bool" in str(error):
             return {"refused": "no, you returned something", "the message names it": False}
         name = notes[-1][0] if notes else name
         return {"refused": "yes", "the message names it": bool(re.search(rf"\b{name}\b", str(error)))}
@@ -932,13 +1030,22 @@ def gives_words(box):
     return f"{box.name} is not known"
 
 
+@refuse.mistake(
+    "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`."
+)
+def raises_words(box):
+    words: Any = f"{box.name} is not known"
+    raise words
+
+
 @refuse.mistake("It is refused, good. But which value was asked for? Put `box.name` into the message.")
 def names_nothing(box):
     raise TypeError("this number is not known yet")
 
 
 @refuse.mistake(
-    "Here it is the other error, `TypeError`, that Python's own numbers raise. Write `raise TypeError(...)`."
+    "It is refused, good. But by the other error: here a `TypeError` is asked for. Write `raise "
+    "TypeError(...)`."
 )
 def another_error(box):
     raise ValueError(f"{box.name} is not known")
@@ -968,8 +1075,8 @@ def damped(a, limit):
 
 
 @damped.mistake(
-    "A CarefulBox was asked whether it is true, by `if`, `and`, `or` or `not`. Compute both results, and let "
-    "`limit > 1` choose by multiplication."
+    "A Box was asked whether it is true: by `if`, `and`, `or`, `not`, or by `np.where`, which asks as well. "
+    "Compute both results, and let `limit > 1` choose by multiplication."
 )
 def with_if(a, limit):
     return a * 0.5 if limit > 1 else a + a
@@ -997,6 +1104,11 @@ def double_always(a, limit):
 def swapped(a, limit):
     large = limit > 1
     return large * (a + a) + (1 - large) * (a * 0.5)
+
+
+@damped.mistake("At `limit = 1` itself, nothing is left: neither `limit > 1` nor `limit < 1` is 1 there.")
+def not_at_the_limit(a, limit):
+    return (limit > 1) * (a * 0.5) + (limit < 1) * (a + a)
 
 
 @damped.mistake("Where `limit > 1` is 0, nothing is left. Add the other result, times `1 - (limit > 1)`.")
@@ -1029,13 +1141,20 @@ LATER = [
     ("t5", "divide", ("t2", "t4")),
     ("t6", "multiply", ("t5", "t3")),
 ]
+BACK = [
+    ("t1", "sum", ("a",)),
+    ("t2", "subtract", ("a", "t1")),
+    ("t3", "multiply", ("a", "a")),
+    ("t4", "sum", ("t3",)),
+    ("t5", "divide", ("t2", "t4")),
+]
 
 
 def _names(answer: Callable, lines: list[Line]) -> Any:
     found = answer(lines)
     if not isinstance(found, (list, tuple)) or not all(isinstance(group, (list, tuple)) for group in found):
         return found
-    return [[line[0] if isinstance(line, tuple) and line else line for line in group] for group in found]
+    return [[line[0] if line in lines else f"{line} (no line)" for line in group] for group in found]
 
 
 @exercises.exercise(
@@ -1043,6 +1162,7 @@ def _names(answer: Callable, lines: list[Line]) -> Any:
     case(SHARES),
     case(TWO_TOTALS),
     case(LATER),
+    case(BACK),
     otherwise="For each line, say in which loop its operands are ready. A total is ready one loop later.",
     use=_names,
 )
@@ -1091,6 +1211,51 @@ def after_each_total(lines):
         if line[1] == "sum":
             found.append([])
     return [group for group in found if group]
+
+
+@groups.mistake(
+    "You begin a new loop where a line has to wait, and never go back to an earlier one. But a line that "
+    "waits for nothing goes into the first loop, wherever it is written."
+)
+def never_back(lines):
+    return _grouped(
+        lines,
+        lambda loops, totals, number: max(
+            [*loops.values(), *(loops[x] + (x in totals) for x in number)], default=0
+        ),
+    )
+
+
+@groups.mistake(
+    "The total itself need not wait: it is added up in the loop that computes its operand. Those who read it "
+    "wait for the next."
+)
+def total_late(lines):
+    loops: dict[str, int] = {}
+    found: dict[int, list[Line]] = {}
+    for line in lines:
+        name, function, operands = line
+        loops[name] = max(loops.get(x, 0) for x in operands) + (function == "sum")
+        found.setdefault(loops[name], []).append(line)
+    return [found[number] for number in sorted(found)]
+
+
+@groups.mistake("These are the names alone. Put the whole lines into the lists: (name, function, operands).")
+def names_alone(lines):
+    return [[line[0] for line in group] for group in groups.right(lines)]
+
+
+@groups.mistake("This is a dictionary. Return the lists that are in it, in a list: `list(found.values())`.")
+def dictionary(lines):
+    return dict(enumerate(groups.right(lines)))
+
+
+@groups.mistake(
+    "An operand such as `a` is an input: no line computes it, so your dictionary does not know it. "
+    "`.get(x, 0)` gives 0 for what is not there."
+)
+def inputs_not_known(lines):
+    raise KeyError("a")
 
 
 @groups.mistake("A total can be added up in the loop that computes its numbers. It needs no loop before it.")
@@ -1184,7 +1349,7 @@ predictions.choose(
     {
         "the notes hold both branches": "No: Python itself runs the `if`, and takes one branch. The box sees "
         "only what happens there.",
-        "Python raises an error": "One would wish so. But Python takes every object for true, if it does not "
+        "Python raises an error": "That would be best. But Python takes any object as true if it does not "
         "say otherwise.",
         "the notes hold the first branch, and nothing is said": "Right: any object counts as true, so the "
         "first branch is taken, for every limit.",
@@ -1196,9 +1361,11 @@ predictions.choose(
 predictions.ask(
     "stable softmax",
     "To be safe from overflow, softmax subtracts the largest number first: `e = exp(a - max(a))`, then `e / "
-    "sum(e)`. A maximum is a kind of total, too. How many loops does this need at least?",
+    "sum(e)`. A maximum is a kind of total, too. How many loops does this need, by the rules of exercise 5?",
     right="3",
-    why="The maximum is known after the first loop. The second computes `e` and its sum, the third divides.",
+    why="The maximum is known after the first loop. The second computes `e` and its sum, the third divides. "
+    "(Two can do, if the sum is corrected whenever a larger number comes. But that is other arithmetic, and "
+    "no fusion finds it.)",
     replies={
         "1": "While the first loop runs, the maximum is not known yet, and `exp` needs it.",
         "2": "The maximum is known after the first loop, and the sum after the second. Who divides?",
@@ -1209,8 +1376,8 @@ predictions.ask(
 )
 predictions.choose(
     "traced",
-    "`step` prints a word when its lines run. You call the compiled step three times, then once with another "
-    "learning rate, then twice with half of the batch. How often is the word printed?",
+    "The step prints something when Python runs its lines. Compiled, you call it three times, then once with "
+    "another learning rate, then twice with half of the batch. How often does it print?",
     {
         "6 times, at each call": "That is how it is without a compiler. A program that is compiled does not "
         "run these lines any more.",
@@ -1232,8 +1399,8 @@ predictions.choose(
         "row it is not complete, and a weight that moves too early spoils the rows behind it.",
         "no: a gradient of a weight is a total over the rows": "Right: it is known after the last row. So "
         "the loop ends, and others follow it.",
-        "no: BLAS has to compute them": "BLAS is called for large products only. Here the reason is another: "
-        "what does a gradient add up?",
+        "no: such products need fast kernels of their own": "Large ones do, but these are small, and loops "
+        "can compute them. The reason is another: what does a gradient add up?",
         "no: a loop cannot hold that many operators": "There is no such limit: the large loop holds half of "
         "them. What does a gradient add up?",
     },

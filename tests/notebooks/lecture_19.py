@@ -70,7 +70,7 @@ SHOWN = [
     ),
     (
         "step",
-        "When a call finds something changed, the function runs once more",
+        "you hear it only while the function is traced",
         "traced-code",
         "these lines run\nhalf of the batch:\nthese lines run\n",
     ),
@@ -114,9 +114,15 @@ TRUE = [
     ),
     (
         "refuse-library",
-        "It is the product with 0 and 1 that you have just written",
+        "chooses number by number, as you have just done with 0 and 1",
         "[damp_where(ndl.Tensor([3.0]), ndl.Tensor([z])).item() for z in (0.5, 2.0)]"
         " == [float(damp(3.0, z)) for z in (0.5, 2.0)]",
+    ),
+    (
+        "refuse-library",
+        "0 times infinity is not 0, it is `nan`",
+        "np.isnan((ndl.Tensor([0.0]) * np.inf).item())"
+        " and ndl.where(ndl.Tensor([0.0]) > 1, ndl.Tensor([np.inf]), ndl.Tensor([2.0])).item() == 2",
     ),
     (
         "totals",
@@ -168,7 +174,13 @@ TRUE = [
     ),
     ("pay-off", "Group 2 is the batch", GROUP + "['2'] == 'loop of 10'"),
     ("pay-off", "groups 4 to 8", "max(" + GROUP + ") == '8'"),
-    ("pay-off", "It leaves behind `mask3`", "'mask3 = local(80)' in compiled_step.source"),
+    (
+        "pay-off",
+        "(The picture has 7 loops",
+        "len(re.findall('(?m)^    for ', compiled_step.source)) == 9"
+        " and repr(viz.draw(compiled_step)).count(': loop') == 7",
+    ),
+    ("pay-off", "such as `mask3`", "'mask3 = local(80)' in compiled_step.source"),
     (
         "pay-off",
         "in group 4, `weight_0` is updated in place",
@@ -234,6 +246,30 @@ NEAR_MISSES = {
             "You begin with `t0`",
         ),
         (BOX + "return function(*[x for x in operands])", "without end"),
+        (
+            BOX + "n = tuple(getattr(x, 'name', x) for x in operands)\n"
+            "        self.notes.append((f't{len(self.notes) + 1}', function.__name__, n))\n"
+            "        return Box(f't{len(self.notes) + 1}', self.notes)",
+            "Make the name once",
+        ),
+        (
+            BOX
+            + "n = tuple(getattr(x, 'name', x) for x in operands)\n        r = f't{len(self.notes) + 1}'\n"
+            "        self.notes += r, function.__name__, n\n        return Box(r, self.notes)",
+            "mind the two pairs of brackets",
+        ),
+        (
+            BOX + "n = tuple(str(getattr(x, 'name', x)) for x in operands)\n"
+            "        r = f't{len(self.notes) + 1}'\n"
+            "        self.notes.append((r, function.__name__, n))\n        return Box(r, self.notes)",
+            "0, and not '0'",
+        ),
+        (
+            BOX
+            + "n = tuple(getattr(x, 'name', x) for x in operands)\n        r = f't{len(self.notes) + 1}'\n"
+            "        self.notes.append((r, function.__name__, n))",
+            "and then None is given back",
+        ),
     ],
     "statement": [
         (
@@ -264,6 +300,12 @@ NEAR_MISSES = {
             "    return place(name) + '=' + SIGNS[function].format(t[1], t[0])",
             "in the wrong order",
         ),
+        (
+            LINE + "t = [place(x) if not x.isnumeric() else x for x in operands]\n"
+            "    return place(name) + ' = ' + SIGNS[function].format(*t)",
+            "0 is a number and no text",
+        ),
+        (LINE + "return place(name) + ' = ' + SIGNS[function].format(place(operands))", "With a star"),
     ],
     "fuse": [
         (
@@ -309,6 +351,35 @@ NEAR_MISSES = {
             "'\\n'\n    return text + '        return out\\n'",
             "ends after one round",
         ),
+        (
+            FUSE + HEAD + "    text += '    for i in range(len(out)):\\n'\n    for line in lines[:-1]:\n"
+            "        text += ' ' * 8 + write(line, lambda x: x + '[i]' if x in inputs else x) + '\\n'\n"
+            "    return text + ' ' * 8 + write(lines[-1], lambda x: x + '[i]')",
+            "In the last line, too",
+        ),
+        (
+            FUSE + HEAD + "    text += '    import numpy as np\\n'\n    for line in lines:\n"
+            "        text += f'    {line[0]} = np.empty(len(out))\\n'\n"
+            "    text += '    for i in range(len(out)):\\n'\n    for line in lines:\n"
+            "        text += ' ' * 8 + write(line, lambda x: x + '[i]') + '\\n'\n"
+            "    return text + f'        out[i] = {result}[i]'",
+            "the whole point of fusion",
+        ),
+        (
+            FUSE + HEAD + "    text += '    for i in range(len(out)):\\n'\n    for line in lines:\n"
+            "        text += ' ' * 8 + write(line, str) + '\\n'\n    return text",
+            "The inputs are arrays",
+        ),
+        (
+            "def fuse(lines, inputs):\n    def fused(a, b, out):\n        for i in range(len(out)):\n"
+            "            out[i] = max(a[i] * b[i] + a[i], 0)\n    return fused",
+            "This is the function itself",
+        ),
+        (
+            "from needle.lecture.lecture_19 import Loops\n\n\ndef fuse(lines, inputs):\n"
+            "    return repr(Loops(lines, inputs, [lines])).replace('program', 'fused')",
+            "Put it together yourself",
+        ),
     ],
     "refuse": [
         ("def refuse(box):\n    return bool(box.notes) or True", "as if nothing had happened"),
@@ -316,8 +387,9 @@ NEAR_MISSES = {
         ("def refuse(box):\n    raise TypeError('ask me later')", "But which value was asked for?"),
         (
             "def refuse(box):\n    raise RuntimeError(box.name + ' is not known')",
-            "Here it is the other error",
+            "But by the other error",
         ),
+        ("def refuse(box):\n    raise box.name", "needs an error to raise"),
     ],
     "damped": [
         ("def damped(a, limit):\n    return a / 2 if limit > 1 else 2 * a", "was asked whether it is true"),
@@ -325,7 +397,15 @@ NEAR_MISSES = {
             "def damped(a, limit):\n    return (limit > 1) and a * 0.5 or a + a",
             "was asked whether it is true",
         ),
+        (
+            "import numpy as np\n\n\ndef damped(a, limit):\n    return np.where(limit > 1, a / 2, a + a)",
+            "or by `np.where`, which asks as well",
+        ),
         ("def damped(a, limit):\n    return a * 0.5 * (limit > 1)", "nothing is left"),
+        (
+            "def damped(a, limit):\n    return a / 2 * (limit > 1) + 2 * a * (1 > limit)",
+            "At `limit = 1` itself",
+        ),
         (
             "def damped(a, limit):\n    big = 1 * (limit > 1)\n    return big * (a * 2) + (1 - big) * a / 2",
             "The two are swapped",
@@ -352,6 +432,31 @@ NEAR_MISSES = {
             "        if line[1] == 'sum':\n            totals.add(line[0])\n        if n == len(found):\n"
             "            found.append([])\n        found[n].append(line)\n    return found",
             "all of them: take the `max`",
+        ),
+        (
+            "def groups(lines):\n    found, ready = [[]], {}\n    for line in lines:\n"
+            "        if any(ready.get(x, 0) == len(found) for x in line[2]):\n            found.append([])\n"
+            "        found[-1].append(line)\n"
+            "        ready[line[0]] = len(found) - (line[1] != 'sum')\n    return found",
+            "never go back to an earlier one",
+        ),
+        (
+            GROUPS + "        n = max(loops.get(x, 0) for x in line[2])\n        n += line[1] == 'sum'\n"
+            "        loops[line[0]] = n\n        found += [[] for _ in range(n + 1 - len(found))]\n"
+            "        found[n].append(line)\n    return found",
+            "The total itself need not wait",
+        ),
+        (
+            GROUPS + "        n = max(loops.get(x, 0) for x in line[2])\n"
+            "        loops[line[0]] = n + (line[1] == 'sum')\n"
+            "        found += [[]] if n == len(found) else []\n"
+            "        found[n].append(line[0])\n    return found",
+            "These are the names alone",
+        ),
+        (
+            GROUPS + "        n = max(loops[x] for x in line[2])\n        loops[line[0]] = n\n"
+            "        found[n].append(line)\n    return found",
+            "is an input",
         ),
     ],
 }

@@ -112,6 +112,7 @@ def test_products_of_blas_calls_and_threads_are_told_apart() -> None:
 
 def test_the_schedule_before_and_after() -> None:
     picture = viz.draw_schedule(layer_of())
+    assert picture.title.startswith("layer, before and after fusion: 3 operators in 1 group (")
     before, after = picture.data.listings
     assert [tuple(x) for x in picture.data.stored] == [
         ("matmul1", "an array (10, 8)", "a row of 8"),
@@ -205,7 +206,8 @@ def test_an_operator_that_several_loops_share_counts_once() -> None:
     count = int(
         re.search(r"^the function: (\d+) operators", f.explain().replace("<lambda>", "the function"))[1]
     )
-    assert f"{count} operators" in viz.draw(f).title
+    for picture in (viz.draw(f), viz.draw_schedule(f)):
+        assert f": {count} operators in" in picture.title
 
 
 @pytest.mark.slow
