@@ -396,6 +396,9 @@ class VelocityOnly(Momentum):
 class Adam(Optimizer):
     """Algorithm 1 of Kingma and Ba (2015)."""
 
+    beta1: float
+    beta2: float
+
     def __init__(self, params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8):
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps)
 
