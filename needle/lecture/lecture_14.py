@@ -13,7 +13,7 @@ from ..autograd import Tensor
 from ..init import randn, zeros
 from ..optim import Optimizer
 from .comparison import is_tensor, to_numpy
-from .exercises import Exercises, case, given
+from .exercises import Exercises, case, given, library_state, restore
 from .predictions import Predictions
 
 WRITE = "This is the library's `{}`. Write your own, with operators such as `+` and `**`."
@@ -35,8 +35,13 @@ def _drawn(std: float, fan_in: int, fan_out: int) -> Tensor:
     return randn(fan_in, fan_out, std=float(std), rng=0, dtype="float64")
 
 
+def named(kind: str) -> Any:
+    """A kind of dict for what an answer does; a message calls it by the kind of answer that is wanted."""
+    return type(kind, (dict,), {})
+
+
 def _is_number(std: Any) -> bool:
-    return isinstance(std, (int, float, np.number)) and not isinstance(std, bool)
+    return isinstance(std, (bool, int, float, np.number))
 
 
 def _both_ways(answer: Any, fan_in: int, fan_out: int) -> Any:
@@ -46,11 +51,8 @@ def _both_ways(answer: Any, fan_in: int, fan_out: int) -> Any:
         return std
     weight = _drawn(std, fan_in, fan_out)
     there, back = (randn(200, n, rng=1, dtype="float64") for n in (fan_in, fan_out))
-    return {
-        "std": std,
-        "size after the layer": size_of(there @ weight),
-        "size after the way back": size_of(back @ weight.transpose()),
-    }
+    found = [("std", std), ("size after the forward pass", size_of(there @ weight))]
+    return named("number")([*found, ("size after the backward pass", size_of(back @ weight.transpose()))])
 
 
 def _through_ten(answer: Any, fan_in: int) -> Any:
@@ -62,7 +64,7 @@ def _through_ten(answer: Any, fan_in: int) -> Any:
     x = randn(100, fan_in, rng=1, dtype="float64")
     for _ in range(10):
         x = ops.relu(x @ Tensor(rng.normal(0, abs(std), (fan_in, fan_in)), dtype="float64"))
-    return {"std": std, "size after ten layers": size_of(x)}
+    return named("number")({"std": std, "size after ten layers": size_of(x)})
 
 
 @exercises.exercise(
@@ -74,7 +76,7 @@ def _through_ten(answer: Any, fan_in: int) -> Any:
     form="xavier_std({}, {})",
 )
 def xavier_std(fan_in, fan_out):
-    """The standard deviation that is between what the way there and the way back need."""
+    """The standard deviation that is between what the forward and the backward pass need."""
     return math.sqrt(2 / (fan_in + fan_out))
 
 
@@ -84,18 +86,18 @@ def variance_of_xavier(fan_in, fan_out):
 
 
 @xavier_std.mistake(
-    "This keeps the size on the way there, and does not look at the way back. Xavier takes the mean of "
-    "`fan_in` and `fan_out`."
+    "This keeps the size in the forward pass, and does not look at the backward pass. Xavier takes the mean "
+    "of `fan_in` and `fan_out`."
 )
-def there_only(fan_in, fan_out):
+def forward_only(fan_in, fan_out):
     return 1 / math.sqrt(fan_in)
 
 
 @xavier_std.mistake(
-    "This keeps the size on the way back, and does not look at the way there. Xavier takes the mean of "
-    "`fan_in` and `fan_out`."
+    "This keeps the size in the backward pass, and does not look at the forward pass. Xavier takes the mean "
+    "of `fan_in` and `fan_out`."
 )
-def back_only(fan_in, fan_out):
+def backward_only(fan_in, fan_out):
     return 1 / math.sqrt(fan_out)
 
 
@@ -217,7 +219,7 @@ def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], opti
     if not isinstance(first, Tensor):
         return first
     fresh, optimiser = made()
-    places = {}
+    places = named("array")()
     for step, grads in enumerate(gradients, start=1):
         for p, grad in zip(fresh, grads, strict=True):
             p.grad = Tensor(grad, dtype="float64", requires_grad=False)
@@ -227,7 +229,7 @@ def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], opti
 
 
 def always_downhill() -> dict[str, Any]:
-    return {"parameters": [[2.0]], "gradients": [[[1.0]]] * 3, "options": {"lr": 0.1}}
+    return {"parameters": [[2.0]], "gradients": [[[1.0]], [[2.0]], [[4.0]]], "options": {"lr": 0.1}}
 
 
 def to_and_fro() -> dict[str, Any]:
@@ -312,6 +314,22 @@ class SharesSwapped(Momentum):
         return p - lr * u
 
 
+@momentum_.mistake(
+    "Your u begins with the first gradient. Here it begins with 0, and even the first gradient counts only "
+    "(1 − momentum)."
+)
+class BeginsWithGradient(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        state["u"] = u = momentum * state.get("u", grad) + (1 - momentum) * grad
+        return p - lr * u
+
+
+@momentum_.mistake("You divide u by 1 − momentumᵗ. That belongs to Adam; here the step is lr · u.")
+class BiasCorrected(Momentum):
+    def rule(self, p, grad, state, t, lr, momentum):
+        return p + (super().rule(p, grad, state, t, lr, momentum) - p) / (1 - momentum**t)
+
+
 @momentum_.mistake("This goes uphill. The step is subtracted.")
 class Uphill(Momentum):
     def rule(self, p, grad, state, t, lr, momentum):
@@ -378,6 +396,9 @@ class VelocityOnly(Momentum):
 class Adam(Optimizer):
     """Algorithm 1 of Kingma and Ba (2015)."""
 
+    beta1: float
+    beta2: float
+
     def __init__(self, params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8):
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps)
 
@@ -418,6 +439,38 @@ adam = exercises.exercise(
 class Uncorrected(Adam):
     def corrected(self, mean, beta, t):
         return mean
+
+
+@adam.mistake("You correct m and not v. Both begin at 0, so divide v by 1 − beta2ᵗ, too.")
+class OnlyMCorrected(Adam):
+    def corrected(self, mean, beta, t):
+        return mean if beta == self.beta2 else mean / (1 - beta**t)
+
+
+@adam.mistake("You correct v and not m. Both begin at 0, so divide m by 1 − beta1ᵗ, too.")
+class OnlyVCorrected(Adam):
+    def corrected(self, mean, beta, t):
+        return mean if beta == self.beta1 else mean / (1 - beta**t)
+
+
+@adam.mistake("You correct v with beta1. Its share is beta2, so divide it by 1 − beta2ᵗ.")
+class CorrectedAlike(Adam):
+    def corrected(self, mean, beta, t):
+        return mean / (1 - self.beta1**t)
+
+
+@adam.mistake("Only beta is raised to the power of t: `1 - beta1**t`, and not `(1 - beta1)**t`.")
+class PowerOfAll(Adam):
+    def corrected(self, mean, beta, t):
+        return mean / (1 - beta) ** t
+
+
+@adam.mistake("You square m. v is a mean of the squared *gradients*: `grad * grad`.")
+class SquareOfMean(Adam):
+    def means(self, grad, state, beta1, beta2):
+        m, _ = super().means(grad, {"m": state.get("m", 0)}, beta1, beta2)
+        state["m"], state["v"] = m, beta2 * state.get("v", 0) + (1 - beta2) * m * m
+        return m, state["v"]
 
 
 @adam.mistake("Take the root of v̂ before you divide: v̂ is the mean of *squares*.")
@@ -658,6 +711,16 @@ class EachRow(_Written):
         super().follow(mean.mean(), var.mean())
 
 
+@batch_norm.mistake(
+    "Your mean has one number for each row. A feature is a column, so it needs one for each column: "
+    "`axes=(0,)`."
+)
+class RowsUnshaped(_Written):
+    def statistics(self, x):
+        mean = x.mean(axes=(1,))
+        return mean, ((x - mean) ** 2).mean(axes=(1,))
+
+
 @batch_norm.mistake("You take one mean for all features together. Each column needs its own: `axes=(0,)`.")
 class OneForAll(_Written):
     def statistics(self, x):
@@ -732,6 +795,28 @@ class VarianceStays(_Written):
         self.running_mean = 0.9 * self.running_mean + 0.1 * mean
 
 
+@batch_norm.mistake(
+    "Your running ones lose nothing: a tenth of the new is added to *all* of the old. Keep 0.9 of the old."
+)
+class NothingFades(_Written):
+    def follow(self, mean, var):
+        self.running_mean = self.running_mean + 0.1 * mean
+        self.running_var = self.running_var + 0.1 * var
+
+
+@batch_norm.mistake("The mean of `x - mean` is 0: above and below cancel. Take the mean of its squares.")
+class NoSquares(_Written):
+    def statistics(self, x):
+        mean = x.mean(axes=(0,))
+        return mean, (x - mean).mean(axes=(0,))
+
+
+@batch_norm.mistake("This is the mean of the squares of x. Subtract the mean before you square.")
+class SquaresOfX(_Written):
+    def statistics(self, x):
+        return x.mean(axes=(0,)), (x**2).mean(axes=(0,))
+
+
 @batch_norm.mistake("You divide by the variance. Divide by its root, the standard deviation.")
 class ByVariance(_Written):
     def normal(self, x, mean, var):
@@ -803,6 +888,33 @@ class NMinusOne(_Written):
         return mean, var * (x.shape[0] / max(1, x.shape[0] - 1))
 
 
+@batch_norm.mistake(
+    "What comes out is right, but its gradient is not: your variance has no history. Compute it of Tensors."
+)
+class VarianceDetached(_Written):
+    def statistics(self, x):
+        mean, var = super().statistics(x)
+        return mean, var.detach()
+
+
+@batch_norm.mistake(
+    "After `eval()` this name has no value: only the training branch gives it one. In use, take "
+    "`self.running_mean` and `self.running_var`."
+)
+class OnlyInTraining(_Written):
+    def forward(self, x):
+        if self.training:
+            mean, var = self.statistics(x)
+            self.follow(mean.detach(), var.detach())
+        return self.scaled(self.normal(x, mean, var))
+
+
+@batch_norm.mistake("NumPy's functions refuse Tensors. The root of a Tensor is `** 0.5`.")
+class RootOfNumpy(_Written):
+    def normal(self, x, mean, var):
+        return (x - mean) / np.sqrt(var + 1e-5)
+
+
 @batch_norm.mistake("Tensors say `axes=`, not `axis=` as in NumPy: `x.mean(axes=(0,))`.")
 class AxisOfNumpy(_Written):
     def statistics(self, x):
@@ -828,14 +940,12 @@ def _passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
     inputs = Tensor(x, dtype="float64")
     module = answer(make())
     out = module(inputs)
-    if not isinstance(out, Tensor) or out.op is None:
+    if not isinstance(out, Tensor):
         return out
-    out.sum().backward()
-    return {
-        "output": out.numpy(),
-        "gradient of x": None if inputs.grad is None else inputs.grad.numpy(),
-        "parameters": len(module.parameters()),
-    }
+    if out.requires_grad:
+        out.sum().backward()
+    found = {"output": out.numpy(), "gradient of x": None if inputs.grad is None else inputs.grad.numpy()}
+    return named("Tensor")(found, parameters=len(module.parameters()))
 
 
 class Residual(nn.Residual):
@@ -898,13 +1008,18 @@ class WayCut(_Branch):
 
 def _built(answer: Any, dim: int, hidden: int) -> Any:
     """What a block gives at first, and after it has learned for three steps."""
+    state = library_state()
     block = answer(dim, hidden, np.random.default_rng(0))
+    if left := restore(state):
+        raise ValueError(left)
+    if isinstance(block, (list, tuple)) and all(isinstance(part, nn.Module) for part in block):
+        return [type(part).__name__ for part in block]
     if not isinstance(block, nn.Module):
         return block
     rng = np.random.default_rng(1)
     x = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
     target = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
-    found: dict[str, Any] = {"at first": block(x).numpy()}
+    found: dict[str, Any] = named("Module")({"at first": block(x).numpy()})
     for _ in range(3):
         loss = ((block(x) - target) ** 2).mean()
         loss.backward()
@@ -945,6 +1060,51 @@ def residual_block(dim, hidden, rng):
 def ordinary_start(dim, hidden, rng):
     branch = _branch(dim, hidden, rng)
     branch[4] = nn.BatchNorm1d(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "`last.weight` must stay a Parameter, or it is never learned. Give it new numbers: "
+    "`last.weight.data = …`."
+)
+def weight_replaced(dim, hidden, rng):
+    branch: list[Any] = _branch(dim, hidden, rng)
+    branch[4].weight = zeros(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake("`Residual` takes one module. Put the five into an `nn.Sequential` first.")
+def not_put_together(dim, hidden, rng):
+    residual_of: Any = nn.Residual
+    return residual_of(*_branch(dim, hidden, rng))
+
+
+@residual_block.mistake(
+    "A Linear draws its weights from the generator that it gets. Give both of them `rng=rng`, so that "
+    "everyone gets the same."
+)
+def without_rng(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    branch[0], branch[3] = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake("The last BatchNorm is not in the branch. It comes after the second Linear.")
+def without_the_last_norm(dim, hidden, rng):
+    branch = _branch(dim, hidden, rng)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch[:4])), nn.ReLU())
+
+
+@residual_block.mistake("A list is not a module. Put its parts together with `nn.Sequential`.")
+def only_a_list(dim, hidden, rng):
+    return [nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))), nn.ReLU()]
+
+
+@residual_block.mistake("You make the second Linear first, so the two draw each other's weights.")
+def second_drawn_first(dim, hidden, rng):
+    branch = _branch(dim, hidden, 0)
+    branch[3] = nn.Linear(hidden, dim, rng=rng)
+    branch[0] = nn.Linear(dim, hidden, rng=rng)
     return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
 
 
@@ -1030,12 +1190,12 @@ predictions.choose(
     {
         "10 times": "That is true of one layer. But what comes out of it goes into the next one.",
         "90 times": "You add: 9 · 10. But each layer multiplies what the layer before gave it.",
-        "a thousand million times": "Right: nine layers, and each gives a factor of 10. A ReLU lets it pass: "
+        "a billion times": "Right: nine layers, and each gives a factor of 10. A ReLU lets it pass: "
         "relu(10 · x) is 10 · relu(x).",
         "not at all: the ReLU holds them back": "A ReLU cuts off what is below 0. Above 0 it passes on "
         "anything, however large.",
     },
-    right="a thousand million times",
+    right="a billion times",
 )
 predictions.choose(
     "Xavier under a ReLU",
@@ -1115,12 +1275,12 @@ predictions.choose(
     {
         "tiny, and tiny": "With a residual, the derivative of a layer is 1 + f′. The 1 is not multiplied by "
         "anything small.",
-        "tiny, and larger than at the last layer": "Right: (1/2)³⁰ is a thousand-millionth. With the way "
+        "tiny, and larger than at the last layer": "Right: (1/2)³⁰ is a billionth. With the way "
         "around, everything comes back, and what comes through the branches is added.",
         "tiny, and the same as at the last layer": "The way around alone would do that. But what comes "
         "through the branch is added, thirty times.",
-        "both about the same as at the last layer": "Thirty factors of 1/2 are multiplied: that is a "
-        "thousand-millionth.",
+        "both about the same as at the last layer": "Thirty factors of 1/2 are multiplied: that "
+        "is a billionth.",
     },
     right="tiny, and larger than at the last layer",
 )

@@ -112,6 +112,11 @@ TRAINED = (
     "(lambda scale: (lambda net: (train(net, ndl.optim.SGD(net.parameters(), lr=0.1)), net))"
     "(deep_net(scale)))"
 )
+#: How large the gradients of its hidden layers are in the first step, with BatchNorm.
+FIRST_STEPS = (
+    "(lambda scale: (lambda net: (nn.SoftmaxLoss()(net(ndl.Tensor(X[:50])), y[:50]).backward(), "
+    "[size_of(p.grad) for p in net.parameters() if p.ndim == 2])[1])(deep_net(scale, norm=nn.BatchNorm1d)))"
+)
 #: Five steps of an optimiser of this library along given gradients, and of one of torch.
 GRADS = "[[1.0, 20.0], [2.0, -16.0], [-1.0, 8.0], [0.5, 4.0], [3.0, 0.01]]"
 OURS = (
@@ -159,7 +164,7 @@ TRUE = [
     ),
     (
         "exercise-first-weights",
-        "the scores are 10⁹ times *smaller*, no picture differs from any other, and nothing moves",
+        "the scores are 10⁹ times *smaller*, nearly the same for every picture, and nothing moves",
         "(lambda share, net: share < 0.15 and "
         "max(abs(a.numpy() - b.numpy()).max() for a, b in "
         "zip(net.parameters(), deep_net(0.1).parameters())) < 1e-6)(*TRAINED(0.1))",
@@ -198,7 +203,7 @@ TRUE = [
     ("saturated", "With tanh the activations cannot grow beyond 1", "max(DRAGGED(30.0, 'tanh')[0][:8]) <= 1"),
     (
         "saturated",
-        "They get about three times larger with each layer on the way back",
+        "From right to left they get about three times larger with each layer",
         "(lambda line: 2.5 < (line[0] / line[7]) ** (1 / 7) < 3.5)(DRAGGED(10.0, 'tanh')[1])",
     ),
     (
@@ -206,6 +211,19 @@ TRUE = [
         "Nearly nine of ten outputs of each tanh are stuck at −1 or 1",
         "all(0.86 < (abs(deep_net(10, nn.Tanh)[:k](pictures).numpy()) > 0.97).mean() < 0.91 "
         "for k in (2, 4, 6))",
+    ),
+    (
+        "saturated",
+        "At a half they halve, and the network learns little",
+        "(lambda line: (abs(line[1:8] / line[:7] - 0.5) < 0.1).all())(DRAGGED(0.5, 'relu')[0]) and "
+        "TRAINED(0.5)[0] < 0.6",
+    ),
+    (
+        "valley",
+        "the large weights multiply them by about 14, and the units let a fifth of that through",
+        "(lambda net: all(13.5 < 10 * size_of(net[k + 1].weight) < 14.5 and "
+        "0.18 < size_of(1 - net[: k + 1](pictures).numpy() ** 2) < 0.21 for k in range(1, 15, 2)))"
+        "(deep_net(10, nn.Tanh))",
     ),
     (
         "valley",
@@ -216,6 +234,16 @@ TRUE = [
         "exercise-momentum",
         "the rate has to stay below 2/100",
         "abs(1 - 0.0201 * 100) > 1 > abs(1 - 0.0199 * 100)",
+    ),
+    (
+        "exercise-momentum",
+        "A step multiplies b by 1 − 100 · lr",
+        "abs(b.item() - (1 - 100 * 0.025) ** 4) < 1e-4",
+    ),
+    (
+        "adam",
+        "after t steps, they add up to 1 − βᵗ",
+        "all(abs(sum(0.1 * 0.9**k for k in range(t)) - (1 - 0.9**t)) < 1e-9 for t in range(1, 9))",
     ),
     (
         "momentum-solution",
@@ -282,6 +310,11 @@ TRUE = [
     ),
     (
         "layer-norm",
+        "the first steps are about equally long in both networks",
+        "(lambda steps: all(0.5 < a / b < 2 for a, b in zip(*steps)))([FIRST_STEPS(k) for k in (10, 0.1)])",
+    ),
+    (
+        "layer-norm",
         "mean and variance of each *row*",
         "np.allclose(nn.LayerNorm1d(64)(pictures).numpy().mean(axis=1), 0, atol=1e-4)",
     ),
@@ -315,6 +348,7 @@ TRUE = [
         x.replace("DRAGGED", DRAGGED)
         .replace("PARTS", PARTS)
         .replace("TRAINED", TRAINED)
+        .replace("FIRST_STEPS", FIRST_STEPS)
         .replace("OURS", OURS)
         .replace("TORCHS", TORCHS)
         .replace("TORCH,", TORCH + ","),
@@ -325,8 +359,8 @@ TRUE = [
 NEAR_MISSES = {
     "xavier_std": [
         ("def xavier_std(fan_in, fan_out):\n    return 1 / ((fan_in + fan_out) / 2)", "This is the variance"),
-        ("def xavier_std(fan_in, fan_out):\n    return fan_in ** -0.5", "does not look at the way back"),
-        ("def xavier_std(fan_in, fan_out):\n    return fan_out ** -0.5", "does not look at the way there"),
+        ("def xavier_std(fan_in, fan_out):\n    return fan_in ** -0.5", "does not look at the backward pass"),
+        ("def xavier_std(fan_in, fan_out):\n    return fan_out ** -0.5", "does not look at the forward pass"),
         (
             "def xavier_std(fan_in, fan_out):\n    return (fan_in + fan_out) ** -0.5",
             "Their mean is half of it",
@@ -379,9 +413,19 @@ NEAR_MISSES = {
             "        return p - lr * state['u']",
             "Before the first step",
         ),
+        (
+            MOMENTUM + "        u = state['u'] = (1 - momentum) * grad + momentum * state.get('u', grad)\n"
+            "        return p - lr * u",
+            "begins with the first gradient",
+        ),
     ],
     "Adam": [
         (an_adam(one="1", two="1"), "You use m and v as they are"),
+        (an_adam(one="1"), "You correct v and not m"),
+        (an_adam(two="1"), "You correct m and not v"),
+        (an_adam(two="(1 - beta1 ** t)"), "You correct v with beta1"),
+        (an_adam(one="(1 - beta1) ** t", two="(1 - beta2) ** t"), "Only beta is raised"),
+        (an_adam(g2="m ** 2"), "You square m"),
         (an_adam(by="(v + eps)"), "Take the root of v̂"),
         (an_adam(by="(v + eps) ** 0.5"), "eps stands outside of the root"),
         (an_adam(one="(1 - beta1)", two="(1 - beta2)"), "The correction fades"),
@@ -412,6 +456,16 @@ NEAR_MISSES = {
         (a_norm(end="(x - mu) / (var + 1e-5) ** 0.5"), "At the end comes what is learned"),
         (a_norm().replace("if self.training", "if True"), "You never ask for `self.training`"),
         (a_norm(mu="x.mean(axis=0)"), "Tensors say `axes=`"),
+        (a_norm(mu="x.mean(1)", axes="1"), "one number for each row"),
+        (a_norm().replace("(x - mu) * (x - mu)", "x - mu"), "above and below cancel"),
+        (a_norm().replace("(x - mu) * (x - mu)", "x * x"), "Subtract the mean before you square"),
+        (a_norm().replace(" * 0.9 +", " +"), "lose nothing"),
+        (a_norm(axes="0).detach("), "your variance has no history"),
+        (a_norm(end="(x - mu) / np.sqrt(var + 1e-5)"), "NumPy's functions refuse Tensors"),
+        (
+            a_norm().replace("        mu, var = self.running_mean, self.running_var\n", ""),
+            "After `eval()` this name has no value",
+        ),
     ],
     "Residual": [
         (
@@ -438,6 +492,14 @@ NEAR_MISSES = {
     "residual_block": [
         (a_block(start="pass"), "The last BatchNorm must begin with the weight 0"),
         (a_block(start="last.bias.data = ndl.init.zeros(dim)"), "The last BatchNorm must begin"),
+        (a_block(start="last.weight = ndl.init.zeros(dim)"), "must stay a Parameter"),
+        (a_block(block="nn.Residual(*branch)"), "`Residual` takes one module"),
+        (a_block(block="[nn.Residual(branch), nn.ReLU()]"), "A list is not a module"),
+        (a_block(branch="a, nn.BatchNorm1d(hidden), nn.ReLU(), b"), "The last BatchNorm is not"),
+        (
+            a_block().replace("hidden, rng=rng", "hidden"),
+            "Give both of them `rng=rng`",
+        ),
         (a_block(block="nn.Residual(branch)"), "A ReLU comes after the sum"),
         (a_block(block="nn.Sequential(branch, nn.ReLU())"), "Nothing is added to the input"),
         (a_block(branch="a, nn.BatchNorm1d(hidden), b, last"), "The ReLU inside the branch is missing"),
