@@ -688,7 +688,7 @@ predictions.choose(
 
 # --- Pictures -----------------------------------------------------------------------------------------------
 
-BLUE, ORANGE, GREEN, GREY = "#1D5FD1", "#D97706", "#0B7A53", "#475467"
+BLUE, ORANGE, GREEN = "#1D5FD1", "#D97706", "#0B7A53"
 
 
 def plane(
@@ -707,13 +707,15 @@ def plane(
         ax.text(*(1.22 * np.array([x, y])), word, ha="center", va="center", color=BLUE, weight="bold")
     if query is not None:
         ax.annotate("", tuple(query), (0, 0), arrowprops=_arrow(ORANGE, 2.5, "dashed"))
-        ax.text(*(1.18 * np.array(query)), "query", ha="center", va="center", color=ORANGE, weight="bold")
+        ax.plot([], [], "--", color=ORANGE, linewidth=2.5, label="query")
     if answer is not None:
-        ax.plot(*answer, "D", color=GREEN, markersize=9)
-        ax.text(answer[0], answer[1] - 0.34, "answer", ha="center", va="center", color=GREEN, weight="bold")
+        ax.plot(*answer, "D", color=GREEN, markersize=9, label="answer")
+    if query is not None:
+        ax.legend(loc="lower right", frameon=False)
     ax.axhline(0, color="#D5DAE3", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#D5DAE3", linewidth=0.8, zorder=0)
     ax.set(xlim=(-3.1, 3.1), ylim=(-2.9, 2.9), aspect="equal", xlabel="lives", ylabel="is a thing")
+    ax.set_anchor("N")
     ax.set_title("Keys" if query is None else "Query and keys", loc="left", weight="bold")
     return ax
 
