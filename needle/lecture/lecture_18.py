@@ -29,9 +29,9 @@ def arrays(**values: Any) -> Any:
 
 
 def normal(seed: int, *shapes: tuple[int, ...]) -> list[np.ndarray]:
-    """Random arrays of these shapes, with two digits."""
+    """Random arrays of these shapes, with one digit after the point."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(0, 1, shape).round(2) for shape in shapes]
+    return [rng.normal(0, 1, shape).round(1) for shape in shapes]
 
 
 def as_array(answer: Any, *inputs: Any) -> Any:
@@ -221,6 +221,12 @@ def keys_averaged(Q, K, V):
 @attention.mistake("The softmax is missing: your weights can be below zero, and do not add up to 1.")
 def no_softmax(Q, K, V):
     return Q @ K.T / np.sqrt(Q.shape[1]) @ V
+
+
+@attention.mistake("These are exps, and no weights yet. Divide each row by its sum, so that it adds up to 1.")
+def exps_only(Q, K, V):
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    return np.exp(scores - scores.max(axis=1, keepdims=True)) @ V
 
 
 @attention.mistake(
@@ -522,6 +528,22 @@ class PlacesOfTheBatch(Sorter):
         return self.tokens(tokens) + self.places(np.arange(len(tokens)))
 
 
+@sorter.mistake(
+    "You look the places up by the *digits*. They go by place: 0, 1, 2, … up to the time, with `np.arange`."
+)
+class PlacesByDigits(Sorter):
+    def start(self, tokens):
+        return self.tokens(tokens) + self.places(tokens)
+
+
+@sorter.mistake("The second argument of `look` is for keys. Say what yours is: `self.look(x, mask=hidden)`.")
+class MaskAsKeys(Sorter):
+    def forward(self, tokens, hidden=None):
+        x = self.start(tokens)
+        x = x + self.look(x, hidden)
+        return self.scores(x + self.think(x))
+
+
 @sorter.mistake("The `look` *replaces* x. Add what it finds: `x = x + self.look(…)`.")
 class LookReplaces(Sorter):
     def forward(self, tokens, hidden=None):
@@ -704,9 +726,9 @@ def plane(
     shares = [0.4] * len(words) if weights is None else np.asarray(weights)
     for word, (x, y), share in zip(words, np.asarray(keys), shares, strict=True):
         ax.annotate("", (x, y), (0, 0), arrowprops=_arrow(BLUE, 1 + 4 * float(share)))
-        ax.text(*(1.22 * np.array([x, y])), word, ha="center", va="center", color=BLUE, weight="bold")
+        ax.text(1.22 * x, 1.22 * y, word, ha="center", va="center", color=BLUE, weight="bold")
     if query is not None:
-        ax.annotate("", tuple(query), (0, 0), arrowprops=_arrow(ORANGE, 2.5, "dashed"))
+        ax.annotate("", (query[0], query[1]), (0, 0), arrowprops=_arrow(ORANGE, 2.5, "dashed"))
         ax.plot([], [], "--", color=ORANGE, linewidth=2.5, label="query")
     if answer is not None:
         ax.plot(*answer, "D", color=GREEN, markersize=9, label="answer")

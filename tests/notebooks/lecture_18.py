@@ -65,6 +65,13 @@ SHOWN = [
 MASKED = "nn.MultiHeadAttention(causal=True)(*[four(t) for t in (sentence_Q, sentence_K, sentence_K)])[1]"
 SORTING = "maps.numpy()[0, 0, 6:]"
 
+#: In 1,000 lists, for each place from the sign on: how often it looks most at the digit that follows.
+LOOKED = (
+    "(lambda t, y: (np.take_along_axis(t, model.look(model.tokens(t) + model.places(np.arange(12)), "
+    "return_probs=True)[1].numpy()[:, 0, 6:].argmax(-1), axis=1) == y).mean(axis=0))"
+    "(*examples(1000, np.random.default_rng(5)))"
+)
+
 TRUE = [
     ("keys", "a row for each word", "K.shape == (4, 2)"),
     (
@@ -167,6 +174,17 @@ TRUE = [
         "read-sorter",
         "the triangle at the right is white",
         f"(np.triu({SORTING}[:, 6:], 1) == 0).all()",
+    ),
+    (
+        "pay-off",
+        "when only the 9 can follow, the network may guess it without looking",
+        f"{LOOKED}[0] > 0.95 and {LOOKED}[4] < {LOOKED}[0]",
+    ),
+    ("exercise-causal", "from 8, where each word sees all, down to 0", "sentence_K.shape == (9, 2)"),
+    (
+        "sorter",
+        "`nn.SinusoidalEncoding`",
+        "nn.SinusoidalEncoding(12, 32).parameters() == [] and len(nn.Embedding(12, 32).weight) == 12",
     ),
     ("summary", "A hundred times", "(10 * 12) ** 2 == 100 * 12**2"),
 ]
@@ -328,6 +346,17 @@ NEAR_MISSES = {
         ),
     ],
     "Sorter": [
+        (
+            LAYER + PLACES + "        x = x + self.look(x, hidden)\n        x = x + self.think(x)\n"
+            "        return self.scores(x)",
+            "is for keys",
+        ),
+        (
+            LAYER + "        x = self.tokens(tokens) + self.places(tokens)\n"
+            "        x = x + self.look(x, mask=hidden)\n        x = x + self.think(x)\n"
+            "        return self.scores(x)",
+            "by the *digits*",
+        ),
         (
             LAYER + PLACES + "        x = self.look(x, mask=hidden)\n        x = self.think(x)\n"
             "        return self.scores(x)",
