@@ -637,47 +637,36 @@ def swapped_results(read, letter, count, temperature, rng):
 
 predictions.choose(
     "weights",
-    "Four letters went through the cell. Now take a text of a hundred letters. How many weights does the "
-    "graph have then?",
+    "Three letters went through the cell. Now take a text of a hundred letters. How many weights does its "
+    "graph have?",
     {
         "10, as before": "Right: the boxes are a hundred, but they all use the same two matrices.",
-        "250, 25 times as many": "That would be a cell of its own for each letter. Look where the edges of "
-        "the four boxes begin: at the same two matrices.",
-        "35, 25 more": "What grows by one for each letter is the chain of boxes. Weights stand in none of "
-        "them.",
-        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
-        "nothing new.",
+        "1000, ten for each": "That would be a cell of its own for each letter. Look where the edges of the "
+        "three boxes begin: at the same two matrices.",
+        "107, one more for each letter": "What grows by one for each letter is the chain of boxes. Weights "
+        "stand in none of them.",
+        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs nothing "
+        "new.",
     },
     right="10, as before",
 )
 predictions.choose(
     "twenty letters back",
-    "Nudge the last letter: the gradient has a length of 1.7. How long is it for the letter that stands 20 "
-    "places before the last?",
+    "Fifty random letters of eight numbers go through a new cell with a state of 16 numbers. With respect to "
+    "the last letter, the gradient has a length of 1.7. How long is it for the letter 20 places before?",
     {
         "1.7 as well": "That would be a network that remembers everything. But each step multiplies by "
         "`W_hh` and by the slope of tanh.",
         "about 0.09, a twentieth": "It would be so if each step took the same amount away. But each step "
         "takes a *share* away.",
-        "about 0.0000001": "Right: each step takes about half of it or more, and shares multiply.",
+        "about 0.0000001": "Right: on the average each step takes away more than half, and shares multiply.",
         "exactly 0": "No: there is a way back, and no factor on it is 0. But it is a long way.",
     },
     right="about 0.0000001",
 )
 predictions.choose(
-    "half",
-    "A forget gate with the score 0 keeps one half at each step. What is left of a memory after 20 steps?",
-    {
-        "a half": "That is after one step. The next step keeps a half of that half.",
-        "a fortieth": "Shares multiply: a half of a half is a quarter. They do not add up.",
-        "a millionth": "Right: 0.5 to the power of 20 is 1 / 1,048,576.",
-        "nothing": "Nearly. But how near decides whether anything can be learned.",
-    },
-    right="a millionth",
-)
-predictions.choose(
     "new sonnets",
-    "The net will go through 35 sonnets 24 times. It never learns from the other three. What will the loss "
+    "The net will go through 35 sonnets 18 times. It never learns from the other three. What will the loss "
     "on these three do?",
     {
         "fall as far as the other": "On the 35 it can learn whole lines by heart. That helps on these lines "
