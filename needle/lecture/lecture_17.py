@@ -645,8 +645,8 @@ predictions.choose(
         "three boxes begin: at the same two matrices.",
         "107, one more for each letter": "What grows by one for each letter is the chain of boxes. Weights "
         "stand in none of them.",
-        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs nothing "
-        "new.",
+        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
+        "nothing new.",
     },
     right="10, as before",
 )
