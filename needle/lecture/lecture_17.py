@@ -141,6 +141,9 @@ def as_an_array(x, h, W_ih, W_hh, b):
 # --- 2 Unroll -----------------------------------------------------------------------------------------------
 
 
+FADE = "def fade(x, h): return 0.5 * h + x"
+
+
 def spell(x, h):
     """A cell whose state is all that it has read."""
     return h + x
@@ -163,10 +166,14 @@ def three_letters() -> dict[str, Any]:
 
 
 @exercises.exercise(
-    given(lambda: {"fade": fade, "xs": [1.0, 2.0, 4.0], "h": 8.0}, "fade", "xs", "h"),
-    given(lambda: {"spell": spell, "xs": list("verse"), "h": ">"}, "spell", "xs", "h"),
-    given(three_letters, "squash", "xs", "h0"),
-    given(lambda: {"fade": fade, "xs": [], "h": 1.0}, "fade", "xs", "h"),
+    given(lambda: {"fade": fade, "xs": [1.0, 2.0, 4.0], "h": 8.0}, "fade", "xs", "h", program=FADE),
+    given(
+        lambda: {"spell": spell, "xs": list("verse"), "h": ">"},
+        *("spell", "xs", "h"),
+        program="def spell(x, h): return h + x",
+    ),
+    given(three_letters, "squash", "xs", "h0", program="def squash(x, h): return ndl.tanh(h * 2 + x)"),
+    given(lambda: {"fade": fade, "xs": [], "h": 1.0}, "fade", "xs", "h", program=FADE),
     otherwise="Try `unroll(fade, [1, 2, 4], 8)` by hand: the states are 0.5 · 8 + 1 = 5, then 0.5 · 5 + 2 = "
     "4.5, then 0.5 · 4.5 + 4 = 6.25.",
     compare=_with_history,
@@ -640,15 +647,14 @@ predictions.choose(
     "Three letters went through the cell. Now take a text of a hundred letters. How many weights does its "
     "graph have?",
     {
-        "10, as before": "Right: the boxes are a hundred, but they all use the same two matrices.",
-        "1000, ten for each": "That would be a cell of its own for each letter. Look where the edges of the "
+        "10": "Right: the boxes are a hundred, but they all use the same two matrices, 6 and 4 numbers.",
+        "1000": "That would be a cell of its own for each letter. Look where the edges of the "
         "three boxes begin: at the same two matrices.",
-        "107, one more for each letter": "What grows by one for each letter is the chain of boxes. Weights "
-        "stand in none of them.",
+        "107": "What grows by one for each letter is the chain of boxes. Weights stand in none of them.",
         "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
         "nothing new.",
     },
-    right="10, as before",
+    right="10",
 )
 predictions.choose(
     "twenty letters back",

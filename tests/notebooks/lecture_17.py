@@ -41,7 +41,7 @@ SHOWN = [
 
 WORDS = '(lambda page: re.findall(r"[A-Za-z\']+", page))'
 KNOWN = f"(lambda page: sum(w in {WORDS}(text) for w in {WORDS}(page)) / len({WORDS}(page)))"
-BACK = "(lambda forget: np.array(compare(forget).lines[1].get_ydata()))"
+BACK = "(lambda forget: np.array(lstm_reach(forget)))"
 NUDGED = (
     "(lambda by: sum(sum(read_to_the_end(rnn, [ndl.Tensor(x.numpy() + e * (n == 45), dtype='float64') "
     "for n, x in enumerate(fifty)], None)[-1].numpy().ravel() for e in (by,)) ))"
@@ -96,8 +96,8 @@ TRUE = [
     (
         "lstm-gates-solution",
         "one factor per step: the forget gate",
-        "[f := ndl.Tensor([0.3]), m := ndl.Tensor([2.0]), new := lstm_gates(f, f, f, f, m)[1], "
-        "abs(ndl.gradients(new, [m])[0].item() - ndl.sigmoid(f).item()) < 1e-6][-1]",
+        "[f := ndl.Tensor([0.3]), m := ndl.Tensor([2.0]), then := lstm_gates(f, f, f, f, m)[1], "
+        "abs(ndl.gradients(then, [m])[0].item() - ndl.sigmoid(f).item()) < 1e-6][-1]",
     ),
     ("drag-intro", "after 20 steps a millionth", "0.9e-6 < 0.5**20 < 1e-6"),
     (
