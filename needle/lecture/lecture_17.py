@@ -118,7 +118,7 @@ def state_as_it_is(x, h, W_ih, W_hh, b):
 
 
 @rnn_cell.mistake(
-    "The shapes do not fit. `x` belongs to `W_ih` (from **i**nput to **h**idden), and `h` to `W_hh`. A "
+    "The shapes do not fit. `x` belongs to `W_ih` (from the input to the hidden state), and `h` to `W_hh`. A "
     "letter is a row, so it stands on the left: `x @ W_ih`."
 )
 def swapped(x, h, W_ih, W_hh, b):
@@ -142,6 +142,8 @@ def as_an_array(x, h, W_ih, W_hh, b):
 
 
 FADE = "def fade(x, h): return 0.5 * h + x"
+SQUASH = "def squash(x, h): return ndl.tanh(h * 2 + x)\nxs = [ndl.Tensor([0.5]), ndl.Tensor([-1.0]), "
+"ndl.Tensor([2.0])]"
 
 
 def spell(x, h):
@@ -166,14 +168,18 @@ def three_letters() -> dict[str, Any]:
 
 
 @exercises.exercise(
-    given(lambda: {"fade": fade, "xs": [1.0, 2.0, 4.0], "h": 8.0}, "fade", "xs", "h", program=FADE),
+    given(
+        lambda: {"fade": fade, "xs": [1.0, 2.0, 4.0], "h": 8.0},
+        *("fade", "xs", "h"),
+        program=FADE + "\nxs = [1, 2, 4]",
+    ),
     given(
         lambda: {"spell": spell, "xs": list("verse"), "h": ">"},
         *("spell", "xs", "h"),
-        program="def spell(x, h): return h + x",
+        program="def spell(x, h): return h + x\nxs = list('verse')",
     ),
-    given(three_letters, "squash", "xs", "h0", program="def squash(x, h): return ndl.tanh(h * 2 + x)"),
-    given(lambda: {"fade": fade, "xs": [], "h": 1.0}, "fade", "xs", "h", program=FADE),
+    given(three_letters, "squash", "xs", "h0", program=SQUASH),
+    given(lambda: {"fade": fade, "xs": [], "h": 1.0}, *("fade", "xs", "h"), program=FADE + "\nxs = []"),
     otherwise="Try `unroll(fade, [1, 2, 4], 8)` by hand: the states are 0.5 · 8 + 1 = 5, then 0.5 · 5 + 2 = "
     "4.5, then 0.5 · 4.5 + 4 = 6.25.",
     compare=_with_history,
