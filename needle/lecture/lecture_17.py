@@ -1,0 +1,760 @@
+"""Lecture 17, sequences: its exercises, the usual mistakes in them, its predictions, its page of verse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..autograd import Tensor, gradients
+from ..nn import RNNCell
+from .comparison import Names, is_tensor, values
+from .exercises import Exercises, case, given
+from .predictions import Predictions
+
+exercises, predictions = Exercises(), Predictions()
+check, ready, predict = exercises.check, exercises.ready, predictions.predict
+
+
+# --- 1 A cell -----------------------------------------------------------------------------------------------
+
+CELL = ("x", "h", "W_ih", "W_hh", "b")
+
+
+def weights(rows: int, inputs: int, hidden: int, seed: int) -> Any:
+    """Makes the inputs of a case: letters, a state, and the weights of a cell."""
+
+    def make() -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        shapes = ((rows, inputs), (rows, hidden), (inputs, hidden), (hidden, hidden), (hidden,))
+        return {
+            name: Tensor(rng.normal(size=shape).round(1)) for name, shape in zip(CELL, shapes, strict=True)
+        }
+
+    return make
+
+
+def _with_history(expected: Any, got: Any, names: Names) -> str:
+    """`values`, and Tensors that a gradient can walk back from."""
+    if difference := values(expected, got, names):
+        return difference
+    several = isinstance(expected, (list, tuple))
+    for right, given_back in zip(expected, got, strict=True) if several else [(expected, got)]:
+        if is_tensor(right) and right.op is not None and getattr(given_back, "op", None) is None:
+            return "the numbers are right, but they have no history"
+    return ""
+
+
+@exercises.exercise(
+    given(weights(1, 3, 2, seed=0), *CELL),
+    given(weights(2, 3, 4, seed=1), *CELL),
+    given(weights(2, 2, 2, seed=2), *CELL),
+    otherwise="Add up three parts: the letter times `W_ih`, the state times `W_hh`, and `b`. Take `ndl.tanh` "
+    "of the sum, once.",
+    compare=_with_history,
+)
+def rnn_cell(x, h, W_ih, W_hh, b):
+    """One step of an Elman network, in one line."""
+    return ops.tanh(x @ W_ih + h @ W_hh + b)
+
+
+@rnn_cell.mistake("The tanh is missing. Without it, the state could grow without end from letter to letter.")
+def no_tanh(x, h, W_ih, W_hh, b):
+    return x @ W_ih + h @ W_hh + b
+
+
+@rnn_cell.mistake("The old state is not in it, so the cell forgets everything. Add `h @ W_hh`.")
+def forgets(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + b)
+
+
+@rnn_cell.mistake("The letter is not in it, so the cell reads nothing. Add `x @ W_ih`.")
+def blind(x, h, W_ih, W_hh, b):
+    return ops.tanh(h @ W_hh + b)
+
+
+@rnn_cell.mistake("The bias `b` is missing.")
+def no_bias(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + h @ W_hh)
+
+
+@rnn_cell.mistake(
+    "You take tanh of the letter's part only. Add up all three parts first, and then take tanh."
+)
+def tanh_of_the_letter(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + b) + h @ W_hh
+
+
+@rnn_cell.mistake("You take tanh of each part. Add up all three parts first, and then take tanh once.")
+def tanh_of_each(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih) + ops.tanh(h @ W_hh) + b
+
+
+@rnn_cell.mistake(
+    "You take tanh of the two products, and add the bias after it. The bias belongs inside, too."
+)
+def bias_outside(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + h @ W_hh) + b
+
+
+@rnn_cell.mistake(
+    "Here the function around the sum is `ndl.tanh`. Yours keeps it from 0 to 1: that is a gate."
+)
+def sigmoid_instead(x, h, W_ih, W_hh, b):
+    return ops.sigmoid(x @ W_ih + h @ W_hh + b)
+
+
+@rnn_cell.mistake("Here the function around the sum is `ndl.tanh`, which lets negative numbers through, too.")
+def relu_instead(x, h, W_ih, W_hh, b):
+    return ops.relu(x @ W_ih + h @ W_hh + b)
+
+
+@rnn_cell.mistake("You add the state as it is. It has weights of its own: `h @ W_hh`.")
+def state_as_it_is(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + h + b)
+
+
+@rnn_cell.mistake(
+    "The shapes do not fit. `x` belongs to `W_ih` (from the input to the hidden state), and `h` to `W_hh`. A "
+    "letter is a row, so it stands on the left: `x @ W_ih`."
+)
+def swapped(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_hh + h @ W_ih + b)
+
+
+@rnn_cell.mistake(
+    "These numbers have no history, so no gradient could reach the weights. Use `ndl.tanh`, and leave out "
+    "`.numpy()`."
+)
+def as_numbers(x, h, W_ih, W_hh, b):
+    return Tensor(rnn_cell.right(x, h, W_ih, W_hh, b).numpy())
+
+
+@rnn_cell.mistake("This is an array of NumPy's. Stay with Tensors: `ndl.tanh`, without `.numpy()`.")
+def as_an_array(x, h, W_ih, W_hh, b):
+    return rnn_cell.right(x, h, W_ih, W_hh, b).numpy()
+
+
+# --- 2 Unroll -----------------------------------------------------------------------------------------------
+
+
+FADE = "def fade(x, h): return 0.5 * h + x"
+SQUASH = "def squash(x, h): return ndl.tanh(h * 2 + x)\nxs = [ndl.Tensor([0.5]), ndl.Tensor([-1.0]), "
+"ndl.Tensor([2.0])]"
+
+
+def spell(x, h):
+    """A cell whose state is all that it has read."""
+    return h + x
+
+
+def fade(x, h):
+    """A cell that halves its state, and adds what it reads."""
+    return 0.5 * h + x
+
+
+def squash(x, h):
+    """A cell of Tensors, with one weight."""
+    return ops.tanh(h * 2 + x)
+
+
+def three_letters() -> dict[str, Any]:
+    """Three Tensors of one number, and a state."""
+    x1, x2, x3 = (Tensor([number]) for number in (0.5, -1.0, 2.0))
+    return {"squash": squash, "xs": [x1, x2, x3], "x1": x1, "x2": x2, "x3": x3, "h0": Tensor([0.25])}
+
+
+@exercises.exercise(
+    given(
+        lambda: {"fade": fade, "xs": [1.0, 2.0, 4.0], "h": 8.0},
+        *("fade", "xs", "h"),
+        program=FADE + "\nxs = [1, 2, 4]",
+    ),
+    given(
+        lambda: {"spell": spell, "xs": list("verse"), "h": ">"},
+        *("spell", "xs", "h"),
+        program="def spell(x, h): return h + x\nxs = list('verse')",
+    ),
+    given(three_letters, "squash", "xs", "h0", program=SQUASH),
+    given(lambda: {"fade": fade, "xs": [], "h": 1.0}, *("fade", "xs", "h"), program=FADE + "\nxs = []"),
+    otherwise="Try `unroll(fade, [1, 2, 4], 8)` by hand: the states are 0.5 · 8 + 1 = 5, then 0.5 · 5 + 2 = "
+    "4.5, then 0.5 · 4.5 + 4 = 6.25.",
+    compare=_with_history,
+)
+def unroll(cell, xs, h):
+    """The states after each letter."""
+    states = []
+    for x in xs:
+        h = cell(x, h)
+        states.append(h)
+    return states
+
+
+@unroll.mistake(
+    "Each letter meets the state from the very beginning. Hand on the new state: `h = cell(x, h)`."
+)
+def not_handed_on(cell, xs, h):
+    return [cell(x, h) for x in xs]
+
+
+@unroll.mistake("This is only the state at the end. Return a list with the state after *each* letter.")
+def only_the_last(cell, xs, h):
+    for x in xs:
+        h = cell(x, h)
+    return h
+
+
+@unroll.mistake("The state at the end stands in a list, but the others are missing. Append in the loop.")
+def the_last_in_a_list(cell, xs, h):
+    for x in xs:
+        h = cell(x, h)
+    return [h]
+
+
+@unroll.mistake(
+    "Your list begins with the state before the first letter. Append *after* the cell has read a letter."
+)
+def with_the_start(cell, xs, h):
+    return [h, *unroll.right(cell, xs, h)]
+
+
+@unroll.mistake(
+    "You append before the cell reads, so each state is the one before its letter. First `h = cell(x, h)`, "
+    "then append."
+)
+def one_too_early(cell, xs, h):
+    return [h, *unroll.right(cell, xs, h)][: len(xs)]
+
+
+@unroll.mistake("The letter comes first, and then the state: `cell(x, h)`.")
+def other_way_round(cell, xs, h):
+    return unroll.right(lambda x, state: cell(state, x), xs, h)
+
+
+@unroll.mistake("You read the text from its end. Take the letters in their order.")
+def backwards(cell, xs, h):
+    return unroll.right(cell, xs[::-1], h)
+
+
+@unroll.mistake("The states are right, but the last stands first. Append each at the end of the list.")
+def last_first(cell, xs, h):
+    return unroll.right(cell, xs, h)[::-1]
+
+
+@unroll.mistake("You return after the first letter. Is the `return` inside the loop?")
+def first_letter(cell, xs, h):
+    return unroll.right(cell, xs[:1], h) if xs else None
+
+
+@unroll.mistake("You collect the letters, and not the states. Append what the cell gives you.")
+def the_letters(cell, xs, h):
+    return list(xs)
+
+
+@unroll.mistake("One list of states is enough: return it alone, without the last state beside it.")
+def list_and_last(cell, xs, h):
+    return unroll.right(cell, xs, h), h
+
+
+# --- 3 How far back? ----------------------------------------------------------------------------------------
+
+
+def _numbers(count: int, size: int) -> list[Tensor]:
+    rng = np.random.default_rng(count)
+    return [Tensor(rng.normal(size=(1, size)), dtype="float64") for _ in range(count)]
+
+
+def a_sum() -> dict[str, Any]:
+    """Two letters with other weights each."""
+    x1, x2 = (Tensor([[1.0, 2.0]], dtype="float64") for _ in range(2))
+    last = x1 * Tensor([[3.0, -4.0]]) + x2 * Tensor([[0.6, 0.8]])
+    return {"last": last, "xs": [x1, x2], "x1": x1, "x2": x2}
+
+
+def four_letters() -> dict[str, Any]:
+    """Four letters through a cell of the library."""
+    cell, xs, h = RNNCell(3, 2, dtype="float64", rng=0), _numbers(4, 3), None
+    for x in xs:
+        h = cell(x, h)
+    return {"last": h, "xs": xs, **{f"x{number}": x for number, x in enumerate(xs, start=1)}}
+
+
+def _as_list(found: Any) -> Any:
+    """A list, also if it is an array of numbers."""
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+@exercises.exercise(
+    given(
+        a_sum,
+        *("last", "xs"),
+        program="last = x1 * ndl.Tensor([[3.0, -4.0]]) + x2 * ndl.Tensor([[0.6, 0.8]])",
+    ),
+    given(four_letters, "last", "xs", program="h = cell(x1, None), …; last = cell(x4, h)"),
+    otherwise="In the first case the gradient with respect to x1 is (3, −4), and its length is √(9 + 16) = "
+    "5.",
+    use=lambda answer, *inputs: _as_list(answer(*inputs)),
+)
+def reach(last, xs):
+    """The length of each gradient."""
+    return [float(np.linalg.norm(gradient.numpy())) for gradient in gradients(last.sum(), xs)]
+
+
+def _gradients(last, xs):
+    return [gradient.numpy() for gradient in gradients(last.sum(), xs)]
+
+
+@reach.mistake(
+    "You add up the entries, so positive and negative ones cancel. Take the length: `np.linalg.norm`."
+)
+def entries_added(last, xs):
+    return [float(g.sum()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("This is the square of the length. `np.linalg.norm` takes the root, too.")
+def squared(last, xs):
+    return [float((g * g).sum()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("This is the largest entry of each gradient. Take its length: `np.linalg.norm`.")
+def largest(last, xs):
+    return [float(abs(g).max()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("You add up the sizes of the entries. The length is the root of the sum of squares.")
+def sizes_added(last, xs):
+    return [float(abs(g).sum()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("The lengths are right, but in reverse. Keep the order of the letters.")
+def reversed_order(last, xs):
+    return reach.right(last, xs)[::-1]
+
+
+@reach.mistake("These are the gradients themselves. Of each, return one number: its length.")
+def whole_gradients(last, xs):
+    return gradients(last.sum(), xs)
+
+
+@reach.mistake("These are the gradients as arrays. Of each, return one number: its length.")
+def whole_arrays(last, xs):
+    return _gradients(last, xs)
+
+
+@reach.mistake("This is the length of the letters. Ask for the gradients: `ndl.gradients(last.sum(), xs)`.")
+def of_the_letters(last, xs):
+    return [float(np.linalg.norm(x.numpy())) for x in xs]
+
+
+@reach.mistake("This is one length for all letters together. Each letter has a length of its own.")
+def all_together(last, xs):
+    return float(np.linalg.norm(np.concatenate(_gradients(last, xs))))
+
+
+@reach.mistake("This is the mean of the sizes. The length is the root of the sum of squares.")
+def mean_size(last, xs):
+    return [float(abs(g).mean()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("You divide by the number of entries. A length is `np.linalg.norm`, without a mean.")
+def of_the_mean(last, xs):
+    return [float(np.linalg.norm(g)) / g.size for g in _gradients(last, xs)]
+
+
+# --- 4 Gates ------------------------------------------------------------------------------------------------
+
+GATES = ("i", "f", "g", "o", "c")
+
+
+def scores(rows: int, hidden: int, seed: int) -> Any:
+    """Makes the inputs of a case: four scores and the memory, of the same shape."""
+
+    def make() -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        return {name: Tensor(rng.normal(size=(rows, hidden)).round(1) * 2) for name in GATES}
+
+    return make
+
+
+@exercises.exercise(
+    given(scores(1, 2, seed=0), *GATES),
+    given(scores(2, 3, seed=1), *GATES),
+    otherwise="First the memory: c' = sigmoid(f) · c + sigmoid(i) · tanh(g). Then, with this new memory, "
+    "h' = sigmoid(o) · tanh(c'). Return both, h' first.",
+    compare=_with_history,
+)
+def lstm_gates(i, f, g, o, c):
+    """The state and the memory after a step."""
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def _lstm(i, f, g, o, c, keep=ops.sigmoid, write=ops.sigmoid, new=ops.tanh, show=ops.sigmoid, out=ops.tanh):
+    """A step with other functions around its scores."""
+    c = keep(f) * c + write(i) * new(g)
+    return show(o) * out(c), c
+
+
+def _as_it_is(x):
+    return x
+
+
+@lstm_gates.mistake("The memory comes first in your answer. Return the state h' first, then the memory c'.")
+def memory_first(i, f, g, o, c):
+    return lstm_gates.right(i, f, g, o, c)[::-1]
+
+
+@lstm_gates.mistake("You swapped `i` and `f`: f says how much is *kept*, i how much is *written*.")
+def gates_swapped(i, f, g, o, c):
+    return lstm_gates.right(f, i, g, o, c)
+
+
+@lstm_gates.mistake("You use the old memory for h'. The state looks at the new one: first c', then h'.")
+def old_memory(i, f, g, o, c):
+    return ops.sigmoid(o) * ops.tanh(c), lstm_gates.right(i, f, g, o, c)[1]
+
+
+@lstm_gates.mistake("`f` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.")
+def keep_without_sigmoid(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=_as_it_is)
+
+
+@lstm_gates.mistake("The scores may be any numbers. A gate is the sigmoid of its score: a share from 0 to 1.")
+def no_sigmoid(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=_as_it_is, write=_as_it_is, show=_as_it_is)
+
+
+@lstm_gates.mistake("What is written is not gated: multiply tanh(g) by sigmoid(i).")
+def not_gated(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, write=lambda i: 1.0)
+
+
+@lstm_gates.mistake("Nothing is forgotten in yours: multiply the old memory by sigmoid(f).")
+def all_kept(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=lambda f: 1.0)
+
+
+@lstm_gates.mistake(
+    "What is forgotten and what is written add up to 1 in yours. Here, `i` is a gate of its own."
+)
+def coupled(i, f, g, o, c):
+    return _lstm(-f, f, g, o, c)
+
+
+@lstm_gates.mistake(
+    "`g` is what may be written, of either sign: it takes tanh. The three gates take sigmoid."
+)
+def sigmoid_everywhere(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, new=ops.sigmoid)
+
+
+@lstm_gates.mistake("A gate is a share from 0 to 1, so it takes sigmoid. Only `g` and the memory take tanh.")
+def tanh_everywhere(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=ops.tanh, write=ops.tanh, show=ops.tanh)
+
+
+@lstm_gates.mistake("Before the memory leaves the cell, it goes through tanh: sigmoid(o) · tanh(c').")
+def memory_untouched(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, out=_as_it_is)
+
+
+@lstm_gates.mistake("The output gate is missing: h' = sigmoid(o) · tanh(c').")
+def always_open(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, show=lambda o: 1.0)
+
+
+@lstm_gates.mistake("The old memory is not in it. Keep a share of it: sigmoid(f) · c.")
+def nothing_kept(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=lambda f: 0.0)
+
+
+@lstm_gates.mistake("`g` is still a score. It takes tanh before it is written.")
+def new_without_tanh(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, new=_as_it_is)
+
+
+@lstm_gates.mistake("This is the state alone. Return the memory as well: the next step needs it.")
+def state_only(i, f, g, o, c):
+    return lstm_gates.right(i, f, g, o, c)[0]
+
+
+@lstm_gates.mistake("This is the memory alone. Return the state as well, and the state first.")
+def memory_only(i, f, g, o, c):
+    return lstm_gates.right(i, f, g, o, c)[1]
+
+
+@lstm_gates.mistake("These numbers have no history, so nothing could be learned. Leave out `.numpy()`.")
+def gates_as_numbers(i, f, g, o, c):
+    return tuple(Tensor(x.numpy()) for x in lstm_gates.right(i, f, g, o, c))
+
+
+@lstm_gates.mistake("You multiply what is kept by what is written. The two are added.")
+def multiplied(i, f, g, o, c):
+    c = ops.sigmoid(f) * c * ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+# --- 5 It writes --------------------------------------------------------------------------------------------
+
+TABLE = np.array(
+    [[0.0, 2.0, 1.0, -1.0], [1.5, 0.0, 0.5, 2.5], [3.0, 1.0, 0.0, 2.0], [0.5, 1.0, 2.0, 0.0]], np.float64
+)
+
+
+def follows(letter, state):
+    """A reader of four letters, whose scores depend on the last letter alone."""
+    return TABLE[int(letter)], state
+
+
+def counts(letter, state):
+    """A reader of four letters, whose scores depend on how many it has read, too."""
+    read = 1 if state is None else state + 1
+    return np.roll(TABLE[int(letter)], read), read
+
+
+def _seeded(answer: Any, read: Any, letter: int, count: int, temperature: float, seed: int) -> Any:
+    """What an answer writes, with a generator of its own, as plain numbers."""
+    found = answer(read, letter, count, temperature, np.random.default_rng(seed))
+    found = _as_list(found)
+    if isinstance(found, list):
+        return [int(x) if isinstance(x, np.integer) else x for x in found]
+    return found
+
+
+@exercises.exercise(
+    case(follows, 0, 12, 1.0, 5),
+    case(counts, 1, 12, 0.5, 6),
+    case(counts, 2, 12, 2.0, 7),
+    otherwise="In each round: ask `read` for scores and the new state, turn the scores into probabilities, "
+    "draw one letter with `rng.choice(len(p), p=p)`, and append it. It is the next letter to read.",
+    use=_seeded,
+    form="write({}, {}, {}, {}, np.random.default_rng({}))",
+)
+def write(read, letter, count, temperature, rng):
+    """Letters, each drawn by what the reader says of those before."""
+    return _write(read, letter, count, temperature, rng)
+
+
+def _soft(scores, temperature):
+    powers = np.exp((scores - np.max(scores)) / temperature)
+    return powers / powers.sum()
+
+
+def _write(read, letter, count, temperature, rng, fed_back=True, handed_on=True, draw=None):
+    written: list[Any] = []
+    state = None
+    for _ in range(count):
+        scores, after = read(letter, state)
+        drawn = draw(scores) if draw else rng.choice(len(scores), p=_soft(scores, temperature))
+        written.append(drawn)
+        letter = drawn if fed_back else letter
+        state = after if handed_on else state
+    return written
+
+
+@write.mistake(
+    "You always take the letter with the largest score, so the same text comes each time. Draw one by chance."
+)
+def greedy(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature, rng, draw=np.argmax)
+
+
+@write.mistake("It reads the first letter again and again. What was just written is the next letter to read.")
+def not_fed_back(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature, rng, fed_back=False)
+
+
+@write.mistake(
+    "The state is not handed on: it begins anew with each letter. Keep what `read` returns, and pass it to "
+    "the next call."
+)
+def not_remembered(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature, rng, handed_on=False)
+
+
+@write.mistake("The temperature is not in it: `probabilities(scores, temperature)`.")
+def always_one(read, letter, count, temperature, rng):
+    return _write(read, letter, count, 1.0, rng)
+
+
+@write.mistake("You multiply by the temperature. Divide: a high temperature makes the scores more alike.")
+def upside_down(read, letter, count, temperature, rng):
+    return _write(read, letter, count, 1 / temperature, rng)
+
+
+@write.mistake(
+    "Your list begins with the letter that was given. Only the `count` letters after it are asked for."
+)
+def with_the_first(read, letter, count, temperature, rng):
+    return [letter, *_write(read, letter, count, temperature, rng)]
+
+
+@write.mistake(
+    "You append before you draw, so the list begins with the given letter and lacks the last. Draw, then "
+    "append."
+)
+def one_behind(read, letter, count, temperature, rng):
+    return [letter, *_write(read, letter, count, temperature, rng)][:count]
+
+
+@write.mistake("You return after the first letter. Is the `return` inside the loop?")
+def first_only(read, letter, count, temperature, rng):
+    return _write(read, letter, 1, temperature, rng)
+
+
+@write.mistake("This is only the last letter. Collect all of them in a list.")
+def last_only(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature, rng)[-1]
+
+
+@write.mistake(
+    "`p` has to be probabilities: from 0 on, with the sum 1. Scores are neither: `probabilities(scores, "
+    "temperature)`."
+)
+def scores_as_probabilities(read, letter, count, temperature, rng):
+    return _write(
+        read, letter, count, temperature, rng, draw=lambda scores: rng.choice(len(scores), p=scores / 1.0)
+    )
+
+
+@write.mistake("All letters are equally likely in yours. Give the probabilities to the draw: `p=p`.")
+def all_alike(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature, rng, draw=lambda scores: rng.choice(len(scores)))
+
+
+@write.mistake("Draw with the `rng` that you are given. A new generator in each round draws the same again.")
+def new_generator(read, letter, count, temperature, rng):
+    return _write(
+        read,
+        letter,
+        count,
+        temperature,
+        rng,
+        draw=lambda scores: np.random.default_rng(0).choice(len(scores), p=_soft(scores, temperature)),
+    )
+
+
+@write.mistake("`read` returns two things: first the scores, then the state. Take them apart in this order.")
+def swapped_results(read, letter, count, temperature, rng):
+    state = None
+    for _ in range(count):
+        state, scores = read(letter, state)
+        letter = rng.choice(4, p=_soft(scores, temperature))
+    return letter
+
+
+# --- Predictions --------------------------------------------------------------------------------------------
+
+predictions.choose(
+    "weights",
+    "Three letters went through the cell. Now take a text of a hundred letters. How many weights does its "
+    "graph have?",
+    {
+        "10": "Right: the boxes are a hundred, but they all use the same two matrices, 6 and 4 numbers.",
+        "1000": "That would be a cell of its own for each letter. Look where the edges of the "
+        "three boxes begin: at the same two matrices.",
+        "107": "What grows by one for each letter is the chain of boxes. Weights stand in none of them.",
+        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
+        "nothing new.",
+    },
+    right="10",
+)
+predictions.choose(
+    "twenty letters back",
+    "Fifty random letters of eight numbers go through a new cell with a state of 16 numbers. With respect to "
+    "the last letter, the gradient has a length of 1.7. How long is it for the letter 20 places before?",
+    {
+        "1.7 as well": "That would be a network that remembers everything. But each step multiplies by "
+        "`W_hh` and by the slope of tanh.",
+        "about 0.09, a twentieth": "It would be so if each step took the same amount away. But each step "
+        "takes a *share* away.",
+        "about 0.0000001": "Right: on the average each step takes away more than half, and shares multiply.",
+        "exactly 0": "No: there is a way back, and no factor on it is 0. But it is a long way.",
+    },
+    right="about 0.0000001",
+)
+predictions.choose(
+    "new sonnets",
+    "The net will go through 35 sonnets 18 times. It never learns from the other three. What will the loss "
+    "on these three do?",
+    {
+        "fall as far as the other": "On the 35 it can learn whole lines by heart. That helps on these lines "
+        "only.",
+        "fall, then rise": "Right: first it learns English, and then it learns these 35 sonnets.",
+        "stay where it is": "Some of what it learns holds for all English verse: which letters make words, "
+        "and where lines end.",
+        "rise from the start": "At the start it knows nothing. Even the frequency of letters is progress.",
+    },
+    right="fall, then rise",
+)
+predictions.choose(
+    "cold",
+    "The scores of three letters are 2, 1 and 0. What are their probabilities at a temperature of 0.1?",
+    {
+        "a third each": "That is where a *high* temperature leads: divide the scores by 100, and they are "
+        "all alike.",
+        "nearly 1, 0 and 0": "Right: divided by 0.1, the scores are 20, 10 and 0, and exp does the rest.",
+        "a tenth of what they were": "Then they would not add up to 1. The *scores* are divided, before the "
+        "softmax.",
+        "0.67, 0.24 and 0.09": "That is at a temperature of 1. Only differences of scores count, and these "
+        "are now ten times as large.",
+    },
+    right="nearly 1, 0 and 0",
+)
+
+
+# --- Pictures -----------------------------------------------------------------------------------------------
+
+
+#: A letter, the length of its bar, and its probability.
+BAR = (
+    '<div style="display:flex;align-items:center;gap:8px;line-height:1.35">'
+    '<code style="width:1.5em;background:none;color:inherit">{}</code>'
+    '<div style="background:#2B6CB0;height:10px;width:{:.1f}%"></div><span>{:.0%}</span></div>'
+)
+
+
+class Page:
+    """A page of verse, with the probabilities of one letter above it; a notebook shows it.
+
+    Parameters
+    ----------
+    title, question, verse : str
+    chances : mapping from a letter to its probability
+    """
+
+    def __init__(self, title: str, question: str, chances: Mapping[str, float], verse: str):
+        self.title = title
+        self.question = question
+        self.chances = chances
+        self.verse = verse
+
+    def _repr_html_(self) -> str:
+        bars = "".join(BAR.format(escape(shown(x)), max(60 * p, 0.2), p) for x, p in self.chances.items())
+        return (
+            '<div style="font:14px/1.5 system-ui,sans-serif;max-width:34em;color:inherit;text-align:left">'
+            f'<p style="margin:4px 0"><b>{escape(self.title)}</b> · {escape(self.question)}</p>{bars}'
+            '<div style="font:16px/1.5 Georgia,serif;white-space:pre-wrap;overflow-wrap:anywhere;'
+            'border-left:3px solid #2B6CB0;padding:2px 12px;margin-top:10px">'
+            f"{escape(self.verse)}</div></div>"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.verse}"
+
+
+def shown(letter: str) -> str:
+    """A letter as one can see it: a space and the end of a line have signs of their own."""
+    return {" ": "␣", "\n": "↵"}.get(letter, letter)
+
+
+def longest_quotation(verse: str, text: str) -> str:
+    """The longest piece of `verse` that stands in `text`, letter for letter."""
+    best = ""
+    for start in range(len(verse)):
+        while start + len(best) < len(verse) and verse[start : start + len(best) + 1] in text:
+            best = verse[start : start + len(best) + 1]
+    return best
