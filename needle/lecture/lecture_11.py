@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -62,12 +62,6 @@ def megabytes(program: Callable[[], Any]) -> int:
             tracemalloc.stop()
 
 
-def in_memory(array: NDArray) -> list[float]:
-    """The numbers of the whole storage that an array looks at, in the order in which they lie there."""
-    size = array.storage.size
-    return NDArray.make((size,), (1,), array.device, array.storage).numpy().tolist()
-
-
 # --- What the answers are compared with: views of the library -----------------------------------------------
 
 CELLS = 240  # of the storage that the views of the cases look at
@@ -87,6 +81,20 @@ def _compact(shape: Shape) -> Shape:
     return NDArray.compact_strides(tuple(shape))
 
 
+def _as_lists(found: Any) -> Any:
+    """A result with lists in place of arrays, and of what `reversed`, `zip` or a generator makes."""
+    if isinstance(found, np.ndarray):
+        return found.tolist()
+    if isinstance(found, (tuple, list, Iterator)):
+        return [_as_lists(item) for item in found]
+    return found
+
+
+def _in_lists(answer: Callable[..., Any], *inputs: Any) -> Any:
+    """What an answer gives. It need not be made of tuples: what it holds is what matters."""
+    return _as_lists(answer(*inputs))
+
+
 OWN = "The library does it for you here. Write it without, from shape and strides alone."
 
 
@@ -95,8 +103,8 @@ OWN = "The library does it for you here. Write it without, from shape and stride
 
 @exercises.exercise(
     case((1, 2), (4, 1), 0),
-    case((2, 1), (1, 4), 3),
-    case((0, 3), (4, -1), 3),
+    case((2, 1), (1, 4), 2),
+    case((1, 3), (5, -1), 9),
     case((1, 0, 2), (12, 5, 2), 6),
     otherwise="Start at the offset. For each axis, walk as many steps as the index says, each as long as the "
     "stride of that axis.",
@@ -137,6 +145,16 @@ def not_summed(index, strides, offset):
 @cell_of.mistake("You walk along the first two axes only. An array may have any number of them: use a loop.")
 def two_axes(index, strides, offset):
     return offset + index[0] * strides[0] + index[1] * strides[1]
+
+
+@cell_of.mistake("4 and 1 are the strides of `a`. Other arrays have others: they come as `strides`.")
+def strides_of_a(index, strides, offset):
+    return offset + 4 * index[0] + index[1]
+
+
+@cell_of.mistake("4 and 1 are the strides of `a`. Other arrays have others, and an offset, too.")
+def strides_of_a_from_zero(index, strides, offset):
+    return 4 * index[0] + index[1]
 
 
 @cell_of.mistake(
@@ -185,6 +203,7 @@ def number_as_place(index, strides, offset):
     case(0, (2, 2)),
     otherwise="Go from the last axis to the first. `divmod(cell, n)` gives you how many whole rows of n lie "
     "before the cell, and the place in its row.",
+    use=_in_lists,
 )
 def index_of(cell, shape):
     """Where the library reads this cell."""
@@ -219,6 +238,13 @@ def without_remainder(cell, shape):
 )
 def two_axes_only(cell, shape):
     return divmod(cell, shape[-1])
+
+
+@index_of.mistake(
+    "`shape[1]` is the last axis of a table. For any number of axes, use a loop, from the last to the first."
+)
+def second_axis(cell, shape):
+    return divmod(cell, shape[1])
 
 
 @index_of.mistake(
@@ -283,6 +309,7 @@ def appended_to_a_tuple(cell, shape):
 
 # --- 2 The layouts of views ---------------------------------------------------------------------------------
 
+OFFSET_MISSING = "The offset belongs to a layout, too: return all three, also where it stays the same."
 NOT_A_LIST = "A tuple cannot be changed in place. Make lists first, `list(strides)`, and change those."
 
 
@@ -296,6 +323,7 @@ def _assign(shape, strides, offset, *more):
     case((2, 3, 4), (12, 4, 1), 0, (0, 2, 1)),
     otherwise="Axis i of the result is axis `axes[i]` of the array: take its length and its stride from "
     "there.",
+    use=_in_lists,
     without={View.permute: OWN},
 )
 def permuted(shape, strides, offset, axes):
@@ -337,7 +365,12 @@ def offset_lost(shape, strides, offset, axes):
     return [shape[i] for i in axes], [strides[i] for i in axes], 0
 
 
-@permuted.mistake("Shape and strides are right. The offset belongs to a layout, too: return all three.")
+@permuted.mistake("A layout begins with the shape, and then come the strides. You return the strides first.")
+def strides_first(shape, strides, offset, axes):
+    return [strides[i] for i in axes], [shape[i] for i in axes], offset
+
+
+@permuted.mistake(OFFSET_MISSING)
 def without_the_offset(shape, strides, offset, axes):
     return [shape[i] for i in axes], [strides[i] for i in axes]
 
@@ -368,6 +401,7 @@ def _every(shape, strides, offset, axis, start, step, length=None, stride=None, 
     case((5, 4), (2, 20), 3, 0, 2, 2),
     otherwise="Three things change: the length of this axis, its stride, and the offset. Write the indices "
     "`start`, `start + step`, … on paper, and the cells below them.",
+    use=_in_lists,
     without={View.__getitem__: OWN},
 )
 def sliced(shape, strides, offset, axis, start, step):
@@ -445,6 +479,16 @@ def stride_is_step(shape, strides, offset, axis, start, step):
     return _every(shape, strides, offset, axis, start, step, stride=lambda s, k: k)
 
 
+@sliced.mistake("A step of 3 elements walks three strides: 3 times the old stride, and not 3 cells more.")
+def stride_plus_step(shape, strides, offset, axis, start, step):
+    return _every(shape, strides, offset, axis, start, step, stride=lambda s, k: s + k)
+
+
+@sliced.mistake(OFFSET_MISSING)
+def sliced_without_the_offset(shape, strides, offset, axis, start, step):
+    return _every(shape, strides, offset, axis, start, step)[:2]
+
+
 @sliced.mistake("You multiply all the strides. Only along this one axis are elements skipped.")
 def all_strides(shape, strides, offset, axis, start, step):
     lengths, _, first = _every(shape, strides, offset, axis, start, step)
@@ -474,6 +518,7 @@ def _flip(shape, strides, offset, axis, first):
     case((3, 4), (-4, 1), 8, 0),
     otherwise="The last element along this axis comes first now: how far is it from the old first one? And "
     "each step goes back.",
+    use=_in_lists,
     without={View.flip: OWN, View.__getitem__: OWN},
 )
 def flipped(shape, strides, offset, axis):
@@ -510,6 +555,28 @@ def flipped_from_zero(shape, strides, offset, axis):
 )
 def by_the_new_stride(shape, strides, offset, axis):
     return _flip(shape, strides, offset, axis, lambda o, n, s: o - (n - 1) * s)
+
+
+@flipped.mistake(
+    "A stride of −1 goes back by one cell. Here a step is longer: change the sign of the old stride."
+)
+def back_by_one(shape, strides, offset, axis):
+    steps = [-1 if i == axis else s for i, s in enumerate(strides)]
+    return shape, steps, offset + (shape[axis] - 1) * strides[axis]
+
+
+@flipped.mistake(
+    "You walk by single cells: a stride of −1, and n − 1 cells to the end. Here a step is longer, so use the "
+    "old stride for both."
+)
+def all_by_one(shape, strides, offset, axis):
+    steps = [-1 if i == axis else s for i, s in enumerate(strides)]
+    return shape, steps, offset + shape[axis] - 1
+
+
+@flipped.mistake(OFFSET_MISSING)
+def flipped_without_the_offset(shape, strides, offset, axis):
+    return _flip(shape, strides, offset, axis, lambda o, n, s: o)[:2]
 
 
 @flipped.mistake("Only the stride of this one axis gets another sign.")
@@ -553,159 +620,6 @@ def flipped_in_place(shape, strides, offset, axis):
 
 # --- 3 Broadcasting -----------------------------------------------------------------------------------------
 
-REFUSED, NOTHING, RETURNED = "a refusal", "nothing at all", "an error as a result"
-
-
-def _or_refused(answer: Callable[..., Any], *inputs: Any) -> Any:
-    """What an answer gives; `REFUSED` if it raises ValueError, `RETURNED` if it returns one instead."""
-    try:
-        found = answer(*inputs)
-    except ValueError:
-        return REFUSED
-    if found is ValueError or isinstance(found, ValueError):
-        return RETURNED
-    return NOTHING if found is None else found
-
-
-def _shapes(expected: Any, got: Any, names: Names) -> str:
-    if (expected == REFUSED) != (isinstance(got, str) and got == REFUSED):
-        return "these shapes do not fit" if expected == REFUSED else "these shapes fit, and you refuse them"
-    return "" if expected == REFUSED else values(expected, got, names)
-
-
-def _pair(a: Shape, b: Shape) -> tuple[Shape, Shape]:
-    """Two shapes with as many axes: ones in front."""
-    ndim = max(len(a), len(b))
-    return (1,) * (ndim - len(a)) + tuple(a), (1,) * (ndim - len(b)) + tuple(b)
-
-
-def _common(a: Shape, b: Shape) -> Shape:
-    """The three rules, for the mistakes, which may not ask NumPy."""
-    pairs = list(zip(*_pair(a, b), strict=True))
-    if any(n != m and 1 not in (n, m) for n, m in pairs):
-        raise ValueError
-    return tuple(m if n == 1 else n for n, m in pairs)
-
-
-@exercises.exercise(
-    case((5, 1), (5, 3)),
-    case((5, 3), (1, 3)),
-    case((5, 3), (3,)),
-    case((2, 3, 1), (7, 2, 1, 5)),
-    case((5,), (5, 3)),
-    case((2, 3), (2, 4)),
-    otherwise="Put ones in front of the shorter shape, until both have as many axes. Then compare axis "
-    "by axis.",
-    use=_or_refused,
-    compare=_shapes,
-    without={np.broadcast_shapes: "This call knows the three rules already. Write them yourself."},
-)
-def common_shape(a, b):
-    """The shape of the sum, by the library."""
-    return (NDArray(np.ones(a)) + NDArray(np.ones(b))).shape
-
-
-@common_shape.mistake(
-    "You take the longer length, whatever the other is. Only a 1 stretches: where two lengths differ and "
-    "neither is 1, raise a ValueError."
-)
-def the_longer(a, b):
-    return tuple(map(max, *_pair(a, b)))
-
-
-@common_shape.mistake(
-    "You line the shapes up at the front. Line them up at the *last* axis: missing axes are put in front."
-)
-def lined_up_in_front(a, b):
-    ndim = max(len(a), len(b))
-    return _common(a + (1,) * (ndim - len(a)), b + (1,) * (ndim - len(b)))
-
-
-@common_shape.mistake(
-    "You refuse shapes with different numbers of axes. A missing axis counts as 1: put ones in front. Does "
-    "`zip` with `strict=True` raise here?"
-)
-def as_many_axes(a, b):
-    if len(a) != len(b):
-        raise ValueError
-    return _common(a, b)
-
-
-@common_shape.mistake(
-    "Only the first shape may stretch in your rule. A 1 stretches on either side: look at both lengths."
-)
-def only_the_first(a, b):
-    a, b = _pair(a, b)
-    if any(n not in (m, 1) for n, m in zip(a, b, strict=True)):
-        raise ValueError
-    return b
-
-
-@common_shape.mistake(
-    "Only the second shape may stretch in your rule. A 1 stretches on either side: look at both lengths."
-)
-def only_the_second(a, b):
-    return only_the_first(b, a)
-
-
-@common_shape.mistake("The axes that only one of the two has are lost. They belong to the result.")
-def cut_off(a, b):
-    return _common(a, b)[-min(len(a), len(b)) :]
-
-
-@common_shape.mistake("The axes come out last first. Turn the result around at the end.")
-def last_axis_first(a, b):
-    return _common(a, b)[::-1]
-
-
-@common_shape.mistake("You refuse a 1 as well. A length of 1 stretches to the other length.")
-def nothing_stretches(a, b):
-    if any(n != m for n, m in zip(*_pair(a, b), strict=True)):
-        raise ValueError
-    return a
-
-
-@common_shape.mistake(
-    "The axis where the shapes do not fit is left out of your result. Say that they do not fit: `raise "
-    "ValueError`."
-)
-def left_out(a, b):
-    return [m if n == 1 else n for n, m in zip(*_pair(a, b), strict=True) if n == m or 1 in (n, m)]
-
-
-@common_shape.mistake(
-    "For shapes that do not fit you give back None, and whoever called you goes on with it. Write `raise "
-    "ValueError` there."
-)
-def none_where_they_do_not_fit(a, b):
-    try:
-        return _common(a, b)
-    except ValueError:
-        return None
-
-
-@common_shape.mistake("Your function gives None back. Is a `return` missing?")
-def no_return(a, b):
-    return None
-
-
-@common_shape.mistake(
-    "You return the error, as if it were a result. To refuse, write `raise` in place of `return`."
-)
-def error_returned(a, b):
-    try:
-        return _common(a, b)
-    except ValueError:
-        return ValueError
-
-
-@common_shape.mistake("`assert` is for what can never happen. To refuse an input, write `raise ValueError`.")
-def asserted(a, b):
-    try:
-        return _common(a, b)
-    except ValueError:
-        raise AssertionError from None
-
 
 @exercises.exercise(
     case((5, 1), (1, 1), (5, 3)),
@@ -714,6 +628,7 @@ def asserted(a, b):
     case((1, 4), (9, 2), (3, 4)),
     otherwise="Line the shape up with the new one, at the last axis. Where an axis repeats, a step along it "
     "must not move.",
+    use=_in_lists,
     without={View.broadcast_to: OWN},
 )
 def stretched_strides(shape, strides, new_shape):
@@ -798,11 +713,11 @@ def _verdict(expected: Any, got: Any, names: Names) -> str:
     case((4, 3), (1, 4)),
     case((3, 4), (8, 2)),
     case((3, 2), (4, 1)),
-    case((2, 3, 4), (24, 4, 1)),
+    case((2, 2, 3, 2), (16, 8, 2, 1)),
     case((3, 3), (-3, -1)),
     case((3, 1, 4), (4, 12, 1)),
-    case((2, 3), (0, 1)),
-    case((2, 3, 4), (15, 5, 1)),
+    case((3, 4), (-4, 1)),
+    case((3, 1, 2), (4, 4, 1)),
     otherwise="Write down the cells in the order in which the array reads them, row by row. Are they all the "
     "same step apart? Then one stride is enough.",
     compare=_verdict,
@@ -852,19 +767,32 @@ def own_length(shape, strides):
     return any(s != n * t for (n, s), (_, t) in pairwise(axes))
 
 
-@must_copy.mistake("You look at the last two axes only. Every axis must lead on to the one after it.")
+TWO_ONLY = (
+    "You look at two axes only. Every axis must lead on to the one after it, so look at them all. Is a "
+    "`return` inside of the loop?"
+)
+
+
+@must_copy.mistake(TWO_ONLY)
 def last_two(shape, strides):
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     return axes[-2][1] != axes[-1][0] * axes[-1][1]
 
 
-@must_copy.mistake(
-    "You look at the first two axes only. Every axis must lead on to the one after it. (Is a `return` inside "
-    "of the loop?) Look at them all."
-)
+@must_copy.mistake(TWO_ONLY)
 def first_two(shape, strides):
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     return axes[0][1] != axes[1][0] * axes[1][1]
+
+
+@must_copy.mistake(TWO_ONLY)
+def first_two_with_ones(shape, strides):
+    return strides[0] != shape[1] * strides[1]
+
+
+@must_copy.mistake(TWO_ONLY)
+def last_two_with_ones(shape, strides):
+    return strides[-2] != shape[-1] * strides[-1]
 
 
 @must_copy.mistake(
@@ -902,6 +830,24 @@ def never(shape, strides):
 )
 def no_steps_back(shape, strides):
     return min(strides) < 0 or with_axes_of_one(*_without_ones(shape, strides))
+
+
+@must_copy.mistake(
+    "Four steps of 1 go forwards, but the next row begins 4 cells back. Compare the strides with their signs."
+)
+def without_signs(shape, strides):
+    return with_axes_of_one(*_without_ones(shape, [abs(s) for s in strides]))
+
+
+@must_copy.mistake(
+    "You pass over an axis of length 1, and so its neighbours are never compared. Leave it out *first*: then "
+    "they stand side by side."
+)
+def passed_over(shape, strides):
+    return any(
+        1 not in shape[i : i + 2] and strides[i] != shape[i + 1] * strides[i + 1]
+        for i in range(len(shape) - 1)
+    )
 
 
 @must_copy.mistake(
@@ -1083,8 +1029,7 @@ predictions.choose(
     {
         "(4, 1)": "Then its element [1, 0] would be in cell 4. But it is `a[0, 1]`, and that is in cell 1.",
         "(3, 1)": "These are the strides of a new array of shape (4, 3). It would need its numbers in "
-        "another "
-        "order, so they would have to move.",
+        "another order, so they would have to move.",
         "(1, 4)": "Right: the axes change places, and each takes its stride along.",
         "(1, 3)": "A step along the second axis is a step down in `a`, and its rows are 4 long, not 3.",
     },
@@ -1092,13 +1037,13 @@ predictions.choose(
 )
 predictions.choose(
     "backwards",
-    "`a[:, ::-1]` reads each row of `a` backwards. Which strides and which offset does it have?",
+    "`a[:, ::-1]` reads each row of `a` backwards. What does it look like in memory?",
     {
         "strides (4, -1), offset 0": "The first step along a row would lead to cell −1. There is none.",
         "strides (4, -1), offset 3": "Right: it begins at the end of the first row, and each step goes back.",
         "strides (-4, -1), offset 11": "This turns the rows around as well: it is `a[::-1, ::-1]`.",
-        "none, it is a copy": "PyTorch refuses such a slice, and its `flip` copies, since it has no negative "
-        "strides. needle and NumPy have them: a step may lead back.",
+        "a copy, in new memory": "PyTorch refuses such a slice, and its `flip` copies, since it has no "
+        "negative strides. needle and NumPy have them: a step may lead back.",
     },
     right="strides (4, -1), offset 3",
 )
@@ -1109,8 +1054,7 @@ predictions.choose(
         "(7, 2, 3, 5)": "Right: (1, 2, 3, 1) and (7, 2, 1, 5), and every 1 stretches.",
         "(7, 2, 1, 5)": "Here the 1 of the second shape has not stretched: it meets a 3.",
         "(7, 3, 1, 5)": "You lined the shapes up at the front, and took the longer length. They are "
-        "lined up at "
-        "the last axis.",
+        "lined up at the last axis.",
         "none, it is refused": "You lined the shapes up at the front, so 2 met 7. At the last axis they fit: "
         "wherever two lengths differ, one is 1.",
     },
@@ -1133,8 +1077,7 @@ predictions.choose(
 predictions.choose(
     "write into a view",
     "`row` holds 1, 2, 3, and `rows = row.broadcast_to((4, 3))` has four rows. We write a 9 into "
-    "`rows[0, 0]`. "
-    "How many elements of `rows` are 9 now?",
+    "`rows[0, 0]`. How many elements of `rows` are 9 now?",
     {
         "1": "That would be so in a copy. Here four indices read the same cell.",
         "3": "A row has three elements, each in a cell of its own. Only one of these cells was written.",
@@ -1156,18 +1099,4 @@ predictions.choose(
         "it copies.",
     },
     right="a copy",
-)
-predictions.ask(
-    "a pixel in its windows",
-    "The image has 4 × 4 pixels, and the windows 3 × 3. In how many of the windows is pixel [1, 1]?",
-    right="4",
-    why="There are only 2 × 2 windows, and this pixel is in all of them. So four indices read its cell.",
-    replies={
-        "9": "With windows enough on all sides, a pixel would be in 9 of them. But only 2 × 2 windows "
-        "fit here.",
-        "1": "If they were tiles, yes. Windows overlap: the next one begins one pixel further.",
-        "2": "Two of them to the right, and two down. How many is that together?",
-        "16": "That is the number of pixels. How many windows fit?",
-    },
-    otherwise="Draw the 4 × 4 pixels, and lay the 3 × 3 window on them wherever it fits.",
 )
