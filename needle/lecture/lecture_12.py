@@ -435,6 +435,7 @@ def _what_numba_says(error: BaseException) -> str:
     return telling[0].removeprefix("NumbaTypeError: ") if telling else type(error).__name__
 
 
+ABOUT_AN_INDEX = ("Overwrite of parallel loop index", "Unsupported array index type float64")
 Judge = Callable[[Recording, Recording], Verdict | None]
 
 
@@ -484,7 +485,9 @@ def kernel_use(
                 warnings.simplefilter("ignore")
                 again.result = compiled(answer, parallel)(*again.arguments)
         except Exception as error:
-            return Verdict(f"no kernel: Numba cannot compile it, {_what_numba_says(error)!r}")
+            said = _what_numba_says(error)
+            of_index = next((words for words in ABOUT_AN_INDEX if words in said), "")
+            return Verdict(f"no kernel: Numba cannot compile it, {said!r}", f"no kernel {of_index}")
         if difference := values(numbers, pick(again), {}):
             words = f"two results: plain Python gets it right, the compiled kernel does not; {difference}"
             return Verdict(words, "two results")
@@ -1306,7 +1309,7 @@ def arrays_made(recording: Recording, right: Recording) -> Verdict | None:
     use=kernel_use(
         "loss_and_slopes",
         lambda *inputs: inputs,
-        lambda done: done.result,
+        lambda done: done.result.tolist() if isinstance(done.result, np.ndarray) else done.result,
         whole_arrays,
         no_threads,
         several_passes,
@@ -1436,6 +1439,25 @@ def last_number_only(x, y, w, b):
 def without_x(x, y, w, b):
     loss, _, by_b = _totals(x, y, w, b)
     return loss / x.size, 2 * by_b / x.size, 2 * by_b / x.size
+
+
+# --- What Numba cannot compile ------------------------------------------------------------------------------
+
+
+def only_in_python(right: Callable) -> Callable:
+    """A kernel that Numba cannot compile."""
+
+    def call_plain_python(*arguments):
+        return right(*arguments)
+
+    return call_plain_python
+
+
+for _exercise in (count, negate, by_rows, by_tiles, loss_and_slopes):
+    _exercise.mistake(
+        "As plain Python this is right, but the line above says what Numba cannot compile. Keep to loops, "
+        "numbers, arrays and the simpler functions of NumPy."
+    )(only_in_python(_exercise.right))
 
 
 # --- Predictions --------------------------------------------------------------------------------------------
