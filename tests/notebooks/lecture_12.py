@@ -38,7 +38,7 @@ SHOWN = [
         "the first column is `total[0]`, and every iteration writes there",
         "finder-code",
         "(0, 'read', 'total[0]') (0, 'read', 'x[0]') (0, 'write', 'total[0]') …\nraces: ['total[0]'] []\n"
-        "<PictureFigure size 720x320 with 2 Axes>",
+        "<PictureFigure size 520x320 with 2 Axes>",
     ),
     (
         "largest",
