@@ -23,6 +23,8 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+import viz
+
 from ..backend_ndarray.blas import one_thread
 from .comparison import Names, values
 from .exercises import Exercises, case, untried
@@ -142,6 +144,7 @@ class Watched(np.ndarray):
         self.recording = None  # what NumPy makes of it is not watched
 
     def __getitem__(self, key: Any) -> Any:
+        whole_number(key)
         whole = self.view(np.ndarray)  # asking this one leaves no notes
         found = whole[plain(key)]
         if self.recording is None:
@@ -155,6 +158,7 @@ class Watched(np.ndarray):
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        whole_number(key)
         if self.recording is not None:
             self.recording.note("write", self.root, self.places[plain(key)])
         self.view(np.ndarray)[plain(key)] = plain(value)
@@ -181,6 +185,11 @@ def _read(inputs: Sequence[Any], product: bool) -> None:
             array.recording.note("read", array.root, array.places)
             array.recording.whole |= array.size > 1
             array.recording.product |= product
+
+
+def whole_number(key: Any) -> None:
+    if isinstance(key, float):
+        raise IndexError(f"a place is a whole number, such as 2, and this is {float(key)}")
 
 
 def plain(value: Any) -> Any:
@@ -264,6 +273,16 @@ def touched(notes: Sequence[Note]) -> np.ndarray:
         column = places.index(place)
         table[i, column] = max(table[i, column], 1 + (what == "write"))
     return table
+
+
+def draw_touched(notes: Sequence[Note], title: str, ax: Any) -> None:
+    """Draw a table of notes: a row per iteration, a column per place, r for a read and w for a write."""
+    table = touched(notes)
+    viz.matrix(table, title=title, ylabel="iteration", ax=ax)
+    ax.images[0].colorbar.remove()
+    for text, number in zip(ax.texts, table.flat, strict=True):
+        text.set_text(" rw"[int(number)])
+    ax.set_xticks(range(table.shape[1]), dict.fromkeys(place for *_, place in notes), rotation=90)
 
 
 def lines_loaded(touches: Any, cache: int, line: int = 8) -> int:
@@ -416,6 +435,7 @@ def _what_numba_says(error: BaseException) -> str:
     return telling[0].removeprefix("NumbaTypeError: ") if telling else type(error).__name__
 
 
+ABOUT_AN_INDEX = ("Overwrite of parallel loop index", "Unsupported array index type float64")
 Judge = Callable[[Recording, Recording], Verdict | None]
 
 
@@ -465,7 +485,9 @@ def kernel_use(
                 warnings.simplefilter("ignore")
                 again.result = compiled(answer, parallel)(*again.arguments)
         except Exception as error:
-            return Verdict(f"no kernel: Numba cannot compile it, {_what_numba_says(error)!r}")
+            said = _what_numba_says(error)
+            of_index = next((words for words in ABOUT_AN_INDEX if words in said), "")
+            return Verdict(f"no kernel: Numba cannot compile it, {said!r}", f"no kernel {of_index}")
         if difference := values(numbers, pick(again), {}):
             words = f"two results: plain Python gets it right, the compiled kernel does not; {difference}"
             return Verdict(words, "two results")
@@ -476,7 +498,11 @@ def kernel_use(
 
 def no_threads(recording: Recording, right: Recording) -> Verdict | None:
     """Whether no iteration was divided among threads."""
-    return None if recording.loops else Verdict("one thread: there is no `prange`, so it does everything")
+    if not recording.loops:
+        return Verdict("one thread: there is no `prange`, so it does everything")
+    if len({iteration for _, iteration, *_ in recording.log} - {None}) < 2:
+        return Verdict("one iteration: it does everything, and the other threads wait", "idle threads")
+    return None
 
 
 def several_loops(recording: Recording, right: Recording) -> Verdict | None:
@@ -508,9 +534,16 @@ NEXT_DOOR = [
 ]
 
 
+SO_FAR = [
+    *[(0, "read", "out[0]"), (0, "write", "out[1]"), (0, "write", "last[0]")],
+    *[(1, "read", "out[1]"), (1, "write", "out[2]"), (1, "write", "last[0]")],
+]
+
+
 @exercises.exercise(
     case(TOTAL),
     case(NEXT_DOOR),
+    case(SO_FAR),
     case(READERS),
     case(MENDED),
     otherwise=(
@@ -553,6 +586,29 @@ def without_a_write(notes):
 )
 def two_writers(notes):
     return _grouped(notes, lambda here: len({i for i, what in here if what == "write"}) > 1)
+
+
+@races.mistake(
+    "You compare a note with the next one only. Between two iterations that meet at a place there may be "
+    "other notes."
+)
+def next_notes_only(notes):
+    met = [p for (i, a, p), (j, b, q) in pairwise(notes) if i != j and p == q and "write" in (a, b)]
+    return list(dict.fromkeys(met))
+
+
+@races.mistake(
+    "You look for a read that comes before a write. Iterations may run in any order, so a write before a "
+    "read is as bad, and so are two writes."
+)
+def read_before_write(notes):
+    met = [
+        p
+        for n, (i, a, p) in enumerate(notes)
+        for j, b, q in notes[n:]
+        if i != j and p == q and (a, b) == ("read", "write")
+    ]
+    return list(dict.fromkeys(met))
 
 
 @races.mistake(
@@ -625,6 +681,30 @@ def on_one_thread(votes, parties):
     counts = np.zeros(parties, np.int64)
     for vote in votes:
         counts[vote] += 1
+    return counts
+
+
+@count.mistake(
+    "There is a `prange`, but nothing to share: the counting is not divided among its iterations. Give each "
+    "iteration a party of its own."
+)
+def in_one_iteration(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for _ in prange(1):
+        for vote in votes:
+            counts[vote] += 1
+    return counts
+
+
+@count.mistake(
+    "Your total goes on from party to party. Set it to 0 for each party, or count in `counts[p]` right away."
+)
+def one_total_for_all(votes, parties):
+    counts, total = np.zeros(parties, np.int64), 0
+    for p in prange(parties):
+        for vote in votes:
+            total += vote == p
+        counts[p] = total
     return counts
 
 
@@ -712,14 +792,14 @@ def slow_path(recording: Recording, right: Recording) -> Verdict | None:
     return None
 
 
-def _view(a: Any, strides: Any, shape: Any) -> tuple:
-    return np.array(a, float), np.array(strides), np.array(shape), np.zeros(math.prod(shape))
+def _view(a: Any, shape: Any, strides: Any) -> tuple:
+    return np.array(a, float), np.array(shape), np.array(strides), np.zeros(math.prod(shape))
 
 
 @exercises.exercise(
-    case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1, 3], [3, 2]),
-    case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 1], [2, 3]),
-    case([1.0, 2.0, 3.0], [0, 1], [2, 3]),
+    case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2], [1, 3]),
+    case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], [3, 1]),
+    case([1.0, 2.0, 3.0], [2, 3], [0, 1]),
     otherwise=(
         "Take the view by hand: which number of `a` belongs to element 1? `to_index` gives its index, and "
         "`place_of` where that is."
@@ -728,7 +808,7 @@ def _view(a: Any, strides: Any, shape: Any) -> tuple:
     use=kernel_use("negate", _view, lambda done: done.arguments[3], slow_path, no_threads),
     form="negate({}, {}, {}, out)",
 )
-def negate(a, strides, shape, out):
+def negate(a, shape, strides, out):
     """out = -a, for a view of `a` with these strides."""
     if is_compact(shape, strides):
         for i in prange(out.size):
@@ -744,7 +824,7 @@ def negate(a, strides, shape, out):
     "All iterations write into one and the same buffer. Make it *inside* the loop: then each iteration has "
     "its own."
 )
-def one_buffer(a, strides, shape, out):
+def one_buffer(a, shape, strides, out):
     index = np.empty(len(shape), np.int64)
     if is_compact(shape, strides):
         for i in prange(out.size):
@@ -756,7 +836,7 @@ def one_buffer(a, strides, shape, out):
 
 
 @negate.mistake("You always take the fast path. It is right only if `is_compact(shape, strides)`.")
-def always_fast(a, strides, shape, out):
+def always_fast(a, shape, strides, out):
     for i in prange(out.size):
         out[i] = -a[i]
 
@@ -765,7 +845,7 @@ def always_fast(a, strides, shape, out):
     "The numbers are right, but there is no fast path yet. Ask `is_compact(shape, strides)` once, before "
     "the loop."
 )
-def always_slow(a, strides, shape, out):
+def always_slow(a, shape, strides, out):
     for i in prange(out.size):
         index = np.empty(len(shape), np.int64)
         to_index(i, shape, index)
@@ -773,7 +853,7 @@ def always_slow(a, strides, shape, out):
 
 
 @negate.mistake("Your two paths are the wrong way round: the fast one is for the compact view.")
-def wrong_way_round(a, strides, shape, out):
+def wrong_way_round(a, shape, strides, out):
     if not is_compact(shape, strides):
         for i in prange(out.size):
             out[i] = -a[i]
@@ -788,7 +868,7 @@ def wrong_way_round(a, strides, shape, out):
     "The strides belong to `a`, not to `out`. Element `i` goes to `out[i]`, and comes from the place that "
     "its index has in `a`."
 )
-def strides_of_the_result(a, strides, shape, out):
+def strides_of_the_result(a, shape, strides, out):
     if is_compact(shape, strides):
         for i in prange(out.size):
             out[i] = -a[i]
@@ -799,8 +879,37 @@ def strides_of_the_result(a, strides, shape, out):
             out[place_of(index, strides)] = -a[i % a.size]
 
 
+@negate.mistake(
+    "`out` is still full of zeros. `out = …` only gives that name to another array: write into this one, "
+    "`out[i] = …`."
+)
+def nothing_written(a, shape, strides, out):
+    return None
+
+
+@negate.mistake(
+    "The buffer holds floats, so the place is one, too. Ask for whole numbers: "
+    "`np.empty(len(shape), np.int64)`."
+)
+def buffer_of_floats(a, shape, strides, out):
+    for i in prange(out.size):
+        index = np.empty(len(shape))
+        to_index(i, shape, index)
+        out[i] = -a[place_of(index, strides)]
+
+
+@negate.mistake(
+    "Shape and strides have changed places: `to_index` needs the shape, and `place_of` the strides."
+)
+def shape_for_strides(a, shape, strides, out):
+    for i in prange(out.size):
+        index = np.empty(len(shape), np.int64)
+        to_index(i, strides, index)
+        out[i] = -a[place_of(index, shape)]
+
+
 @negate.mistake("Your numbers have the right places, but they should be negative: `-a[…]`.")
-def copies(a, strides, shape, out):
+def copies(a, shape, strides, out):
     for i in prange(out.size):
         index = np.empty(len(shape), np.int64)
         if is_compact(shape, strides):
@@ -814,7 +923,7 @@ def copies(a, strides, shape, out):
     "`i` belongs to the loop: it says which part of the work this is. You divide it away, and then it no "
     "longer says where to write. Work on a number of your own."
 )
-def overwrites_the_loop_index(a, strides, shape, out):
+def overwrites_the_loop_index(a, shape, strides, out):
     compact = is_compact(shape, strides)
     for i in prange(out.size):
         if compact:
@@ -834,7 +943,7 @@ STILL_THE_INDEX = (
 
 
 @negate.mistake(STILL_THE_INDEX)
-def the_index_by_another_name(a, strides, shape, out):
+def the_index_by_another_name(a, shape, strides, out):
     if is_compact(shape, strides):
         for i in prange(out.size):
             out[i] = -a[i]
@@ -848,7 +957,7 @@ def the_index_by_another_name(a, strides, shape, out):
 
 
 @negate.mistake(STILL_THE_INDEX)
-def unsigned_like_the_index(a, strides, shape, out):
+def unsigned_like_the_index(a, shape, strides, out):
     compact = is_compact(shape, strides)
     for i in prange(out.size):
         if compact:
@@ -863,7 +972,7 @@ def unsigned_like_the_index(a, strides, shape, out):
 
 
 @negate.mistake("Right, but on one thread: write `prange` in the place of `range`, in both paths.")
-def on_one_thread_only(a, strides, shape, out):
+def on_one_thread_only(a, shape, strides, out):
     if is_compact(shape, strides):
         for i in range(out.size):
             out[i] = -a[i]
@@ -1003,6 +1112,9 @@ def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
     if loaded <= 1.5 * needed:
         return None
     words = f"{loaded} memory lines: your walk fetches so many, with 12 at hand; by tiles it is {needed}"
+    walk = jumps(recording, right)
+    if walk and walk.kind == "jumps in out":
+        return Verdict(words, "rows innermost")
     return Verdict(words, "no tiles" if loaded > 8 * needed else "tiles that come back")
 
 
@@ -1052,8 +1164,8 @@ def _tiled(a, b, out, tiles, rows_first=False):
 
 
 @by_tiles.mistake(
-    "This goes through all of `b` for every row of `out`, and `t` makes no difference. First choose a tile, "
-    "then go through the rows."
+    "Nearly every step fetches a new line: by the time the next row of `out` needs a line again, it is gone. "
+    "Choose a tile first, with `j0` *and* `k0`, and go through the rows inside."
 )
 def without_tiles(a, b, out, t):
     _tiled(a, b, out, lambda n, p: [(range(p), range(n))])
@@ -1070,6 +1182,19 @@ def rows_outermost(a, b, out, t):
         ]
 
     _tiled(a, b, out, tiles, rows_first=True)
+
+
+@by_tiles.mistake(
+    "Inside a tile, your `i` runs fastest: it goes down the columns of `a` and `out`, and each step is "
+    "another line. Put `i` around `j` and `k`, just inside the two loops that choose the tile."
+)
+def rows_innermost(a, b, out, t):
+    for j0 in range(0, b.shape[1], t):
+        for k0 in range(0, a.shape[1], t):
+            for j in range(j0, min(j0 + t, b.shape[1])):
+                for k in range(k0, min(k0 + t, a.shape[1])):
+                    for i in range(a.shape[0]):
+                        out[i, j] += a[i, k] * b[k, j]
 
 
 @by_tiles.mistake(
@@ -1101,6 +1226,33 @@ def overlapping(a, b, out, t):
         *(a, b, out),
         lambda n, p: [(range(j, min(j + t, p)), range(k, min(k + t, n))) for j in range(p) for k in range(n)],
     )
+
+
+@by_tiles.mistake(
+    "The narrow tiles at the end are missing: `7 // 4` is 1, and 3 are left over. Let `range(0, n, t)` "
+    "choose where tiles begin, and end at `min(j0 + t, …)`."
+)
+def whole_tiles_only(a, b, out, t):
+    _tiled(
+        *(a, b, out),
+        lambda n, p: [
+            (range(j, j + t), range(k, k + t)) for j in range(0, p - t + 1, t) for k in range(0, n - t + 1, t)
+        ],
+    )
+
+
+@by_tiles.mistake(
+    "A tile gives only a part of each sum. With `=`, the next tile replaces what the last one gave: "
+    "write `+=`."
+)
+def tiles_replaced(a, b, out, t):
+    for k0 in range(0, a.shape[1], t):
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                total = 0.0
+                for k in range(k0, min(k0 + t, a.shape[1])):
+                    total += a[i, k] * b[k, j]
+                out[i, j] = total
 
 
 @by_tiles.mistake("Tiles along `k` must add up: with `=`, only the last product is left. Write `+=`.")
@@ -1140,6 +1292,13 @@ def whole_arrays(recording: Recording, right: Recording) -> Verdict | None:
     return Verdict(words) if recording.whole else None
 
 
+def arrays_made(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the kernel has an array of its own."""
+    words = "an array: your kernel writes it to memory, and reads it again"
+    made = any(root.kind == "an array of its own" for *_, root, _ in recording.log)
+    return Verdict(words) if made else None
+
+
 @exercises.exercise(
     case(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 4.0]), 2.0, -1.0),
     case(np.array([-1.0, 0.5, 3.0, 2.0]), np.array([0.0, 2.0, 1.0, -2.0]), 0.5, 3.0),
@@ -1150,10 +1309,11 @@ def whole_arrays(recording: Recording, right: Recording) -> Verdict | None:
     use=kernel_use(
         "loss_and_slopes",
         lambda *inputs: inputs,
-        lambda done: done.result,
+        lambda done: done.result.tolist() if isinstance(done.result, np.ndarray) else done.result,
         whole_arrays,
         no_threads,
         several_passes,
+        arrays_made,
     ),
 )
 def loss_and_slopes(x, y, w, b):
@@ -1227,6 +1387,28 @@ def without_threads(x, y, w, b):
     return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size
 
 
+@loss_and_slopes.mistake(
+    "Right, but your kernel makes an array. Nobody needs `d` again after its iteration: let it be a plain "
+    "variable."
+)
+def array_of_differences(x, y, w, b):
+    d, loss, by_w, by_b = np.empty(x.size), 0.0, 0.0, 0.0
+    for i in prange(x.size):
+        d[i] = w * x[i] + b - y[i]
+        loss += d[i] * d[i]
+        by_w += d[i] * x[i]
+        by_b += d[i]
+    return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size
+
+
+@loss_and_slopes.mistake(
+    "Your `d` is y − (w·x + b). Its square is the same, but both slopes change their sign."
+)
+def other_sign(x, y, w, b):
+    loss, by_w, by_b = _totals(x, y, w, b)
+    return loss / x.size, -2 * by_w / x.size, -2 * by_b / x.size
+
+
 @loss_and_slopes.mistake("The slopes lack their 2: the derivative of d² is 2 · d, times the derivative of d.")
 def without_the_two(x, y, w, b):
     loss, by_w, by_b = _totals(x, y, w, b)
@@ -1259,19 +1441,36 @@ def without_x(x, y, w, b):
     return loss / x.size, 2 * by_b / x.size, 2 * by_b / x.size
 
 
+# --- What Numba cannot compile ------------------------------------------------------------------------------
+
+
+def only_in_python(right: Callable) -> Callable:
+    """A kernel that Numba cannot compile."""
+
+    def call_plain_python(*arguments):
+        return right(*arguments)
+
+    return call_plain_python
+
+
+for _exercise in (count, negate, by_rows, by_tiles, loss_and_slopes):
+    _exercise.mistake(
+        "As plain Python this is right, but the line above says what Numba cannot compile. Keep to loops, "
+        "numbers, arrays and the simpler functions of NumPy."
+    )(only_in_python(_exercise.right))
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
     "a million ones",
     "The loop below adds up a million ones with `total[0] += x[i]`. Now two threads share it: each takes "
-    "half of "
-    "the iterations. What will `total[0]` be?",
+    "half of the iterations. What will `total[0]` be?",
     {
         "1000000": "That is what you want. But both threads read and write the same number, and nobody tells "
         "them to take turns.",
         "500000, always": "You may well see that: one thread's half is lost. But not always. If one thread "
-        "is "
-        "late, it finds the other's half already there.",
+        "is late, it finds the other's half already there.",
         "not always the same": "Right: it depends on who reads and writes when, and that differs each time.",
         "an error": "It would be nice if somebody noticed. Nobody does: each thread by itself does nothing "
         "forbidden.",
@@ -1281,8 +1480,7 @@ predictions.choose(
 predictions.ask(
     "six orders",
     "Thread A adds 3, thread B adds 4. Each takes two steps, first it reads and then it writes. There are "
-    "six orders "
-    "in which these four steps can happen. In how many of them is the total 7?",
+    "six orders in which these four steps can happen. In how many of them is the total 7?",
     right="2",
     why="Only if one thread is done before the other begins: AABB and BBAA. In the other four, both have "
     "read 0 before anybody wrote.",
@@ -1298,45 +1496,36 @@ predictions.ask(
 predictions.choose(
     "largest by if",
     "`x` is 0, 1, … 999. A `prange` over it does `if x[i] > best: best = x[i]`, and `best` was 0.0 before "
-    "the loop. "
-    "What is `best` after it?",
+    "the loop. What is `best` after it?",
     {
         "999.0": "In plain Python it is. But Numba does not know this line as a reduction.",
         "0.0": "Right: a plain variable that is set in an iteration belongs to that iteration alone. After "
-        "the "
-        "loop there is only the 0.0 from before.",
+        "the loop there is only the 0.0 from before.",
         "499.0 or 999.0": "You think of one `best` for each thread. It would need somebody to compare them "
-        "at the "
-        "end, and Numba does that only for what it recognises.",
+        "at the end, and Numba does that only for what it recognises.",
         "an error": "There is one for some lines that Numba does not understand. Here it understands, in "
-        "its own "
-        "way, and says nothing.",
+        "its own way, and says nothing.",
     },
     right="0.0",
 )
 predictions.choose(
     "vectors",
     "A processor can add several pairs of numbers with one instruction. Will the compiler use such "
-    "instructions for "
-    "`total += x[i]`, with floating-point numbers?",
+    "instructions for `total += x[i]`, with floating-point numbers?",
     {
         "yes, it is the simplest loop there is": "Simple, but each addition waits for the one before it. To "
-        "work "
-        "on several at once, one has to add in another order.",
-        "no": "Right. Another order of adding rounds otherwise, and the compiler must not change your "
-        "result unless "
-        "you allow it.",
+        "work on several at once, one has to add in another order.",
+        "no": "Right. Added in another order, the sum is rounded differently, and the compiler must not "
+        "change your result unless you allow it.",
         "only if threads share it": "Threads and vector instructions have nothing to do with each other: "
-        "each "
-        "thread could use them for its own part.",
+        "each thread could use them for its own part.",
     },
     right="no",
 )
 predictions.ask(
     "passes",
     "NumPy computes one operation after the other, each from one end of an array to the other. For the loss "
-    "and "
-    "both slopes below, how often does it read or write a whole array?",
+    "and both slopes below, how often does it read or write a whole array?",
     right="15",
     why="10 times it reads and 5 times it writes: `w * x`, `+ b`, `- y`, `d * d` and `d * x` each write a "
     "new array.",

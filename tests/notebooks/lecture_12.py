@@ -16,7 +16,7 @@ FROM = (
     "from numba import njit, prange\nfrom needle.lecture.lecture_12 import is_compact, place_of, to_index\n"
 )
 COUNT = FROM + "def count(votes, parties):\n    counts = np.zeros(parties, np.int64)\n"
-NEGATE = FROM + "def negate(a, strides, shape, out):\n"
+NEGATE = FROM + "def negate(a, shape, strides, out):\n"
 FAST = (
     "    if is_compact(shape, strides):\n        for i in prange(out.size):\n            out[i] = -a[i]\n"
     "        return\n"
@@ -38,7 +38,7 @@ SHOWN = [
         "the first column is `total[0]`, and every iteration writes there",
         "finder-code",
         "(0, 'read', 'total[0]') (0, 'read', 'x[0]') (0, 'write', 'total[0]') …\nraces: ['total[0]'] []\n"
-        "<PictureFigure size 720x320 with 4 Axes>",
+        "<PictureFigure size 520x320 with 2 Axes>",
     ),
     (
         "largest",
@@ -76,7 +76,7 @@ SHOWN = [
         "why-rows",
         "no line is fetched for a single number",
         "ladder-drag",
-        "rows are more than twice as fast as naive: True\n<ladder, with ways to drag>",
+        "<ladder, with ways to drag>",
     ),
     ("exercise-fused", "Each pass moves eight million bytes", "passes-code", "{'reads': 10, 'writes': 5}"),
     ("verify", "finds the slopes itself", "verify-code", "as backward(): True\nraces: []\n"),
@@ -123,9 +123,15 @@ TRUE = [
     ),
     ("count-solution", "`add_rows`", f"'share' in {CPU}.__doc__ and hasattr({CPU}, 'add_rows')"),
     (
+        "buffers",
+        "element number 3 has the index (1, 1), so it lies at place 1 · 1 + 1 · 3 = 4",
+        "[to_index(3, turned[0], k := np.empty(2, int)) or k.tolist(), place_of(k, turned[1])] == [[1, 1], 4]"
+        " and np.arange(6).reshape(2, 3).T[1, 1] == 4",
+    ),
+    (
         "loop-index",
         "One writes (2, 0), another (0, 1)",
-        "[to_index(i, turned[1], k := np.empty(2, int)) or k.tolist() for i in (4, 1)] == [[2, 0], [0, 1]]",
+        "[to_index(i, turned[0], k := np.empty(2, int)) or k.tolist() for i in (4, 1)] == [[2, 0], [0, 1]]",
     ),
     (
         "loop-index",
@@ -141,7 +147,7 @@ TRUE = [
     (
         "exercise-negate",
         "element `i` simply lies at place `i`",
-        "[is_compact(*view[::-1]) for view in (compact, transposed)] == [True, False]",
+        "[is_compact(*view) for view in (compact, transposed)] == [True, False]",
     ),
     ("negate-solution", "`map_aligned` and `map_strided`", f"{CPU}.map_aligned is not {CPU}.map_strided"),
     ("order-of-loops", "it uses vectors", "kernel.lanes > 1"),
@@ -155,12 +161,18 @@ TRUE = [
         "does the same for its reductions",
         f"'reorder=True' in __import__('inspect').getsource({CPU}.reduce)",
     ),
+    (
+        "largest",
+        "with floating-point numbers, only for the last digits",
+        "0 < abs(sum(x.tolist()) - sum(x[::-1].tolist())) < 1e-9 * abs(x).sum()",
+    ),
     ("order-of-loops", "64 bytes: eight numbers", "a.itemsize * 8 == 64"),
     (
         "order-of-loops",
         "If you go down a column, each number is on another line",
         "lab.lines_loaded((('b', 16 * k) for k in range(16)), 99) == 16",
     ),
+    ("why-rows", "The rows are ahead of `naive` by far", "speed['rows'] > 2"),
     (
         "why-rows",
         "only for small ones its own `multiply`, which goes by rows",
@@ -203,6 +215,20 @@ NEAR_MISSES = {
             "count iterations, not notes",
         ),
         (
+            "def races(notes):\n    found = []\n    before = (None, None, None)\n"
+            "    for i, what, place in notes:\n"
+            "        if place == before[2] and i != before[0] and 'write' in (what, before[1]):\n"
+            "            found.append(place)\n        before = (i, what, place)\n    return list(set(found))",
+            "compare a note with the next one only",
+        ),
+        (
+            "def races(notes):\n    readers, found = {}, set()\n    for i, what, place in notes:\n"
+            "        if what == 'read':\n            readers.setdefault(place, set()).add(i)\n"
+            "        elif readers.get(place, set()) - {i}:\n            found.add(place)\n"
+            "    return list(found)",
+            "a read that comes before a write",
+        ),
+        (
             "def races(notes):\n    return list({place for _, what, place in notes if what == 'write'})",
             "places that are written",
         ),
@@ -236,6 +262,26 @@ NEAR_MISSES = {
             "at most one vote",
         ),
         (
+            COUNT + "    for _ in prange(1):\n        for vote in votes:\n            counts[vote] += 1\n"
+            "    return counts",
+            "nothing to share",
+        ),
+        (
+            COUNT + "    for p in prange(parties):\n        pass\n"
+            "    return np.bincount(votes, minlength=parties)",
+            "nothing to share",
+        ),
+        (
+            COUNT + "    n = 0\n    for p in prange(parties):\n        n += (votes == p).sum()\n"
+            "        counts[p] = n\n    return counts",
+            "goes on from party to party",
+        ),
+        (
+            COUNT + "    for p in prange(parties):\n        counts[p] = sum(1 for v in votes if v == p)\n"
+            "    return counts",
+            "what Numba cannot compile",
+        ),
+        (
             COUNT + "    for p in prange(parties):\n        counts[p] = votes.size\n    return counts",
             "Every party gets every vote",
         ),
@@ -245,6 +291,17 @@ NEAR_MISSES = {
             NEGATE + FAST + "    place = np.zeros(len(shape), np.int64)\n    for i in prange(out.size):\n"
             "        to_index(i, shape, place)\n        out[i] = -a[place_of(place, strides)]",
             "*inside* the loop",
+        ),
+        (NEGATE + "    out = -a", "still full of zeros"),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        index = np.zeros(len(shape), np.int64)\n"
+            "        to_index(i, strides, index)\n        out[i] = -a[place_of(index, shape)]",
+            "have changed places",
+        ),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        index = np.zeros(len(shape))\n"
+            "        to_index(i, shape, index)\n        out[i] = -a[place_of(index, strides)]",
+            "The buffer holds floats",
         ),
         (
             NEGATE + "    for k in prange(out.size):\n        out[k] = -a[k % a.size]",
@@ -313,7 +370,33 @@ NEAR_MISSES = {
         (
             TILES + "    for i in range(m):\n        for j in range(p):\n            for k in range(n):\n"
             "                out[i, j] += a[i, k] * b[k, j]",
-            "`t` makes no difference",
+            "`j0` *and* `k0`",
+        ),
+        (
+            TILES + "    for j0 in range(0, p, t):\n        for i in range(m):\n"
+            "            for j in range(j0, min(j0 + t, p)):\n                for k in range(n):\n"
+            "                    out[i, j] += a[i, k] * b[k, j]",
+            "`j0` *and* `k0`",
+        ),
+        (
+            TILES + "    for k0 in range(0, n, t):\n        for j0 in range(0, p, t):\n"
+            "            for k in range(k0, min(k0 + t, n)):\n"
+            "                for j in range(j0, min(j0 + t, p)):\n                    for i in range(m):\n"
+            "                        out[i, j] += a[i, k] * b[k, j]",
+            "your `i` runs fastest",
+        ),
+        (
+            TILES + "    for j0 in range(p // t):\n        for k0 in range(n // t):\n"
+            "            for i in range(m):\n                for j in range(j0 * t, (j0 + 1) * t):\n"
+            "                    for k in range(k0 * t, (k0 + 1) * t):\n"
+            "                        out[i, j] += a[i, k] * b[k, j]",
+            "The narrow tiles at the end are missing",
+        ),
+        (
+            TILES + "    for j0 in range(0, p, t):\n        for k0 in range(0, n, t):\n"
+            "            for i in range(m):\n                for j in range(j0, min(j0 + t, p)):\n"
+            "                    out[i, j] = (a[i, k0 : k0 + t] * b[k0 : k0 + t, j]).sum()",
+            "the next tile replaces",
         ),
         (
             TILES + "    for i in range(m):\n        for k0 in range(0, n, t):\n"
@@ -364,6 +447,17 @@ NEAR_MISSES = {
             FUSED + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss += d * d / n\n"
             "        by_w += d * x[i] / n\n        by_b += d / n\n    return loss, by_w, by_b",
             "lack their 2",
+        ),
+        (
+            FUSED + "    d = np.zeros(n)\n    for i in prange(n):\n        d[i] = w * x[i] + b - y[i]\n"
+            "        loss += d[i] ** 2\n        by_w += 2 * d[i] * x[i]\n        by_b += 2 * d[i]\n"
+            "    return loss / n, by_w / n, by_b / n",
+            "makes an array",
+        ),
+        (
+            FUSED + "    for i in prange(n):\n        d = y[i] - w * x[i] - b\n        loss += d * d\n"
+            "        by_w += 2 * d * x[i]\n        by_b += 2 * d\n    return loss / n, by_w / n, by_b / n",
+            "both slopes change their sign",
         ),
         (
             FUSED + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss += d * d\n"
