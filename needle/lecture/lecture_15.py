@@ -938,7 +938,7 @@ predictions.choose(
     "You train for 200 epochs. The loss of the 40 songs falls towards 0. What does the loss of 400 new "
     "songs do?",
     {
-        "it falls too, only more slowly": "That would be so if all it learns were true of other songs, too.",
+        "it falls too, only more slowly": "It would, if all that the net learns were true of other songs.",
         "it falls, and then it stays flat": "That would be harmless: you could train as long as you like. "
         "Look closely at the right end of the curve.",
         "it falls, then rises above where it began": "Right: first it learns what all songs share, and then "
@@ -968,7 +968,7 @@ predictions.choose(
         "numbers, this one cannot.",
         "about half of the seen songs, and half of the new ones": "Right: one line cannot tell these corners "
         "apart. The net has too little room for the rule.",
-        "about 80 % of both": "That would be the rule. It needs at least two bends, as XOR did in lecture 03.",
+        "about 80 % of both": "That would be the rule. It needs two bends at least, like XOR in lecture 03.",
         "few seen songs, many new ones": "It never saw the new ones. What should it know of them that it "
         "does not know of the others?",
     },
@@ -979,8 +979,8 @@ predictions.choose(
     "The large net again, but with 400 songs to learn from instead of 40. How many of those that it learned "
     "from does it get right in the end?",
     {
-        "100 %, as before": "For 40 songs there was room. 400 songs, with a mood at every fifth, are too much "
-        "to learn by heart in this time.",
+        "100 %, as before": "For 40 songs there was room. 400 songs, with a mood at every fifth, are too "
+        "many to learn by heart.",
         "about 80 %": "Right: about as many as the rule. Now most of the neighbours of a mood contradict it.",
         "about 63 %": "That is what it got right of new songs. Of those that it sees it gets more.",
     },
@@ -1015,16 +1015,10 @@ def regions(model: Any, rated: Any, title: str = "", *, ax: Axes | None = None, 
 
     With `moods`, a ring stands around each song at which mood decided.
     """
-    alone = ax is None
-    ax = viz.panels(1, width=4.4, height=4.2)[0] if ax is None else ax
+    ax = viz.panels(1, width=4.2, height=3.8)[0] if ax is None else ax
     ax = viz.decision_boundary(model, rated.points, rated.likes, resolution=80, ax=ax)
     ax.collections[0].colorbar.remove()
-    legend = ax.get_legend()
-    if legend is not None and alone:
-        for text, words in zip(legend.get_texts(), ("not liked", "liked"), strict=False):
-            text.set_text(words)
-    if legend is not None and not alone:
-        legend.remove()
+    ax.get_legend().remove()
     if moods:
         ax.scatter(
             *rated.points[rated.moods].T,
@@ -1034,7 +1028,8 @@ def regions(model: Any, rated: Any, title: str = "", *, ax: Axes | None = None, 
             linewidths=1.4,
             zorder=4,
         )
-    ax.set(xlabel="tempo", ylabel="loudness", anchor="W")
+    ticks = (-1, -0.5, 0, 0.5, 1)
+    ax.set(xlabel="tempo", ylabel="loudness", anchor="W", xticks=ticks, yticks=ticks)
     ax.set_title(title, loc="left", weight="bold", fontsize=10)
     return ax
 

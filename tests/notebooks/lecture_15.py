@@ -20,7 +20,7 @@ SHOWN = [
     ),
     (
         "read-curves",
-        "Up to epoch 4, both losses fall together",
+        "In the first four epochs both losses fall",
         "curves",
         "epoch   1: seen 0.55  75%   new 0.59  71%\n"
         "epoch   4: seen 0.46  75%   new 0.52  78%\n"
@@ -52,7 +52,7 @@ SHARE += "for x in (DataLoader(SongSet(pool.points[:songs], pool.likes[:songs]),
 TRUE = [
     (
         "title",
-        "100 % of the songs it has seen, and 63 % of the new ones",
+        "about 100 % of the songs it has seen, and about 63 % of new ones",
         "f'{history[-1][1]:.0%} {history[-1][3]:.0%}' == '100% 63%'",
     ),
     (
@@ -80,12 +80,19 @@ TRUE = [
         "`RandomFlipHorizontal` are transforms as well",
         "issubclass(ndl.data.RandomCrop, ndl.data.Transform)",
     ),
-    ("read-curves", "Up to epoch 4, both losses fall together", f"(np.diff({PARTED}[:4], axis=0) < 0).all()"),
-    ("read-curves", "Up to epoch 4", f"{PARTED}[:, 1].argmin() == 3"),
+    ("read-curves", "In the first four epochs both losses fall", f"({PARTED}[3] < {PARTED}[0] - 0.05).all()"),
+    ("read-curves", "Then they part", f"{PARTED}[:, 1].argmin() == 3"),
     (
         "read-curves",
         "In the end it is above 0.69",
         "history[-1][2] > np.log(2) and round(float(np.log(2)), 2) == 0.69",
+    ),
+    (
+        "loop-solution",
+        "`run_epoch` in `needle.apps.training` is this loop, for both",
+        "(lambda one, other: abs(one.loss - other[0]) < 1e-5 and one.accuracy == other[1])"
+        "(__import__('needle.apps.training').apps.training.run_epoch(new_loader, model, loss_fn), "
+        "judge(model, new_loader))",
     ),
     ("read-curves", "The blue one goes on towards 0", "history[-1][0] < 0.05"),
     (
@@ -96,7 +103,7 @@ TRUE = [
     ("rule-words", "There were 6.", "seen.moods.sum() == 6"),
     (
         "moments-words",
-        "has found two corners and lets the moods be",
+        "has found the corners, and lets the moods be",
         (
             "(snapshot.load_state_dict(moments[4]), "
             "(snapshot(ndl.Tensor(seen.points[seen.moods])).numpy().argmax(1) == "
@@ -105,14 +112,14 @@ TRUE = [
     ),
     (
         "moments-words",
-        "Later it bends its boundary around every ring",
+        "until every ring is on its own side",
         (
             "(snapshot.load_state_dict(moments[200]), "
             "(snapshot(ndl.Tensor(seen.points[seen.moods])).numpy().argmax(1) == "
             "seen.likes[seen.moods]).all())[1]"
         ),
     ),
-    ("moments-words", "keep the net of epoch 4", "best == 4"),
+    ("moments-words", "is to keep the net of epoch 4", "best == 4"),
     (
         "three-sets-words",
         "From 63 % to 78 %, in an eighth of the time",
@@ -122,25 +129,28 @@ TRUE = [
     (
         "three-sets-words",
         "among 24 epochs you took the one",
-        "last == 24 and early_stop(losses, 20) == (4, 24)",
+        "last == 24 and stop(losses, 20) == (4, 24)",
     ),
     ("three-sets-words", "6 of the 40 were moods", "seen.moods.sum() == 6"),
     (
         "drag-read",
-        "With 20 songs and 32 neurons, the gap is wide",
-        f"(lambda s: s[0] - s[1] > 0.3)({SHARE}(20, 32))",
+        "100 % of what it saw and 60 % of the rest",
+        f"['{{:.0%}}'.format(s) for s in {SHARE}(20, 32)] == ['100%', '60%']",
     ),
     (
         "drag-read",
-        "Each time you drag the songs to the right, it becomes smaller",
+        "From 40 songs on, each move to the right makes the gap smaller",
         "(lambda gaps: all(a > b for a, b in zip(gaps, gaps[1:])))"
-        f"([(lambda s: s[0] - s[1])({SHARE}(n, 32)) for n in (20, 40, 80, 160, 320)])",
+        f"([(lambda s: s[0] - s[1])({SHARE}(n, 32)) for n in (40, 80, 160, 320)])",
     ),
+    ("drag-read", "nearly the same", f"(lambda s: s[0] - s[1] < 0.05)({SHARE}(320, 32))"),
     (
         "drag-read",
-        "at one neuron, neither number is any good",
-        f"max({SHARE}(20, 1)) < 0.72",
+        "4 neurons are the best of the five, and get 64 %",
+        f"(lambda new: max(new, key=new.get) == 4 and f'{{new[4]:.0%}}' == '64%')"
+        f"({{n: {SHARE}(20, n)[1] for n in (32, 8, 4, 2, 1)}})",
     ),
+    ("drag-read", "neither number is any good", f"max({SHARE}(20, 1)) < 0.66"),
     (
         "test-read",
         "The same net, the same 40 songs",
