@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import viz
+from viz.plots.look import RED
 
 from .. import nn
 from ..autograd import Tensor, no_grad
@@ -111,7 +112,9 @@ PLAIN = Songs  # the name stands for the exercise from here on
 songs_exercise = exercises.exercise(
     given(arrays(points=POINTS, likes=LIKES, transforms=None), "points", "likes", "transforms"),
     given(
-        arrays(points=THREE, likes=LIKES[:3], transforms=[double, plus_one]), "points", "likes", "transforms"
+        arrays(points=THREE, likes=LIKES[:3], transforms=[double, plus_one]),
+        *("points", "likes", "transforms"),
+        program="transforms = [double, plus_one], which are 2 * point and point + 1",
     ),
     otherwise="An item is a pair: `self.points[index]` after `self.apply_transforms`, and "
     "`self.likes[index]`.",
@@ -409,8 +412,7 @@ def _trained(answer: Any, songs: Any, batch_size: int) -> Any:
     return {
         "loss": loss,
         "mode": _one(model.modes),
-        "weight": model.linear.weight.numpy(),
-        "bias": model.linear.bias.numpy(),
+        "weights after it": [float(w) for p in model.parameters() for w in p.numpy().ravel()],
     }
 
 
@@ -1017,17 +1019,13 @@ def regions(model: Any, rated: Any, title: str = "", *, ax: Axes | None = None, 
     """
     ax = viz.panels(1, width=4.2, height=3.8)[0] if ax is None else ax
     ax = viz.decision_boundary(model, rated.points, rated.likes, resolution=80, ax=ax)
-    ax.collections[0].colorbar.remove()
-    ax.get_legend().remove()
+    colours: Any = ax.collections[0]
+    legend: Any = ax.get_legend()
+    colours.colorbar.remove()
+    legend.remove()
     if moods:
-        ax.scatter(
-            *rated.points[rated.moods].T,
-            s=110,
-            facecolors="none",
-            edgecolors="#B42318",
-            linewidths=1.4,
-            zorder=4,
-        )
+        x, y = rated.points[rated.moods].T
+        ax.scatter(x, y, s=110, facecolors="none", edgecolors=RED, linewidths=1.4, zorder=4)
     ticks = (-1, -0.5, 0, 0.5, 1)
     ax.set(xlabel="tempo", ylabel="loudness", anchor="W", xticks=ticks, yticks=ticks)
     ax.set_title(title, loc="left", weight="bold", fontsize=10)

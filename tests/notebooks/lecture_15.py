@@ -156,7 +156,7 @@ TRUE = [
         "The same net, the same 40 songs",
         "len(train) == 40 and len(stopped.parameters()) == len(model.parameters())",
     ),
-    ("test-read", "here it is 77 %", "f\"{result['stopped']:.0%}\" == '77%'"),
+    ("test-read", "Here it is 77 %", "f\"{result['stopped']:.0%}\" == '77%'"),
     (
         "drag-read",
         "more data",
