@@ -185,6 +185,16 @@ class LastTransformOnly(PLAIN):
         return point, self.likes[index]
 
 
+@songs_exercise.mistake(
+    "`self.transforms` is a list of functions, or None, so it cannot be called. "
+    "`self.apply_transforms(...)` goes "
+    "through it for you."
+)
+class ListCalled(PLAIN):
+    def __getitem__(self, index):
+        return self.transforms(self.points[index]), self.likes[index]
+
+
 # --- 2 Batches and a transform ------------------------------------------------------------------------------
 
 
@@ -290,6 +300,14 @@ def so_many_parts(n, batch_size, rng):
 @batches.mistake("Each song is a batch of its own here. Take slices of `batch_size` positions.")
 def one_by_one(n, batch_size, rng):
     return [[i] for i in rng.permutation(n)]
+
+
+@batches.mistake(
+    "`rng.shuffle` shuffles in place and returns None. `rng.permutation(n)` returns what you need."
+)
+def shuffled_in_place(n, batch_size, rng):
+    order = rng.shuffle(np.arange(n))
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
 
 
 def _shaken(answer: Any, size: float, point: np.ndarray) -> Any:
@@ -554,6 +572,28 @@ def one_step_at_the_end(model, loader, optimizer):
     return _mean(found)
 
 
+@train_epoch.mistake(
+    "You divide by the number of batches. The losses are those of songs: `len(loader.dataset)`."
+)
+def by_batches(model, loader, optimizer):
+    return sum(loss.item() * n for loss, n in _steps(model, loader, optimizer)) / len(loader)
+
+
+@train_epoch.mistake(
+    "Each `loss` is the mean of its batch, so a small batch counts as much as a full one. "
+    "Multiply it by `len(y)`."
+)
+def means_added(model, loader, optimizer):
+    return sum(loss.item() for loss, _ in _steps(model, loader, optimizer))
+
+
+@train_epoch.mistake(
+    "Each `loss` is the mean of its batch already. Multiply it by `len(y)` before you divide by all songs."
+)
+def means_by_songs(model, loader, optimizer):
+    return means_added(model, loader, optimizer) / len(loader.dataset)
+
+
 @exercises.exercise(
     _to_learn(2),
     _to_learn(3, 4),
@@ -668,6 +708,51 @@ def first_batch_only(model, loader):
 @evaluate.mistake("Two numbers are asked for: the mean loss, and the share of songs that are right.")
 def loss_only(model, loader):
     return _both(_asked(model, loader))[0]
+
+
+def _judged(model, loader, hits):
+    """The loss, and what `hits` counts in each batch, divided by the number of songs."""
+    loss = _both(_asked(model, loader))[0]
+    with no_grad():
+        counts = [hits(model(X), y) for X, y in loader]
+    return loss, sum(counts) / len(loader.dataset)
+
+
+@evaluate.mistake(
+    "`argmax()` looks at the whole batch. Each row is a song and has its own largest: `axis=1`."
+)
+def one_argmax(model, loader):
+    return _judged(model, loader, lambda z, y: int((z.numpy().argmax() == y.numpy()).sum()))
+
+
+@evaluate.mistake("`axis=0` looks for the largest score down the columns. A song is a row: `axis=1`.")
+def argmax_down(model, loader):
+    def hits(z, y):
+        guess = z.numpy().argmax(axis=0)
+        return int((guess == y.numpy()).sum()) if len(y) in (1, len(guess)) else z.numpy()[guess == y.numpy()]
+
+    return _judged(model, loader, hits)
+
+
+@evaluate.mistake(
+    "A mean in each batch, divided by all songs, is too little. Count with `.sum()`, and divide once."
+)
+def means_counted(model, loader):
+    return _judged(model, loader, lambda z, y: (z.numpy().argmax(axis=1) == y.numpy()).mean())
+
+
+@evaluate.mistake(
+    "You compare an array with a Tensor, and they are never equal. Take the numbers: `y.numpy()`."
+)
+def array_and_tensor(model, loader):
+    return _judged(model, loader, lambda z, y: (z.numpy().argmax(axis=1) == y).sum())
+
+
+@evaluate.mistake(
+    "A Tensor's `argmax` says `axes=`. It is easier with its numbers: `scores.numpy().argmax(axis=1)`."
+)
+def words_of_numpy(model, loader):
+    return _judged(model, loader, lambda z, y: z.argmax(axis=1))
 
 
 # --- 4 Early stopping ---------------------------------------------------------------------------------------
@@ -917,6 +1002,24 @@ class SmallestToLargest(SCALED):
         super().__init__(text, like)
         base = like.points if like else self.points
         self.mean, self.spread = base.min(axis=0), np.ptp(base, axis=0)
+
+
+@table_exercise.mistake(
+    "You take mean and spread from the points of the other table after these were scaled, "
+    "so they are 0 and 1. "
+    "Keep the mean and the spread themselves."
+)
+class ScaledTwice(SCALED):
+    def __init__(self, text, like=None):
+        super().__init__(text)
+        if like:
+            self.mean, self.spread = 0.0, 1.0
+
+
+@table_exercise.mistake("The numbers are still text. Make a number of each word: `float(word)`.")
+class StillText(SCALED):
+    def __init__(self, text, like=None):
+        np.array([line.split(",")[:2] for line in text.splitlines()]).mean(axis=0)
 
 
 # --- Predictions --------------------------------------------------------------------------------------------
