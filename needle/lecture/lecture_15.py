@@ -192,7 +192,8 @@ class LastTransformOnly(PLAIN):
 )
 class ListCalled(PLAIN):
     def __getitem__(self, index):
-        return self.transforms(self.points[index]), self.likes[index]
+        transforms: Any = self.transforms
+        return transforms(self.points[index]), self.likes[index]
 
 
 # --- 2 Batches and a transform ------------------------------------------------------------------------------
