@@ -41,6 +41,10 @@ def named(**arrays: Any) -> Any:
     return lambda: {name: np.array(array, dtype="float64") for name, array in arrays.items()}
 
 
+CONV = "This is the library's own convolution. Here you write one yourself, with NumPy."
+WALK = "This is the library's own walk back. Write the gradient yourself: `slide` is enough."
+POOL = "This is the library's own pooling. Here you write it yourself, with NumPy."
+
 # --- 1 One loop ---------------------------------------------------------------------------------------------
 
 SMALL = [[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 3.0, 2.0], [2.0, 0.0, 1.0, 1.0]]
@@ -55,6 +59,7 @@ WIDE = np.random.default_rng(2).integers(-4, 9, (4, 6)) / 2.0
     otherwise="Take the window in the upper left corner: `image[:2, :2]` for a kernel of 2 × 2. Multiply it "
     "by the kernel, number by number, and add up. That is the first number of the map.",
     use=as_array,
+    without={ops.conv: CONV},
 )
 def convolve(image, kernel):
     """The map of an image and a kernel: a number for each window."""
@@ -103,6 +108,35 @@ def as_large_as_the_image(image, kernel):
 )
 def over_the_edge(image, kernel):
     return _looped(image, kernel, lambda window: (window * kernel).sum(), image.shape)
+
+
+@convolve.mistake(
+    "Your kernel is square, and this one is not: it has `kernel.shape[0]` rows and `kernel.shape[1]` columns."
+)
+def square_kernel(image, kernel):
+    size = len(kernel)
+    counts = [n - size + 1 for n in image.shape]
+    out = np.zeros(counts)
+    for row, column in np.ndindex(*counts):
+        out[row, column] = (image[row : row + size, column : column + size] * kernel).sum()
+    return out
+
+
+@convolve.mistake(
+    "There are zeros around your image. Here the kernel stays inside, so there are n − k + 1 places along "
+    "each axis."
+)
+def zeros_around(image, kernel):
+    rows, columns = kernel.shape
+    around = [((rows - 1) // 2, rows // 2), ((columns - 1) // 2, columns // 2)]
+    return convolve.right(np.pad(image, around), kernel)
+
+
+@convolve.mistake("Your loop ends after its first round: does the `return` stand inside it?")
+def returned_in_the_loop(image, kernel):
+    out = np.zeros_like(convolve.right(image, kernel))
+    out[0, 0] = convolve.right(image, kernel)[0, 0]
+    return out
 
 
 @convolve.mistake("`@` is the matrix product. Here each number is multiplied by its own weight: `*`.")
@@ -253,6 +287,37 @@ def strides_exchanged(image, size, step):
 
 
 @windows_of.mistake(
+    "Your strides are in another order than the axes: to the window below, to the window on the right, to "
+    "the pixel below, to the pixel on the right."
+)
+def strides_interleaved(image, size, step):
+    down, right = image.strides
+    strides = (step * down, down, step * right, right)
+    return image.as_strided((*_counts(image, size, step), size, size), strides)
+
+
+@windows_of.mistake(
+    "You step from window to window by `size` pixels, as if they lay side by side. The next window begins "
+    "`step` pixels further."
+)
+def size_as_step(image, size, step):
+    down, right = image.strides
+    return image.as_strided(
+        (*_counts(image, size, step), size, size), (size * down, size * right, down, right)
+    )
+
+
+@windows_of.mistake(
+    "The pixel below is not `size` numbers away: the window lies in a wider image, and the way down is the "
+    "image's own stride."
+)
+def size_as_width(image, size, step):
+    down, right = image.strides
+    strides = (step * down, step * right, size, 1)
+    return image.as_strided((*_counts(image, size, step), size, size), strides)
+
+
+@windows_of.mistake(
     "The view has four axes, so it needs four strides: two from window to window, two from pixel to pixel."
 )
 def two_strides(image, size, step):
@@ -370,8 +435,9 @@ GRADIENT_CASES = [
 @exercises.exercise(
     *GRADIENT_CASES,
     otherwise="A weight meets one pixel in each window. Add up: that pixel times what came back to the "
-    "window. Which picture slides over which?",
+    "window. Which array slides over which?",
     use=as_array,
+    without={gradients: WALK, Tensor.backward: WALK},
 )
 def kernel_gradient(image, kernel, out_grad):
     """What comes back to the kernel, by the library's own walk."""
@@ -414,6 +480,19 @@ def averaged(image, kernel, out_grad):
     return convolve.right(image, out_grad) / out_grad.size
 
 
+@kernel_gradient.mistake("Each window overwrites what the one before it gave. Add up: `+=`.")
+def only_the_last_window(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return image[-rows:, -columns:] * out_grad[-1, -1]
+
+
+@kernel_gradient.mistake(
+    "What comes back to a weight depends on the pixels that it met, and on no weight. Leave the kernel out."
+)
+def the_kernel_again(image, kernel, out_grad):
+    return convolve.right(out_grad, kernel)
+
+
 LARGER_ONE = "The image has to be the one that is slid over: it is the larger one. `slide(image, …)`."
 
 
@@ -431,7 +510,7 @@ def the_other_way_round(image, kernel, out_grad):
     "That is the shape of the image. What comes back to the kernel has the kernel's shape."
 )
 def that_of_the_image(image, kernel, out_grad):
-    return image_gradient.right(image, kernel, out_grad)
+    return _full(out_grad, kernel[::-1, ::-1])
 
 
 @exercises.exercise(
@@ -439,6 +518,7 @@ def that_of_the_image(image, kernel, out_grad):
     otherwise="Give `out_grad` a margin of zeros, as wide as the kernel minus 1, on each side. Slide the "
     "kernel over it, turned by half a turn.",
     use=as_array,
+    without={gradients: WALK, Tensor.backward: WALK},
 )
 def image_gradient(image, kernel, out_grad):
     """What comes back to the image, by the library's own walk."""
@@ -477,6 +557,38 @@ def no_margin(image, kernel, out_grad):
 def margin_too_wide(image, kernel, out_grad):
     rows, columns = kernel.shape
     return convolve.right(_with_margin(out_grad, rows, columns), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "Your margin is 1 for every kernel. It has to be the size of the kernel minus 1, for each axis."
+)
+def margin_of_one(image, kernel, out_grad):
+    return convolve.right(_with_margin(out_grad, 1, 1), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "`np.pad(…, (a, b))` puts a before and b behind, along *each* axis. Give it a pair for each axis: "
+    "`((a, a), (b, b))`."
+)
+def before_and_behind(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(np.pad(out_grad, (rows - 1, columns - 1)), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake("Where two windows overlap, the later one overwrites the earlier one. Add up: `+=`.")
+def overwritten(image, kernel, out_grad):
+    out = np.zeros(image.shape)
+    rows, columns = kernel.shape
+    for (row, column), came_back in np.ndenumerate(out_grad):
+        out[row : row + rows, column : column + columns] = came_back * kernel
+    return out
+
+
+@image_gradient.mistake(
+    "What comes back to a pixel depends on `out_grad` and the weights, not on pixels. Slide over `out_grad`."
+)
+def over_the_image(image, kernel, out_grad):
+    return convolve.right(image, kernel[::-1, ::-1])
 
 
 @image_gradient.mistake("You turn the kernel upside down, but not left to right. Both: `kernel[::-1, ::-1]`.")
@@ -518,7 +630,7 @@ def one_margin(image, kernel, out_grad):
     "That is the shape of the kernel. What comes back to the image has the image's shape."
 )
 def that_of_the_kernel(image, kernel, out_grad):
-    return kernel_gradient.right(image, kernel, out_grad)
+    return convolve.right(image, out_grad)
 
 
 # --- 4 Pooling ----------------------------------------------------------------------------------------------
@@ -535,6 +647,7 @@ THIRDS = np.random.default_rng(4).integers(-9, 9, (6, 9)) / 2.0
     otherwise="The upper left number of the result is the largest of `image[:2, :2]`, the one beside it the "
     "largest of `image[:2, 2:4]`.",
     use=as_array,
+    without={ops.max_pool2d: POOL},
 )
 def max_pool(image):
     """The largest number of each block of 2 × 2."""
@@ -594,6 +707,14 @@ def from_zero(image):
     return np.maximum(_blocks(image).max(axis=(1, 3)), 0)
 
 
+@max_pool.mistake(
+    "One number must be left of each block, and you took the maximum along one of its two axes only: "
+    "`max(axis=(1, 3))`."
+)
+def one_axis(image):
+    return _blocks(image).max(axis=1)
+
+
 @max_pool.mistake("This is the smallest of each block. The largest is asked for.")
 def smallest(image):
     return _blocks(image).min(axis=(1, 3))
@@ -632,7 +753,7 @@ ROW = ((5,), [("linear", 3), ("linear", 2)])
     case(*LARGER),
     case(*ROW),
     otherwise="Go through the layers one by one, with the shape so far. Compare your list with the one that "
-    "is expected, from its beginning: which layer is the first that differs?",
+    "is expected, from its beginning: which layer is the first to differ?",
 )
 def shapes_by_hand(shape, layers):
     """The shape after each layer, and how many numbers are learned."""
@@ -730,10 +851,29 @@ def channels_forgotten(shape, layers):
 
 
 @shapes_by_hand.mistake(
-    "One bias is enough for all channels? No, each channel that comes out has one of its own."
+    "You count one bias for the whole layer. Each channel that comes out has one of its own."
 )
 def a_single_bias(shape, layers):
     return _walk(shape, layers, conv_numbers=lambda c, o, s, p: s * s * c * o + 1)
+
+
+@shapes_by_hand.mistake(
+    "You exchange the channels that go in and those that come out: there is a kernel, and a bias, for each "
+    "that comes out."
+)
+def channels_exchanged(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: (s * s * o + 1) * c)
+
+
+@shapes_by_hand.mistake("A kernel has size · size weights for each channel that goes in, and not only size.")
+def one_row_of_a_kernel(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: (s * c + 1) * o)
+
+
+@shapes_by_hand.mistake("You count the numbers of one layer only. Add up those of all layers: `+=`.")
+def only_the_last_numbers(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return shapes, numbers - _walk(shape, layers[:-1])[1]
 
 
 @shapes_by_hand.mistake(
@@ -846,36 +986,20 @@ predictions.ask(
     otherwise="Put the numbers into the formula: n = 28, k = 5, p = 2, s = 2.",
 )
 predictions.choose(
-    "how many stored",
-    "The digit has 64 pixels. `windows_of(…, 3, 1)` is an array of 6 × 6 windows with 9 numbers each, so 324 "
-    "numbers. As a matrix of 36 rows, which a matrix product can take, how many numbers lie in memory?",
-    {
-        "64 for the windows, 324 for the matrix": "Right: strides express windows, but no stride leads from "
-        "the end of a window's row to its next row, so the matrix is a copy.",
-        "64 for both": "A matrix has one stride along its rows. In a window, the step from the third pixel "
-        "to the fourth is not the step from the first to the second.",
-        "324 for both": "The windows are a view: `as_strided` computes a shape and strides, and moves no "
-        "number.",
-        "324 for the windows, 64 for the matrix": "It is the other way around: a copy is made when the "
-        "numbers have to stand in a row.",
-    },
-    right="64 for the windows, 324 for the matrix",
-)
-predictions.choose(
     "one came back",
-    "The kernel holds the numbers 1 to 9. Only one window gets something back: its adjoint is 1, all "
-    "others are 0. What is the gradient of the image?",
+    "The kernel holds the numbers 1 to 9, row by row. One number of the map gets 1 back, and all others get "
+    "0. What comes back to the image?",
     {
-        "1 to 9 at that window, 0 elsewhere": "Right: in this window, each pixel was multiplied by its "
+        "1 to 9 in its window, 0 elsewhere": "Right: in this window, each pixel was multiplied by its "
         "weight. Nothing is turned here, since there is one window only.",
-        "9 to 1 at that window, 0 elsewhere": "Nudge the upper left pixel of the window: it is multiplied by "
+        "9 to 1 in its window, 0 elsewhere": "Nudge the upper left pixel of the window: it is multiplied by "
         "the upper left weight, which is 1.",
-        "the pixels of that window": "They are the derivative with respect to the weights. The derivative "
+        "the pixels of its window": "They are the derivative with respect to the weights. The derivative "
         "with respect to a pixel is its weight.",
-        "1 in the middle of that window": "All nine pixels of the window went into the sum, so all nine get "
+        "1 in the middle of its window": "All nine pixels of the window went into the sum, so all nine get "
         "something.",
     },
-    right="1 to 9 at that window, 0 elsewhere",
+    right="1 to 9 in its window, 0 elsewhere",
 )
 predictions.ask(
     "how many weights",
