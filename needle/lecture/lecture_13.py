@@ -269,6 +269,8 @@ def _signs(ran: Ran) -> tuple:
         return ("input",)
     if ran.wrong:
         return ("numbers", np.round(ran.out, 4).tolist())
+    if ran.most_written() > 1:
+        return ("one for others",)
     if ran.too_soon():
         return ("too soon",)
     reads = ran.reads()
@@ -343,6 +345,10 @@ def changes_an_input(out, *arrays):
         arrays[0][(0,) * len(arrays[0].shape)] = 1
 
 
+ONE_FOR_OTHERS = (
+    "Right, but one thread does the work of others, and they have nothing to do. Leave out the loop: each "
+    "thread writes one number, the one at its own index."
+)
 ANYWHERE = {
     gives_back: "Ten thousand threads cannot all `return` a number to you. A kernel writes into `out`: "
     "`out[…] = …`.",
@@ -436,11 +442,8 @@ def names_it_out(out, a):
     out = 1.8 * a[i] + 32  # noqa: F841
 
 
-@fahrenheit.mistake(
-    "Right, but thread 0 does all the work. There is a thread for each number: leave out the `if` and the "
-    "loop, and let each do the one at its index."
-)
-def one_for_all(out, a):
+@fahrenheit.mistake(ONE_FOR_OTHERS)
+def converts_all(out, a):
     if cuda.threadIdx.x == 0:
         for i in range(a.size):
             out[i] = 1.8 * a[i] + 32
@@ -510,6 +513,13 @@ def only_the_step(out, w, g):
 def turns_all(out, w, g):
     for i in range(out.size):
         out[i] = w[i] - 0.1 * g[i]
+
+
+@descend.mistake(ONE_FOR_OTHERS)
+def turns_all_alone(out, w, g):
+    if cuda.threadIdx.x == 0:
+        for i in range(out.size):
+            out[i] = w[i] - 0.1 * g[i]
 
 
 # --- 3 Guards -----------------------------------------------------------------------------------------------
@@ -586,6 +596,13 @@ def smaller(out, a):
     i = cuda.threadIdx.x
     if i < a.size:
         out[i] = min(a[i], 0)
+
+
+@relu.mistake(ONE_FOR_OTHERS)
+def cuts_all(out, a):
+    if cuda.threadIdx.x == 0:
+        for i in range(a.size):
+            out[i] = max(a[i], 0)
 
 
 # --- 4 Map in two dimensions --------------------------------------------------------------------------------
@@ -674,6 +691,14 @@ def copied(out, a):
         out[y, x] = a[y, x]
 
 
+@negative.mistake(ONE_FOR_OTHERS)
+def whole_rows(out, a):
+    y = cuda.threadIdx.y
+    if cuda.threadIdx.x == 0 and y < a.shape[0]:
+        for x in range(a.shape[1]):
+            out[y, x] = 1 - a[y, x]
+
+
 # --- 5 Broadcast --------------------------------------------------------------------------------------------
 
 
@@ -754,6 +779,14 @@ def bias_loops(out, a, bias):
     if y < a.shape[0]:
         for x in range(a.shape[1]):
             out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake(ONE_FOR_OTHERS)
+def adds_alone(out, a, bias):
+    if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0:
+        for y in range(a.shape[0]):
+            for x in range(a.shape[1]):
+                out[y, x] = a[y, x] + bias[x]
 
 
 # --- 6 Blocks -----------------------------------------------------------------------------------------------
@@ -839,6 +872,13 @@ def at_least_one(out, a):
     i = cuda.grid(1)
     if i < a.size:
         out[i] = max(a[i] + 0.25, 1)
+
+
+@brighter.mistake(ONE_FOR_OTHERS)
+def brightens_all(out, a):
+    if cuda.grid(1) == 0:
+        for i in range(a.size):
+            out[i] = min(a[i] + 0.25, 1)
 
 
 # --- 7 Shared memory ----------------------------------------------------------------------------------------
@@ -976,6 +1016,18 @@ def cache_of_its_own(out, a):
     cache[t] = a[i]
     cuda.syncthreads()
     out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(ONE_FOR_OTHERS)
+def divides_all(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    if t == 0:
+        total = cache[0] + cache[1] + cache[2] + cache[3]
+        for k in range(4):
+            out[i + k] = cache[k] / total
 
 
 # --- 8 Sum --------------------------------------------------------------------------------------------------

@@ -195,13 +195,13 @@ NEAR_MISSES = {
         (
             kernel(
                 "fahrenheit",
-                f"{IN_BLOCK}",
+                IN_BLOCK,
                 "if i < 1:",
                 "    while i < a.size:",
                 "        out[i] = a[i] * 1.8 + 32",
                 "        i += 1",
             ),
-            "thread 0 does all the work",
+            "does the work of others",
         ),
         (
             kernel("fahrenheit", "for k in range(len(a)):", "    out[k] = a[k] * 1.8 + 32"),
@@ -230,6 +230,12 @@ NEAR_MISSES = {
         ),
     ],
     "relu": [
+        (
+            kernel(
+                "relu", IN_BLOCK, "for k in range(len(a)):", "    if i == 0:", "        out[k] = max(0, a[k])"
+            ),
+            "does the work of others",
+        ),
         (kernel("relu", GRID, "out[i] = a[i] if a[i] > 0 else 0"), "more threads than numbers"),
         (
             kernel("relu", IN_BLOCK, "if i > a.size:", "    return", "out[i] = max(a[i], 0)"),
@@ -320,6 +326,18 @@ NEAR_MISSES = {
         ),
     ],
     "brighter": [
+        (
+            kernel(
+                "brighter",
+                GRID,
+                "while i < len(a) and cuda.threadIdx.x == 0:",
+                "    out[i] = min(1, 0.25 + a[i])",
+                "    i += 1",
+                "    if i % cuda.blockDim.x == 0:",
+                "        return",
+            ),
+            "does the work of others",
+        ),
         (
             kernel("brighter", IN_BLOCK, "if i < len(a):", "    out[i] = min(1, 0.25 + a[i])"),
             "begin again at 0",
