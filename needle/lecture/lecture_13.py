@@ -113,6 +113,10 @@ class Ran:
             if a.kind == "write" and a.array not in self.inputs and _is_global(a)
         }
 
+    def most_written(self) -> int:
+        """How many numbers of `out` one thread writes at most."""
+        return max(Counter(self.homes().values()).values(), default=0)
+
     def longest(self) -> int:
         """How many numbers the busiest thread read between two barriers."""
         reads = (a for a in self.trace.accesses if a.kind == "read")
@@ -205,8 +209,11 @@ def same_result(right: Ran, got: Any, names: Names) -> str:
     if early := got.too_soon():
         where = f"{early.array}[{', '.join(map(str, early.index))}]"
         return f"{early} {where}, where no thread of its block has written: anything may lie there"
-    difference = values(right.out, got.out, names)
-    return f"out: {difference}" if difference else ""
+    if difference := values(right.out, got.out, names):
+        return f"out: {difference}"
+    if got.most_written() > right.most_written():
+        return f"one thread writes {got.most_written()} numbers, and others have nothing to do"
+    return ""
 
 
 def same_threads(right: Ran, got: Any, names: Names) -> str:
@@ -257,11 +264,13 @@ def _signs(ran: Ran) -> tuple:
     refused = {_place(ran, a) for a in ran.trace.out_of_bounds}
     raced = {_place(ran, race.first) for race in ran.trace.races}
     if refused or raced:
-        return refused, raced, [race.first.phase for race in ran.trace.races[:1]]
+        return refused, raced, [(race.first.phase, race.second.kind) for race in ran.trace.races[:1]]
     if ran.into_an_input():
         return ("input",)
     if ran.wrong:
         return ("numbers", np.round(ran.out, 4).tolist())
+    if ran.most_written() > 1:
+        return ("one for others",)
     if ran.too_soon():
         return ("too soon",)
     reads = ran.reads()
@@ -270,9 +279,9 @@ def _signs(ran: Ran) -> tuple:
 
 
 def _place(ran: Ran, access: Access) -> tuple:
-    """Where something went wrong. Of shared arrays, which the reader names, it counts only that they are."""
+    """Where something went wrong. Of shared arrays, which the reader names, it counts only whose they are."""
     if not _is_global(access):
-        return ("shared",)
+        return "shared", any(access.block)  # an index that counts in the grid does fit in the first block
     return list(ran.trace.arrays).index(access.array), access.index, access.kind == "read"
 
 
@@ -336,6 +345,10 @@ def changes_an_input(out, *arrays):
         arrays[0][(0,) * len(arrays[0].shape)] = 1
 
 
+ONE_FOR_OTHERS = (
+    "Right, but one thread does the work of others, and they have nothing to do. Leave out the loop: each "
+    "thread writes one number, the one at its own index."
+)
 ANYWHERE = {
     gives_back: "Ten thousand threads cannot all `return` a number to you. A kernel writes into `out`: "
     "`out[…] = …`.",
@@ -373,7 +386,19 @@ def look(answer: Callable) -> Axes | None:
     if not isinstance(ran, Ran):
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         ran = run(exercise.right, *inputs)
-    return kernel_trace(ran.trace)
+    return kernel_trace(ran.trace, thread=_to_follow(ran.trace))
+
+
+def _to_follow(trace: KernelTrace) -> tuple[Shape, Shape] | None:
+    """Which thread's lines are drawn among matrices: one that shows what is x, and what is y.
+
+    If something went wrong, it is one that did it. None where there is room for all lines.
+    """
+    if all(len(shape) < 2 for shape in trace.shapes.values()):
+        return None
+    wrong = trace.out_of_bounds or [race.second for race in trace.races]
+    threads = {(a.block, a.thread) for a in wrong or trace.accesses}
+    return max(threads, key=lambda at: (at[1][0] != at[1][1], at), default=None)
 
 
 # --- 1 Map --------------------------------------------------------------------------------------------------
@@ -400,8 +425,8 @@ def loops(out, a):
 
 
 @fahrenheit.mistake(
-    "All threads write to one place. `blockIdx` is the same for the threads of a block: `threadIdx.x` is "
-    "what tells them apart."
+    "All threads write to one place, so they have the same index. What tells the threads of a block apart "
+    "is `threadIdx.x`, and not `blockIdx` or `threadIdx.y`."
 )
 def by_block(out, a):
     i = cuda.blockIdx.x
@@ -415,6 +440,13 @@ def by_block(out, a):
 def names_it_out(out, a):
     i = cuda.threadIdx.x
     out = 1.8 * a[i] + 32  # noqa: F841
+
+
+@fahrenheit.mistake(ONE_FOR_OTHERS)
+def converts_all(out, a):
+    if cuda.threadIdx.x == 0:
+        for i in range(a.size):
+            out[i] = 1.8 * a[i] + 32
 
 
 @fahrenheit.mistake("First times 1.8, then plus 32: water freezes at 0 °C, which is 32 °F.")
@@ -481,6 +513,13 @@ def only_the_step(out, w, g):
 def turns_all(out, w, g):
     for i in range(out.size):
         out[i] = w[i] - 0.1 * g[i]
+
+
+@descend.mistake(ONE_FOR_OTHERS)
+def turns_all_alone(out, w, g):
+    if cuda.threadIdx.x == 0:
+        for i in range(out.size):
+            out[i] = w[i] - 0.1 * g[i]
 
 
 # --- 3 Guards -----------------------------------------------------------------------------------------------
@@ -559,6 +598,13 @@ def smaller(out, a):
         out[i] = min(a[i], 0)
 
 
+@relu.mistake(ONE_FOR_OTHERS)
+def cuts_all(out, a):
+    if cuda.threadIdx.x == 0:
+        for i in range(a.size):
+            out[i] = max(a[i], 0)
+
+
 # --- 4 Map in two dimensions --------------------------------------------------------------------------------
 
 TURNED = (
@@ -631,11 +677,26 @@ def guarded_by_size(out, a):
         out[y, x] = 1 - a[y, x]
 
 
+@negative.mistake("Below black there is nothing. Take the pixel away from 1: white, 1, becomes 0.")
+def minus(out, a):
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    if y < a.shape[0] and x < a.shape[1]:
+        out[y, x] = -a[y, x]
+
+
 @negative.mistake("This image is copied. In its negative, bright becomes dark: 1 minus the pixel.")
 def copied(out, a):
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     if y < a.shape[0] and x < a.shape[1]:
         out[y, x] = a[y, x]
+
+
+@negative.mistake(ONE_FOR_OTHERS)
+def whole_rows(out, a):
+    y = cuda.threadIdx.y
+    if cuda.threadIdx.x == 0 and y < a.shape[0]:
+        for x in range(a.shape[1]):
+            out[y, x] = 1 - a[y, x]
 
 
 # --- 5 Broadcast --------------------------------------------------------------------------------------------
@@ -718,6 +779,14 @@ def bias_loops(out, a, bias):
     if y < a.shape[0]:
         for x in range(a.shape[1]):
             out[y, x] = a[y, x] + bias[x]
+
+
+@add_bias.mistake(ONE_FOR_OTHERS)
+def adds_alone(out, a, bias):
+    if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0:
+        for y in range(a.shape[0]):
+            for x in range(a.shape[1]):
+                out[y, x] = a[y, x] + bias[x]
 
 
 # --- 6 Blocks -----------------------------------------------------------------------------------------------
@@ -803,6 +872,13 @@ def at_least_one(out, a):
     i = cuda.grid(1)
     if i < a.size:
         out[i] = max(a[i] + 0.25, 1)
+
+
+@brighter.mistake(ONE_FOR_OTHERS)
+def brightens_all(out, a):
+    if cuda.grid(1) == 0:
+        for i in range(a.size):
+            out[i] = min(a[i] + 0.25, 1)
 
 
 # --- 7 Shared memory ----------------------------------------------------------------------------------------
@@ -940,6 +1016,18 @@ def cache_of_its_own(out, a):
     cache[t] = a[i]
     cuda.syncthreads()
     out[i] = cache[t] / (cache[0] + cache[1] + cache[2] + cache[3])
+
+
+@shares.mistake(ONE_FOR_OTHERS)
+def divides_all(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i]
+    cuda.syncthreads()
+    if t == 0:
+        total = cache[0] + cache[1] + cache[2] + cache[3]
+        for k in range(4):
+            out[i + k] = cache[k] / total
 
 
 # --- 8 Sum --------------------------------------------------------------------------------------------------
@@ -1092,7 +1180,8 @@ def stops_early(out, a):
 
 
 @block_sum.mistake(
-    "All threads add in every round, also those beyond the half. Only a thread with `t < step` has a partner."
+    "Too many threads add. With step 4, threads 0 to 3 have a partner, four places further on, and nobody "
+    "else: `if t < step:`."
 )
 def all_add(out, a):
     cache = cuda.shared.array(8, float32)
@@ -1169,6 +1258,50 @@ def first_of_the_grid(out, a):
             cache[t] += cache[t + step]
         cuda.syncthreads()
     if i == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake("`i < step` holds in block 0 only. Each block has its own rounds: ask `t < step`.")
+def adds_in_the_first_block(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if i < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cache[0]
+
+
+@block_sum.mistake(
+    "`out` has one place for each block, so the place is the number of the block: `out[cuda.blockIdx.x]`."
+)
+def writes_by_grid(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] += cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
+        out[i] = cache[0]
+
+
+@block_sum.mistake("A thread's own number is lost here. Add the other one to it: `+=`.")
+def moves_only(out, a):
+    cache = cuda.shared.array(8, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cache[t] = a[i] if i < a.size else 0
+    cuda.syncthreads()
+    for step in (4, 2, 1):
+        if t < step:
+            cache[t] = cache[t + step]
+        cuda.syncthreads()
+    if t == 0:
         out[cuda.blockIdx.x] = cache[0]
 
 
@@ -1379,6 +1512,33 @@ def returns_before_the_barrier(out, a):
         out[i] = cache[t] + cache[t + 1] + cache[t + 2]
 
 
+@sliding_sum.mistake(
+    "All four threads fetch a second number, two places further on. Some numbers are fetched twice, and two "
+    "threads write to one place. Only the last two places are still empty: `if t < 2`, with `i + 4`."
+)
+def all_fetch_two(out, a):
+    cache = cuda.shared.array(6, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    if i + 2 < a.size:
+        cache[t + 2] = a[i + 2]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
+@sliding_sum.mistake("The cache is too small. A block of four needs six numbers: four, and two more.")
+def cache_of_four(out, a):
+    cache = cuda.shared.array(4, float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    if i < a.size:
+        cache[t] = a[i]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = cache[t] + cache[t + 1] + cache[t + 2]
+
+
 @sliding_sum.mistake("These are sums of two. Each window has three numbers: `t`, `t + 1` and `t + 2`.")
 def sums_of_two(out, a):
     cache = cuda.shared.array(6, float32)
@@ -1414,7 +1574,7 @@ IN_A_TILE = (
     "`x`; `row` and `column` count in the whole matrices."
 )
 A, B = (
-    [[1, 2, 3, 4], [5, 6, 7, 8], [1, 0, 1, 0], [0, 2, 0, 2]],
+    [[1, 2, 3, 4], [5, 6, 7, 8], [2, 3, 1, 4], [0, 2, 0, 2]],
     [[1, 0, 2, 0], [0, 1, 0, 2], [1, 1, 0, 0], [3, 0, 0, 1]],
 )
 
@@ -1564,6 +1724,28 @@ def loads_x_and_y_swapped(tile):
 
 
 @tiled_product.mistake(
+    "`a` is right. In `b`, k goes down, and so does y: thread (x, y) loads `b[k + y, column]`."
+)
+def b_by_x(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k + x]
+        b_tile[y, x] = b[k + x, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
+    "`b` is right. In `a`, k goes to the right, and so does x: thread (x, y) loads `a[row, k + x]`."
+)
+def a_by_y(tile):
+    def load(a_tile, b_tile, a, b, x, y, row, column, k):
+        a_tile[y, x] = a[row, k + y]
+        b_tile[y, x] = b[k + y, column]
+
+    return _with_tiles(load)(tile)
+
+
+@tiled_product.mistake(
     "k already counts numbers: 0, tile, 2 · tile. Multiplied by `tile` once more, it runs off the matrix."
 )
 def k_times_tile(tile):
@@ -1583,6 +1765,25 @@ def multiplies_by_the_grid(tile):
         return total
 
     return _with_tiles(multiply=multiply)(tile)
+
+
+@tiled_product.mistake(IN_A_TILE)
+def multiplies_by_the_matrices(tile):
+    def product(out, a, b):
+        a_tile = cuda.shared.array((tile, tile), float32)
+        b_tile = cuda.shared.array((tile, tile), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = float32(0)
+        for k in range(0, a.shape[1], tile):
+            _loads(a_tile, b_tile, a, b, x, y, row, column, k)
+            cuda.syncthreads()
+            for j in range(tile):
+                total += a_tile[row, k + j] * b_tile[k + j, column]
+            cuda.syncthreads()
+        out[row, column] = total
+
+    return product
 
 
 @tiled_product.mistake(IN_A_TILE)
@@ -1834,33 +2035,20 @@ predictions.ask(
     },
     otherwise="How many threads pass the guard, and how many numbers does each of them read?",
 )
-predictions.ask(
-    "how many blocks",
-    "There are 10 numbers, and blocks of 4 threads. How many blocks must you launch?",
-    right="3",
-    why="Two blocks have 8 threads, so there must be a third one. Two of its threads stay behind the guard.",
-    replies={
-        "2": "These have 8 threads, and the last two numbers would stay as they are. Round up.",
-        "2.5": "There are no half blocks: all have the same size. Round up.",
-        "4": "One is too many: 16 threads, and a whole block without work.",
-        "10": "That would be a block for each number. Four numbers share one here.",
-    },
-    otherwise="10 / 4, and then?",
-)
 predictions.choose(
     "without the barrier",
-    "Take the line `cuda.syncthreads()` out. The first block holds 1, 2, 3, 4. What does its thread 0 divide "
-    "by?",
+    "The tracer runs one thread after the other: thread 0 up to its next barrier or to its end, then thread "
+    "1, and so on. Take the barrier out. The block holds 1, 2, 3, 4. Whose share comes out right?",
     {
-        "10": "That is the total, if all four have written. Nobody makes thread 0 wait for them.",
-        "1": "In the tracer it is: thread 0 comes first there, and the other places still hold 0. On a card "
-        "any thread may come first.",
-        "nobody can say": "Right: it depends on who has written by then. The tracer happens to give 1. A "
-        "card may give 10 a thousand times, and then 6.",
-        "the program stops with an error": "No card looks for races. It gives you a number, and you believe "
-        "it.",
+        "all four": "Thread 0 is at its end before thread 1 begins. It finds only its own number, and "
+        "divides 1 by 1.",
+        "only that of thread 0": "It comes first, when the other three places still hold 0. It divides 1 by "
+        "1, and gets the whole.",
+        "only that of thread 3": "Right: it comes last, so it finds all four numbers. The others divide by "
+        "what has been written so far: 1, 3 and 6.",
+        "none": "Whoever comes last finds all four numbers.",
     },
-    right="nobody can say",
+    right="only that of thread 3",
 )
 predictions.choose(
     "larger tiles",

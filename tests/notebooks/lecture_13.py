@@ -64,7 +64,6 @@ SHOWN = [
         "hook-code",
         "4096 threads have run\n<PictureFigure size 520x460 with 2 Axes>",
     ),
-    ("exercise-blocks", "several blocks share them", "blocks-code", "3 blocks, 12 threads\n"),
 ]
 
 
@@ -106,7 +105,14 @@ TRUE = [
         "`cuda.threadIdx.x` goes from 0 to 3 and `cuda.threadIdx.y` from 0 to 2",
         "[max(n) for n in zip(*viz.trace_kernel(squares, 1, (4, 3), np.zeros(6)).threads)] == [3, 2, 0]",
     ),
-    ("blocks", "each number is fetched again wherever it is used", traffic("add_bias", 12, 6)),
+    ("exercise-blocks", "each number is fetched again wherever it is used", traffic("add_bias", 12, 6)),
+    ("exercise-blocks", "rounded up, so 3 blocks with 12 threads", "(math.ceil(10 / 4), 4 * 3) == (3, 12)"),
+    (
+        "exercise-broadcast",
+        "thread 2, 1 has pixel 1, 2",
+        "[x.index for x in viz.trace_kernel(negative, 1, (4, 3), np.zeros((2, 3)), np.zeros((2, 3)))"
+        ".accesses if x.thread == (2, 1, 0)] == [(1, 2)] * 2",
+    ),
     (
         "blocks-kernel-solution",
         "it has a short name: `i = cuda.grid(1)`",
@@ -123,9 +129,9 @@ TRUE = [
     ),
     (
         "exercise-sum",
-        "The tracer finds it even when the result happens to be right",
-        "(t := viz.trace_kernel(too_early, 1, 4, np.zeros(4), np.array([1.0, 2, 3, 4]))).races and "
-        "np.isclose(t.arrays['out'][3], 0.4) and t.arrays['out'][0] == 1",
+        "The tracer finds it even where the result is right, as for thread 3",
+        "len((t := viz.trace_kernel(too_early, 1, 4, np.zeros(4), np.array([1.0, 2, 3, 4]))).races) == 4 and "
+        "np.allclose(t.arrays['out'], [1 / 1, 2 / 3, 3 / 6, 4 / 10])",
     ),
     (
         "exercise-sum",
@@ -166,7 +172,7 @@ TRUE = [
     ),
     (
         "traffic",
-        "and at the end it writes once",
+        "It writes to `out` only once, at the end",
         "{sum(x.thread == thread and x.block == (0, 0, 0) and x.array == 'out' for x in viz.trace_kernel("
         "ready(tiled_product)(2), (2, 2), (2, 2), np.zeros((4, 4)), plain.arrays['a'], plain.arrays['b'])"
         ".accesses) for thread in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]} == {1}",
@@ -186,6 +192,17 @@ TRUE = [
 
 NEAR_MISSES = {
     "fahrenheit": [
+        (
+            kernel(
+                "fahrenheit",
+                IN_BLOCK,
+                "if i < 1:",
+                "    while i < a.size:",
+                "        out[i] = a[i] * 1.8 + 32",
+                "        i += 1",
+            ),
+            "does the work of others",
+        ),
         (
             kernel("fahrenheit", "for k in range(len(a)):", "    out[k] = a[k] * 1.8 + 32"),
             "Leave the loop out",
@@ -213,6 +230,12 @@ NEAR_MISSES = {
         ),
     ],
     "relu": [
+        (
+            kernel(
+                "relu", IN_BLOCK, "for k in range(len(a)):", "    if i == 0:", "        out[k] = max(0, a[k])"
+            ),
+            "does the work of others",
+        ),
         (kernel("relu", GRID, "out[i] = a[i] if a[i] > 0 else 0"), "more threads than numbers"),
         (
             kernel("relu", IN_BLOCK, "if i > a.size:", "    return", "out[i] = max(a[i], 0)"),
@@ -230,6 +253,10 @@ NEAR_MISSES = {
         ),
     ],
     "negative": [
+        (
+            kernel("negative", X_Y, "if y < len(a) and x < a.shape[1]:", "    out[y, x] = 0 - a[y, x]"),
+            "Below black there is nothing",
+        ),
         (
             kernel(
                 "negative",
@@ -299,6 +326,18 @@ NEAR_MISSES = {
         ),
     ],
     "brighter": [
+        (
+            kernel(
+                "brighter",
+                GRID,
+                "while i < len(a) and cuda.threadIdx.x == 0:",
+                "    out[i] = min(1, 0.25 + a[i])",
+                "    i += 1",
+                "    if i % cuda.blockDim.x == 0:",
+                "        return",
+            ),
+            "does the work of others",
+        ),
         (
             kernel("brighter", IN_BLOCK, "if i < len(a):", "    out[i] = min(1, 0.25 + a[i])"),
             "begin again at 0",
@@ -376,6 +415,29 @@ NEAR_MISSES = {
         (kernel("shares", "cache = np.zeros(4)", T_I, "cache[t] = a[i]", WAIT, QUARTER), "cache of its own"),
     ],
     "block_sum": [
+        *(
+            (
+                kernel(
+                    "block_sum",
+                    CACHE.format(8),
+                    T_I,
+                    *LOAD_EIGHT,
+                    WAIT,
+                    *lines,
+                    f"    {WAIT}",
+                    "    step //= 2",
+                    WRITE_ONE[0],
+                    write,
+                ),
+                hint,
+            )
+            for lines, write, hint in (
+                ([*HALVE[:2], "    if i < step:", HALVE[3]], WRITE_ONE[1], "in block 0 only"),
+                (HALVE, "    out[i] = cache[0]", "the number of the block"),
+                ([*HALVE[:3], "        cache[t] = cache[t + step]"], WRITE_ONE[1], "own number is lost"),
+                ([*HALVE[:2], "    if t <= step:", HALVE[3]], WRITE_ONE[1], "Too many threads add"),
+            )
+        ),
         (
             kernel(
                 "block_sum", CACHE.format(8), T_I, *LOAD_EIGHT, WAIT, *HALVE, "    step //= 2", *WRITE_ONE
@@ -504,6 +566,23 @@ NEAR_MISSES = {
         (
             kernel(
                 "sliding_sum",
+                CACHE.format(6),
+                T_I,
+                *LOAD_SIX,
+                "if i + 2 < len(a):",
+                "    cache[t + 2] = a[i + 2]",
+                WAIT,
+                *SLIDE,
+            ),
+            "fetch a second number, two places further on",
+        ),
+        (
+            kernel("sliding_sum", CACHE.format(4), T_I, *LOAD_SIX, WAIT, *SLIDE),
+            "The cache is too small",
+        ),
+        (
+            kernel(
+                "sliding_sum",
                 GRID,
                 "if i < out.size:",
                 "    total = 0",
@@ -578,6 +657,9 @@ NEAR_MISSES = {
         ),
     ],
     "tiled_product": [
+        (tiles_with("a_tile[y, x] = a[row, k + x]", "b_tile[y, x] = b[k + x, column]"), "`a` is right"),
+        (tiles_with("a_tile[y, x] = a[row, k + y]", "b_tile[y, x] = b[k + y, column]"), "`b` is right"),
+        (tiles_with(add=["total += a_tile[row, k + j] * b_tile[k + j, column]"]), "only `tile` rows"),
         (tiles(STEPS, *LOAD_TILES, f"    {WAIT}", *MULTIPLY, "out[row, column] = total"), "second barrier"),
         (tiles(STEPS, *LOAD_TILES, *MULTIPLY, f"    {WAIT}", "out[row, column] = total"), "multiply before"),
         (

@@ -14,7 +14,7 @@ import linecache
 import math
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ import numpy as np
 
 from needle.autograd import Tensor
 
-from ..text import counted, number
+from ..text import counted
 
 __all__ = ["Access", "KernelTrace", "Race", "trace_kernel"]
 
@@ -138,13 +138,23 @@ class KernelTrace:
         return sum(a.kind in (kind, "atomic") and (a.memory[1] is not None) == shared for a in self.accesses)
 
     def traffic(self) -> list[str]:
-        """How often global and shared memory was read and written, a line for each."""
+        """How often global and shared memory was read and written, a line for each.
+
+        Where all threads do the same, it also says how much that is for each.
+        """
         threads, lines = math.prod(self.grid + self.block), []
         for memory in ("global", "shared"):
-            reads, writes = (self.count(kind, memory == "shared") for kind in ("read", "write"))
-            if reads or writes or memory == "global":
-                each = f"{number(reads / threads, 3)} and {number(writes / threads, 3)} a thread"
-                lines.append(f"{memory} memory: {reads:,} reads and {writes:,} writes, {each}")
+            here = [a for a in self.accesses if (a.memory[1] is not None) == (memory == "shared")]
+            total, each, alike = [], [], threads > 1
+            for kind in ("read", "write"):
+                by = Counter((a.block, a.thread) for a in here if a.kind in (kind, "atomic"))
+                total.append(counted(by.total(), kind))
+                if by:
+                    each.append(counted(max(by.values()), kind))
+                    alike = alike and by.total() == threads * max(by.values())
+            if each or memory == "global":
+                line = f"{memory} memory: {' and '.join(total)}"
+                lines.append(f"{line} (each thread: {' and '.join(each)})" if each and alike else line)
         return lines
 
     def refusals(self) -> list[str]:
@@ -158,7 +168,7 @@ class KernelTrace:
     def __str__(self) -> str:
         """Memory traffic and mistakes, in a few lines."""
         blocks, threads = math.prod(self.grid), math.prod(self.block)
-        first = f"{self.name}: {counted(blocks, 'block')} of {threads} threads"
+        first = f"{self.name}: {counted(blocks, 'block')} of {counted(threads, 'thread')}"
         races = [f"race: {race}" for race in self.races]
         return "\n".join([first, *self.traffic(), *self.refusals(), *races])
 
@@ -209,7 +219,8 @@ def trace_kernel(kernel: Callable, grid: Any, block: Any, *args: Any) -> KernelT
     function, names = _with_cuda(kernel, cuda)
     if len(names) != len(args):
         listed = f"{trace.name} has the parameters ({', '.join(names)})"
-        raise TypeError(f"kernel_trace: {listed}, but {len(args)} arguments are given")
+        are_given = f"{counted(len(args), 'argument')} {'is' if len(args) == 1 else 'are'} given"
+        raise TypeError(f"kernel_trace: {listed}, but {are_given}")
     given = cuda._arguments(names, args)
     for place in trace.blocks:
         cuda._run_block(place, lambda: function(*given))
@@ -465,8 +476,10 @@ class _Array:
             cell = self._cells[index]
         except IndexError:
             numbers = index if isinstance(index, tuple) else (index,)
-            if len(numbers) != self.ndim or not all(isinstance(i, (int, np.integer)) for i in numbers):
-                needed = f"needs {self.ndim} whole numbers for shape {self.shape}, such as `//` gives"
+            counts = len(numbers) == self.ndim
+            if not counts or not all(isinstance(i, (int, np.integer)) for i in numbers):
+                needed = f"needs {counted(self.ndim, 'whole number')} for shape {self.shape}, "
+                needed += "such as `//` gives" if counts else f"got {len(numbers)}"
                 raise IndexError(f"{self._name}[{_joined(numbers)}]: {needed}") from None
             zero = self.dtype.type(0)
             return self._cuda._access(kind, self._name, tuple(map(int, numbers)), lambda: zero)

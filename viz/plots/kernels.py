@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from ..text import counted
 from .cells import fitting, in_a_cell, shown
 from .kernel_recording import Access, KernelTrace, trace_kernel
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, ORANGE, PALE_GREY, PALE_RED, PAPER, QUIET, RED
@@ -400,9 +401,10 @@ class _Picture:
         """Counts, and what went wrong: each line with its colour."""
         said = [(line, GREY) for line in self.trace.traffic()]
         races = [f"race at {race}" for race in self.trace.races]
-        for wrong, what in ((self.trace.refusals(), "out of bounds"), (races, "races")):
-            more = [f"… and {len(wrong) - MOST_SAID} more {what}"] if len(wrong) > MOST_SAID else []
-            said += [(line, RED) for line in wrong[:MOST_SAID] + more]
+        for wrong, what in ((self.trace.refusals(), "out of bounds"), (races, "race")):
+            left_out = len(wrong) - MOST_SAID
+            more = counted(left_out, "more race") if what == "race" else f"{left_out} more {what}"
+            said += [(line, RED) for line in wrong[:MOST_SAID] + [f"… and {more}"] * (left_out > 0)]
         top = self.sketch.bottom + 20
         for k, (line, colour) in enumerate(said):
             self.sketch.text(0, top + 13 * k, line, size=8, colour=colour, bold=colour == RED)

@@ -108,7 +108,7 @@ def test_map_is_traced_thread_by_thread(texts, drawn, legible) -> None:
     assert (lines(ax, "read"), lines(ax, "write")) == (6, 6)
     assert (len(drawn(ax, "busy")), len(drawn(ax, "idle"))) == (6, 2)
     assert "map_half: 2 blocks of 4 threads" in texts(ax)
-    assert "global memory: 6 reads and 6 writes, 0.75 and 0.75 a thread" in texts(ax)
+    assert "global memory: 6 reads and 6 writes" in texts(ax)
     legible(ax)
 
 
@@ -177,9 +177,70 @@ def test_who_does_not_see_the_picture_gets_its_counts_and_mistakes_in_words() ->
 
     said = plots.kernel_trace(shift, 1, 2, np.zeros(2), array(2)).figure.title
     assert said == (
-        "shift: 1 block of 2 threads; global memory: 1 reads and 2 writes, 0.5 and 1 a thread; "
+        "shift: 1 block of 2 threads; global memory: 1 read and 2 writes; "
         "out of bounds: thread 1 of block 0 reads a[2], outside shape (2,)"
     )
+
+
+def test_what_each_thread_does_is_said_where_all_do_the_same() -> None:
+    def twice(cuda, out, a):
+        cache = cuda.shared.array(4, float32)
+        t = cuda.threadIdx.x
+        cache[t] = a[t] * a[t]
+        cuda.syncthreads()
+        if t < 2:
+            out[t] = cache[t] + cache[t + 2]
+
+    def fill(cuda, out):
+        out[cuda.threadIdx.x] = 1
+
+    def counting(cuda, out):
+        cuda.atomic.add(out, 0, 1)
+
+    assert plots.trace_kernel(twice, 1, 4, np.zeros(2), array(4)).traffic() == [
+        "global memory: 8 reads and 2 writes",
+        "shared memory: 4 reads and 4 writes",
+    ]
+    assert plots.trace_kernel(fill, 1, 4, np.zeros(4)).traffic() == [
+        "global memory: 0 reads and 4 writes (each thread: 1 write)"
+    ]
+    assert plots.trace_kernel(counting, 2, 3, np.zeros(1)).traffic() == [
+        "global memory: 6 reads and 6 writes (each thread: 1 read and 1 write)"
+    ]
+    one = plots.trace_kernel(fill, 1, 1, np.zeros(1))
+    assert str(one) == "fill: 1 block of 1 thread\nglobal memory: 0 reads and 1 write"
+    assert plots.trace_kernel(lambda out: None, 1, 4, np.zeros(4)).traffic() == [
+        "global memory: 0 reads and 0 writes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threads", "more"), [(3, []), (4, ["… and 1 more race"]), (5, ["… and 2 more races"])]
+)
+def test_races_beyond_the_third_are_counted(texts, threads: int, more: list[str]) -> None:
+    def neighbour(cuda, out):
+        t = cuda.threadIdx.x
+        out[t] = out[(t + 1) % out.size]
+
+    shown = texts(plots.kernel_trace(neighbour, 1, threads, np.zeros(threads)))
+    assert [words for words in shown if "more race" in words] == more
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ((0, 1), r"out\[0, 1\]: needs 1 whole number for shape \(4,\), got 2$"),
+        (0.5, r"out\[0.5\]: needs 1 whole number for shape \(4,\), such as `//` gives$"),
+    ],
+)
+def test_an_index_that_does_not_fit_is_told_what_would(index, message: str) -> None:
+    def at(cuda, out):
+        out[index] = 1
+
+    with pytest.raises(RuntimeError, match=message):
+        plots.trace_kernel(at, 1, 1, np.zeros(4))
+    with pytest.raises(RuntimeError, match=r"needs 2 whole numbers for shape \(2, 2\), got 3$"):
+        plots.trace_kernel(lambda cuda, out: out[0, 0, 0], 1, 1, np.zeros((2, 2)))
 
 
 def test_an_element_that_is_read_later_shows_from_the_start_what_it_holds(texts) -> None:
@@ -399,7 +460,7 @@ def test_kernels_that_cannot_go_on_raise_and_leave_no_thread_behind(kernel, mess
         (
             lambda: plots.kernel_trace(shifted, 1, 4, array(4)),
             TypeError,
-            r"parameters \(out, a\), but 1 argument",
+            r"parameters \(out, a\), but 1 argument is given",
         ),
         (lambda: plots.kernel_trace(shifted, 0, 4, 1, 2), TypeError, "grid: needs 1 to 3 whole numbers"),
         (lambda: plots.kernel_trace(shifted, 1, (1, 2, 3, 4), 1, 2), TypeError, "block: needs 1 to 3"),
@@ -485,7 +546,7 @@ def test_a_large_launch_is_drawn_in_part_and_counted_as_a_whole(texts, legible) 
     ax = plots.kernel_trace(map_half, 8, 128, np.zeros(1000, "float32"), array(1000))
     assert "1 of 8 blocks drawn" in texts(ax)
     assert "lines of thread 0 of block 0 only" in texts(ax)
-    assert "global memory: 1,000 reads and 1,000 writes, 0.977 and 0.977 a thread" in texts(ax)
+    assert "global memory: 1,000 reads and 1,000 writes" in texts(ax)
     assert len(ax.patches) < 400
     legible(ax)
 
