@@ -20,6 +20,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+import viz
+
 from .. import nn
 from ..autograd import Tensor
 from ..backend_selection import default_device
@@ -134,6 +136,17 @@ def race(contenders: dict[str, Callable[[], Any]], seconds: float = 0.4) -> dict
             best[name] = min(best[name], time.perf_counter() - start)
         rounds += 1
     return {name: 1000 * x for name, x in best.items()}
+
+
+def uncover(values: dict[str, float], xlabel: str) -> Any:
+    """Measured bars, to uncover one by one: the first is known, so you can guess the others."""
+
+    def bars(shown: int) -> Any:
+        known = dict(list(values.items())[:shown])
+        name, last = list(known.items())[-1]
+        return viz.bars(known, xlabel=xlabel, title=f"{name}: {last:.3g} {xlabel.split()[0]}")
+
+    return viz.drag(bars, frames=len(values), shown=range(1, len(values) + 1))
 
 
 def rivals(model: nn.Module, x: Tensor, y: Tensor, lr: float = 0.1) -> dict[str, Callable[[], float]]:
@@ -375,7 +388,8 @@ def run_text(text: str, names: dict[str, Any]) -> None:
         names["_text"] = names.get("_text", "") or text
         exec(code, names)
     except SyntaxError as error:
-        raise InText(f"your text is no Python, because of its line {error.lineno}: '{text}'") from None
+        said = (error.msg or "").replace("'", "’")
+        raise InText(f"your text is no Python: {said}, in its line {error.lineno} of '{text}'") from None
     except NameError as error:
         number = [x for x, _ in walk_tb(error.__traceback__)][-1].f_lineno
         raise InText(
@@ -543,6 +557,13 @@ class PartsAdded(_Noting):
         return type(self)(name, self.notes)
 
 
+@box.mistake("`append` takes one thing. Make a tuple of the three parts: mind the two pairs of brackets.")
+class ThreeThingsAppended(_Noting):
+    def noted(self, name, function, operands):
+        add: Callable = self.notes.append
+        add(name, function, operands)
+
+
 @box.mistake("You noted a number as a text. Note a number as it is: 0, and not '0'.")
 class NumbersAsText(_Noting):
     def named(self, x):
@@ -628,6 +649,27 @@ class NumbersHaveNoName(_Noting):
 class CallsIt(_Noting):
     def __array_ufunc__(self, function, method, *operands):
         return function(*operands)
+
+
+@box.mistake(
+    "You give back the Box that was asked. But `a` is still needed as it is: make a new Box for the result, "
+    "`Box(name, self.notes)`."
+)
+class ReturnsItself(_Noting):
+    def noted(self, name, function, operands):
+        self.notes.append((name, function, operands))
+        return self
+
+
+@box.mistake(
+    "You give back the Box that was asked, under a new name. But `a` is still needed as it is: make a new "
+    "Box for the result, `Box(name, self.notes)`."
+)
+class RenamesItself(_Noting):
+    def noted(self, name, function, operands):
+        self.notes.append((name, function, operands))
+        self.name = name
+        return self
 
 
 @box.mistake('The operands are noted as one text. Keep them apart, in a tuple: `("a", "b")`.')
@@ -770,7 +812,7 @@ def pieces(line, place):
 
 EXAMPLE = [("t1", "multiply", ("a", "b")), ("t2", "add", ("t1", "a")), ("t3", "maximum", ("t2", 0))]
 ONE_LINE = [("t1", "subtract", ("a", "b"))]
-REUSED = [("t1", "multiply", ("a", "a")), ("t2", "add", ("t1", "t1")), ("t3", "subtract", (1, "t2"))]
+REUSED = [("t1", "multiply", ("a", "a")), ("t2", "add", (1, "t1")), ("t3", "divide", ("t1", "t2"))]
 
 
 def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any:
@@ -879,6 +921,14 @@ def all_into_out(lines, inputs):
 
 
 @fuse.mistake(
+    "Only the last result belongs in `out[i]`. In this program `t1` is still needed when `t2` is there: give "
+    "each its own variable."
+)
+def one_place_for_all(lines, inputs):
+    return _fused(lines, inputs, lambda name: in_array(name) if name in inputs else "out[i]")
+
+
+@fuse.mistake(
     "Each line has a loop of its own here. When the first one is done, `t1` holds only its last number. "
     "Write `for` once, and all lines into it."
 )
@@ -925,6 +975,14 @@ def not_indented(lines, inputs):
 def no_loop(lines, inputs):
     source = _fused(lines, inputs).split("\n")
     return "\n".join([source[0], *[x[4:] for x in source[2:]]])
+
+
+@fuse.mistake(
+    "`out[i]` is written when the loop is over, so it is written once. Indent that line by eight spaces, too."
+)
+def written_once(lines, inputs):
+    text = _fused(lines, inputs, lambda name: in_array(name) if name in inputs else name)
+    return f"{text}\n    out[i] = {lines[-1][0]}"
 
 
 @fuse.mistake(
@@ -1090,6 +1148,27 @@ def with_and_or(a, limit):
     return ((limit > 1) and a * 0.5) or (a + a)
 
 
+NO_POSITION = (
+    "Nobody knows yet which number the Box will be, so it can be no position in a list. Compute both "
+    "results, and let `limit > 1` choose by multiplication."
+)
+
+
+@damped.mistake(NO_POSITION)
+def by_position(a, limit):
+    return (a + a, a * 0.5)[int(limit > 1)]
+
+
+@damped.mistake(NO_POSITION)
+def by_question(a, limit):
+    return [a + a, a * 0.5][limit > 1]
+
+
+@damped.mistake(NO_POSITION)
+def by_question_in_a_tuple(a, limit):
+    return (a + a, a * 0.5)[limit > 1]
+
+
 @damped.mistake("You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.")
 def half_always(a, limit):
     return a * 0.5
@@ -1251,11 +1330,46 @@ def dictionary(lines):
 
 
 @groups.mistake(
-    "An operand such as `a` is an input: no line computes it, so your dictionary does not know it. "
-    "`.get(x, 0)` gives 0 for what is not there."
+    "Inputs such as `a`, and numbers such as 0, are computed by no line, so your dictionary does not know "
+    "them. `.get(x, 0)` gives 0 for what is not there."
 )
 def inputs_not_known(lines):
     raise KeyError("a")
+
+
+@groups.mistake(
+    "There is no such list yet. When a line is the first of its loop, append an empty list before."
+)
+def list_not_there(lines):
+    return [][0]
+
+
+@groups.mistake("Some of your loops are empty. Make a list only for a loop that has a line in it.")
+def empty_loops(lines):
+    found = groups.right(lines)
+    return found + [[] for _ in lines[len(found) :]]
+
+
+@groups.mistake(
+    "You add the numbers of the loops up. But a line waits only for the latest of its operands: take the "
+    "`max`."
+)
+def added_up(lines):
+    return _grouped(lines, lambda loops, totals, known: sum(loops[x] + (x in totals) for x in known))
+
+
+@groups.mistake(
+    "You begin a new loop at each line that reads a total. If the total was complete before this loop began, "
+    "the line can stay."
+)
+def at_each_reader(lines):
+    totals = {line[0] for line in lines if line[1] == "sum"}
+    found: list[list[Line]] = [[]]
+    for line in lines:
+        if totals & set(line[2]):
+            found.append([])
+        found[-1].append(line)
+    return found
 
 
 @groups.mistake("A total can be added up in the loop that computes its numbers. It needs no loop before it.")
