@@ -193,7 +193,17 @@ def main() -> None:
     source, site = given.output / "source", given.output / "html"
     gather(source, given.run)
     shutil.rmtree(site, ignore_errors=True)
-    options = ["-b", "html", "-W", "--keep-going", "-j", given.jobs, "-E"]
+    options = [
+        "-b",
+        "html",
+        "-W",
+        "--keep-going",
+        "-j",
+        given.jobs,
+        "-E",
+        "-d",
+        str(given.output / "doctrees"),
+    ]
     if build_main([*options, str(source), str(site)]):
         parser.exit(1, "The book is not complete: see above.\n")
     broken = list(faults(site))
