@@ -277,8 +277,9 @@ TRUE = [
     ),
     (
         "race-words",
-        "Momentum swings from side to side a few times",
-        "sum(a[1] * b[1] < 0 for a, b in zip(walk('momentum', 40), walk('momentum', 40)[1:])) >= 6",
+        "Momentum swings from side to side, less and less",
+        "sum(a[1] * b[1] < 0 for a, b in zip(walk('momentum', 40), walk('momentum', 40)[1:])) >= 6 and "
+        "max(abs(b) for a, b in walk('momentum', 40)[20:]) < 0.12",
     ),
     (
         "exercise-batch-norm",
