@@ -593,6 +593,52 @@ class EmptyAtFirst(Adam):
         return state["m"], state["v"]
 
 
+@adam.mistake("In Python a power is `**`: `beta1**t`, `grad**2`. The sign `^` means something else.")
+class Caret(Adam):
+    def corrected(self, mean, beta, t):
+        return mean / (1 - (beta ^ t))
+
+
+@adam.mistake('You keep m and not v: a line must set `state["v"]`, too.')
+class OnlyMKept(Adam):
+    def means(self, grad, state, beta1, beta2):
+        m, v = super().means(grad, state, beta1, beta2)
+        del state["v"]
+        return m, v
+
+
+@adam.mistake('You keep v and not m: a line must set `state["m"]`, too.')
+class OnlyVKept(Adam):
+    def means(self, grad, state, beta1, beta2):
+        m, v = super().means(grad, state, beta1, beta2)
+        del state["m"]
+        return m, v
+
+
+@adam.mistake("m and v need two places in `state`: yours share one, or one of them reads the other's.")
+class SamePlace(Adam):
+    def means(self, grad, state, beta1, beta2):
+        old = state.get("m", 0)
+        state["m"] = beta1 * old + (1 - beta1) * grad
+        return state["m"], beta2 * old + (1 - beta2) * grad * grad
+
+
+@adam.mistake("Only the gradient is squared: `(1 - beta2) * grad**2`. You square its share, too.")
+class ShareSquared(Adam):
+    def means(self, grad, state, beta1, beta2):
+        m, _ = super().means(grad, {"m": state.get("m", 0)}, beta1, beta2)
+        state["m"], state["v"] = m, beta2 * state.get("v", 0) + ((1 - beta2) * grad) ** 2
+        return m, state["v"]
+
+
+@adam.mistake(
+    "A bracket is missing: divide by `(v_hat**0.5 + eps)`. You divide first, and add eps after that."
+)
+class EpsAfterDividing(Adam):
+    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
+        return super().rule(p, grad, state, t, lr, beta1, beta2, 0.0) + eps
+
+
 @adam.mistake("Return the new p alone. m and v stay in `state`.")
 class AllReturned(Adam):
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
@@ -610,32 +656,51 @@ def batches(what: str, count: int, *columns: tuple[float, float], rows: int = 4,
         rng = np.random.default_rng(7)
         means, spreads = np.array(columns).T
         made = [(means + spreads * rng.normal(size=(rows, len(columns)))).round(1) for _ in range(count)]
-        return {"the batches": made, "scale": scale, "what": what}
+        return {"the columns": [batch.T.tolist() for batch in made], "scale": scale, "what": PlainText(what)}
 
-    return given(make, "what", "the batches", "scale")
+    return given(make, "what", "the columns", "scale")
 
 
-def _normalised(answer: Any, what: str, batches: Sequence[np.ndarray], scale: float) -> Any:
-    """What a layer gives that learns from some batches."""
-    layer = answer(batches[0].shape[1])
+class PlainText(str):
+    """A text that a message shows without quotation marks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _by_column(numbers: Any) -> Any:
+    """A Tensor for a message: column by column, with few digits."""
+    if not isinstance(numbers, Tensor):
+        return numbers
+    columns = np.atleast_2d(numbers.numpy()).T
+    return named("Tensor")({f"column {i}": column.round(5).tolist() for i, column in enumerate(columns)})
+
+
+def _normalised(answer: Any, what: str, columns: Sequence[list], scale: float) -> Any:
+    """What a layer gives that learns from some batches, each given by its columns."""
+    layer = answer(len(columns[0]))
+    for name in ("running_mean", "running_var"):  # as precise as the batches, so that `.data = …` works, too
+        setattr(layer, name, Tensor(to_numpy(getattr(layer, name)), dtype="float64", requires_grad=False))
     layer.weight.data = layer.weight.data * scale
     layer.bias.data = layer.bias.data + (scale - 1)
-    inputs = [Tensor(batch, dtype="float64") for batch in batches]
+    inputs = [Tensor(np.array(batch).T, dtype="float64") for batch in columns]
     outputs = [layer(x) for x in inputs]
     if not isinstance(outputs[0], Tensor) or what == "the output in training":
-        return outputs[-1]
+        return _by_column(outputs[-1])
     if what == "the gradient of x":
         target = Tensor(np.arange(float(inputs[0].size)).reshape(inputs[0].shape), dtype="float64")
         ((outputs[0] - target) ** 2).sum().backward()
-        return inputs[0].grad
+        return _by_column(inputs[0].grad)
     if what == "the output in use":
-        return layer.eval()(inputs[-1])
+        return _by_column(layer.eval()(inputs[-1]))
     if "after use" in what:
         layer.eval()(inputs[-1])
     running = [layer.running_mean, layer.running_var]
-    if any(getattr(part, "op", None) is not None for part in running):
-        return "they have a history"
-    return [to_numpy(part).astype("float64").round(5) for part in running]
+    found = [to_numpy(part).astype("float64").round(5).tolist() for part in running]
+    history = any(getattr(part, "op", None) is not None for part in running)
+    return dict(zip(("running_mean", "running_var", "with a history"), [*found, history], strict=True))
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -649,9 +714,9 @@ batch_norm = exercises.exercise(
     batches("the output in training", 1, (2.0, 1.0), (4.0, 0.06), (7.0, 0.0), scale=3.0),
     batches("the gradient of x", 1, (0.0, 1.0), (10.0, 3.0)),
     batches(FOLLOWING, 1, (0.0, 1.0), (10.0, 3.0)),
-    batches(FOLLOWING, 3, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0), rows=6),
-    batches("the output in use", 2, (5.0, 2.0), (-1.0, 0.5), (0.0, 10.0)),
-    batches(FOLLOWING + " after use", 2, (5.0, 2.0), (-1.0, 0.5)),
+    batches(FOLLOWING, 3, (5.0, 2.0), (0.0, 10.0), rows=3),
+    batches("the output in use", 2, (5.0, 2.0), (0.0, 10.0), rows=3),
+    batches(FOLLOWING + " after use", 2, (5.0, 2.0), (-1.0, 0.5), rows=3),
     otherwise="Take one column of a batch, and compute by hand: mean, variance, what comes out. Then compare "
     "with each line of your forward.",
     use=_normalised,
@@ -659,7 +724,7 @@ batch_norm = exercises.exercise(
         nn.BatchNorm1d.forward: WRITE.format("BatchNorm1d"),
         ops.standardize: "`standardize` does it all for you. Write out the mean, the variance, the division.",
     },
-    form="BatchNorm, {}, for batches {} with a weight of {},",
+    form="BatchNorm, {}, for batches with the columns {} (and the weight {}),",
 )(BatchNorm)
 
 
@@ -850,6 +915,69 @@ class NothingLearned(_Written):
         return normal
 
 
+@batch_norm.mistake(
+    "First times `self.weight`, and *then* plus `self.bias`. You add the bias before you multiply."
+)
+class BiasFirst(_Written):
+    def scaled(self, normal):
+        return (normal + self.bias) * self.weight
+
+
+@batch_norm.mistake("No bracket around weight and bias: times `self.weight`, and then plus `self.bias`.")
+class WeightPlusBias(_Written):
+    def scaled(self, normal):
+        return normal * (self.weight + self.bias)
+
+
+@batch_norm.mistake("Weight and bias are swapped: times `self.weight`, plus `self.bias`.")
+class WeightAndBiasSwapped(_Written):
+    def scaled(self, normal):
+        return normal * self.bias + self.weight
+
+
+@batch_norm.mistake("A bracket is missing: `(var + 1e-5) ** 0.5`. A power comes before the sum.")
+class RootOfEpsilon(_Written):
+    def normal(self, x, mean, var):
+        return (x - mean) / (var + 1e-5**0.5)
+
+
+@batch_norm.mistake(
+    "A bracket is missing: you divide by the root of var alone, and only 1e-5 is multiplied by the weight. "
+    "Write `(var + 1e-5) ** 0.5`."
+)
+class EpsilonTimesWeight(_Written):
+    def forward(self, x):
+        if self.training:
+            self.follow(*(part.detach() for part in self.statistics(x)))
+        mean, var = self.statistics(x) if self.training else self.in_use(x)
+        return (x - mean) / var**0.5 + 1e-5 * self.weight + self.bias
+
+
+@batch_norm.mistake("A bracket is missing: `(x - mean) / …`. Dividing comes before subtracting.")
+class OnlyMeanDivided(_Written):
+    def normal(self, x, mean, var):
+        return x - mean / (var + 1e-5) ** 0.5
+
+
+@batch_norm.mistake(
+    "You take the running mean and variance in training, too. There the batch is normalised by its own; the "
+    "running ones only follow."
+)
+class OnlyRunning(_Written):
+    def forward(self, x):
+        return self.scaled(self.normal(x, self.running_mean, self.running_var))
+
+
+@batch_norm.mistake(
+    "What comes out is right, but its gradient is not: the mean is detached. It must go through the mean; "
+    "detach it only for the running one."
+)
+class MeanDetached(_Written):
+    def statistics(self, x):
+        mean = x.mean(axes=(0,)).detach()
+        return mean, ((x - mean) ** 2).mean(axes=(0,))
+
+
 @batch_norm.mistake("Where is the bias? At the end: times `self.weight`, plus `self.bias`.")
 class WithoutBias(_Written):
     def scaled(self, normal):
@@ -1019,15 +1147,20 @@ def _built(answer: Any, dim: int, hidden: int) -> Any:
     rng = np.random.default_rng(1)
     x = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
     target = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
-    found: dict[str, Any] = named("Module")({"at first": block(x).numpy()})
+
+    def outputs() -> list[float]:
+        return block(x).numpy().mean(axis=0, dtype="float64").round(5).tolist()
+
+    found: dict[str, Any] = named("Module")({"mean outputs at first": outputs()})
     for _ in range(3):
         loss = ((block(x) - target) ** 2).mean()
         loss.backward()
         for p in block.parameters():
             if p.grad is not None:
                 p.data = p.data - 0.5 * p.grad.data
-    found["after three steps"] = block(x).numpy()
-    found["in use"] = block.eval()(x).numpy()
+    found["after three steps"] = outputs()
+    block.eval()
+    found["in use"] = outputs()
     found["parameters"] = sum(p.size for p in block.parameters())
     return found
 
@@ -1061,6 +1194,32 @@ def ordinary_start(dim, hidden, rng):
     branch = _branch(dim, hidden, rng)
     branch[4] = nn.BatchNorm1d(dim)
     return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "Both BatchNorms begin with the weight 0. Then no gradient comes through the branch, and it never "
+    "learns from x. Only the last one begins so."
+)
+def both_at_zero(dim, hidden, rng):
+    branch: list[Any] = _branch(dim, hidden, rng)
+    branch[1].weight.data = zeros(hidden)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake("You set the weight of the *first* BatchNorm to 0. It is the last one's.")
+def first_at_zero(dim, hidden, rng):
+    branch: list[Any] = _branch(dim, hidden, rng)
+    branch[1].weight.data, branch[4] = zeros(hidden), nn.BatchNorm1d(dim)
+    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
+
+
+@residual_block.mistake(
+    "`nn.ReLU()` makes a module, and takes nothing. Put it behind the Residual: "
+    "`nn.Sequential(Residual(…), nn.ReLU())`."
+)
+def relu_of(dim, hidden, rng):
+    relu: Any = nn.ReLU
+    return relu(nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))))
 
 
 @residual_block.mistake(

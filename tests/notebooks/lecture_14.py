@@ -220,7 +220,7 @@ TRUE = [
     ),
     (
         "valley",
-        "the large weights multiply them by about 14, and the units let a fifth of that through",
+        "multiply them by about 14, which is 10 · √2, and the units let a fifth of that through",
         "(lambda net: all(13.5 < 10 * size_of(net[k + 1].weight) < 14.5 and "
         "0.18 < size_of(1 - net[: k + 1](pictures).numpy() ** 2) < 0.21 for k in range(1, 15, 2)))"
         "(deep_net(10, nn.Tanh))",
@@ -277,8 +277,9 @@ TRUE = [
     ),
     (
         "race-words",
-        "Momentum swings from side to side a few times",
-        "sum(a[1] * b[1] < 0 for a, b in zip(walk('momentum', 40), walk('momentum', 40)[1:])) >= 6",
+        "Momentum swings from side to side, less and less",
+        "sum(a[1] * b[1] < 0 for a, b in zip(walk('momentum', 40), walk('momentum', 40)[1:])) >= 6 and "
+        "max(abs(b) for a, b in walk('momentum', 40)[20:]) < 0.12",
     ),
     (
         "exercise-batch-norm",
@@ -436,6 +437,12 @@ NEAR_MISSES = {
             an_adam(m_hat="m = state['m']", v_hat="v = state['v']"),
             "You put the corrected means back",
         ),
+        (an_adam(one="(1 - beta1 ^ t)", two="(1 - beta2 ^ t)"), "In Python a power is `**`"),
+        (an_adam(g2="grad ^ 2"), "In Python a power is `**`"),
+        (an_adam().replace("m=m, v=v", "m=m"), "You keep m and not v"),
+        (an_adam().replace("m=m, v=v", "v=v"), "You keep v and not m"),
+        (an_adam().replace("state.get('v'", "state.get('m'"), "need two places"),
+        (an_adam(by="v ** 0.5 + eps"), "A bracket is missing"),
         (an_adam(by="(ndl.sqrt(v) + eps)"), "operators such as `ndl.sqrt` refuse them"),
     ],
     "BatchNorm": [
@@ -461,6 +468,14 @@ NEAR_MISSES = {
         (a_norm().replace("(x - mu) * (x - mu)", "x * x"), "Subtract the mean before you square"),
         (a_norm().replace(" * 0.9 +", " +"), "lose nothing"),
         (a_norm(axes="0).detach("), "your variance has no history"),
+        (a_norm(end="self.weight * ((x - mu) / (var + 1e-5) ** 0.5 + self.bias)"), "You add the bias before"),
+        (a_norm(end="(x - mu) / (var + 1e-5) ** 0.5 * (self.weight + self.bias)"), "No bracket around"),
+        (a_norm(end="(x - mu) / (var + 1e-5) ** 0.5 * self.bias + self.weight"), "are swapped"),
+        (a_norm(end="self.weight * ((x - mu) / (var + 1e-5 ** 0.5)) + self.bias"), "A bracket is missing"),
+        (a_norm().replace("if self.training", "if False"), "the running mean and variance in training"),
+        (a_norm(end="(x - mu) / var ** 0.5 + 1e-5 * self.weight + self.bias"), "only 1e-5 is multiplied"),
+        (a_norm(end="self.weight * (x - mu / (var + 1e-5) ** 0.5) + self.bias"), "before subtracting"),
+        (a_norm(mu="x.mean(0).detach()"), "the mean is detached"),
         (a_norm(end="(x - mu) / np.sqrt(var + 1e-5)"), "NumPy's functions refuse Tensors"),
         (
             a_norm().replace("        mu, var = self.running_mean, self.running_var\n", ""),
@@ -493,6 +508,22 @@ NEAR_MISSES = {
         (a_block(start="pass"), "The last BatchNorm must begin with the weight 0"),
         (a_block(start="last.bias.data = ndl.init.zeros(dim)"), "The last BatchNorm must begin"),
         (a_block(start="last.weight = ndl.init.zeros(dim)"), "must stay a Parameter"),
+        (
+            a_block(
+                start="norm, last.weight.data = nn.BatchNorm1d(hidden), ndl.init.zeros(dim)\n"
+                "    norm.weight.data = ndl.init.zeros(hidden)",
+                branch="a, norm, nn.ReLU(), b, last",
+            ),
+            "Both BatchNorms begin",
+        ),
+        (
+            a_block(
+                start="norm = nn.BatchNorm1d(hidden)\n    norm.weight.data = ndl.init.zeros(hidden)",
+                branch="a, norm, nn.ReLU(), b, last",
+            ),
+            "the *first* BatchNorm",
+        ),
+        (a_block(block="nn.ReLU(nn.Residual(branch))"), "takes nothing"),
         (a_block(block="nn.Residual(*branch)"), "`Residual` takes one module"),
         (a_block(block="[nn.Residual(branch), nn.ReLU()]"), "A list is not a module"),
         (a_block(branch="a, nn.BatchNorm1d(hidden), nn.ReLU(), b"), "The last BatchNorm is not"),
