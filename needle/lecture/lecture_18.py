@@ -669,7 +669,7 @@ predictions.choose(
     "particular: it gave each of the nine words the weight 1/9. What weight does it give itself now?",
     {
         "1/9, as before": "Then 8/9 would be lost. The softmax shares out 1 among those that are left.",
-        "0": "It sees itself: hidden is only what comes *after* it.",
+        "0": "It sees itself: only what comes after it is hidden.",
         "1": "Right: nobody else is left, and the weights of a row always add up to 1.",
     },
     right="1",

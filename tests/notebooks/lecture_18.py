@@ -63,7 +63,7 @@ SHOWN = [
         "Hide the 0, and it writes 2. So it does write what it looks at, and in other lists, too",
         "hide",
         "it sees all:    0\nwithout the 0:  2\n"
-        "more than 90 of 100 other lists: the second digit comes first: True\n",
+        "it writes the second smallest in more than 90 of 100 other lists: True\n",
     ),
 ]
 
@@ -187,9 +187,8 @@ TRUE = [
     ),
     (
         "pay-off",
-        "At the fifth place it looks at another digit in many lists, and mostly writes the right one all "
-        "the same",
-        f"{LOOKED}[0] > 0.95 and {LOOKED}[4] < 0.85 and right > 0.95",
+        "At one of the last places it looks at another digit in many lists, and still writes the right one",
+        f"{LOOKED}[0] > 0.95 and min({LOOKED}[3:]) < 0.85 and right > 0.95",
     ),
     ("exercise-causal", "from 8, where each word sees all, down to 0", "sentence_K.shape == (9, 2)"),
     (
