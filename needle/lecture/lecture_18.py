@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 import viz
 
 from ..autograd import Tensor
-from ..nn import AttentionLayer, Embedding, LayerNorm1d, Linear, Module, ReLU, Sequential
+from ..nn import AttentionLayer, Embedding, LayerNorm1d, Linear, Module, MultiHeadAttention, ReLU, Sequential
 from ..ops import softmax
 from .comparison import is_tensor, to_numpy
 from .exercises import Exercises, given
@@ -93,6 +93,16 @@ def no_exp(q, K):
     return K @ q / (K @ q).sum()
 
 
+@weights_of.mistake("You divide by the sum of the *scores*. Divide the exps by the sum of the exps.")
+def by_the_sum_of_the_scores(q, K):
+    return np.exp(K @ q - (K @ q).max()) / (K @ q).sum()
+
+
+@weights_of.mistake("You divide by the sum of the *scores*. Divide the exps by the sum of the exps.")
+def unshifted_by_the_sum_of_the_scores(q, K):
+    return np.exp(K @ q) / (K @ q).sum()
+
+
 @weights_of.mistake(
     "exp(1000) is too large for a number. Subtract the largest score from all of them before you take exp, "
     "as in lecture 09."
@@ -146,6 +156,10 @@ def direction_only(q, K):
 
 # --- 2 Scaled dot-product attention -------------------------------------------------------------------------
 
+OWN = {
+    MultiHeadAttention.forward: "`nn.MultiHeadAttention` is what you build here. Write it yourself; "
+    "the lecture compares the two afterwards."
+}
 Q, K, V = normal(0, (3, 4), (5, 4), (5, 2))
 SQUARE = normal(1, (4, 4), (4, 4), (4, 4))
 LOUD = [np.array([[1500.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.eye(2)]
@@ -155,6 +169,7 @@ LOUD = [np.array([[1500.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]
     given(arrays(Q=Q, K=K, V=V), "Q", "K", "V"),
     given(arrays(Q=SQUARE[0], K=SQUARE[1], V=SQUARE[2]), "Q", "K", "V"),
     given(arrays(Q=LOUD[0], K=LOUD[1], V=LOUD[2]), "Q", "K", "V"),
+    without=OWN,
     otherwise="A row of zeros in Q gives the plain mean of the rows of V. Try that with one query, then with "
     "two.",
     use=as_array,
@@ -180,14 +195,14 @@ def times_root(Q, K, V):
 
 
 @attention.mistake(
-    "You take the root of how many keys there are. d is how long one of them is: `Q.shape[1]`."
+    "You take the root of how many keys there are. d is how many numbers one of them has: `Q.shape[1]`."
 )
 def root_of_the_count(Q, K, V):
     return _softmax(Q @ K.T / np.sqrt(len(K))) @ V
 
 
 @attention.mistake(
-    "You take the root of how many queries there are. d is how long one of them is: `Q.shape[1]`."
+    "You take the root of how many queries there are. d is how many numbers one of them has: `Q.shape[1]`."
 )
 def root_of_the_queries(Q, K, V):
     return _softmax(Q @ K.T / np.sqrt(len(Q))) @ V
@@ -294,6 +309,7 @@ def _scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     given(arrays(Q=FIVE[0], K=FIVE[1], V=FIVE[2]), "Q", "K", "V"),
     given(arrays(Q=THREE[0], K=THREE[1], V=THREE[2]), "Q", "K", "V"),
     given(arrays(Q=ALONE[0], K=ALONE[1], V=ALONE[2]), "Q", "K", "V"),
+    without=OWN,
     otherwise="The first place sees only itself, so the first row of the result is the first row of V. The "
     "last place sees all, so the last row is the one without a mask.",
     use=as_array,
@@ -387,6 +403,7 @@ def _parts(heads: int, *wide: np.ndarray) -> Any:
     given(arrays(Q=TWO_HEADS[0], K=TWO_HEADS[1], V=TWO_HEADS[2], heads=2), "Q", "K", "V", "heads"),
     given(arrays(Q=SIX_WIDE[0], K=SIX_WIDE[1], V=SIX_WIDE[2], heads=3), "Q", "K", "V", "heads"),
     given(arrays(Q=SIX_WIDE[0], K=SIX_WIDE[1], V=SIX_WIDE[2], heads=2), "Q", "K", "V", "heads"),
+    without=OWN,
     otherwise="With heads=1 it is Exercise 2. With two heads, the left half of the result depends on nothing "
     "but the left halves of Q, K and V.",
     use=as_array,
@@ -652,19 +669,19 @@ predictions.choose(
     "particular: it gave each of the nine words the weight 1/9. What weight does it give itself now?",
     {
         "1/9, as before": "Then 8/9 would be lost. The softmax shares out 1 among those that are left.",
-        "0": "It sees itself: hidden is only what comes *after* it.",
+        "0": "It sees itself: only what comes after it is hidden.",
         "1": "Right: nobody else is left, and the weights of a row always add up to 1.",
     },
     right="1",
 )
 predictions.choose(
     "more to learn",
-    "Attention with 32 features: one head of size 32, or four heads of size 8. Which of them has more "
-    "numbers to learn?",
+    "A layer makes queries, keys and values of 32 features each, by linear maps that it learns. Then one "
+    "head of size 32 attends, or four heads of size 8. Which layer has more numbers to learn?",
     {
         "four heads, four times as many": "Four heads of size 32 would. But each of these has a quarter "
         "of the features.",
-        "one head": "Its queries are longer, but there is only one of them at each place.",
+        "one head": "Its queries have more numbers, but each place has only one of them.",
         "both have the same": "Right: 4 · 8 = 32. The linear maps are the same; only the cut differs.",
     },
     right="both have the same",
