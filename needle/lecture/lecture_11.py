@@ -836,7 +836,7 @@ def no_steps_back(shape, strides):
     "Four steps of 1 go forwards, but the next row begins 4 cells back. Compare the strides with their signs."
 )
 def without_signs(shape, strides):
-    return with_axes_of_one(*_without_ones(shape, [abs(s) for s in strides]))
+    return with_axes_of_one(*_without_ones(shape, tuple(abs(s) for s in strides)))
 
 
 @must_copy.mistake(

@@ -1085,4 +1085,5 @@ def sliding(image: np.ndarray, kernel: np.ndarray, place: int) -> Axes:
             ax.text(x0, y0 - 0.35, title, weight="bold", fontsize=10)
         ax.set(xlim=(-0.2, right + columns + 0.2), ylim=(image.shape[0] + 0.2, -1.3), aspect="equal")
         ax.set_axis_off()
+        ax.set_label(f"A kernel over an image, at row {row}, column {column}: {whole[row, column]:.2f}")
     return ax

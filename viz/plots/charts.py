@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from ..text import number
+from ..text import counted, number
 from .look import (
     BLUE,
     COLOURS,
@@ -319,16 +319,19 @@ def images(
     if drawn < count:
         title = f"{title}{' ' * bool(title)}({drawn} of {count:,})"
     with drawing(ax, max(columns * inches, 1.6) + 0.3, rows * inches * down / across + 0.5) as ax:
+        written = []
         for place in range(drawn):
             row, column = divmod(place, columns)
             x, y = column * across, row * down + head
             framed_image(ax, values[place], x, y, width, height, cmap="gray_r", vmin=low, vmax=high)
             words, colour = _caption(captions[0][place], captions[1][place])
             ax.text(x, y - 0.07 * width, plain(words), fontsize=8, color=colour, va="bottom")
+            written.append(words)
         ax.set(xlim=(-gap / 2, columns * across - gap / 2), ylim=(rows * down + gap / 2, 0), aspect="equal")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         ax.set_title(title)
+        ax.set_label(": ".join(x for x in (counted(drawn, "image"), ", ".join(filter(None, written))) if x))
     return ax
 
 

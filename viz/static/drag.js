@@ -48,7 +48,7 @@ function drag(root, data, ask) {
     const [label, input, value] = row.children;
     label.textContent = slider.name;
     label.htmlFor = input.id = `${id}-${i}`;
-    value.style.minWidth = `${Math.max(...slider.labels.map((x) => x.length))}ch`;
+    value.style.minWidth = `min(${Math.max(...slider.labels.map((x) => x.length))}ch, 8em)`; // then it wraps
     find(".sliders").append(row);
     input.addEventListener("input", () => {
       last = i;

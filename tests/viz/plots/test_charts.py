@@ -136,6 +136,13 @@ def test_one_image(texts, legible) -> None:
     legible(ax)
 
 
+def test_images_are_told_to_those_who_do_not_see_them() -> None:
+    pictures = np.zeros((2, 3, 3))
+    assert plots.images(pictures, [7, 1]).figure.title == "2 images: 7, 1"
+    assert plots.images(pictures[:1]).figure.title == "1 image"
+    assert plots.images(pictures, [7, 1], title="Digits").figure.title == "Digits"
+
+
 @pytest.mark.parametrize("shape", [(50, 4, 5), (50, 4, 5, 3), (50, 1, 4, 5), (50, 3, 4, 5)])
 def test_images_come_in_several_shapes(shape, texts, legible) -> None:
     ax = plots.images(ndl.Tensor(np.random.default_rng(0).random(shape)))
