@@ -174,6 +174,29 @@ class CountsColumns(PLAIN):
         return self.points.shape[1]
 
 
+@songs_exercise.mistake("`len(self)` asks this very method again, for ever. Ask an array: `len(self.likes)`.")
+class AsksItself(PLAIN):
+    def __len__(self):
+        return len(self)
+
+
+@songs_exercise.mistake(
+    "That is the length of one data set only. Ask an array how long it is: `len(self.likes)`."
+)
+class AlwaysForty(PLAIN):
+    def __len__(self):
+        return 40
+
+
+@songs_exercise.mistake(
+    "The pair as a whole goes through the transforms. Send only the point through "
+    "`self.apply_transforms(...)`."
+)
+class PairTransformed(PLAIN):
+    def __getitem__(self, index):
+        return self.apply_transforms((self.points[index], self.likes[index]))
+
+
 @songs_exercise.mistake(
     "You call each transform with the stored point, so only the last one counts: they chain."
 )
@@ -298,6 +321,22 @@ def so_many_parts(n, batch_size, rng):
     return np.array_split(rng.permutation(n), batch_size)
 
 
+@batches.mistake(
+    "`array_split` makes parts of about the same size. A batch has `batch_size` songs, and only the last may "
+    "have fewer: take slices."
+)
+def even_parts(n, batch_size, rng):
+    return np.array_split(rng.permutation(n), n // batch_size)
+
+
+@batches.mistake(
+    "A slice ends at a position, and not after so many songs: `order[start : start + batch_size]`."
+)
+def ends_at_the_size(n, batch_size, rng):
+    order = rng.permutation(n)
+    return [order[start:batch_size] for start in range(0, n, batch_size)]
+
+
 @batches.mistake("Each song is a batch of its own here. Take slices of `batch_size` positions.")
 def one_by_one(n, batch_size, rng):
     return [[i] for i in rng.permutation(n)]
@@ -375,6 +414,14 @@ class OfSizeOne(STILL):
 @jitter_exercise.mistake(
     "The first argument of `normal` is the mean. It is 0, so that the point moves to all sides alike."
 )
+class MeanForBoth(STILL):
+    def __call__(self, point):
+        return point + self.rng.normal(self.size)
+
+
+@jitter_exercise.mistake(
+    "The first argument of `normal` is the mean. It is 0, so that the point moves to all sides alike."
+)
 class WithAMean(STILL):
     def __call__(self, point):
         return point + self.rng.normal(self.size, 1, point.shape)
@@ -386,6 +433,14 @@ class WithAMean(STILL):
 class FromABox(STILL):
     def __call__(self, point):
         return point + self.rng.uniform(-self.size, self.size, point.shape)
+
+
+@jitter_exercise.mistake(
+    "`normal` takes the standard deviation itself, and not its square: the size as it is."
+)
+class AsVariance(STILL):
+    def __call__(self, point):
+        return point + self.rng.normal(0, self.size**2, point.shape)
 
 
 @jitter_exercise.mistake("You multiply the point by the noise. Add it: a point at 0 should move, too.")
@@ -511,7 +566,10 @@ def mode_forgotten(model, loader, optimizer):
     return _mean(_steps(model, loader, optimizer, mode=False))
 
 
-@train_epoch.mistake("The weights did not move. `optimizer.step()` moves them, once for each batch.")
+@train_epoch.mistake(
+    "The weights did not move. Each batch needs both: `loss.backward()` finds the gradients, and then "
+    "`optimizer.step()` moves the weights."
+)
 def no_step(model, loader, optimizer):
     return _mean(_steps(model, loader, optimizer, step=False))
 
@@ -529,6 +587,28 @@ def step_too_early(model, loader, optimizer):
         loss.backward()
         found.append((loss, len(y)))
     return _mean(found)
+
+
+@train_epoch.mistake(
+    "You ask for the loss again after the step. Count the one that you walked back from: `loss.item()`."
+)
+def loss_after_the_step(model, loader, optimizer):
+    model.train()
+    total = 0.0
+    for X, y in loader:
+        loss_fn(model(X), y).backward()
+        optimizer.step()
+        total += loss_fn(model(X), y).item() * len(y)
+    return total / len(loader.dataset)
+
+
+@train_epoch.mistake(
+    "From this loss no way leads back to the weights. Is it the loss of `model(X)`? And is there no "
+    "`ndl.no_grad()` around it? That belongs into `evaluate` only."
+)
+def without_a_graph(model, loader, optimizer):
+    with no_grad():
+        return _mean(_steps(model, loader, optimizer))
 
 
 @train_epoch.mistake("You stop after the first batch. Is the `return` inside the loop?")
@@ -595,9 +675,16 @@ def means_by_songs(model, loader, optimizer):
     return means_added(model, loader, optimizer) / len(loader.dataset)
 
 
+NINE = np.array([[2, 1], [-1, 2], [1, -2], [3, 3], [-3, -3], [0.5, 2], [-2, 0.5], [2, -0.5], [-0.5, -2]])
+
+
 @exercises.exercise(
     _to_learn(2),
     _to_learn(3, 4),
+    given(
+        lambda: {"songs": PLAIN(NINE.copy(), np.array([1, 1, 0, 0, 1, 0, 1, 0, 1])), "batch_size": 4},
+        *("songs", "batch_size"),
+    ),
     otherwise="For each batch, within `with ndl.no_grad():`, compute the scores, their loss, and how "
     "often the "
     "largest score stands at the label. Add up, and divide by the number of songs.",
@@ -743,6 +830,22 @@ def means_counted(model, loader):
 
 
 @evaluate.mistake(
+    "The share is a mean over batches, and the last one is smaller. Count with `.sum()`, divide once."
+)
+def means_averaged(model, loader):
+    found = _asked(model, loader)
+    return _both(found)[0], float(np.mean([r / n for _, r, n in found]))
+
+
+@evaluate.mistake(
+    "You look at one score only. It may be above 0, and the other one larger still: compare both, with "
+    "`argmax`."
+)
+def one_score(model, loader):
+    return _judged(model, loader, lambda z, y: int(((z.numpy()[:, 1] > 0) == y.numpy()).sum()))
+
+
+@evaluate.mistake(
     "You compare an array with a Tensor, and they are never equal. Take the numbers: `y.numpy()`."
 )
 def array_and_tensor(model, loader):
@@ -767,6 +870,7 @@ LONG = [0.9, 0.7, 0.75, 0.72, 0.74, 0.71, 0.73, 0.5, 0.55, 0.52, 0.6, 0.65, 0.7,
     case(LONG, 6),
     case([0.9, 0.8, 0.85, 0.7, 0.75, 0.6], 2),
     case([0.5, 0.4, 0.4, 0.4, 0.45, 0.47], 3),
+    case([0.9, 0.6, 0.5, 0.55, 0.52], 4),
     otherwise="Go through the losses one by one, and keep in mind the best epoch so far. Stop in the "
     "first epoch "
     "that is `patience` epochs after the best one.",
@@ -828,6 +932,41 @@ def rises_in_a_row(losses, patience):
         if rises == patience:
             break
     return best, epoch
+
+
+@early_stop.mistake(
+    "You compare with the loss before. After a rise, a small fall is no progress yet: compare with the best."
+)
+def better_than_before(losses, patience):
+    best, epoch = 1, 1
+    for epoch in range(2, len(losses) + 1):
+        best = epoch if losses[epoch - 1] < losses[epoch - 2] else best
+        if epoch - best == patience:
+            break
+    return best, epoch
+
+
+@early_stop.mistake(
+    "You count all epochs that were no better. Count from the best one: begin again at each new best."
+)
+def never_counted_anew(losses, patience):
+    best, waited, epoch = 1, 0, 1
+    for epoch in range(2, len(losses) + 1):
+        if losses[epoch - 1] < losses[best - 1]:
+            best = epoch
+        else:
+            waited += 1
+        if waited == patience:
+            break
+    return best, epoch
+
+
+@early_stop.mistake(
+    "If training never stops early, the last epoch need not be the best. Return the best one there, too."
+)
+def last_is_best(losses, patience):
+    best, last = _stop(losses, patience)
+    return (best, last) if last - best == patience else (last, last)
 
 
 @early_stop.mistake("You count from 0. The first epoch is epoch 1: `enumerate(losses, start=1)`.")
@@ -955,6 +1094,19 @@ class MeanOnly(SCALED):
         return self.points[index] - self.mean, self.likes[index]
 
 
+@table_exercise.mistake("Python divides before it subtracts. Put the difference into brackets.")
+class NoBrackets(SCALED):
+    def __getitem__(self, index):
+        return self.points[index] - self.mean / self.spread, self.likes[index]
+
+
+@table_exercise.mistake("The second table takes only the mean of `like`. Take its standard deviation, too.")
+class OnlyTheirMean(SCALED):
+    def __init__(self, text, like=None):
+        super().__init__(text, like)
+        self.spread = self.points.std(axis=0)
+
+
 @table_exercise.mistake(
     "You divide by the variance. Its square root is the standard deviation, `.std(axis=0)`."
 )
@@ -1055,14 +1207,17 @@ predictions.choose(
     right="it falls, then rises above where it began",
 )
 predictions.choose(
-    "who knows the rule",
-    "Your friend has a rule, but at one song in five the mood of the day decides against it. Somebody knows "
-    "the rule exactly, and answers by it for 400 new songs. How many come out right?",
+    "a million songs",
+    "At one song in five, the mood of the day decides against the rule. Your net got 63 % of the new songs "
+    "with 40 to learn from. Suppose it had a million: how much could it get right of new ones, at best?",
     {
-        "about 100 %": "The rule is known, but not the mood. Where mood decided, the rule is wrong.",
-        "about 80 %": "Right. On new songs nobody can do better: the mood is not in the data.",
-        "about 63 %": "That is our net. It is not wrong because of mood alone, as you will see.",
-        "about 50 %": "That would be a coin. The rule is right wherever mood stays out of it.",
+        "about 100 %": "A million songs show the rule as clearly as you like. But nothing in a new song says "
+        "in what mood your friend is.",
+        "about 90 %": "That would be so if a mood were a coin, and right half of the time. This mood always "
+        "turns the rule around.",
+        "about 80 %": "Right. Nobody can do better on new songs, not even somebody who knows the rule: the "
+        "mood is not in the data.",
+        "about 63 %": "That is our net, which had 40 songs. More songs show the rule more clearly.",
     },
     right="about 80 %",
 )
@@ -1081,14 +1236,15 @@ predictions.choose(
     right="about half of the seen songs, and half of the new ones",
 )
 predictions.choose(
-    "ten times the songs",
-    "The large net again, but with 400 songs to learn from instead of 40. How many of those that it learned "
-    "from does it get right in the end?",
+    "with jitter",
+    "The large net again, with its 40 songs and 200 epochs, but now every point is jittered whenever it is "
+    "taken. How many of the 40, unjittered, does it get right in the end?",
     {
-        "100 %, as before": "For 40 songs there was room. 400 songs, with a mood at every fifth, are too "
-        "many to learn by heart.",
-        "about 80 %": "Right: about as many as the rule. Now most of the neighbours of a mood contradict it.",
-        "about 63 %": "That is what it got right of new songs. Of those that it sees it gets more.",
+        "100 %, as before": "It has the room. But it never sees the same point twice, so a bend around one "
+        "song does not pay.",
+        "about 80 %": "Right: it keeps the rule and gives up moods, which it can no longer tell from their "
+        "neighbours.",
+        "about 50 %": "That would be a coin. The noise is smaller than the corners, so the rule survives it.",
     },
     right="about 80 %",
 )
