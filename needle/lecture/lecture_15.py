@@ -611,6 +611,24 @@ def without_a_graph(model, loader, optimizer):
         return _mean(_steps(model, loader, optimizer))
 
 
+@train_epoch.mistake(
+    "That line is PyTorch's. Here each `backward()` replaces the gradients, so there is nothing to set to 0: "
+    "leave it out."
+)
+def as_in_pytorch(model, loader, optimizer):
+    optimizer.zero_grad()
+    return _mean(_steps(model, loader, optimizer))
+
+
+@train_epoch.mistake(
+    "You weigh each loss with `loader.batch_size`, but the last batch has fewer songs. Ask each for its own: "
+    "`len(y)`."
+)
+def all_batches_full(model, loader, optimizer):
+    losses = [loss.item() for loss, _ in _steps(model, loader, optimizer)]
+    return sum(losses) * loader.batch_size / len(loader.dataset)
+
+
 @train_epoch.mistake("You stop after the first batch. Is the `return` inside the loop?")
 def first_batch(model, loader, optimizer):
     model.train()
@@ -843,6 +861,12 @@ def means_averaged(model, loader):
 )
 def one_score(model, loader):
     return _judged(model, loader, lambda z, y: int(((z.numpy()[:, 1] > 0) == y.numpy()).sum()))
+
+
+@evaluate.mistake("The loss is still a Tensor. Add up its number: `.item()`.")
+def loss_as_tensor(model, loader):
+    loss, right = _both(_asked(model, loader))
+    return Tensor(loss), right
 
 
 @evaluate.mistake(
@@ -1167,6 +1191,14 @@ class ScaledTwice(SCALED):
         super().__init__(text)
         if like:
             self.mean, self.spread = 0.0, 1.0
+
+
+@table_exercise.mistake(
+    "The third word of a line is no number. Make numbers of the first two only: `row[:2]`."
+)
+class WordAsNumber(SCALED):
+    def __init__(self, text, like=None):
+        np.array([line.split(",") for line in text.splitlines()], dtype=float)
 
 
 @table_exercise.mistake("The numbers are still text. Make a number of each word: `float(word)`.")

@@ -430,6 +430,8 @@ NEAR_MISSES = {
         (a_loop(walk="loss.backward()"), "The weights did not move"),
         (a_loop(value="losses[-1]"), "the loss of the last batch"),
         (a_loop(value="sum(losses)"), "This is the sum"),
+        (a_loop(walk="optimizer.zero_grad(); loss.backward(); optimizer.step()"), "PyTorch's"),
+        (a_loop(weight="loader.batch_size", value="sum(losses) / len(loader.dataset)"), "has fewer songs"),
         (a_loop(walk="optimizer.step()"), "Each batch needs both"),
         (a_loop().replace("model(X)", "X"), "no way leads back"),
         (
@@ -444,6 +446,7 @@ NEAR_MISSES = {
         (an_evaluation(value="loss / n, hits"), "This is how many are right"),
         (an_evaluation(value="hits / n, loss / n"), "First the loss"),
         (an_evaluation(mode="pass", graph="ndl.no_grad(False)"), "Neither mode nor graph"),
+        (an_evaluation().replace(".item()", ""), "The loss is still a Tensor"),
         (an_evaluation().replace("np.argmax(Z.numpy(), 1)", "(Z.numpy()[:, 1] > 0)"), "one score only"),
         (
             an_evaluation(value="loss / n, hits / len(loader)")
