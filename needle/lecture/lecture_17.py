@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..autograd import Tensor, gradients
+from ..autograd import Tensor, find_topo_sort, gradients
 from ..nn import RNNCell
 from .comparison import Names, is_tensor, values
 from .exercises import Exercises, case, given
@@ -43,9 +43,17 @@ def _with_history(expected: Any, got: Any, names: Names) -> str:
         return difference
     several = isinstance(expected, (list, tuple))
     for right, given_back in zip(expected, got, strict=True) if several else [(expected, got)]:
-        if is_tensor(right) and right.op is not None and getattr(given_back, "op", None) is None:
-            return "the numbers are right, but they have no history"
+        wanted, reached = _reached(right, names), _reached(given_back, names)
+        if wanted != reached:
+            cut = ", ".join(name for name in wanted if name not in reached)
+            return f"the numbers are right, but no gradient can walk back to {cut}"
     return ""
+
+
+def _reached(result: Any, names: Names) -> list[str]:
+    """The inputs of a case that a gradient comes to from a result, by name."""
+    nodes = find_topo_sort([result]) if is_tensor(result) and result.op is not None else []
+    return sorted(names[id(node)] for node in nodes if id(node) in names)
 
 
 @exercises.exercise(
@@ -133,6 +141,36 @@ def as_numbers(x, h, W_ih, W_hh, b):
     return Tensor(rnn_cell.right(x, h, W_ih, W_hh, b).numpy())
 
 
+@rnn_cell.mistake(
+    "The state lost its history, so the gradient stops here. It must walk on to the letters before: leave "
+    "out `detach`."
+)
+def state_detached(x, h, W_ih, W_hh, b):
+    return rnn_cell.right(x, h.detach(), W_ih, W_hh, b)
+
+
+@rnn_cell.mistake(
+    "The state is a row, as the letter is, so both stand on the left of their weights: `h @ W_hh`."
+)
+def state_on_the_right(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + W_hh @ h + b)
+
+
+@rnn_cell.mistake("`*` multiplies entry by entry. A row times a matrix is `@`: `x @ W_ih`.")
+def entry_by_entry(x, h, W_ih, W_hh, b):
+    return ops.tanh(x * W_ih + h * W_hh + b)
+
+
+@rnn_cell.mistake("NumPy's tanh leaves no history, so it takes no Tensor. Use `ndl.tanh`.")
+def numpy_tanh(x, h, W_ih, W_hh, b):
+    return np.tanh(x @ W_ih + h @ W_hh + b)
+
+
+@rnn_cell.mistake("You take tanh of both parts. Add up all three first, and then take tanh once.")
+def tanh_of_both(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih + b) + ops.tanh(h @ W_hh)
+
+
 @rnn_cell.mistake("This is an array of NumPy's. Stay with Tensors: `ndl.tanh`, without `.numpy()`.")
 def as_an_array(x, h, W_ih, W_hh, b):
     return rnn_cell.right(x, h, W_ih, W_hh, b).numpy()
@@ -142,8 +180,7 @@ def as_an_array(x, h, W_ih, W_hh, b):
 
 
 FADE = "def fade(x, h): return 0.5 * h + x"
-SQUASH = "def squash(x, h): return ndl.tanh(h * 2 + x)\nxs = [ndl.Tensor([0.5]), ndl.Tensor([-1.0]), "
-"ndl.Tensor([2.0])]"
+SQUASH = "def squash(x, h): return ndl.tanh(h * 2 + x)\nxs = [ndl.Tensor([z]) for z in (0.5, -1.0, 2.0)]"
 
 
 def spell(x, h):
@@ -254,6 +291,42 @@ def the_letters(cell, xs, h):
     return list(xs)
 
 
+@unroll.mistake("Your loop stops one letter early. Go through all of `xs`: `for x in xs`.")
+def one_too_few(cell, xs, h):
+    return unroll.right(cell, xs[:-1], h)
+
+
+@unroll.mistake(
+    "You begin with `h` in place of the first letter's state. The cell reads the first letter as well: "
+    "`h = cell(x, h)` for all of `xs`."
+)
+def first_skipped(cell, xs, h):
+    return [h, *unroll.right(cell, xs[1:], h)]
+
+
+@unroll.mistake("The cell takes two things: the letter and the state, `cell(x, h)`.")
+def without_the_state(cell, xs, h):
+    return [cell(x) for x in xs]
+
+
+@unroll.mistake("The cell reads one letter at a time. Call it in a loop: `for x in xs`.")
+def all_at_once(cell, xs, h):
+    return [cell(xs, h)]
+
+
+@unroll.mistake(
+    "The states have lost their history, so no gradient can walk back from letter to letter. Append what the "
+    "cell gives you, without `detach`."
+)
+def detached(cell, xs, h):
+    states = []
+    for x in xs:
+        h = cell(x, h)
+        h = h.detach() if is_tensor(h) else h
+        states.append(h)
+    return states
+
+
 @unroll.mistake("One list of states is enough: return it alone, without the last state beside it.")
 def list_and_last(cell, xs, h):
     return unroll.right(cell, xs, h), h
@@ -357,6 +430,11 @@ def all_together(last, xs):
 @reach.mistake("This is the mean of the sizes. The length is the root of the sum of squares.")
 def mean_size(last, xs):
     return [float(abs(g).mean()) for g in _gradients(last, xs)]
+
+
+@reach.mistake("The lengths are right, but they are still Tensors. Of each, return a number: `.item()`.")
+def still_tensors(last, xs):
+    return [(gradient**2).sum() ** 0.5 for gradient in gradients(last.sum(), xs)]
 
 
 @reach.mistake("You divide by the number of entries. A length is `np.linalg.norm`, without a mean.")
@@ -484,6 +562,36 @@ def state_only(i, f, g, o, c):
 @lstm_gates.mistake("This is the memory alone. Return the state as well, and the state first.")
 def memory_only(i, f, g, o, c):
     return lstm_gates.right(i, f, g, o, c)[1]
+
+
+@lstm_gates.mistake("You swapped `i` and `o`: i says how much is *written*, o how much is *shown*.")
+def written_and_shown_swapped(i, f, g, o, c):
+    return lstm_gates.right(o, f, g, i, c)
+
+
+@lstm_gates.mistake("The output gate is a share from 0 to 1: sigmoid(o). Only `g` and the memory take tanh.")
+def tanh_of_o(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, show=ops.tanh)
+
+
+@lstm_gates.mistake("None of the sums went through a function: the gates take sigmoid, and `g` takes tanh.")
+def as_they_are(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, keep=_as_it_is, write=_as_it_is, new=_as_it_is, show=_as_it_is)
+
+
+@lstm_gates.mistake("Only the old memory goes through the forget gate. What is new has a gate of its own.")
+def new_forgotten_too(i, f, g, o, c):
+    c = ops.sigmoid(f) * (c + ops.sigmoid(i) * ops.tanh(g))
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+@lstm_gates.mistake(
+    "The gradient stops at the new memory, and this is the way that it should come back. Leave out `detach` "
+    "and `.numpy()`."
+)
+def memory_cut(i, f, g, o, c):
+    c = lstm_gates.right(i, f, g, o, c)[1].detach()
+    return ops.sigmoid(o) * ops.tanh(c), c
 
 
 @lstm_gates.mistake("These numbers have no history, so nothing could be learned. Leave out `.numpy()`.")
@@ -625,6 +733,31 @@ def all_alike(read, letter, count, temperature, rng):
     return _write(read, letter, count, temperature, rng, draw=lambda scores: rng.choice(len(scores)))
 
 
+@write.mistake("One letter too many: draw `count` of them.")
+def one_too_many(read, letter, count, temperature, rng):
+    return _write(read, letter, count + 1, temperature, rng)
+
+
+@write.mistake("You divide by the temperature twice: `probabilities` does it already.")
+def divided_twice(read, letter, count, temperature, rng):
+    return _write(read, letter, count, temperature**2, rng)
+
+
+@write.mistake("You draw one of the probabilities. Draw a place among them: `rng.choice(len(p), p=p)`.")
+def one_of_p(read, letter, count, temperature, rng):
+    def draw(scores):
+        p = _soft(scores, temperature)
+        return rng.choice(p, p=p)
+
+    return _write(lambda drawn, state: read(letter, state), letter, count, temperature, rng, draw=draw)
+
+
+@write.mistake("`read` returns two things. Take them apart: `scores, state = read(letter, state)`.")
+def not_taken_apart(read, letter, count, temperature, rng):
+    scores = read(letter, None)
+    return np.exp((scores - scores.max()) / temperature)
+
+
 @write.mistake("Draw with the `rng` that you are given. A new generator in each round draws the same again.")
 def new_generator(read, letter, count, temperature, rng):
     return _write(
@@ -650,13 +783,12 @@ def swapped_results(read, letter, count, temperature, rng):
 
 predictions.choose(
     "weights",
-    "Three letters went through the cell. Now take a text of a hundred letters. How many weights does its "
-    "graph have?",
+    "The cell has 10 weights: 6 in `W_ih`, and 4 in `W_hh`. Your loop lets it read a text of a hundred "
+    "letters. How many weights does the graph have?",
     {
-        "10": "Right: the boxes are a hundred, but they all use the same two matrices, 6 and 4 numbers.",
-        "1000": "That would be a cell of its own for each letter. Look where the edges of the "
-        "three boxes begin: at the same two matrices.",
-        "107": "What grows by one for each letter is the chain of boxes. Weights stand in none of them.",
+        "10": "Right: the cell is called a hundred times, but each time with the same two matrices.",
+        "1000": "That would be a cell of its own for each letter. Your loop calls one cell, again and again.",
+        "110": "What grows by one for each letter is the chain of states. A state is computed, not learned.",
         "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
         "nothing new.",
     },
@@ -669,10 +801,11 @@ predictions.choose(
     {
         "1.7 as well": "That would be a network that remembers everything. But each step multiplies by "
         "`W_hh` and by the slope of tanh.",
-        "about 0.09, a twentieth": "It would be so if each step took the same amount away. But each step "
-        "takes a *share* away.",
+        "about 0.09, a twentieth": "It would be so if the length were divided by the number of steps. But "
+        "each step takes away a share of what is left.",
+        "about 0.001": "That is what is left if each step takes away a third. This cell takes more "
+        "than half.",
         "about 0.0000001": "Right: on the average each step takes away more than half, and shares multiply.",
-        "exactly 0": "No: there is a way back, and no factor on it is 0. But it is a long way.",
     },
     right="about 0.0000001",
 )
@@ -694,11 +827,11 @@ predictions.choose(
     "cold",
     "The scores of three letters are 2, 1 and 0. What are their probabilities at a temperature of 0.1?",
     {
-        "a third each": "That is where a *high* temperature leads: divide the scores by 100, and they are "
+        "a third each": "That is where a high temperature leads: divide the scores by 100, and they are "
         "all alike.",
         "nearly 1, 0 and 0": "Right: divided by 0.1, the scores are 20, 10 and 0, and exp does the rest.",
-        "a tenth of what they were": "Then they would not add up to 1. The *scores* are divided, before the "
-        "softmax.",
+        "a tenth of what they were": "Then they would not add up to 1. It is the scores that are divided, "
+        "before the softmax.",
         "0.67, 0.24 and 0.09": "That is at a temperature of 1. Only differences of scores count, and these "
         "are now ten times as large.",
     },

@@ -30,6 +30,12 @@ SHOWN = [
         "data",
         "21355 letters to learn from, 1783 new ones, 59 different\nthe letter before alone: 2.38\n",
     ),
+    (
+        "epoch-intro",
+        "the same text, one letter on",
+        "parts",
+        "'From fairest cre'\n'rom fairest crea'\n",
+    ),
     ("learned", "54,000 weights", "model", "53987 weights\n"),
     (
         "exercise-write",
@@ -70,6 +76,12 @@ TRUE = [
         "len(next(p for node, p, _ in ndl.autograd.adjoints(h3) if node is cell.W_hh)) == 3",
     ),
     (
+        "gradient-intro",
+        "The first box adds only zeros",
+        "[abs(part.numpy()).max() == 0 for part, *_ in next(p for node, p, _ in ndl.autograd.adjoints(h3) "
+        "if node is cell.W_hh)].count(True) == 1",
+    ),
+    (
         "reach-intro",
         "some eighty letters earlier",
         "75 < 2 * np.mean([len(line) + 1 for line in text.splitlines() if line]) < 90",
@@ -79,6 +91,11 @@ TRUE = [
         "nudge an early letter, and ask how much the last state moves",
         f"np.allclose(({NUDGED}(1e-6) - {NUDGED}(-1e-6)) / 2e-6, "
         "ndl.gradients(rnn_states[-1].sum(), fifty)[45].numpy().sum(), rtol=1e-5)",
+    ),
+    (
+        "predict-back",
+        "twenty letters back",
+        "0.4 < (rnn_reach[20] / rnn_reach[0]) ** (1 / 20) < 0.5 and 5e-4 < 1.7 * (2 / 3) ** 20 < 2e-3",
     ),
     ("why-vanish", "a rhyme is twice as far away", "rnn_reach[40] < 1e-13"),
     (
@@ -192,6 +209,20 @@ NEAR_MISSES = {
             "that is a gate",
         ),
         (
+            "def rnn_cell(x, h, W_ih, W_hh, b):\n    return ndl.tanh(x @ W_ih + h.detach() @ W_hh + b)",
+            "The state lost its history",
+        ),
+        (
+            "def rnn_cell(x, h, W_ih, W_hh, b):\n"
+            "    total = x.numpy() @ W_ih.numpy() + h.numpy() @ W_hh.numpy() + b.numpy()\n"
+            "    return ndl.tanh(ndl.Tensor(total))",
+            "no gradient could reach the weights",
+        ),
+        (
+            "def rnn_cell(x, h, W_ih, W_hh, b):\n    return ndl.tanh(x @ W_ih + W_hh @ h + b)",
+            "both stand on the left of their weights",
+        ),
+        (
             "def rnn_cell(x, h, W_ih, W_hh, b):\n    ndl.tanh(x @ W_ih + h @ W_hh + b)",
             "Is a `return` missing?",
         ),
@@ -216,6 +247,17 @@ NEAR_MISSES = {
             "def unroll(cell, xs, h):\n    states = []\n    for x in xs:\n        h = cell(x, h)\n"
             "        states.append(h)\n        return states",
             "Is the `return` inside the loop?",
+        ),
+        (
+            "def unroll(cell, xs, h):\n    states = []\n    for n in range(len(xs) - 1):\n"
+            "        h = cell(xs[n], h)\n        states.append(h)\n    return states",
+            "Your loop stops one letter early",
+        ),
+        (
+            "def unroll(cell, xs, h):\n    states = []\n    for x in xs:\n        h = cell(x, h)\n"
+            "        if isinstance(h, ndl.Tensor):\n            h = h.detach()\n"
+            "        states.append(h)\n    return states",
+            "The states have lost their history",
         ),
         (
             "def unroll(cell, xs, h):\n    states = []\n    for x in xs:\n        h = cell(h, x)\n"
@@ -289,6 +331,11 @@ NEAR_MISSES = {
             "def lstm_gates(i, f, g, o, c):\n    keep = ndl.sigmoid(f)\n"
             "    c = keep * c + (1 - keep) * ndl.tanh(g)\n    return ndl.sigmoid(o) * ndl.tanh(c), c",
             "a gate of its own",
+        ),
+        (
+            "def lstm_gates(i, f, g, o, c):\n    c = ndl.sigmoid(f) * c + ndl.sigmoid(i) * ndl.tanh(g)\n"
+            "    c = ndl.Tensor(c.numpy())\n    return ndl.sigmoid(o) * ndl.tanh(c), c",
+            "The gradient stops at the new memory",
         ),
     ],
     "write": [
