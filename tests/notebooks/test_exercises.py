@@ -85,6 +85,16 @@ def test_several_results_are_shown_with_their_names():
     ]
 
 
+def test_a_tuple_is_shown_and_called_a_tuple():
+    _, check = exercise(lambda shape: (*shape, 1), case((2, 3)), case((4,)))
+    assert refusal(check, lambda shape: shape).splitlines()[:3] == [
+        "answer((2, 3)) is not right yet (case 1 of 2).",
+        "  expected: (2, 3, 1)",
+        "  got:      (2, 3)",
+    ]
+    assert "the type is number, but should be tuple" in refusal(check, lambda shape: 7)
+
+
 def test_plain_values_are_shown_as_they_are_in_the_form_of_their_use():
     _, check = exercise(
         lambda f: lambda numbers: [f(x) for x in numbers],
