@@ -296,6 +296,7 @@ class Exercises:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Exercise] = {}
+        self._being_checked: set[str] = set()
 
     def exercise(
         self,
@@ -330,7 +331,7 @@ class Exercises:
         if name not in self.by_name:
             raise LookupError(f"check({name}): this lecture has the exercises {', '.join(self.by_name)}")
         exercise = self.by_name[name]
-        if exercise.check(answer):
+        if self._passes(exercise, answer):
             print(f"{name}: right, {len(exercise.cases)} of {len(exercise.cases)} cases.")
             return
         not_tried = f"{name}: not tried yet. Replace the ... in the cell above, then run both cells."
@@ -344,13 +345,22 @@ class Exercises:
         So the end of a lecture can use what the reader built, and runs without it, too.
         """
         exercise = self.by_name[answer.__name__]
+        if exercise.name in self._being_checked:
+            raise RecursionError(f"ready({exercise.name}) is called by {exercise.name} itself")
         try:
-            if exercise.check(answer):
+            if self._passes(exercise, answer):
                 return answer
         except WrongAnswer:
             pass
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         return exercise.right
+
+    def _passes(self, exercise: Exercise, answer: Any) -> bool:
+        self._being_checked.add(exercise.name)
+        try:
+            return exercise.check(answer)
+        finally:
+            self._being_checked.discard(exercise.name)
 
 
 def line(label: str, text: str) -> str:

@@ -85,6 +85,22 @@ def test_several_results_are_shown_with_their_names():
     ]
 
 
+def test_an_answer_may_not_take_itself_for_ready():
+    exercises = Exercises()
+
+    @exercises.exercise(case(3), otherwise="Write it yourself.")
+    def double(x):
+        return 2 * x
+
+    right = double.right
+
+    def double(x):
+        return exercises.ready(double)(x)
+
+    assert "ready(double) is called by double itself" in refusal(exercises.check, double)
+    assert exercises.ready(double) is right
+
+
 def test_a_tuple_is_shown_and_called_a_tuple():
     _, check = exercise(lambda shape: (*shape, 1), case((2, 3)), case((4,)))
     assert refusal(check, lambda shape: shape).splitlines()[:3] == [
