@@ -1340,7 +1340,10 @@ def two_curves(history: Any) -> Axes:
     columns = np.array(history).T
     epochs = range(1, columns.shape[1] + 1)
     left, right = viz.panels(2, width=4.2)
-    for ax, name, first, scale in ((left, "loss", 0, 1), (right, "right, in percent", 1, 100)):
+    for ax, name, first, scale in (
+        (left, "loss of seen and of new songs", 0, 1),
+        (right, "how many are right, in percent", 1, 100),
+    ):
         curves = {"seen": scale * columns[first], "new": scale * columns[first + 2]}
         viz.curve(curves, epochs, log="x", xlabel="epoch", title=name, ax=ax)
     left.set_ylim(bottom=0)
