@@ -161,6 +161,13 @@ TRUE = [
     ),
     ("drag-read", "neither number is any good", f"max({SHARE}(20, 1)) < 0.66"),
     (
+        "drag-read",
+        "if not in every step, but mostly because the first number falls",
+        "(lambda many, few, fewer, one: many[0] - many[1] > few[0] - few[1] > one[0] - one[1] "
+        "and few[0] - few[1] < fewer[0] - fewer[1] and many[0] - one[0] > 3 * (many[1] - one[1]))"
+        f"(*({SHARE}(20, n) for n in (32, 4, 2, 1)))",
+    ),
+    (
         "test-read",
         "The same net, the same 40 songs",
         "len(train) == 40 and len(stopped.parameters()) == len(model.parameters())",
