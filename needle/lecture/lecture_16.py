@@ -996,7 +996,7 @@ def place_of_the_largest(image):
 DIGITS = ((1, 8, 8), [("conv", 4, 3, 1, 1), ("pool", 2), ("flatten",), ("linear", 10)])
 LARGER = (
     (3, 15, 22),
-    [("conv", 6, 5, 2, 2), ("pool", 3), ("conv", 8, 2, 1, 0), ("flatten",), ("linear", 5)],
+    [("conv", 6, 5, 2, 2), ("pool", 3), ("conv", 7, 2, 1, 0), ("flatten",), ("linear", 5)],
 )
 ROW = ((5,), [("linear", 3), ("linear", 2)])
 
@@ -1124,6 +1124,13 @@ def one_row_of_a_kernel(shape, layers):
     return _walk(shape, layers, conv_numbers=lambda c, o, s, p: (s * c + 1) * o)
 
 
+@shapes_by_hand.mistake("A convolution overwrites what was counted before it. Add its numbers: `+=`.")
+def overwritten_by_a_conv(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    convs = [place for place, (name, *_) in enumerate(layers) if name == "conv"]
+    return shapes, numbers - _walk(shape, layers[: convs[-1]])[1] if convs else numbers
+
+
 @shapes_by_hand.mistake("You count the numbers of one layer only. Add up those of all layers: `+=`.")
 def only_the_last_numbers(shape, layers):
     shapes, numbers = _walk(shape, layers)
@@ -1182,10 +1189,25 @@ def only_the_last(shape, layers):
     return shapes[-1], numbers
 
 
-@shapes_by_hand.mistake(
+ONE_AXIS = (
     "A shape has one length for each axis. After `flatten` and `linear` there is one axis left: `(n,)`, with "
     "a comma."
 )
+
+
+@shapes_by_hand.mistake(ONE_AXIS)
+def a_number_for_features(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [*shapes[:-1], shapes[-1][0]], numbers
+
+
+@shapes_by_hand.mistake("Each layer has its shape in the list. That of `flatten` is missing.")
+def without_flatten(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [s for s, (name, *_) in zip(shapes, layers, strict=True) if name != "flatten"], numbers
+
+
+@shapes_by_hand.mistake(ONE_AXIS)
 def a_number_for_a_shape(shape, layers):
     shapes, numbers = _walk(shape, layers)
     return [s if len(s) > 1 else s[0] for s in shapes], numbers

@@ -693,6 +693,12 @@ NEAR_MISSES = {
             "you had changed `shape` already",
         ),
         (BY_HAND.replace("return shapes, total", "return total, shapes"), "The two are exchanged"),
+        (BY_HAND.replace("total += (k", "total = (k"), "A convolution overwrites"),
+        (BY_HAND.replace("total += (shape", "total = (shape"), "one layer only"),
+        (
+            BY_HAND.replace("        shapes.app", "        if kind != 'flatten':\n            shapes.app"),
+            "of `flatten`",
+        ),
         (BY_HAND.replace("h // rest[0], w // rest[0]", "h / rest[0], w / rest[0]"), "round down with `//`"),
         (
             BY_HAND.replace("(shape[0] * shape[1] * shape[2],)", "shape[0] * shape[1] * shape[2]"),
