@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def named(**arrays: Any) -> Any:
 
 CONV = "This is the library's own convolution. Here you write one yourself, with NumPy."
 WALK = "This is the library's own walk back. Write the gradient yourself: `slide` is enough."
-WALKS = {gradients: WALK, Tensor.backward: WALK, ops.Conv.gradient: WALK}
+WALKS: dict[Callable, str] = {gradients: WALK, Tensor.backward: WALK, ops.Conv.gradient: WALK}
 POOL = "This is the library's own pooling. Here you write it yourself, with NumPy."
 BY_HAND = "This is the library's own layer. Here you work the shapes and the numbers out by hand."
 

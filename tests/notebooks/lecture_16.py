@@ -212,6 +212,22 @@ TRUE = [
     ),
     ("moved-read", "they still read most of the digits", "mistakes(model, moved_X).mean() < 0.35"),
     (
+        "drag-intro",
+        "−1 in its first row, 0 in the second and 1 in the third, and *mean* is nine times 1/9",
+        "KERNELS['top edge'].tolist() == [[-1] * 3, [0] * 3, [1] * 3] and np.all(KERNELS['mean'] * 9 == 1)",
+    ),
+    (
+        "quiet",
+        "exactly the same pattern, perhaps stronger or weaker",
+        "np.isclose(np.corrcoef(start[..., 0].ravel(), 3 * start[..., 0].ravel())[0, 1], 1)",
+    ),
+    (
+        "summary",
+        "it does as well with fewer numbers; where it is not, it makes more mistakes",
+        "numbers_in(eight_kernels(0)) < numbers_in(two_layers) and max(counts['in order']) / 355 < 0.06 "
+        "and min(counts['shuffled']) > max(counts['in order'])",
+    ),
+    (
         "summary",
         "224 numbers",
         "numbers_in(nn.Conv(3, 8, 3, rng=0)) == 3 * 3 * 3 * 8 + 8 == 224",
