@@ -422,7 +422,7 @@ def first_again(cell, xs, h):
 
 def _numbers(count: int, size: int) -> list[Tensor]:
     rng = np.random.default_rng(count)
-    return [Tensor(rng.normal(size=(1, size)), dtype="float64") for _ in range(count)]
+    return [Tensor(rng.normal(size=(2, size)), dtype="float64") for _ in range(count)]
 
 
 def a_sum() -> dict[str, Any]:
@@ -530,6 +530,22 @@ def of_the_mean(last, xs):
 @reach.mistake("This is the length for the first letter alone. Return a list, with one length for each.")
 def first_alone(last, xs):
     return reach.right(last, xs)[0]
+
+
+@reach.mistake(
+    "This is the length of the first row alone. A letter may have several rows: take the root of the sum of "
+    "all squares."
+)
+def of_the_first_row(last, xs):
+    return [float(np.linalg.norm(g[0])) for g in _gradients(last, xs)]
+
+
+@reach.mistake(
+    "With a 2, `np.linalg.norm` asks something else of an array with several rows. Leave the 2 out, and it "
+    "takes the root of the sum of all squares."
+)
+def with_a_two(last, xs):
+    return [float(np.linalg.norm(g, 2)) for g in _gradients(last, xs)]
 
 
 @reach.mistake("The first length is right. Return one for each letter.")

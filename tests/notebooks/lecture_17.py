@@ -350,6 +350,16 @@ NEAR_MISSES = {
         ),
         (
             "def reach(last, xs):\n"
+            "    return [np.sqrt((g.numpy()[0] ** 2).sum()) for g in ndl.gradients(last.sum(), xs)]",
+            "the first row alone",
+        ),
+        (
+            "def reach(last, xs):\n"
+            "    return [np.linalg.norm(g.numpy(), ord=2) for g in ndl.gradients(last.sum(), xs)]",
+            "Leave the 2 out",
+        ),
+        (
+            "def reach(last, xs):\n"
             "    return [np.linalg.norm(ndl.gradients(last.sum(), xs)[0].numpy()) for x in xs]",
             "for the first letter. Take",
         ),
