@@ -241,7 +241,7 @@ class Attempt:
             self.fault = exercise.without[called[0]]
             return
         if left:
-            self.wrong, self.fault = left, "Leave the library as you found it."
+            self.wrong, self.fault = left
             return
 
         right = outcome(exercise.use, exercise.right, *self.inputs)
@@ -476,17 +476,19 @@ def library_state() -> tuple[Any, ...]:
     return mode.get(), np.random.get_state()
 
 
-def restore(state: tuple[Any, ...]) -> str:
-    """Put the library back as it was, and say in words what had changed; "" if nothing had."""
+def restore(state: tuple[Any, ...]) -> tuple[str, str] | None:
+    """Put the library back as it was. If something had changed: what, and what to do instead."""
     was, random = state
     now, random_now = mode.get(), np.random.get_state()
     mode.set(was)
     np.random.set_state(random)
     if now != was:
-        return "your answer leaves the library in another mode, lazy or without gradients"
+        wrong = "your answer leaves the library in another mode, lazy or without gradients"
+        return wrong, "Leave the library as you found it: `with ndl.lazy():` ends where its block ends."
     if not same(random, random_now):
-        return "your answer draws from NumPy's global random numbers, so others would get other ones"
-    return ""
+        wrong = "your answer draws from NumPy's global random numbers, so others would get other ones"
+        return wrong, "Draw from a generator: the one that you are given, or `np.random.default_rng(0)`."
+    return None
 
 
 @contextmanager
