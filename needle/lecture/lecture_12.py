@@ -1309,7 +1309,7 @@ def other_tiles(recording: Recording, right: Recording) -> Verdict | None:
     read = [np.unravel_index(place, root.shape) for *_, root, place in recording.log if root.kind == "b"]
     walk = [(int(k) // t, int(j) // t) for k, j in read]
     changes = 1 + sum(here != there for here, there in pairwise(walk))
-    if changes == len(set(walk)):
+    if not walk or changes == len(set(walk)):
         return None
     return Verdict(
         f"other tiles: there are {len(set(walk))} of {t} by {t} numbers, and you begin {changes}",

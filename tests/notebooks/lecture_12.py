@@ -543,6 +543,12 @@ NEAR_MISSES = {
             "No threads here",
         ),
         (TILES + "    out = a @ b", "still full of zeros"),
+        (
+            "from needle.lecture.lecture_12 import naive\n" + TILES + "    for j in range(0, p, t):\n"
+            "        for k in range(0, n, t):\n"
+            "            naive(a[:, k : k + t], b[k : k + t, j : j + t], out[:, j : j + t])",
+            "what Numba cannot compile",
+        ),
     ],
     "loss_and_slopes": [
         (
