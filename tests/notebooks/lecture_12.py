@@ -99,6 +99,11 @@ OTHERS = (
 TRUE = [
     ("hook", "adds up a million ones", "ones.size == 1_000_000 and ones.sum() == 1e6"),
     (
+        "hook",
+        "each on a processor of its own",
+        "__import__('numba').get_num_threads() <= __import__('os').cpu_count()",
+    ),
+    (
         "two-steps",
         "it is two: *read* the total",
         "[what for _, what, _ in summing[:3:2]] == ['read', 'write']",
@@ -167,6 +172,12 @@ TRUE = [
         "0 < abs(sum(x.tolist()) - sum(x[::-1].tolist())) < 1e-9 * abs(x).sum()",
     ),
     ("order-of-loops", "64 bytes: eight numbers", "a.itemsize * 8 == 64"),
+    (
+        "order-of-loops",
+        "The scale beside it counts the steps, from 0 on",
+        "[lab.order_of_reading(walk, 16)[place] for walk, place in ((naive, (1, 0)), (in_rows, (0, 1)))]"
+        " == [1, 1] and left.images[0].colorbar.vmin == 0",
+    ),
     (
         "order-of-loops",
         "If you go down a column, each number is on another line",
