@@ -130,6 +130,9 @@ def test_the_reference_has_every_public_name(site):
     assert {f"viz.{name}" for name in viz.__all__} <= names
     for module in (ndl.nn, ndl.init, ndl.optim):
         assert set(module.__all__) <= last
+    for page in (site / "reference").glob("*.html"):
+        name_as_type = r"<strong>\w+</strong> \((?:<em>[\w, ]+</em>)+<em>,</em>\)"
+        assert not re.search(name_as_type, page.read_text(encoding="utf-8")), page.name
 
 
 @pytest.mark.browser
