@@ -60,6 +60,8 @@ def test_a_broken_link_and_a_request_are_found(tmp_path):
     (tmp_path / "index.html").write_text(
         '<a href="other.html#there">1</a> <a href="other.html#not">2</a> <a href="gone.html">3</a>'
         '<a href="https://example.org">4</a> <img src="https://example.org/x.png"> <img src="gone.png">'
+        f'<a href="{make_book.REPOSITORY}/tree/main/needle/nn">5</a> '
+        f'<a href="{make_book.REPOSITORY}/blob/main/gone.py">6</a>'
     )
     (tmp_path / "other.html").write_text(
         '<p id="there"></p> <script src="https://example.org/x.js"></script>'
@@ -68,9 +70,18 @@ def test_a_broken_link_and_a_request_are_found(tmp_path):
         "index.html: loads https://example.org/x.png",
         "index.html: no file for the link gone.html",
         "index.html: no file for the link gone.png",
+        f"index.html: no such file in the repository: {make_book.REPOSITORY}/blob/main/gone.py",
         "index.html: no such place: other.html#not",
         "other.html: loads https://example.org/x.js",
     ]
+
+
+def test_an_unknown_lecture_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["make_book.py", "--output", str(tmp_path), "--run", "7"])
+    with pytest.raises(SystemExit):
+        make_book.main()
+    assert "--run 7: there is no such lecture; they are 01 to " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_links_to_other_lectures_stay_in_the_book():
