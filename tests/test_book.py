@@ -107,6 +107,14 @@ def test_the_glossary_names_where_each_term_is_introduced():
     }  # which has rules, no new terms
 
 
+def test_a_term_of_the_glossary_links_to_the_section_that_introduces_it():
+    term = "- **seed**: where the walk begins. [07](07_reverse_mode.ipynb)"
+    linked = term.replace(".ipynb", ".ipynb#1--the-adjoint-of-a-variable")
+    assert make_book.to_sections(term) == linked
+    unknown = term.replace("seed", "sowing")
+    assert make_book.to_sections(unknown) == unknown
+
+
 @pytest.mark.slow
 def test_every_lecture_has_its_page_in_its_part(site):
     front = (site / "index.html").read_text(encoding="utf-8")
