@@ -264,8 +264,6 @@ class Average(TensorOp):
         self.weight = weight
 
     def infer(self, a):
-        if a.dtype.kind != "f":
-            raise ValueError(f"average: needs floats, got {a.dtype}; use .astype('float32')")
         if tracing():
             raise ValueError("average: a compiled function cannot wait for other workers; run it without jit")
         return Spec(a.shape, a.dtype, a.device)
@@ -285,7 +283,15 @@ class Average(TensorOp):
 
 
 def average(a: Tensor, workers: Workers, weight: float) -> Tensor:
-    """The weighted mean of `a` over all workers, as an operator with a gradient; see `Average`."""
+    """The weighted mean of `a` over all workers, as an operator with a gradient; see `Average`.
+
+    Raises
+    ------
+    ValueError
+        If `a` does not hold floats, or if a function is being compiled.
+    """
+    if a.dtype.kind != "f":
+        raise ValueError(f"average: needs floats, got {a.dtype}; use .astype('float32')")
     return Average(workers, weight)(a)
 
 
