@@ -2,7 +2,15 @@
 
 ``mpiexec -n 4 python train.py`` starts four workers. Each has the whole model, computes the gradients of its
 part of a batch, and averages them with the others: then all make the same step, that of the whole batch. They
-talk through MPI; install it with the extra ``mpi``.
+talk through MPI; install it with the extra ``mpi``. A training is shared by these lines::
+
+    workers = ndl.parallel.Workers()
+    workers.same_values(model)                        # all begin with the parameters of worker 0
+    loader = DataLoader(dataset, 64, shuffle=True, workers=workers)
+    for X, y in loader:                               # this worker's part of a batch
+        loss_of(model(X), y).backward(create_graph=False)
+        workers.average_gradients(optimizer.params, weight=len(y))
+        optimizer.step()
 """
 
 from __future__ import annotations
