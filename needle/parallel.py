@@ -6,6 +6,7 @@ talk through MPI; install it with the extra ``mpi``. A training is shared by the
 
     workers = ndl.parallel.Workers()
     workers.same_values(model)                        # all begin with the parameters of worker 0
+    synchronise(model, workers)                       # batch normalization sees the whole batch
     loader = DataLoader(dataset, 64, shuffle=True, workers=workers)
     for X, y in loader:                               # this worker's part of a batch
         loss_of(model(X), y).backward(create_graph=False)
@@ -53,9 +54,9 @@ class Workers:
     steps : int
         How many steps of training this worker has made: calls of `average_gradients` or `average_values`.
     bytes : int
-        How much this worker has handed over to be averaged or shared so far.
+        The size of all arrays that this worker has handed over to be averaged or added up.
     seconds : float
-        How long that took, with the time in which this worker waited for the others.
+        How long communication took so far, with the time in which this worker waited for the others.
 
     Raises
     ------
