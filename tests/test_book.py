@@ -117,7 +117,17 @@ def test_the_reference_has_every_public_name(site):
         kinds = InventoryFile.load(file, "", lambda _, name: name)
     names = {name for kind, found in kinds.items() if kind.startswith("py:") for name in found}
     last = {name.rpartition(".")[2] for name in names}
-    modules = {"autograd", "backend_ndarray", "backend_selection", "data", "init", "nn", "ops", "optim", "parallel"}
+    modules = {
+        "autograd",
+        "backend_ndarray",
+        "backend_selection",
+        "data",
+        "init",
+        "nn",
+        "ops",
+        "optim",
+        "parallel",
+    }
     settings = {"BACKEND", "array_api"}
     families = {
         "Elementwise",

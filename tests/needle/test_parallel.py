@@ -236,6 +236,19 @@ def test_each_batch_is_shared_and_worker_0_draws_the_order(arrays, n):
     assert len(set(found["afterwards"])) == n
 
 
+@pytest.mark.slow
+@several
+def test_after_an_epoch_all_have_the_same_model(arrays, n):
+    """Each worker's running means followed its own parts; then they are averaged."""
+    np.testing.assert_allclose(arrays(n, "buffers")["mean"], np.full(3, (n - 1) / 2), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_workers_share_the_processors(arrays):
+    threads = arrays(2, "processors")["threads"]
+    assert set(threads) == {max(os.cpu_count() // 2, 1)}
+
+
 # Commands
 
 COMMANDS = {

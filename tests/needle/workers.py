@@ -15,7 +15,7 @@ import numpy as np
 
 import needle as ndl
 from needle import nn, optim, parallel
-from needle.apps import mlp_resnet
+from needle.apps import mlp_resnet, training
 from needle.apps.gpt import GPT
 from needle.apps.models import LanguageModel
 from needle.apps.simple_ml import recurrent, text_epoch
@@ -225,6 +225,39 @@ def shared(workers: Workers) -> dict[str, np.ndarray]:
     return {f"batch {i}": batch for i, batch in enumerate(batches)} | {
         "afterwards": np.array([theirs[1] for theirs in everybody])
     }
+
+
+def buffers(workers: Workers) -> dict[str, np.ndarray]:
+    """The running mean of a model after workers saw different numbers: in itself, and in a command."""
+    norm = nn.BatchNorm1d(3)
+    norm.running_mean.data = Tensor(np.full(3, float(workers.rank)))
+    workers.average_buffers(norm)
+    assert workers.steps == 0
+
+    models = []
+    begin = training.Training.__init__
+
+    def begin_and_keep(self, args, model, *more):
+        models.append(model)
+        begin(self, args, model, *more)
+
+    training.Training.__init__ = begin_and_keep  # type: ignore[method-assign]
+    mlp_resnet.main(
+        ["--hidden-dim", "16", "--num-blocks", "1", "--batch-size", "100", "--epochs", "1", "--data-parallel"]
+    )
+    state = {name: x.numpy() for name, x in models[0].state_dict().items()}
+    assert any(name.endswith("running_var") for name in state)
+    for theirs in workers.gather(state):
+        for name, value in state.items():
+            np.testing.assert_array_equal(theirs[name], value, err_msg=name)
+    return {"mean": norm.running_mean.numpy()}
+
+
+def processors(workers: Workers) -> dict[str, np.ndarray]:
+    """How many threads each worker uses."""
+    import numba
+
+    return {"threads": np.array(workers.gather(numba.get_num_threads()))}
 
 
 # Trainings that end badly: mlp_resnet with a worker that fails
