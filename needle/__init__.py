@@ -36,7 +36,7 @@ from .ops import *
 from .ops import __all__ as _ops
 
 if TYPE_CHECKING:
-    from . import data
+    from . import data, parallel
     from .compiler import jit, scan
     from .diagnostics import diagnose
     from .serialization import load, save
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKEND", "NDArray", "Tensor", "TensorTuple", "all_devices", "array_api", "autograd", "backend_ndarray",
     "backend_selection", "cpu", "cpu_numpy", "cuda", "data", "default_device", "diagnose", "gradcheck",
-    "gradients", "init", "jit", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim", "save",
-    "scan", "scope", "zeros", "zeros_like", *_ops,
+    "gradients", "init", "jit", "lazy", "load", "nn", "no_grad", "ones", "ones_like", "ops", "optim",
+    "parallel", "save", "scan", "scope", "zeros", "zeros_like", *_ops,
 ]  # fmt: skip
 
 # What not every program needs is imported when it is first asked for: these modules, and their names.
@@ -56,6 +56,7 @@ _LATER = {
     "diagnostics": ".diagnostics",
     "jit": ".compiler",
     "load": ".serialization",
+    "parallel": ".parallel",
     "save": ".serialization",
     "scan": ".compiler",
     "serialization": ".serialization",

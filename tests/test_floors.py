@@ -26,7 +26,7 @@ HOUSE = {
     3: ("needle.autograd",),
     4: ("needle.init", "needle.gradcheck", "needle.diagnostics"),
     5: ("needle.nn", "needle.optim", "needle.data", "needle.serialization"),
-    6: ("needle.compiler",),
+    6: ("needle.compiler", "needle.parallel"),
     7: ("needle.apps", "needle"),  # "needle" is needle/__init__.py: the public names
     8: ("viz", "needle.lecture"),  # a lecture draws
     9: ("playground", "playground.language"),
@@ -46,6 +46,7 @@ HEAVY_OR_OPTIONAL = {
     "IPython",
     "PIL",
     "matplotlib",
+    "mpi4py",
     "numba",
     "playwright",
     "pooch",

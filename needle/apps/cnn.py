@@ -20,7 +20,9 @@ def channels_first(images: ndl.Tensor) -> ndl.Tensor:
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=10, batch_size=32, lr=0.003, weight_decay=0.01, jit=False)
+    parser = options(
+        __doc__, epochs=10, batch_size=32, lr=0.003, weight_decay=0.01, jit=False, sync_batchnorm=False
+    )
     parser.add_argument(
         "--data", choices=["digits", "mnist", "cifar10"], default="digits", help="what to learn"
     )
@@ -31,10 +33,10 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
 
     if args.data == "cifar10":
         changes = [ndl.data.RandomFlipHorizontal(), ndl.data.RandomCrop(4)]
-        with explained(parser):
+        with explained(parser, args.workers):
             train, test = ndl.data.cifar10(transforms=changes), ndl.data.cifar10(train=False)
         return train_on_images(args, train, test, ResNet9(device=device))
-    with explained(parser):
+    with explained(parser, args.workers):
         train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
         model = CNN(train[0][0].shape[0], args.channels, device=device)
     return train_on_images(args, train, test, model, channels_first)

@@ -14,16 +14,24 @@ from typing import Any
 import numpy as np
 
 import needle as ndl
+from needle.apps.together import run_together, said_once
+from needle.parallel import Workers
 
 __all__ = ["at_least", "command", "explained", "options", "start"]
 
 
 def command(main: Callable) -> Callable:
-    """A decorator of a command's function: Ctrl-C ends it with a word, not with a traceback."""
+    """A decorator of a command's function: Ctrl-C ends it with a word, not with a traceback.
+
+    With ``--data-parallel``, it runs as one of several workers; see `needle.apps.together`.
+    """
 
     @functools.wraps(main)
     def stoppable(argv: list[str] | None = None):
+        words = sys.argv[1:] if argv is None else argv
         try:
+            if any("--data-parallel".startswith(word) and len(word) > len("--data-") for word in words):
+                return run_together(main, words)
             return main(argv)
         except KeyboardInterrupt:
             raise SystemExit("\nstopped") from None
@@ -61,8 +69,8 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
     description : str
         The module's docstring; its first line is shown.
     **defaults
-        Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has them, ``weight_decay`` and
-        ``jit``.
+        Those of ``epochs``, ``batch_size``, ``lr`` and, if the command has them, ``weight_decay``, ``jit``
+        and ``sync_batchnorm``.
     """
     parser = argparse.ArgumentParser(
         prog=program(),
@@ -79,6 +87,17 @@ def options(description: str | None, **defaults: Any) -> argparse.ArgumentParser
             "--jit",
             action=argparse.BooleanOptionalAction,
             help="compile the steps of the training, in the background, on the device cpu",
+        )
+    parser.add_argument(
+        "--data-parallel",
+        action="store_true",
+        help="share each batch among several processes: mpiexec -n 4 python -m …",
+    )
+    if "sync_batchnorm" in defaults:
+        parser.add_argument(
+            "--sync-batchnorm",
+            action="store_true",
+            help="with --data-parallel: batch normalization sees the whole batch",
         )
     parser.add_argument(
         "--device", choices=["cpu", "cpu_numpy", "cuda"], default="cpu", help="where to compute"
@@ -99,7 +118,8 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
     Returns
     -------
     tuple
-        The options as a namespace, and the device.
+        The options as a namespace, and the device. The namespace also has `workers`: None, or with
+        ``--data-parallel`` the `needle.parallel.Workers`.
 
     Raises
     ------
@@ -109,23 +129,42 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
     args = parser.parse_args(argv)
     if args.resume and args.checkpoint is None:
         parser.error("--resume needs --checkpoint PATH: the file to go on from")
-    if args.checkpoint is not None and args.checkpoint.exists() and not args.resume:
+    if args.data_parallel and getattr(args, "jit", False):
         parser.error(
-            f"--checkpoint: {args.checkpoint} is there already; go on from it with --resume, "
-            "or name another file, or remove it"
+            "--jit with --data-parallel: a compiled step cannot wait for other workers; use one of the two"
         )
+    args.workers = workers = None
+    if args.data_parallel:
+        try:
+            args.workers = workers = Workers()
+        except ImportError as error:
+            parser.error(f"--data-parallel: {error}")
+    with explained(parser, workers):
+        leads = workers is None or workers.rank == 0  # it writes the file
+        if leads and args.checkpoint is not None and args.checkpoint.exists() and not args.resume:
+            raise ValueError(
+                f"--checkpoint: {args.checkpoint} is there already; go on from it with --resume, "
+                "or name another file, or remove it"
+            )
     device = getattr(ndl, args.device)()
     if not device.enabled():
         raise SystemExit(f"--device {args.device}: {device.why()}")
-    with explained(parser):
+    with explained(parser, workers):
         np.random.seed(args.seed)
     return args, device
 
 
 @contextmanager
-def explained(parser: argparse.ArgumentParser):
-    """In this block, an error about data or options ends the command with its message."""
+def explained(parser: argparse.ArgumentParser, workers: Workers | None = None):
+    """In this block, an error about data or options ends the command with its message.
+
+    If several workers run the command, it ends for all of them, and the message is given once.
+    """
+    error = None
     try:
         yield
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
+    except (OSError, ValueError) as caught:
+        error = str(caught)
+    error = said_once(workers, error)
+    if error is not None:
+        parser.error(error)

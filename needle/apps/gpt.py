@@ -178,15 +178,16 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     )
     args, device = start(parser, argv)
 
-    with explained(parser):
+    with explained(parser, args.workers):
         letters, train, test = text.read(text.SONNETS if args.data == "sonnets" else args.data)
         train_windows, test_windows = windows(train, args.context), windows(test, args.context)
         model = GPT(
             len(letters), args.context, args.dim, args.num_layers, args.num_heads, args.dropout, device=device
         )
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
-    train_loader = ndl.data.DataLoader(train_windows, args.batch_size, shuffle=True, device=device)
-    test_loader = ndl.data.DataLoader(test_windows, 32, device=device)
+    where = {"device": device, "workers": args.workers}
+    train_loader = ndl.data.DataLoader(train_windows, args.batch_size, shuffle=True, **where)
+    test_loader = ndl.data.DataLoader(test_windows, 32, **where)
 
     def schedule_for(epochs: int) -> ndl.optim.Schedule:
         steps = epochs * len(train_loader)
@@ -202,17 +203,20 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     def logits_of(X: ndl.Tensor) -> ndl.Tensor:
         return model(X).reshape((-1, len(letters)))
 
-    step = compiled(learning_step(logits_of, loss_fn, optimizer, clip=1.0), args)
+    step = compiled(learning_step(logits_of, loss_fn, optimizer, clip=1.0, workers=args.workers), args)
 
-    def one_epoch(batches, learn=None) -> Averages:
+    def one_epoch(loader, learn=None, progress=iter) -> Averages:
         model.train() if learn is not None else model.eval()
-        flat = ((X, y.reshape((-1,))) for X, y in batches)
-        return run_epoch(flat, logits_of, loss_fn, learn, training.schedule)
+        flat = ((X, y.reshape((-1,))) for X, y in progress(loader))
+        shared = {"workers": args.workers, "batch_sizes": loader.sizes}
+        return run_epoch(flat, logits_of, loss_fn, learn, training.schedule, **shared)
 
     metrics = training.run(
-        lambda progress: one_epoch(progress(train_loader), step),
+        lambda progress: one_epoch(train_loader, step, progress),
         lambda: one_epoch(test_loader),
     )
+    if not training.leads:
+        return metrics
     print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")
     if args.write:
         begin = train[-args.context :]

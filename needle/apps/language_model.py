@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     )
     args, device = start(parser, argv)
 
-    with explained(parser):
+    with explained(parser, args.workers):
         if args.data == "ptb":
             corpus = ndl.data.ptb()
             words, vocabulary = "\n".join(corpus.dictionary.idx2word), len(corpus.dictionary)
@@ -71,16 +71,19 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     )
 
     loss_fn = nn.SoftmaxLoss()
-    learn = compiled(learning_step(recurrent(model), loss_fn, optimizer, args.clip), args)
+    step = learning_step(recurrent(model), loss_fn, optimizer, args.clip, workers=args.workers)
+    learn = compiled(step, args)
 
     def one_epoch(batches, **more):
-        return text_epoch(batches, model, args.seq_len, loss_fn, device=device, **more)
+        shared = {"device": device, "workers": args.workers}
+        return text_epoch(batches, model, args.seq_len, loss_fn, **shared, **more)
 
     metrics = training.run(
         lambda progress: one_epoch(train_batches, learn=learn, schedule=training.schedule, progress=progress),
         lambda: one_epoch(test_batches),
     )
-    print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")
+    if training.leads:
+        print(f"by frequency alone: loss {text.frequency_loss(train, test):.4f}")
     return metrics
 
 

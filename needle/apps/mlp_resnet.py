@@ -155,13 +155,15 @@ def train_mnist(
 @command
 def main(argv: list[str] | None = None) -> dict[str, float]:
     """Run the command, and return the last epoch's metrics."""
-    parser = options(__doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0, jit=False)
+    parser = options(
+        __doc__, epochs=10, batch_size=32, lr=0.002, weight_decay=0.0, jit=False, sync_batchnorm=False
+    )
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="what to learn to read")
     parser.add_argument("--hidden-dim", type=at_least(2), default=256, help="features between the blocks")
     parser.add_argument("--num-blocks", type=at_least(0), default=3, help="how many residual blocks")
     args, device = start(parser, argv)
 
-    with explained(parser):
+    with explained(parser, args.workers):
         train, test = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
         model = MLPResNet(train[0][0].size, args.hidden_dim, args.num_blocks).to(device)
     return train_on_images(args, train, test, model, flat)

@@ -242,8 +242,10 @@ def text_epoch(
     dtype="float32",
     schedule=None,
     progress=iter,
+    workers=None,
 ) -> Averages:
-    """`epoch_general_ptb` with a step of training, a schedule, and what shows progress in an iterable."""
+    """`epoch_general_ptb` with a step of training, a schedule, what shows progress in an iterable, and
+    workers that share the columns of the text."""
     hidden: Any = ()  # the state is there from the second part on
     forward = recurrent(model)
 
@@ -261,8 +263,12 @@ def text_epoch(
 
     model.train() if learn is not None else model.eval()
     starts = range(0, len(data) - 1, seq_len)
+    columns = data.shape[1]
+    if workers is not None:
+        data = data[:, workers.share(np.arange(columns))]
     batches = (ndl.data.get_batch(data, i, seq_len, device=device, dtype=dtype) for i in progress(starts))
-    return run_epoch(batches, logits_of, loss_fn, learn and learn_on, schedule)
+    sizes = [columns] * len(starts)
+    return run_epoch(batches, logits_of, loss_fn, learn and learn_on, schedule, workers, sizes)
 
 
 def _detached(state):
@@ -358,23 +364,32 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--hidden-dim", type=at_least(1), default=100, help="features between the layers")
     args, device = start(parser, argv)
 
-    with explained(parser):
+    with explained(parser, args.workers):
         datasets = [getattr(ndl.data, args.data)(train=part) for part in (True, False)]
     (X, y), test = [(images.reshape(len(images), -1), labels) for images, labels in (d[:] for d in datasets)]
     model = TwoLayers(X.shape[1], args.hidden_dim, device=device)
 
+    workers = args.workers
+    share = (lambda items: items) if workers is None else workers.share
+
     def learn(progress: Callable) -> Averages:
         for i in progress(range(0, len(X), args.batch_size)):
-            part = slice(i, i + args.batch_size)
-            model.W1.data, model.W2.data = nn_epoch(
-                X[part], y[part], model.W1, model.W2, args.lr, args.batch_size
-            )
+            part = share(np.arange(i, min(i + args.batch_size, len(X))))
+            model.W1.data, model.W2.data = nn_epoch(X[part], y[part], model.W1, model.W2, args.lr, len(part))
+            if workers is not None:
+                # A step of plain SGD is W - lr * gradient. So the mean of the workers' W after the step is
+                # what the mean of their gradients would have given.
+                workers.average_values([model.W1, model.W2], weight=len(part))
         return evaluate(X, y)
 
     def evaluate(X: np.ndarray, y: np.ndarray) -> Averages:
+        part = share(np.arange(len(X)))
         with ndl.no_grad():
-            loss, error = loss_err(model(ndl.Tensor(X, device=device)), y)
-        return Averages(1 - float(error), loss.item(), [loss.item()])
+            loss, error = loss_err(model(ndl.Tensor(X[part], device=device)), y[part])
+        if workers is not None and workers.size > 1:
+            n, loss, error = workers.sum(len(part) * np.array([1.0, loss, error]))
+            loss, error = loss / n, error / n
+        return Averages(1 - float(error), float(loss), [float(loss)])
 
     return Training(args, model).run(learn, lambda: evaluate(*test))
 

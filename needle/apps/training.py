@@ -6,7 +6,7 @@ import argparse
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 import needle as ndl
 from needle import nn
+from needle.parallel import Workers, synchronise
 
 __all__ = [
     "Averages",
@@ -48,6 +49,7 @@ def learning_step(
     loss_fn: Callable[[ndl.Tensor, Any], ndl.Tensor],
     opt: ndl.optim.Optimizer,
     clip: float | None = None,
+    workers: Workers | None = None,
 ) -> Callable[..., tuple]:
     """A step of training: from a batch to its logits and its mean loss. `needle.jit` can compile it.
 
@@ -61,6 +63,9 @@ def learning_step(
     opt : Optimizer
     clip : float, optional
         The largest length of a step's gradients; see `Optimizer.clip_grad_norm`.
+    workers : Workers, optional
+        Those who share the batch. The step, with its clipping, is then that of the whole batch, while the
+        logits and the loss are those of this worker's part.
     """
 
     def step(X: Any, y: Any, *state: Any) -> tuple:
@@ -69,6 +74,8 @@ def learning_step(
         loss = loss_fn(logits, y)
         opt.reset_grad()
         loss.backward(create_graph=False)
+        if workers is not None:
+            workers.average_gradients(opt.params, weight=y.shape[0])
         if clip is not None:
             opt.clip_grad_norm(clip)
         opt.step()
@@ -88,6 +95,8 @@ def run_epoch(
     loss_fn: Callable[[ndl.Tensor, Any], ndl.Tensor],
     learn: Callable[..., tuple] | None = None,
     schedule: ndl.optim.Schedule | None = None,
+    workers: Workers | None = None,
+    batch_sizes: Sequence[int] = (),
 ) -> Averages:
     """Go through batches once, and learn from each if there is a step of training.
 
@@ -104,6 +113,10 @@ def run_epoch(
         it is.
     schedule : Schedule, optional
         Makes a step after each batch.
+    workers : Workers, optional
+        Those who share each batch. The averages are then those of all their parts.
+    batch_sizes : sequence of int
+        With workers: how many items each batch has, of all workers together.
 
     Raises
     ------
@@ -111,8 +124,8 @@ def run_epoch(
         If there are no batches.
     """
     losses: list[float] = []
-    sizes: list[int] = []
-    correct = 0
+    sizes: list[float] = []
+    correct: list[float] = []
     for X, y in batches:
         if learn is not None:
             logits, loss = learn(X, y)
@@ -123,13 +136,19 @@ def run_epoch(
                 logits = logits_of(X)
                 loss = loss_fn(logits, y)
         targets = np.asarray(y.numpy() if isinstance(y, ndl.Tensor) else y)
-        correct += int(np.count_nonzero(logits.numpy().argmax(axis=1) == targets))
+        correct.append(int(np.count_nonzero(logits.numpy().argmax(axis=1) == targets)))
         losses.append(loss.numpy().item())
         sizes.append(len(targets))
         del logits, loss  # frees the graph before the next one is built
     if not sizes:
         raise ValueError("run_epoch: there are no batches; is the data shorter than one batch?")
-    return Averages(correct / sum(sizes), float(np.average(losses, weights=sizes)), losses)
+    if workers is not None and workers.size > 1:
+        # A batch with fewer items than workers went to all of them, and counts once.
+        copies = np.array([workers.size if size < workers.size else 1 for size in batch_sizes])
+        own = np.array([sizes, correct, np.multiply(sizes, losses)], np.float64)
+        of_all, right, total = workers.sum(own) / copies
+        sizes, correct, losses = of_all.tolist(), right.tolist(), (total / of_all).tolist()
+    return Averages(sum(correct) / sum(sizes), float(np.average(losses, weights=sizes)), losses)
 
 
 def loss_module(loss_fn: Any) -> Any:
@@ -149,6 +168,7 @@ def on_device_of(model: nn.Module, X: ndl.Tensor) -> ndl.Tensor:
 #: Options that may change when a training goes on: it does not depend on them.
 FREE_OPTIONS = {
     "checkpoint",
+    "data_parallel",
     "device",
     "epochs",
     "jit",
@@ -157,6 +177,7 @@ FREE_OPTIONS = {
     "seed",
     "temperature",
     "top_k",
+    "workers",
     "write",
 }
 
@@ -164,7 +185,9 @@ FREE_OPTIONS = {
 class Training:
     """A training that can be interrupted, and then goes on as if it had not been.
 
-    It draws all random numbers from NumPy's global state, and saves that state with the model.
+    It draws all random numbers from NumPy's global state, and saves that state with the model. If workers
+    share the training, all begin with the model of worker 0. Then each worker draws random numbers of its
+    own; those of worker 0 are the same as in a training alone. Worker 0 reads and writes the checkpoint.
 
     Parameters
     ----------
@@ -184,6 +207,8 @@ class Training:
     planned : int
         How many epochs the training was begun for; the schedule is made for these.
     schedule : Schedule or None
+    leads : bool
+        Whether this process prints and writes files: it is alone, or worker 0.
     """
 
     def __init__(
@@ -198,17 +223,33 @@ class Training:
         self.settings = {name: value for name, value in vars(args).items() if name not in FREE_OPTIONS}
         self.settings["data"] = data or args.data
         self.model = model
+        self.workers: Workers | None = args.workers
+        self.leads = self.workers is None or self.workers.rank == 0
+        self.epoch = 0
+        if self.workers is not None:
+            self.workers.same_values(model)
+            self._seed_again()
+            if self.settings.get("sync_batchnorm"):
+                synchronise(model, self.workers)
         self.optimizer = optimizer
         self._schedule_for = schedule_for
-        self.epoch = 0
+        self._communication = np.zeros(3)  # of all steps: see `Workers.counters`
+        self._seconds = 0.0  # that the steps took
         self._plan(args.epochs)
 
     def _plan(self, epochs: int) -> None:
         self.planned = epochs
         self.schedule = None if self._schedule_for is None else self._schedule_for(epochs)
 
+    def _seed_again(self) -> None:
+        """Give every worker but 0 random numbers of its own from here on."""
+        if self.workers is not None and self.workers.rank > 0:
+            seeds = np.random.SeedSequence((self.args.seed, self.workers.rank, self.epoch))
+            np.random.seed(seeds.generate_state(4))
+
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the training depends on, for `needle.save`."""
+        """Everything that the training depends on, for `needle.save`: the same on every worker."""
+        random = np.random.get_state(legacy=False)
         return {
             "settings": self.settings,
             "model": self.model.state_dict(),
@@ -216,7 +257,7 @@ class Training:
             "schedule": None if self.schedule is None else self.schedule.state_dict(),
             "epoch": self.epoch,
             "planned": self.planned,
-            "random": np.random.get_state(legacy=False),
+            "random": [random] if self.workers is None else self.workers.gather(random),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -252,10 +293,21 @@ class Training:
             self._plan(max(planned, self.args.epochs))
             if self.schedule is not None:
                 self.schedule.load_state_dict(state["schedule"])
-            np.random.set_state(state["random"])
+            states = state["random"]
+            number, rank = (1, 0) if self.workers is None else (self.workers.size, self.workers.rank)
+            if self.leads or rank < len(states):
+                np.random.set_state(states[rank])
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"this state of a training is damaged: {error!r}") from None
         self.epoch = epoch
+        if rank >= len(states):
+            self._seed_again()
+        if self.leads and number != len(states):
+            print(
+                f"--resume: there were {len(states)} workers, and now there are {number}: the batches are "
+                "the same, but random numbers such as those of dropout are not",
+                file=sys.stderr,
+            )
 
     def run(self, learn: Callable[[Any], Averages], evaluate: Callable[[], Averages]) -> dict[str, float]:
         """Train for as many epochs as the options say, and save the training after each.
@@ -287,11 +339,12 @@ class Training:
             for epoch in range(self.epoch + 1, args.epochs + 1):
                 began = time.perf_counter()
                 name = f"epoch {epoch}/{args.epochs}"
-                trained = learn(functools.partial(tqdm, desc=name, leave=False, disable=args.quiet or None))
+                hidden = args.quiet or not self.leads or None
+                trained = self._learn(learn, functools.partial(tqdm, desc=name, leave=False, disable=hidden))
                 tested = evaluate()
                 self.epoch = epoch
                 self._save()
-                if not args.quiet:
+                if self.leads and not args.quiet:
                     seconds = time.perf_counter() - began
                     print(f"{name}  {_words('train', trained)}  {_words('test', tested)}  {seconds:.1f} s")
                 metrics = _metrics("train", trained) | _metrics("test", tested)
@@ -299,32 +352,68 @@ class Training:
             way = f"; go on with --checkpoint {args.checkpoint} --resume" if args.checkpoint else ""
             raise SystemExit(f"\nstopped after {self.epoch} of {args.epochs} epochs{way}") from None
         metrics = metrics or _metrics("test", evaluate())  # where no epoch was left
-        print(f"test accuracy {metrics['test_accuracy']:.2%}, test loss {metrics['test_loss']:.4f}")
+        if self.leads:
+            print(f"test accuracy {metrics['test_accuracy']:.2%}, test loss {metrics['test_loss']:.4f}")
+            self._say_what_communication_took()
         return metrics
+
+    def _learn(self, learn: Callable[[Any], Averages], progress: Callable) -> Averages:
+        """Train for an epoch, and note what the workers' communication takes of it."""
+        if self.workers is None:
+            return learn(progress)
+        began, before = time.perf_counter(), self.workers.counters()
+        trained = learn(progress)
+        self._seconds += time.perf_counter() - began
+        self._communication += self.workers.counters() - before
+        self.workers.average_buffers(self.model)  # each worker's running means have followed its own parts
+        return trained
+
+    def _say_what_communication_took(self) -> None:
+        steps, size, seconds = self._communication
+        if self.workers is not None and self.workers.size > 1 and steps:
+            print(
+                f"{self.workers.size} workers: {size / steps / 1e6:.3g} MB and {1e3 * seconds / steps:.3g} "
+                f"ms of communication a step, of {1e3 * self._seconds / steps:.3g} ms"
+            )
 
     def _begin(self) -> None:
         """Load the checkpoint to go on from, or save a first one, so that a wrong path shows at once."""
         path = self.args.checkpoint
-        if not (self.args.resume and path.exists()):
-            if self.args.resume:
+        if not (self.args.resume and self._by_leader(path.exists)):
+            if self.args.resume and self.leads:
                 print(f"--resume: there is no {path} yet; beginning anew", file=sys.stderr)
             self._save()
             return
         try:
-            self.load_state_dict(ndl.load(path))
+            self.load_state_dict(self._by_leader(lambda: ndl.load(path)))
         except (OSError, ValueError) as error:
             raise SystemExit(f"--resume: {path}: {error}") from None
-        if not self.args.quiet:
+        if self.leads and not self.args.quiet:
             ends_early = self.schedule is not None and self.args.epochs < self.planned
             plan = f"; the learning rate falls over {self.planned} epochs" if ends_early else ""
             print(f"going on after epoch {self.epoch}{plan}")
 
     def _save(self) -> None:
         if self.args.checkpoint is not None:
+            state = self.state_dict()
             try:
-                ndl.save(self.args.checkpoint, self.state_dict())
+                self._by_leader(lambda: ndl.save(self.args.checkpoint, state))
             except OSError as error:
                 raise SystemExit(f"--checkpoint: {self.args.checkpoint} cannot be written: {error}") from None
+
+    def _by_leader(self, action: Callable[[], Any]) -> Any:
+        """Let worker 0 do something with files. All get what it returns, or raise its error."""
+        result = error = None
+        if self.leads:
+            try:
+                result = action()
+            except (OSError, ValueError) as caught:
+                error = caught
+        if self.workers is not None:
+            result, error = self.workers.same((result, error))
+        if error is not None:
+            raise error
+        return result
 
 
 def _metrics(part: str, averages: Averages) -> dict[str, float]:
@@ -361,23 +450,27 @@ def train_on_images(
         The last epoch's metrics; see `Training.run`.
     """
     device = model.parameters()[0].device
-    train_loader = ndl.data.DataLoader(train, args.batch_size, shuffle=True, device=device)
-    test_loader = ndl.data.DataLoader(test, 500, device=device)
+    where = {"device": device, "workers": args.workers}
+    train_loader = ndl.data.DataLoader(train, args.batch_size, shuffle=True, **where)
+    test_loader = ndl.data.DataLoader(test, 500, **where)
     optimizer = ndl.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
     training = Training(
         args, model, optimizer, lambda epochs: ndl.optim.CosineLR(optimizer, epochs * len(train_loader))
     )
 
     loss_fn = nn.SoftmaxLoss()
-    step = compiled(learning_step(model, loss_fn, optimizer), args)
+    step = compiled(learning_step(model, loss_fn, optimizer, workers=args.workers), args)
+
+    def one_epoch(loader, progress: Callable = iter, **more) -> Averages:
+        batches = ((prepare(X), y) for X, y in progress(loader))
+        return run_epoch(batches, model, loss_fn, workers=args.workers, batch_sizes=loader.sizes, **more)
 
     def learn(progress: Callable) -> Averages:
         model.train()
-        batches = ((prepare(X), y) for X, y in progress(train_loader))
-        return run_epoch(batches, model, loss_fn, step, training.schedule)
+        return one_epoch(train_loader, progress, learn=step, schedule=training.schedule)
 
     def evaluate() -> Averages:
         model.eval()
-        return run_epoch(((prepare(X), y) for X, y in test_loader), model, loss_fn)
+        return one_epoch(test_loader)
 
     return training.run(learn, evaluate)

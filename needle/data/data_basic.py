@@ -91,6 +91,9 @@ class DataLoader:
         Where the batches live. Default: `default_device()`.
     dtype : dtype or str, optional
         Default: float32 (under ``NEEDLE_BACKEND=np``: that of the dataset's arrays).
+    workers : needle.parallel.Workers, optional
+        The processes that share each batch: each of them gets its part. They go through the data in the same
+        order, which worker 0 draws.
 
     Raises
     ------
@@ -110,6 +113,7 @@ class DataLoader:
         prefetch: int = 0,
         device: Any = None,
         dtype: Any = None,
+        workers: Any = None,
     ):
         self.dataset = dataset
         self.batch_size = _count("batch_size", 1 if batch_size is None else batch_size, at_least=1)
@@ -120,6 +124,7 @@ class DataLoader:
         check_device(device)
         self.device = device
         self.dtype = dtype
+        self.workers = workers
         if not len(dataset):
             raise ValueError("DataLoader: the dataset is empty; it needs at least one item")
         if not len(self):
@@ -137,12 +142,24 @@ class DataLoader:
         n = len(self.dataset)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many items each batch has, of all workers together."""
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        return [min(self.batch_size, len(self.dataset) - start) for start in starts]
+
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         # The whole order is drawn here, before anybody asks for the first batch.
         n = len(self.dataset)
-        order = (self.rng or np.random).permutation(n) if self.shuffle else np.arange(n)
+        order = np.arange(n)
+        if self.shuffle and (self.workers is None or self.workers.rank == 0):
+            order = (self.rng or np.random).permutation(n)
+        if self.shuffle and self.workers is not None:
+            order = self.workers.same(order)
         starts = range(0, len(self) * self.batch_size, self.batch_size)
         parts = [order[start : start + self.batch_size] for start in starts]
+        if self.workers is not None:
+            parts = [self.workers.share(part) for part in parts]
         take = partial(_take, self.dataset)
         arrays = _ahead(take, parts, self.prefetch) if self.prefetch else map(take, parts)
         # It knows nothing of this loader: a pass that is given up ends at once, with its thread.

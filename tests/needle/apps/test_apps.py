@@ -705,7 +705,7 @@ DAMAGE = {
     "schedule": nothing,
     "epoch": lambda epoch: "one",
     "planned": lambda planned: 0,
-    "random": lambda random: random | {"state": {"key": np.zeros(3, np.uint32), "pos": 0}},
+    "random": lambda random: [random[0] | {"state": {"key": np.zeros(3, np.uint32), "pos": 0}}],
 }
 
 

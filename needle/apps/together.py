@@ -1,0 +1,113 @@
+"""Several processes run one command: only worker 0 speaks, and if one of them fails, all end, with a word."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from needle.parallel import Workers
+
+__all__ = ["run_together", "said_once", "watched"]
+
+#: How long another worker waits, in seconds, for worker 0 to fail with the same words.
+PATIENCE = 3.0
+
+
+def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
+    """Run a command as one of several workers.
+
+    What the others than worker 0 print goes nowhere. If a worker fails, it says so and ends all workers: the
+    others would wait for it forever.
+    """
+    try:
+        workers = Workers()
+    except ImportError:
+        return main(argv)  # its options cannot be met, and it says why
+    if workers.size == 1:
+        return main(argv)
+    way = way_out(argv)
+    well = watched(workers, way) if workers.rank == 0 else lambda: None
+    try:
+        with contextlib.ExitStack() as stack:
+            if workers.rank > 0:
+                nowhere = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(contextlib.redirect_stdout(nowhere))
+                stack.enter_context(contextlib.redirect_stderr(nowhere))
+            result = main(argv)
+        well()
+        return result
+    except SystemExit as end:
+        well()
+        if not isinstance(end.code, str):
+            raise  # every worker has found the same, and worker 0 has said it
+        words = end.code
+    except KeyboardInterrupt:
+        well()
+        words = "\nstopped"
+    except Exception:
+        who = f"Worker {workers.rank} of {workers.size}"
+        words = f"{traceback.format_exc()}\n{who} failed, with this error, and so all are ended. {way}"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if workers.rank > 0:
+        time.sleep(PATIENCE)
+    print(words, file=sys.stderr)
+    workers.abort()
+
+
+def said_once(workers: Workers | None, error: str | None) -> str | None:
+    """What the first worker with an error has to say; None if none has one."""
+    errors = [error] if workers is None else workers.gather(error)
+    return next((found for found in errors if found is not None), None)
+
+
+def way_out(argv: list[str]) -> str:
+    """How a command with these options goes on after it was interrupted."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--checkpoint", nargs="?")
+    path = parser.parse_known_args(argv)[0].checkpoint
+    if path is None:
+        return "With --checkpoint PATH you can go on after the last whole epoch: add --resume then."
+    return f"Go on after the last whole epoch with --checkpoint {path} --resume."
+
+
+# If a worker is killed, MPI's launcher ends all others at once, by a signal that nobody can catch. So the
+# word on it has to come from outside: from a small process that worker 0 starts. It reads from a pipe. As
+# long as worker 0 lives, nothing comes; when worker 0 ends, whatever way, the pipe is closed.
+WATCH = """
+import sys
+if not sys.stdin.read():
+    print(sys.argv[1], file=sys.stderr)
+"""
+
+
+def watched(workers: Workers, way: str) -> Callable[[], None]:
+    """Start the process that says what to do if the workers are killed.
+
+    Returns
+    -------
+    callable
+        To be called when worker 0 knows how the command ended: then that process ends and says nothing.
+    """
+    words = (
+        f"\nOne of the {workers.size} workers failed or was killed, and so all are ended. MPI names its "
+        "process; exit code 9 means that it was killed: the system does that when memory runs out. " + way
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", WATCH, words],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # what ends the workers does not end it
+    )
+
+    def well() -> None:
+        with contextlib.suppress(OSError):
+            process.communicate(b"well")
+
+    return well
