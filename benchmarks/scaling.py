@@ -12,9 +12,9 @@ S bytes each sends 2 (n - 1) messages of S / n bytes, one after the other:
 
     step(n) = fixed + B / n * per_item + 2 (n - 1) (latency + S / n / bandwidth)
 
-The model gives each worker a processor of its own, so do not expect it to be right for more workers than this
-machine has. Whatever n is, no worker sends more than 2 S bytes; but it waits for the latency 2 (n - 1) times. Patarasuk
-and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+Whatever n is, no worker sends more than 2 S bytes; but it waits for the latency 2 (n - 1) times. The model
+gives each worker a processor of its own, so it does not hold for more workers than this machine can run at
+once. Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 """
 
 from __future__ import annotations
