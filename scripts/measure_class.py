@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import secrets
@@ -33,7 +34,7 @@ PAINTS = 0.012
 PAUSE = 0.25
 #: Seconds in which a class arrives, and then plays before anything is counted: meanwhile steps are compiled.
 ARRIVING = 10.0
-WARM_UP = 15.0
+WARM_UP = 45.0
 #: What a session runs: most take the default, others something larger.
 RUNS = ({}, {}, {"dataset": "xor"}, {"dataset": "spiral", "hidden": "8-8-8", "inputs": "x1,x2,sin(x1)"})
 #: Seconds from one click of a session's to the next. It changes the noise, which starts nothing anew.
@@ -78,7 +79,9 @@ class Session:
         while True:
             try:
                 async with connect(self._url, additional_headers=self._cookie, **self._options) as socket:
-                    await self._say(socket, do="open", run=self._run, token=self._token, address=self._settings)
+                    await self._say(
+                        socket, do="open", run=self._run, token=self._token, address=self._settings
+                    )
                     while True:
                         await self._take(socket, await socket.recv(), began)
             except (ConnectionClosed, InvalidHandshake, OSError):
@@ -130,7 +133,7 @@ class Session:
     def rates(self, begin: float, end: float) -> tuple[float, float]:
         """Pictures and epochs a second between two moments."""
         within = [epochs for at, epochs in self.pictures if begin <= at < end]
-        learned = sum(max(0, after - before) for before, after in zip(within, within[1:], strict=False))
+        learned = sum(max(0, after - before) for before, after in itertools.pairwise(within))
         return len(within) / (end - begin), learned / (end - begin)
 
 
@@ -249,7 +252,7 @@ def main() -> None:
     )
     print(f"{'':48}{'least':>8}{'median':>8}{'most':>8}")
     for name, figures in [*rows, ("tracebacks in what the processes said", str(said.count("Traceback")))]:
-        print(f"{name:48}{figures if len(figures) > 20 else figures.rjust(16)}")
+        print(f"{name:48}{figures if figures.startswith(' ') else figures.rjust(16)}")
 
 
 if __name__ == "__main__":

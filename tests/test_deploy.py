@@ -6,12 +6,15 @@ import fnmatch
 import os
 import re
 import shlex
+import stat
 import subprocess
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from traitlets.config.loader import PyFileConfigLoader
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -145,3 +148,88 @@ def test_no_address_of_a_registry_is_written_down():
     for path in DEPLOY.rglob("*"):
         if path.is_file():
             assert not re.search(r"(docker\.io|ghcr\.io|quay\.io|gcr\.io|pypi\.org)", path.read_text()), path
+
+
+# ---- JupyterHub ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of a class with two students and a lecturer."""
+    monkeypatch.setenv("CLASS_FOLDER", str(tmp_path))
+    (tmp_path / "students.txt").write_text("ada\nalan\n")
+    (tmp_path / "lecturers.txt").write_text("grace\n")
+    return tmp_path
+
+
+def hub():
+    """What JupyterHub reads."""
+    return PyFileConfigLoader("jupyterhub_config.py", path=str(DEPLOY / "hub")).load_config()
+
+
+@pytest.fixture
+def owners(monkeypatch):
+    """Who owns what: only the system's administrator could really give folders away."""
+    owners = {}
+    monkeypatch.setattr(os, "chown", lambda path, user, group: owners.update({path: (user, group)}))
+    return owners
+
+
+def starts(config, name):
+    """The options with which the container of a person is made."""
+    spawner = SimpleNamespace(user=SimpleNamespace(name=name))
+    config.Spawner.pre_spawn_hook(spawner)
+    return spawner.extra_create_kwargs
+
+
+def test_only_the_class_may_come_in_and_lecturers_administer(folder):
+    config = hub()
+    assert config.Authenticator.allowed_users == {"ada", "alan", "grace"}
+    assert config.Authenticator.admin_users == {"grace"}
+    assert config.FirstUseAuthenticator.create_users is False
+    (culler,) = config.JupyterHub.services
+    (role,) = config.JupyterHub.load_roles
+    assert culler["name"] == role["name"] == role["services"][0]
+    assert "jupyterhub_idle_culler" in culler["command"]
+
+
+@pytest.mark.parametrize("name", ["Ada", "ada:x", "../ada", "root\tada2$", "0ada", "root", "a" * 40])
+def test_a_name_that_is_none_ends_the_hub_with_a_sentence(folder, name):
+    (folder / "students.txt").write_text(name)
+    with pytest.raises(SystemExit, match=r"students\.txt: .* is no name"):
+        hub()
+
+
+def test_each_person_keeps_a_number_and_a_folder(folder, owners):
+    config = hub()
+    assert starts(config, "ada") == {"user": "10000:10000"}
+    assert starts(config, "grace") == {"user": "10001:10001"}
+    (folder / "students.txt").write_text("alan\nbarbara\nada\n")
+    config = hub()  # it is started again, with other people
+    assert starts(config, "barbara") == {"user": "10002:10002"}
+    assert starts(config, "ada") == {"user": "10000:10000"}
+    lines = (folder / "passwd").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["root", "ada", "grace", "barbara"]
+    assert owners == {
+        folder / "homes" / name: (number, number)
+        for name, number in (("ada", 10000), ("grace", 10001), ("barbara", 10002))
+    }
+    for name in ("ada", "grace", "barbara"):
+        assert stat.S_IMODE((folder / "homes" / name).stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "exchange").stat().st_mode) == 0o777
+
+
+def test_the_hub_starts_the_image_that_the_page_builds(folder):
+    config, page = hub(), (ROOT / "notebooks" / "JUPYTERHUB.md").read_text()
+    assert f"docker build --file deploy/hub/Dockerfile --tag {config.DockerSpawner.image} ." in page
+    network = f"docker network create --subnet 172.30.0.0/16 {config.DockerSpawner.network_name}"
+    assert network in page
+    assert config.JupyterHub.hub_ip == "172.30.0.1"
+    image = (DEPLOY / "hub" / "Dockerfile").read_text()
+    (version,) = set(re.findall(r'"jupyterhub==([\d.*]+)"', image + page))
+    assert version.endswith(".*")
+    mounts = config.DockerSpawner.volumes
+    assert mounts[str(folder / "homes/{username}")] == "/home/student"
+    assert mounts[str(folder / "passwd")] == {"bind": "/etc/passwd", "mode": "ro"}
+    ci = (ROOT / ".ci" / "run").read_text()
+    assert set(re.findall(r"nbgrader==([\d.]+)", image)) == set(re.findall(r"nbgrader==([\d.]+)", ci))
