@@ -82,6 +82,7 @@ class Viewer:
         self.replaced = replaced
         self.is_gone = False
         self.questions: set[int | str] = set()  # that wait for an answer
+        self.long_asked = self.long_done = 0  # commands that take long, and what came behind them
         self.is_ready = False  # for the next picture
         self.look: tuple[int, int] | None = None
         self.watch: tuple[str, ...] = ()
@@ -322,6 +323,7 @@ class Runs:
         self._patience = patience
         self._runs: dict[str, Run] = {}
         self._wishes: deque[Callable[[], object]] = deque()
+        self._long_wishes: deque[Callable[[], object]] = deque()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -360,28 +362,32 @@ class Runs:
             finally:
                 opened(run)
 
-        self.wish(open_run)
+        self.wish(open_run, is_long=True)
 
     def command(self, run: Run, viewer: Viewer, command: Any) -> None:
         """Do what a page asks for: see `commands`."""
 
+        is_long = isinstance(command, bytes) or viewer.long_asked > viewer.long_done
+
         def do() -> None:
+            viewer.long_done += is_long
             if run.viewer is viewer:
                 self._guarded(run, lambda: commands.do(run, viewer, command))
 
-        self.wish(do)
+        viewer.long_asked += is_long  # what is asked after it waits for it
+        self.wish(do, is_long)
 
     def leave(self, run: Run, viewer: Viewer) -> None:
         """A page is gone."""
         self.wish(lambda: run.leave(viewer))
 
-    def wish(self, wish: Callable[[], object]) -> None:
-        """Have something done by the thread of the runs, before the next turn."""
+    def wish(self, wish: Callable[[], object], is_long: bool = False) -> None:
+        """Have something done by the thread of the runs, before the next turn; of what is long, one at a time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
                 self._thread.start()
-        self._wishes.append(wish)
+        (self._long_wishes if is_long else self._wishes).append(wish)
         self._wake.set()
 
     def _open(
@@ -464,11 +470,17 @@ class Runs:
 
     def _do_wishes(self) -> None:
         self._wake.clear()
-        for _ in range(len(self._wishes)):  # what comes meanwhile waits until after a turn
-            try:
-                self._wishes.popleft()()
-            except Exception:
-                _log.exception("A command failed.")
+        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who play
+        # go on.
+        counts = (self._wishes, len(self._wishes)), (self._long_wishes, min(1, len(self._long_wishes)))
+        for wishes, count in counts:
+            for _ in range(count):
+                try:
+                    wishes.popleft()()
+                except Exception:
+                    _log.exception("A command failed.")
+        if self._long_wishes:
+            self._wake.set()
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a turn is due, or until somebody does something."""

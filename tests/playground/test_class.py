@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import signal
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nginx")]
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-serve_class = import_module("serve_class")
+serve_class, measure_class = map(import_module, ("serve_class", "measure_class"))
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +157,18 @@ def test_streamlits_pages_work_behind_the_front(house, context):
     page.goto(f"{house.address}/explorer")
     page.get_by_role("textbox").first.wait_for(timeout=60_000)  # what the script on the server has put there
     page.close()
+
+
+def test_a_whole_class_is_measured(house, monkeypatch):
+    for name, seconds in (("ARRIVING", 1.0), ("WARM_UP", 2.0), ("CLICKS", 1.0)):
+        monkeypatch.setattr(measure_class, name, seconds)
+    rows = dict(asyncio.run(measure_class.measure(house, 12, 4)))
+    least, median, most = map(float, rows["pictures a second, each"].split())
+    assert 0.5 < least <= median <= most < 100
+    assert float(rows["epochs a second, each"].split()[0]) > 0
+    assert rows["sessions without a picture"] == "0"
+    assert float(rows["seconds until a control shows"].split()[2]) < 5
+    assert float(rows["cores: the playground"]) > 0.05
+    assert int(rows["killed one process: sessions that were there"]) > 0
+    assert rows["…, that began anew"] == "0"
+    assert float(rows["…, epochs that they lost, in seconds of play"].split()[2]) < 4

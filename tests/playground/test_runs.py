@@ -173,6 +173,37 @@ def test_a_page_that_is_never_ready_learns_little(house):
     assert 0 < steps[0] < 0.7 * steps[1], steps
 
 
+def test_who_plays_goes_on_while_a_crowd_arrives(house):
+    page = Page(house)
+    page.do("play")
+    page.wait_for(lambda page: page.of("picture"))
+    done = threading.Event()
+    count = len(page.of("picture"))
+    for _ in range(80):
+        house.wish(lambda: time.sleep(0.01), is_long=True)
+    house.wish(done.set, is_long=True)
+    assert done.wait(20)
+    assert len(page.of("picture")) >= count + 30
+    page.do("pause")
+    page.wait_for(lambda page: not page.of("picture")[-1]["playing"])
+
+
+def test_what_is_asked_after_an_import_waits_for_it(house):
+    page = Page(house)
+    other = Trainer(Settings(points=60, hidden=(3,)))
+    for _ in range(3):
+        other.epoch()
+    for _ in range(20):
+        house.wish(lambda: time.sleep(0.01), is_long=True)
+    house.command(page.run, page.viewer, to_file(other))
+    page.do("step")
+    page.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["epochs"] == 4)
+    assert page.viewer.long_asked == page.viewer.long_done == 2
+    page.do("step")
+    page.wait_for(lambda page: page.of("picture")[-1]["epochs"] == 5)
+    assert page.viewer.long_asked == 2
+
+
 def test_a_command_takes_effect_within_a_turn_while_twenty_play(house):
     pages = [Page(house) for _ in range(20)]
     for page in pages:
@@ -738,7 +769,7 @@ def test_another_process_goes_on_from_a_backup(house, monkeypatch):
     assert again.of("welcome")[0]["is_lost"]
     other.command(again.run, again.viewer, to_file(newest))
     again.do("play")
-    again.wait_for(lambda page: page.of("picture")[-1]["steps"] > 3)
+    again.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["steps"] > 3)
     assert again.of("notice")[0]["text"] == "This run goes on after epoch 1."
     assert again.run.trainer.settings.learning_rate == 0.1
     again.wait_for(lambda page: page.backups and backups(page)[-1][1])
