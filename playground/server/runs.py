@@ -382,7 +382,7 @@ class Runs:
         self.wish(lambda: run.leave(viewer))
 
     def wish(self, wish: Callable[[], object], is_long: bool = False) -> None:
-        """Have something done by the thread of the runs, before the next turn; of what is long, one at a time."""
+        """Have the thread of the runs do something before the next turn; of what is long, one at a time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
@@ -470,8 +470,8 @@ class Runs:
 
     def _do_wishes(self) -> None:
         self._wake.clear()
-        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who play
-        # go on.
+        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who
+        # play go on.
         counts = (self._wishes, len(self._wishes)), (self._long_wishes, min(1, len(self._long_wishes)))
         for wishes, count in counts:
             for _ in range(count):
