@@ -50,8 +50,9 @@ class Session:
         (when it came, epochs) of each.
     ready : float
         Seconds from its start to its first picture.
-    shown : list of float
-        Seconds from each change of a control to the scene that shows it.
+    taken, shown : list of float
+        Seconds from each change of a control until the process has told that it took it, and until a picture
+        shows what it does.
     gaps : list of tuple
         Of each broken line: (when it broke, seconds to the next picture, epochs before, epochs then).
     """
@@ -66,10 +67,12 @@ class Session:
         self._backup: tuple[bytes, bool] | None = None
         self._plays = False
         self._asked: tuple[str, float] | None = None  # the noise that it chose, and when
+        self._is_taken = False
         self._next_click = float("inf")
         self._broke: tuple[float, int] | None = None
         self.pictures: list[tuple[float, int]] = []
         self.ready = float("nan")
+        self.taken: list[float] = []
         self.shown: list[float] = []
         self.gaps: list[tuple[float, float, int, int]] = []
 
@@ -108,8 +111,9 @@ class Session:
                 ((_, _, (size,)),) = header["arrays"]
                 self._backup = (message[4 + length :][:size], header["playing"]) if size else None
             case "scene" if self._asked and header["settings"]["noise"] == self._asked[0]:
-                self.shown.append(now - self._asked[1])
-                self._asked = None
+                if not self._is_taken:
+                    self.taken.append(now - self._asked[1])
+                self._is_taken = True
             case "picture":
                 if not self.pictures:
                     self.ready = now - began
@@ -119,11 +123,14 @@ class Session:
                     self.gaps.append((at, now - at, epochs, header["epochs"]))
                     self._broke = None
                 self.pictures.append((now, header["epochs"]))
+                if self._asked and self._is_taken:
+                    self.shown.append(now - self._asked[1])
+                    self._asked, self._is_taken = None, False
                 if not self._plays:
                     await self._say(socket, do="play")
                     self._plays = True
                 if now > self._next_click and not self._asked:
-                    noise = str(5 * secrets.randbelow(10))
+                    noise = secrets.choice(("0.1", "0.2", "0.3", "0.4"))
                     self._asked = noise, now
                     self._next_click = now + CLICKS
                     await self._say(socket, do="set", values={"noise": noise})
@@ -157,7 +164,8 @@ async def measure(house: Class, people: int, seconds: float) -> Iterator[tuple[s
         ("pictures a second, each", _spread([pictures for pictures, _ in rates])),
         ("epochs a second, each", _spread([epochs for _, epochs in rates])),
         ("sessions without a picture", f"{sum(not pictures for pictures, _ in rates)}"),
-        ("seconds until a control shows", _spread([s for session in sessions for s in session.shown])),
+        ("seconds until a control is taken", _spread([s for session in sessions for s in session.taken])),
+        ("seconds until a picture shows it", _spread([s for session in sessions for s in session.shown])),
     ]
     memory = [_megabytes(process) for process in house.processes]
     more = sum(memory) - sum(alone.values())
@@ -175,11 +183,14 @@ async def measure(house: Class, people: int, seconds: float) -> Iterator[tuple[s
     await asyncio.sleep(max(10.0, seconds / 2))
     back = [(gap, before, after) for s in sessions for when, gap, before, after in s.gaps if when >= at - 1]
     late = [session.rates(time.perf_counter() - 5, time.perf_counter())[0] for session in sessions]
+    others = [session for session in sessions if not any(when >= at - 1 for when, *_ in session.gaps)]
+    meanwhile = [session.rates(at, at + 5)[0] for session in others]
     rows += [
         ("killed one process: sessions that were there", f"{len(back)}"),
         ("…, that began anew", f"{sum(after == 0 < before for _, before, after in back)}"),
         ("…, seconds to their next picture", _spread([gap for gap, _, _ in back])),
         ("…, epochs that they lost, in seconds of play", _spread(_lost(sessions, at))),
+        ("…, pictures a second of the others, for 5 s", _spread(meanwhile)),
         ("sessions without a picture in the last 5 s", f"{sum(not pictures for pictures in late)}"),
     ]
     for task in tasks:
@@ -189,7 +200,7 @@ async def measure(house: Class, people: int, seconds: float) -> Iterator[tuple[s
 
 
 def _lost(sessions: list[Session], at: float) -> list[float]:
-    """For each session that lost its process: how long before its line broke the run was where it goes on."""
+    """For each session that lost its process: how long ago its last picture was where the run goes on."""
     found = []
     for session in sessions:
         for when, _, before, after in session.gaps:

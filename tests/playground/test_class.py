@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import urllib.error
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -162,12 +163,14 @@ def test_streamlits_pages_work_behind_the_front(house, context):
 def test_a_whole_class_is_measured(house, monkeypatch):
     for name, seconds in (("ARRIVING", 1.0), ("WARM_UP", 2.0), ("CLICKS", 1.0)):
         monkeypatch.setattr(measure_class, name, seconds)
-    rows = dict(asyncio.run(measure_class.measure(house, 12, 4)))
+    with ThreadPoolExecutor(1) as thread:  # the browser of this file has the loop of this one
+        rows = dict(thread.submit(asyncio.run, measure_class.measure(house, 12, 4)).result())
     least, median, most = map(float, rows["pictures a second, each"].split())
     assert 0.5 < least <= median <= most < 100
     assert float(rows["epochs a second, each"].split()[0]) > 0
     assert rows["sessions without a picture"] == "0"
-    assert float(rows["seconds until a control shows"].split()[2]) < 5
+    assert float(rows["seconds until a control is taken"].split()[2]) < 5
+    assert float(rows["seconds until a picture shows it"].split()[2]) < 10
     assert float(rows["cores: the playground"]) > 0.05
     assert int(rows["killed one process: sessions that were there"]) > 0
     assert rows["…, that began anew"] == "0"
