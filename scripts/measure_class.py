@@ -37,7 +37,7 @@ ARRIVING = 10.0
 WARM_UP = 45.0
 #: What a session runs: most take the default, others something larger.
 RUNS = ({}, {}, {"dataset": "xor"}, {"dataset": "spiral", "hidden": "8-8-8", "inputs": "x1,x2,sin(x1)"})
-#: Seconds from one click of a session's to the next. It changes the noise, which starts nothing anew.
+#: Seconds from one click of a session's to the next. It changes the learning rate, which starts nothing anew.
 CLICKS = 8.0
 
 
@@ -66,7 +66,7 @@ class Session:
         self._token: str | None = None
         self._backup: tuple[bytes, bool] | None = None
         self._plays = False
-        self._asked: tuple[str, float] | None = None  # the noise that it chose, and when
+        self._asked: tuple[str, float] | None = None  # the learning rate that it chose, and when
         self._is_taken = False
         self._next_click = float("inf")
         self._broke: tuple[float, int] | None = None
@@ -110,7 +110,7 @@ class Session:
             case "backup":
                 ((_, _, (size,)),) = header["arrays"]
                 self._backup = (message[4 + length :][:size], header["playing"]) if size else None
-            case "scene" if self._asked and header["settings"]["noise"] == self._asked[0]:
+            case "scene" if self._asked and header["settings"]["learning_rate"] == self._asked[0]:
                 if not self._is_taken:
                     self.taken.append(now - self._asked[1])
                 self._is_taken = True
@@ -130,10 +130,10 @@ class Session:
                     await self._say(socket, do="play")
                     self._plays = True
                 if now > self._next_click and not self._asked:
-                    noise = secrets.choice(("0.1", "0.2", "0.3", "0.4"))
-                    self._asked = noise, now
+                    rate = secrets.choice(("0.01", "0.02", "0.03", "0.05"))
+                    self._asked = rate, now
                     self._next_click = now + CLICKS
-                    await self._say(socket, do="set", values={"noise": noise})
+                    await self._say(socket, do="set", values={"learning_rate": rate})
                 await asyncio.sleep(PAINTS)
                 await self._say(socket, do="ready")
 

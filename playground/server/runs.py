@@ -38,10 +38,11 @@ from . import commands, messages
 
 __all__ = ["Run", "Runs", "Viewer"]
 
-#: Seconds of a turn, at most; and of a round, in which everybody who plays gets a turn.
+#: Seconds of a turn, at most; and of a round, in which everybody who plays gets a turn. From twenty on, turns
+#: get no shorter, but rounds longer: a picture takes 2 ms, and something must have been learned in between.
 TURN = 0.012
 ROUND = 0.1
-SHORTEST_TURN = 0.002
+SHORTEST_TURN = 0.005
 #: Seconds, at most, for which a step learns at once, and a pause ends its epoch. The rest comes in turns.
 AT_ONCE = 0.1
 #: Seconds between two pictures of a run, for each run that plays: one page must not take what others need.

@@ -166,8 +166,8 @@ def test_a_whole_class_is_measured(house, monkeypatch):
     with ThreadPoolExecutor(1) as thread:  # the browser of this file has the loop of this one
         rows = dict(thread.submit(asyncio.run, measure_class.measure(house, 12, 4)).result())
     least, median, most = map(float, rows["pictures a second, each"].split())
-    assert 0.5 < least <= median <= most < 100
-    assert float(rows["epochs a second, each"].split()[0]) > 0
+    assert 0 < least <= median <= most < 100
+    assert float(rows["epochs a second, each"].split()[1]) > 0
     assert rows["sessions without a picture"] == "0"
     assert float(rows["seconds until a control is taken"].split()[2]) < 5
     assert float(rows["seconds until a picture shows it"].split()[2]) < 10

@@ -198,10 +198,12 @@ def test_what_is_asked_after_an_import_waits_for_it(house):
     house.command(page.run, page.viewer, to_file(other))
     page.do("step")
     page.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["epochs"] == 4)
-    assert page.viewer.long_asked == page.viewer.long_done == 2
+    settled(house)
+    asked = page.viewer.long_asked
+    assert page.viewer.long_done == asked >= 2
     page.do("step")
     page.wait_for(lambda page: page.of("picture")[-1]["epochs"] == 5)
-    assert page.viewer.long_asked == 2
+    assert page.viewer.long_asked == asked  # nothing waits any more
 
 
 def test_a_command_takes_effect_within_a_turn_while_twenty_play(house):
