@@ -264,6 +264,7 @@ def main() -> None:
     print(f"{'':48}{'least':>8}{'median':>8}{'most':>8}")
     for name, figures in [*rows, ("tracebacks in what the processes said", str(said.count("Traceback")))]:
         print(f"{name:48}{figures if figures.startswith(' ') else figures.rjust(16)}")
+    print(said[said.find("Traceback") :][:3000] if "Traceback" in said else "", end="")
 
 
 if __name__ == "__main__":

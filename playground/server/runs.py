@@ -368,12 +368,15 @@ class Runs:
     def command(self, run: Run, viewer: Viewer, command: Any) -> None:
         """Do what a page asks for: see `commands`."""
 
+        is_act = not (isinstance(command, dict) and command.get("do") == "ready")
         is_long = isinstance(command, bytes) or viewer.long_asked > viewer.long_done
 
         def do() -> None:
             viewer.long_done += is_long
             if run.viewer is viewer:
                 self._guarded(run, lambda: commands.do(run, viewer, command))
+                if is_act and run.picture_due(0.0) <= time.monotonic():
+                    self._guarded(run, run.send_picture)  # whoever does something sees it before all turns
 
         viewer.long_asked += is_long  # what is asked after it waits for it
         self.wish(do, is_long)

@@ -117,7 +117,7 @@ export class Connection {
       const { file, ...rest } = this.#backup;
       sessionStorage.setItem(BACKUP, JSON.stringify({ ...rest, file: btoa(latin(file)) }));
     } catch {
-      // There is none yet, or no room for it: then a new server begins from the address.
+      // There is none yet, or no room for it: what was kept before stays.
     }
   }
 

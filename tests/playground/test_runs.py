@@ -206,6 +206,24 @@ def test_what_is_asked_after_an_import_waits_for_it(house):
     assert page.viewer.long_asked == asked  # nothing waits any more
 
 
+def test_what_somebody_does_shows_at_once_while_fifty_play(house):
+    pages = [Page(house) for _ in range(50)]
+    for page in pages:
+        page.do("play")
+    pages[-1].wait_for(lambda page: page.run.trainer.steps > 1)
+    turns, real = [], Run.learn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "learn", lambda run, seconds: (turns.append(run), real(run, seconds)))
+        waited = []
+        for page in pages[:20]:
+            settled(house)
+            before, count = len(turns), len(page.of("picture"))
+            page.do("weight", layer=1, to=0, value=0.5, **{"from": 0})
+            page.wait_for(lambda page, count=count: len(page.of("picture")) > count)
+            waited.append(len(turns) - before)
+    assert sorted(waited)[10] <= 5, waited
+
+
 def test_a_command_takes_effect_within_a_turn_while_twenty_play(house):
     pages = [Page(house) for _ in range(20)]
     for page in pages:
