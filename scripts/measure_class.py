@@ -20,7 +20,7 @@ import signal
 import statistics
 import struct
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -68,6 +68,7 @@ class Session:
         self._plays = False
         self._asked: tuple[str, float] | None = None  # the learning rate that it chose, and when
         self._is_taken = False
+        self._click: asyncio.Task | None = None
         self._next_click = float("inf")
         self._broke: tuple[float, int] | None = None
         self.pictures: list[tuple[float, int]] = []
@@ -90,6 +91,7 @@ class Session:
             except (ConnectionClosed, InvalidHandshake, OSError):
                 if self._broke is None:
                     self._broke = time.perf_counter(), self.pictures[-1][1] if self.pictures else 0
+                self._asked, self._is_taken = None, False
                 await asyncio.sleep(PAUSE)
 
     async def _say(self, socket, **command) -> None:
@@ -130,12 +132,17 @@ class Session:
                     await self._say(socket, do="play")
                     self._plays = True
                 if now > self._next_click and not self._asked:
-                    rate = secrets.choice(("0.01", "0.02", "0.03", "0.05"))
-                    self._asked = rate, now
                     self._next_click = now + CLICKS
-                    await self._say(socket, do="set", values={"learning_rate": rate})
+                    self._click = asyncio.create_task(self._choose(socket))
                 await asyncio.sleep(PAINTS)
                 await self._say(socket, do="ready")
+
+    async def _choose(self, socket) -> None:
+        """Choose another learning rate, at any moment between two pictures."""
+        await asyncio.sleep(secrets.randbelow(300) / 1000)
+        self._asked = secrets.choice(("0.01", "0.02", "0.03", "0.05")), time.perf_counter()
+        with suppress(ConnectionClosed):
+            await self._say(socket, do="set", values={"learning_rate": self._asked[0]})
 
     def rates(self, begin: float, end: float) -> tuple[float, float]:
         """Pictures and epochs a second between two moments."""
@@ -144,7 +151,7 @@ class Session:
         return len(within) / (end - begin), learned / (end - begin)
 
 
-async def measure(house: Class, people: int, seconds: float) -> Iterator[tuple[str, str]]:
+async def measure(house: Class, people: int, seconds: float) -> list[tuple[str, str]]:
     """A class plays; then one process is killed, and the class plays on. Returns the rows of a table."""
     alone = {process: _megabytes(process) for process in house.processes}
     sessions = [Session(house.address, RUNS[number % len(RUNS)]) for number in range(people)]
