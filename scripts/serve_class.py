@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -169,6 +170,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not 1 <= arguments.processes <= 99:
         parser.error(f"--processes: from 1 to 99, not {arguments.processes}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # as Ctrl-C: all that was started is ended
     try:
         with serve_class(arguments.processes, port=arguments.port, host=arguments.host) as house:
             print(f"{arguments.processes} processes behind {house.address} (Ctrl-C ends them)", flush=True)
