@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 REPOSITORY = f"https://github.com/{address()}"
 COLAB = re.compile(r"https://colab\.research\.google\.com/github/[^)\s]+/notebooks/(\d\d_\w+\.ipynb)")
-HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|GLOSSARY)\.md")
+HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|JUPYTERHUB|GLOSSARY)\.md")
 OURS = re.compile(
     rf"(?:{re.escape(REPOSITORY)}|https://colab\.research\.google\.com/github/{re.escape(address())})"
     r"/(?:blob|tree)/main/([^#?]+)"
@@ -143,7 +143,7 @@ def front_page(contents: str) -> str:
     parts = [*PARTS.items(), ("99", "")]
     for (first, title), (end, _) in pairwise(parts):
         trees.append((title, [name for name in lectures if first <= name[:2] < end]))
-    trees += [("Besides", ["GLOSSARY", "LECTURERS"]), ("Reference", REFERENCE)]
+    trees += [("Besides", ["GLOSSARY", "LECTURERS", "JUPYTERHUB"]), ("Reference", REFERENCE)]
     trees = [(title, pages) for title, pages in trees if pages]
     listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
     body = contents.partition("\n## ")
