@@ -20,7 +20,7 @@ app: $(READY)  ## start the playground and print its address
 	$(RUN) streamlit run app.py --server.address=localhost $(FLAGS)
 
 lab: $(READY)  ## open the lectures in JupyterLab
-	$(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
 
 test: $(READY)  ## run all tests but the slow ones
 	$(RUN) pytest $(WORKERS) $(FLAGS)
