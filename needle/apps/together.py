@@ -34,7 +34,7 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     if workers.size == 1:
         return main(argv)
     way = way_out(argv)
-    well = watched(workers, way) if workers.rank == 0 else lambda: None
+    dismiss = watched(workers, way) if workers.rank == 0 else lambda: None
     try:
         with contextlib.ExitStack() as stack:
             if workers.rank > 0:
@@ -42,18 +42,18 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
                 stack.enter_context(contextlib.redirect_stdout(nowhere))
                 stack.enter_context(contextlib.redirect_stderr(nowhere))
             result = main(argv)
-        well()
+        dismiss()
         return result
     except SystemExit as end:
-        well()
+        dismiss()
         if not isinstance(end.code, str):
             raise  # every worker has found the same, and worker 0 has said it
         words = end.code
     except KeyboardInterrupt:
-        well()
+        dismiss()
         words = "\nstopped"
     except Exception:
-        well()
+        dismiss()
         who = f"Worker {workers.rank} of {workers.size}"
         words = f"{traceback.format_exc()}\n{who} failed, with this error, and so all are ended. {way}"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -115,8 +115,8 @@ def watched(workers: Workers, way: str) -> Callable[[], None]:
         start_new_session=True,  # what ends the workers does not end it
     )
 
-    def well() -> None:
+    def dismiss() -> None:
         with contextlib.suppress(OSError):
             process.communicate(b"well")
 
-    return well
+    return dismiss
