@@ -23,7 +23,7 @@ class: $(READY)  ## start the playground for a class: PROCESSES=4 of them behind
 	.venv/bin/python scripts/serve_class.py $(if $(PROCESSES),--processes=$(PROCESSES)) $(FLAGS)
 
 lab: $(READY)  ## open the lectures in JupyterLab
-	$(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
 
 test: $(READY)  ## run all tests but the slow ones
 	$(RUN) pytest $(WORKERS) $(FLAGS)
