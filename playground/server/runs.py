@@ -83,7 +83,6 @@ class Viewer:
         self.replaced = replaced
         self.is_gone = False
         self.questions: set[int | str] = set()  # that wait for an answer
-        self.long_asked = self.long_done = 0  # commands that take long, and what came behind them
         self.is_ready = False  # for the next picture
         self.look: tuple[int, int] | None = None
         self.watch: tuple[str, ...] = ()
@@ -365,21 +364,33 @@ class Runs:
 
         self.wish(open_run, is_long=True)
 
-    def command(self, run: Run, viewer: Viewer, command: Any) -> None:
-        """Do what a page asks for: see `commands`."""
+    def command(
+        self, run: Run, viewer: Viewer, command: Any, done: Callable[[], object] = lambda: None
+    ) -> None:
+        """Do what a page asks for.
 
+        Parameters
+        ----------
+        run : Run
+        viewer : Viewer
+        command : object
+            See `commands`.
+        done : callable
+            Called when it is done. Pass the page's next command only then: an import takes longer than
+            what comes after it, and no page may pile up work.
+        """
         is_act = not (isinstance(command, dict) and command.get("do") == "ready")
-        is_long = isinstance(command, bytes) or viewer.long_asked > viewer.long_done
 
         def do() -> None:
-            viewer.long_done += is_long
-            if run.viewer is viewer:
-                self._guarded(run, lambda: commands.do(run, viewer, command))
-                if is_act and run.picture_due(0.0) <= time.monotonic():
-                    self._guarded(run, run.send_picture)  # whoever does something sees it before all turns
+            try:
+                if run.viewer is viewer:
+                    self._guarded(run, lambda: commands.do(run, viewer, command))
+                    if is_act and run.picture_due(0.0) <= time.monotonic():
+                        self._guarded(run, run.send_picture)  # who does something sees it before all turns
+            finally:
+                done()
 
-        viewer.long_asked += is_long  # what is asked after it waits for it
-        self.wish(do, is_long)
+        self.wish(do, is_long=isinstance(command, bytes))
 
     def leave(self, run: Run, viewer: Viewer) -> None:
         """A page is gone."""
