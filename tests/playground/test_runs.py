@@ -834,6 +834,33 @@ def test_backups_come_once_a_second_and_only_of_what_changes(house, monkeypatch)
     assert backups(page)[-1] == (None, False)
 
 
+def test_backups_that_take_long_come_less_often_where_many_play(house, monkeypatch):
+    monkeypatch.setattr(runs, "BACKUP", 0.0)
+    page = Page(house)
+    page.do("step")
+    page.wait_for(lambda page: page.backups)
+    run = page.run
+    real, made = runs.messages.backup, []
+
+    def slow(*given):
+        made.append(given)
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return real(*given)
+
+    monkeypatch.setattr(runs.messages, "backup", slow)
+    page.do("play")
+    began = time.monotonic()
+    page.wait_for(lambda page: len(made) >= 4)
+    assert time.monotonic() - began > 2 * 0.05 / runs.BACKUPS  # three pauses, less the first
+    page.do("pause")
+    settled(house)
+    run._backed_up = None
+    assert run.backup_due(20.0) - run._backed_up_at == pytest.approx(20 * run._backup_took)
+    assert run._backup_took >= 0.05
+
+
 def test_a_run_that_is_too_large_keeps_its_last_backup(house, monkeypatch, caplog):
     monkeypatch.setattr(runs, "BACKUP", 0.0)
     page = Page(house)
