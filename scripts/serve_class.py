@@ -124,14 +124,18 @@ class _Keeper(threading.Thread):
                 if self._ends.is_set():
                     return
                 log = self._log and Path(f"{self._log}.{begin}")
-                with serving(command, health, cwd=APP.parent, log=log) as process:
-                    self._house.processes[self._place] = process
-                    self._begun.set()
-                    while not self._ends.wait(LOOK) and _is_there(process):
-                        pass
-        except RuntimeError as error:
-            self._trouble = error
-            print(error, file=sys.stderr)
+                try:
+                    with serving(command, health, cwd=APP.parent, log=log) as process:
+                        self._house.processes[self._place] = process
+                        self._begun.set()
+                        while not self._ends.wait(LOOK) and _is_there(process):
+                            pass
+                except RuntimeError as error:
+                    print(error, file=sys.stderr)
+                    if begin == 1:
+                        self._trouble = error
+                        return
+                    self._ends.wait(LOOK)  # it was there before: it will come up when the machine has time
         finally:
             self._begun.set()
 

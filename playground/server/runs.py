@@ -54,8 +54,10 @@ UNSEEN = 0.25
 #: Seconds for which a run waits for its page to come back, and how many runs wait at most.
 PATIENCE = 300.0
 MOST_WAITING = 30
-#: Seconds between two backups of a run.
+#: Seconds between two backups of a run, at least; and the part of the time that all backups may take: where
+#: many play with thousands of points of their own, a backup takes long, and they come less often.
 BACKUP = 1.0
+BACKUPS = 0.1
 #: Seconds from one look at what the network says about itself to the next.
 HINT_PERIOD = 0.5
 #: Seconds from one network that is traced to the next; until then it learns without being compiled.
@@ -83,7 +85,6 @@ class Viewer:
         self.replaced = replaced
         self.is_gone = False
         self.questions: set[int | str] = set()  # that wait for an answer
-        self.long_asked = self.long_done = 0  # commands that take long, and what came behind them
         self.is_ready = False  # for the next picture
         self.look: tuple[int, int] | None = None
         self.watch: tuple[str, ...] = ()
@@ -119,6 +120,7 @@ class Run:
         self._said: str | None = None
         self._backed_up: tuple | None = None  # what the page has a backup of
         self._backed_up_at = -math.inf
+        self._backup_took = 0.0  # seconds of work
 
     def show(self, viewer: Viewer, problems: list[str], is_lost: bool = False) -> None:
         """Show this run to a page from now on; `is_lost` says whether it looked for another one in vain."""
@@ -273,19 +275,27 @@ class Run:
             picture = messages.picture(self.trainer, self.playing, self._hint(), look, viewer.watch)
             viewer.send(picture, latest="picture")
 
-    def backup_due(self) -> float:
-        """When its page may get a backup; infinity if the page has one of all that matters."""
+    def backup_due(self, pause: float) -> float:
+        """When its page may get a backup; infinity if the page has one of all that matters.
+
+        Parameters
+        ----------
+        pause : float
+            Seconds between two backups, for each second that the last one took.
+        """
         if not self.viewer or self.trainer.looks_back or self._backed_up == self._to_back_up():
             return math.inf
-        return self._backed_up_at + BACKUP
+        return self._backed_up_at + max(BACKUP, pause * self._backup_took)
 
     def send_backup(self) -> None:
         """Give its page a backup of the run, unless that would be too large: then the page keeps its last."""
         self._backed_up, self._backed_up_at = self._to_back_up(), time.monotonic()
+        began = time.thread_time()
         if self.viewer:
             with suppress(TooManyChanges):
                 message = messages.backup(self.trainer if self.is_worth_keeping else None, self.playing)
                 self.viewer.send(message, latest="backup")
+        self._backup_took = time.thread_time() - began
 
     def _to_back_up(self) -> tuple:
         trainer = self.trainer
@@ -304,11 +314,12 @@ class Run:
 
 
 class _Share(NamedTuple):
-    """What each run gets, the less the more there are: see `Run.turn_due` and `Run.picture_due`."""
+    """What each run gets, the less the more there are: see `Run.turn_due`, `picture_due` and `backup_due`."""
 
     turn: float  # seconds
     ahead: int
     pause: float
+    backup_pause: float
 
 
 class Runs:
@@ -365,21 +376,33 @@ class Runs:
 
         self.wish(open_run, is_long=True)
 
-    def command(self, run: Run, viewer: Viewer, command: Any) -> None:
-        """Do what a page asks for: see `commands`."""
+    def command(
+        self, run: Run, viewer: Viewer, command: Any, done: Callable[[], object] = lambda: None
+    ) -> None:
+        """Do what a page asks for.
 
+        Parameters
+        ----------
+        run : Run
+        viewer : Viewer
+        command : object
+            See `commands`.
+        done : callable
+            Called when it is done. Pass the page's next command only then: an import takes longer than
+            what comes after it, and no page may pile up work.
+        """
         is_act = not (isinstance(command, dict) and command.get("do") == "ready")
-        is_long = isinstance(command, bytes) or viewer.long_asked > viewer.long_done
 
         def do() -> None:
-            viewer.long_done += is_long
-            if run.viewer is viewer:
-                self._guarded(run, lambda: commands.do(run, viewer, command))
-                if is_act and run.picture_due(0.0) <= time.monotonic():
-                    self._guarded(run, run.send_picture)  # whoever does something sees it before all turns
+            try:
+                if run.viewer is viewer:
+                    self._guarded(run, lambda: commands.do(run, viewer, command))
+                    if is_act and run.picture_due(0.0) <= time.monotonic():
+                        self._guarded(run, run.send_picture)  # who does something sees it before all turns
+            finally:
+                done()
 
-        viewer.long_asked += is_long  # what is asked after it waits for it
-        self.wish(do, is_long)
+        self.wish(do, is_long=isinstance(command, bytes))
 
     def leave(self, run: Run, viewer: Viewer) -> None:
         """A page is gone."""
@@ -444,12 +467,17 @@ class Runs:
                 turn=max(SHORTEST_TURN, min(TURN, ROUND / playing)),
                 ahead=max(1, AHEAD // playing),
                 pause=PICTURE * playing,
+                backup_pause=playing / BACKUPS,
             )
             for run in runs:
                 self._guarded(run, functools.partial(self._take_turn, run, share))
                 self._do_wishes()
             dues = [
-                (run.turn_due(share.ahead), run.picture_due(share.pause), run.backup_due())
+                (
+                    run.turn_due(share.ahead),
+                    run.picture_due(share.pause),
+                    run.backup_due(share.backup_pause),
+                )
                 for run in self._runs.values()
             ]
             self._wait(min(itertools.chain(*dues), default=math.inf) - time.monotonic())
@@ -460,7 +488,7 @@ class Runs:
             run.send_picture()
         if run.turn_due(share.ahead) <= time.monotonic():
             run.learn(max(SHORTEST_TURN / 2, until - time.perf_counter()))
-        if run.backup_due() <= time.monotonic():
+        if run.backup_due(share.backup_pause) <= time.monotonic():
             run.send_backup()
 
     def _guarded(self, run: Run, what: Callable[[], None]) -> None:

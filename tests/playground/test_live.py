@@ -7,14 +7,18 @@ import re
 import sys
 import time
 import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from playground.results.take_home import to_file
 from playground.server.live import _LONGEST
 from playground.testing import APP, free_port, serve, serving
+from playground.training.points import Point
 from playground.training.settings import Settings
 from playground.training.trainer import Trainer
 
@@ -300,6 +304,45 @@ def test_messages_that_are_too_long_end_the_connection(address, message):
             list(page.socket)
         assert raised.value.rcvd.code == 1009
         assert bystander.is_well()
+
+
+def test_what_comes_behind_a_file_waits_for_it(address):
+    trainer = learned(3, Settings(points=60, hidden=(3,)))
+    with opened(address) as page:
+        page.send(to_file(trainer))
+        page.do("step")
+        while (picture := page.picture())["epochs"] < 4:
+            pass
+        assert picture["epochs"] == 4
+
+
+def test_a_page_that_sends_without_end_keeps_nobody_waiting(address):
+    points = np.random.default_rng(0).uniform(-6, 6, (5000, 2))
+    own = tuple(Point(round(x1, 4), round(x2, 4), 1.0) for x1, x2 in points.tolist())
+    file = to_file(learned(1, Settings(dataset="own", own=own)))  # takes long to read
+
+    def flood(page):
+        with suppress(ConnectionClosed):
+            for _ in range(500):
+                page.send(file)
+
+    with opened(address) as page, ThreadPoolExecutor(1) as thread:
+        sending = thread.submit(flood, page)
+        page.receive("notice")
+        began = time.monotonic()
+        with opened(address) as other:
+            assert other.picture()["epochs"] == 0
+            assert other.is_well()
+        assert time.monotonic() < began + 5
+        assert not sending.done()  # it waits, too
+        page.socket.close()
+
+
+def learned(epochs, settings):
+    trainer = Trainer(settings)
+    for _ in range(epochs):
+        trainer.epoch()
+    return trainer
 
 
 def test_pages_that_go_away_at_any_moment(address):

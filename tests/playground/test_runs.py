@@ -188,22 +188,21 @@ def test_who_plays_goes_on_while_a_crowd_arrives(house):
     page.wait_for(lambda page: not page.of("picture")[-1]["playing"])
 
 
-def test_what_is_asked_after_an_import_waits_for_it(house):
-    page = Page(house)
-    other = Trainer(Settings(points=60, hidden=(3,)))
-    for _ in range(3):
-        other.epoch()
-    for _ in range(20):
-        house.wish(lambda: time.sleep(0.01), is_long=True)
-    house.command(page.run, page.viewer, to_file(other))
-    page.do("step")
-    page.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["epochs"] == 4)
+def test_it_is_told_when_a_command_is_done(house, monkeypatch):
+    page = Page(house, asks=False)
     settled(house)
-    asked = page.viewer.long_asked
-    assert page.viewer.long_done == asked >= 2
-    page.do("step")
-    page.wait_for(lambda page: page.of("picture")[-1]["epochs"] == 5)
-    assert page.viewer.long_asked == asked  # nothing waits any more
+    real, order = commands.do, []
+    monkeypatch.setattr(commands, "do", lambda *given: (order.append("do"), real(*given)))
+    for command in ({"do": "step"}, b"no file", {"do": "nothing"}):
+        done = threading.Event()
+        house.command(page.run, page.viewer, command, lambda done=done: (order.append("done"), done.set()))
+        assert done.wait(10)
+    assert order == ["do", "done"] * 3
+    page.leave()
+    left = threading.Event()
+    house.command(page.run, page.viewer, {"do": "step"}, left.set)  # nobody is there any more
+    assert left.wait(10)
+    assert order == ["do", "done"] * 3
 
 
 def test_what_somebody_does_shows_at_once_while_fifty_play(house):
@@ -787,7 +786,9 @@ def test_another_process_goes_on_from_a_backup(house, monkeypatch):
     other = Runs()
     again = Page(other, name=page.run.id)
     assert again.of("welcome")[0]["is_lost"]
-    other.command(again.run, again.viewer, to_file(newest))
+    done = threading.Event()
+    other.command(again.run, again.viewer, to_file(newest), done.set)
+    assert done.wait(10)
     again.do("play")
     again.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["steps"] > 3)
     assert again.of("notice")[0]["text"] == "This run goes on after epoch 1."
@@ -831,6 +832,33 @@ def test_backups_come_once_a_second_and_only_of_what_changes(house, monkeypatch)
     page.do("reset")
     page.wait_for(lambda page: len(page.backups) > count)
     assert backups(page)[-1] == (None, False)
+
+
+def test_backups_that_take_long_come_less_often_where_many_play(house, monkeypatch):
+    monkeypatch.setattr(runs, "BACKUP", 0.0)
+    page = Page(house)
+    page.do("step")
+    page.wait_for(lambda page: page.backups)
+    run = page.run
+    real, made = runs.messages.backup, []
+
+    def slow(*given):
+        made.append(given)
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return real(*given)
+
+    monkeypatch.setattr(runs.messages, "backup", slow)
+    page.do("play")
+    began = time.monotonic()
+    page.wait_for(lambda page: len(made) >= 4)
+    assert time.monotonic() - began > 2 * 0.05 / runs.BACKUPS  # three pauses, less the first
+    page.do("pause")
+    settled(house)
+    run._backed_up = None
+    assert run.backup_due(20.0) - run._backed_up_at == pytest.approx(20 * run._backup_took)
+    assert run._backup_took >= 0.05
 
 
 def test_a_run_that_is_too_large_keeps_its_last_backup(house, monkeypatch, caplog):
