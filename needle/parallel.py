@@ -2,7 +2,16 @@
 
 ``mpiexec -n 4 python train.py`` starts four workers. Each has the whole model, computes the gradients of its
 part of a batch, and averages them with the others: then all make the same step, that of the whole batch. They
-talk through MPI; install it with the extra ``mpi``.
+talk through MPI; install it with the extra ``mpi``. A training is shared by these lines::
+
+    workers = ndl.parallel.Workers()
+    workers.same_values(model)                        # all begin with the parameters of worker 0
+    synchronise(model, workers)                       # batch normalization sees the whole batch
+    loader = DataLoader(dataset, 64, shuffle=True, workers=workers)
+    for X, y in loader:                               # this worker's part of a batch
+        loss_of(model(X), y).backward(create_graph=False)
+        workers.average_gradients(optimizer.params, weight=len(y))
+        optimizer.step()
 """
 
 from __future__ import annotations
@@ -45,9 +54,9 @@ class Workers:
     steps : int
         How many steps of training this worker has made: calls of `average_gradients` or `average_values`.
     bytes : int
-        How much this worker has handed over to be averaged or shared so far.
+        The size of all arrays that this worker has handed over to be averaged or added up.
     seconds : float
-        How long that took, with the time in which this worker waited for the others.
+        How long communication took so far, with the time in which this worker waited for the others.
 
     Raises
     ------
@@ -264,8 +273,6 @@ class Average(TensorOp):
         self.weight = weight
 
     def infer(self, a):
-        if a.dtype.kind != "f":
-            raise ValueError(f"average: needs floats, got {a.dtype}; use .astype('float32')")
         if tracing():
             raise ValueError("average: a compiled function cannot wait for other workers; run it without jit")
         return Spec(a.shape, a.dtype, a.device)
@@ -285,7 +292,15 @@ class Average(TensorOp):
 
 
 def average(a: Tensor, workers: Workers, weight: float) -> Tensor:
-    """The weighted mean of `a` over all workers, as an operator with a gradient; see `Average`."""
+    """The weighted mean of `a` over all workers, as an operator with a gradient; see `Average`.
+
+    Raises
+    ------
+    ValueError
+        If `a` does not hold floats, or if a function is being compiled.
+    """
+    if a.dtype.kind != "f":
+        raise ValueError(f"average: needs floats, got {a.dtype}; use .astype('float32')")
     return Average(workers, weight)(a)
 
 

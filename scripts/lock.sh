@@ -13,7 +13,7 @@ python=$scratch/venv/bin/python
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-print(*project["dependencies"], *extras["notebooks"], *extras["app"], *extras["book"], *extras["dev"], sep="\n")
+print(*project["dependencies"], *extras["notebooks"], *extras["app"], *extras["book"], *extras["mpi"], *extras["dev"], sep="\n")
 END
 "$python" -m pip install --quiet --disable-pip-version-check --upgrade --requirement "$scratch/requirements.txt"
 {

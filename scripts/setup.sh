@@ -38,5 +38,5 @@ install() {
         "The first set-up needs a network; after mending the cause, run the same command again."
 }
 install setuptools
-install --no-build-isolation --editable '.[notebooks,app,book,dev]'
+install --no-build-isolation --editable '.[notebooks,app,book,mpi,dev]'
 touch .venv/.ready

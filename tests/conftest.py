@@ -80,6 +80,13 @@ def nbgrader() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def mpi() -> Path:
+    """The program mpiexec, which starts several workers: that beside Python, or another on the path."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    return beside if beside.exists() else Path(shutil.which("mpiexec") or beside)
+
+
+@pytest.fixture(scope="session")
 def mnist() -> Path:
     """The folder with MNIST's four files."""
     return MNIST

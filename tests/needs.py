@@ -35,6 +35,7 @@ NEEDS = {
     "torch": Need("torch", lambda: find_spec("torch") is not None, "pip install torch"),
     "browser": Need("Chromium", lambda: find_chromium() is not None, "install Chromium or Chrome"),
     "nbgrader": Need("nbgrader", lambda: find_spec("nbgrader") is not None, "pip install nbgrader"),
+    "mpi": Need("mpi4py", lambda: find_spec("mpi4py") is not None, "pip install -e '.[mpi]'"),
     "mnist": Need(
         "MNIST", MNIST.is_dir, "set NEEDLE_DATA_DIR to a folder with mnist/ in it", ci_can_install=False
     ),

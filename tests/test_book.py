@@ -117,7 +117,17 @@ def test_the_reference_has_every_public_name(site):
         kinds = InventoryFile.load(file, "", lambda _, name: name)
     names = {name for kind, found in kinds.items() if kind.startswith("py:") for name in found}
     last = {name.rpartition(".")[2] for name in names}
-    modules = {"autograd", "backend_ndarray", "backend_selection", "data", "init", "nn", "ops", "optim"}
+    modules = {
+        "autograd",
+        "backend_ndarray",
+        "backend_selection",
+        "data",
+        "init",
+        "nn",
+        "ops",
+        "optim",
+        "parallel",
+    }
     settings = {"BACKEND", "array_api"}
     families = {
         "Elementwise",
@@ -128,7 +138,7 @@ def test_the_reference_has_every_public_name(site):
     }  # operators' base classes
     assert set(ndl.__all__) - modules - settings - families <= last
     assert {f"viz.{name}" for name in viz.__all__} <= names
-    for module in (ndl.nn, ndl.init, ndl.optim):
+    for module in (ndl.nn, ndl.init, ndl.optim, ndl.parallel):
         assert set(module.__all__) <= last
 
 

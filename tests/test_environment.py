@@ -17,8 +17,9 @@ PROJECT = PYPROJECT["project"]
 
 # The one place that knows which names differ on conda-forge.
 CONDA_NAME = {"graphviz": "python-graphviz", "matplotlib": "matplotlib-base"}
-# Extras for those who change the code, make the book or own an NVIDIA GPU: `pip install` adds them anywhere.
-EXTRAS_WITHOUT_CONDA = {"cuda", "book", "dev"}
+# Extras for those who change the code, make the book, train with several processes or own an NVIDIA GPU:
+# `pip install` adds them anywhere.
+EXTRAS_WITHOUT_CONDA = {"cuda", "book", "mpi", "dev"}
 
 
 def split(requirement: str) -> tuple[str, str]:
@@ -63,7 +64,7 @@ def test_a_dependency_has_one_bound() -> None:
     assert {name: found for name, found in bounds.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("extra", ["", "notebooks", "app", "book", "dev"])
+@pytest.mark.parametrize("extra", ["", "notebooks", "app", "book", "mpi", "dev"])
 def test_constraints_pin_every_dependency_within_its_bound(extra: str) -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.lower().split("==") for line in lines if not line.startswith("#"))

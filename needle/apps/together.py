@@ -27,10 +27,14 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     What the others than worker 0 print goes nowhere. If a worker fails, it says so and ends all workers: the
     others would wait for it forever.
     """
-    workers = Workers()
+    try:
+        workers = Workers()
+    except ImportError:
+        return main(argv)  # its options cannot be met, and it says why
     if workers.size == 1:
         return main(argv)
-    well = watched(workers, argv) if workers.rank == 0 else lambda: None
+    way = way_out(argv)
+    well = watched(workers, way) if workers.rank == 0 else lambda: None
     try:
         with contextlib.ExitStack() as stack:
             if workers.rank > 0:
@@ -49,7 +53,8 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
         well()
         words = "\nstopped"
     except Exception:
-        words = f"{traceback.format_exc()}\nWorker {workers.rank} of {workers.size} failed, with this error."
+        who = f"Worker {workers.rank} of {workers.size}"
+        words = f"{traceback.format_exc()}\n{who} failed, with this error, and so all are ended. {way}"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if workers.rank > 0:
         time.sleep(PATIENCE)
@@ -63,6 +68,16 @@ def said_once(workers: Workers | None, error: str | None) -> str | None:
     return next((found for found in errors if found is not None), None)
 
 
+def way_out(argv: list[str]) -> str:
+    """How a command with these options goes on after it was interrupted."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--checkpoint", nargs="?")
+    path = parser.parse_known_args(argv)[0].checkpoint
+    if path is None:
+        return "With --checkpoint PATH you can go on after the last whole epoch: add --resume then."
+    return f"Go on after the last whole epoch with --checkpoint {path} --resume."
+
+
 # If a worker is killed, MPI's launcher ends all others at once, by a signal that nobody can catch. So the
 # word on it has to come from outside: from a small process that worker 0 starts. It reads from a pipe. As
 # long as worker 0 lives, nothing comes; when worker 0 ends, whatever way, the pipe is closed.
@@ -73,7 +88,7 @@ if not sys.stdin.read():
 """
 
 
-def watched(workers: Workers, argv: list[str]) -> Callable[[], None]:
+def watched(workers: Workers, way: str) -> Callable[[], None]:
     """Start the process that says what to do if the workers are killed.
 
     Returns
@@ -81,14 +96,9 @@ def watched(workers: Workers, argv: list[str]) -> Callable[[], None]:
     callable
         To be called when worker 0 knows how the command ended: then that process ends and says nothing.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--checkpoint", nargs="?")
-    path = parser.parse_known_args(argv)[0].checkpoint
-    way = f"--checkpoint {path} --resume" if path else "--checkpoint PATH --resume, if you save it in a file"
     words = (
-        f"\nThe {workers.size} workers of this training were ended because one of them failed or was killed; "
-        "what is known of it is said above. (Exit code 9 means killed: the system does that when memory runs "
-        f"out.) A training goes on after its last whole epoch with {way}."
+        f"\nOne of the {workers.size} workers failed or was killed, and so all are ended. MPI names its "
+        "process; exit code 9 means that it was killed: the system does that when memory runs out. " + way
     )
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", WATCH, words],

@@ -135,7 +135,9 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     curves = {"if talking cost nothing": np.asarray(workers, float), "with the ring": np.asarray(speed)}
     there = dict(zip(workers, speed, strict=True))[chosen]
     title = f"{chosen:,} workers: {there:.3g} times as fast as one"
-    ax = viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title)
+    (ax,) = viz.panels(1, width=5.2, height=3.6)
+    ax.get_figure().subplots_adjust(left=0.17, top=0.9, right=0.97)
+    viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
     ax.set_ylim(0.5, 20_000)
     return ax

@@ -266,8 +266,9 @@ class Processes:
         self.size = size
         self._pickle = cloudpickle.dumps
         self._runs = 0
-        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self._cluster, client = _started(size, mpiexec(), self._folder.name)
+        program = mpiexec()
+        self._folder = tempfile.mkdtemp()
+        self._cluster, client = _started(size, program, self._folder)
         atexit.register(self.stop)  # runs before ipyparallel's own, which prints
         places = client[:].apply_sync(_settle, os.getpid(), self._cluster.controller.pid)
         self._engines = [client[places.index(rank)] for rank in range(size)]
@@ -311,7 +312,7 @@ class Processes:
         client.close(linger=0.5)
         with suppress(Exception):
             self._cluster.stop_cluster_sync()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     _client: Any = None
 
@@ -431,8 +432,9 @@ def team(size: int, install: bool = False) -> Processes | Threads:
         _last.pop().stop()
     try:
         if install and any(find_spec(package) is None for package in PACKAGES[:2]):
-            print(f"Installing {', '.join(PACKAGES)}: this takes half a minute.")
-            subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+            wanted = PACKAGES[:2] if sys.platform == "win32" else PACKAGES  # it has an MPI of its own
+            print(f"Installing {', '.join(wanted)}: this takes half a minute.")
+            subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
             invalidate_caches()
         made: Processes | Threads = Processes(size)
     except (ImportError, RuntimeError, subprocess.CalledProcessError) as error:

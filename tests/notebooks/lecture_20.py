@@ -114,6 +114,11 @@ TRUE = [
     ),
     (
         "train",
+        "Only three of its lines tell it from a training on one machine",
+        "__import__('inspect').getsource(train).count('workers.') == 3",
+    ),
+    (
+        "train",
         "100 steps, with batches of ten points",
         "set(map(len, [points[10 * k % 200 : 10 * k % 200 + 10] for k in range(100)])) == {10}",
     ),
@@ -144,7 +149,11 @@ TRUE = [
         "The batch of 256 is far behind at the same rate",
         "errors['batch of 256, rate 0.05'] > 3 * errors['batch of 16, rate 0.05']",
     ),
-    ("larger-rule", "25 steps instead of 400", "(5 * (1280 // 256), 5 * (1280 // 16)) == (25, 400)"),
+    (
+        "larger-rule",
+        "Five epochs are 25 steps now, and not 400",
+        "(5 * (1280 // 256), 5 * (1280 // 16)) == (25, 400)",
+    ),
     (
         "larger-rule",
         "one step goes about as far as the 16 small ones",

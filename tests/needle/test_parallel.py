@@ -1,0 +1,444 @@
+"""Several workers learn as one, go on to the bit when one was killed, and end with a word when one fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn, parallel
+from needle.apps import mlp_resnet
+from needle.apps.training import learning_step
+from needle.autograd import Tensor
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).with_name("workers.py")
+TIMEOUT = 400  # seconds
+
+
+def script():
+    """The module that the workers run."""
+    spec = spec_from_file_location("workers", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def launch(mpi):
+    """Starts Python as several workers."""
+
+    def start(n, *words, **options):
+        return subprocess.Popen(
+            [mpi, "-n", str(n), sys.executable, *map(str, words)],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def together(launch):
+    """Runs Python as several workers; returns the exit code, and what they wrote to stdout and to stderr."""
+
+    def run(n, *words, fails=False):
+        process = launch(n, *words)
+        try:
+            out, err = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()
+        assert (process.returncode != 0) == fails, out + err
+        return process.returncode, out, err
+
+    return run
+
+
+@pytest.fixture
+def arrays(together, tmp_path):
+    """Runs a function of the script as several workers; returns what worker 0 wrote."""
+
+    def run(n, name):
+        together(n, SCRIPT, name, tmp_path)
+        return dict(np.load(tmp_path / f"{name}.npz"))
+
+    return run
+
+
+# One process
+
+
+@pytest.fixture
+def alone(mpi):
+    return parallel.Workers()
+
+
+def test_a_worker_alone_keeps_everything(alone):
+    assert (alone.rank, alone.size, repr(alone)) == (0, 1, "Workers(rank=0, size=1)")
+    assert alone.share([1, 2, 3]) == [1, 2, 3]
+    assert alone.same("value") == "value"
+    assert alone.gather("value") == ["value"]
+    np.testing.assert_array_equal(alone.sum([1.0, 2.0]), [1, 2])
+    x = Tensor([1.0, 2.0])
+    x.grad = gradient = Tensor([3.0, 4.0])
+    alone.average_gradients([x], weight=5)
+    assert x.grad is gradient
+    alone.average_values([x])
+    np.testing.assert_array_equal(x.numpy(), [1, 2])
+    np.testing.assert_array_equal(alone.counters(), [2, 0, 0])
+    np.testing.assert_array_equal(parallel.average(x, alone, 2).numpy(), [1, 2])
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    assert parallel.synchronise(model, alone) is model
+    assert "_standardize" not in vars(model[1])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("items", [1, 2, 4, 5, 12])
+def test_parts_are_even_and_none_is_empty(alone, items, size):
+    parts = []
+    alone.size = size
+    for alone.rank in range(size):
+        parts.append(alone.share(list(range(items))))
+    if items < size:
+        assert parts == [list(range(items))] * size
+    else:
+        assert sorted(item for part in parts for item in part) == list(range(items))
+        assert {len(part) for part in parts} <= {items // size, items // size + 1}
+
+
+def test_a_step_of_a_worker_alone_is_a_step(alone):
+    results = []
+    for workers in (None, alone):
+        rng = np.random.default_rng(0)
+        model = nn.Sequential(nn.Linear(4, 3, rng=rng), nn.BatchNorm1d(3))
+        step = learning_step(model, nn.SoftmaxLoss(), ndl.optim.SGD(model.parameters(), lr=0.1), 0.5, workers)
+        step(Tensor(rng.normal(size=(6, 4))), Tensor([0, 1, 2, 0, 1, 2], dtype="int64"))
+        results.append([p.numpy() for p in model.parameters()])
+    np.testing.assert_array_equal(
+        np.concatenate([np.ravel(p) for p in results[0]]), np.concatenate([np.ravel(p) for p in results[1]])
+    )
+
+
+def test_standardize_of_a_worker_alone_is_standardize(alone):
+    x = Tensor(np.random.randn(5, 3, 2), dtype="float64")
+    ours, theirs = parallel.standardize(x, (0, 2), 1e-3, alone), ndl.ops.standardize(x, (0, 2), 1e-3)
+    for i in range(3):
+        np.testing.assert_allclose(ours[i].numpy(), theirs[i].numpy(), rtol=1e-12)
+
+
+SMALL = ["--hidden-dim", "16", "--num-blocks", "1", "--batch-size", "100", "--quiet"]
+
+
+def test_data_parallel_with_one_process_is_a_training_alone(mpi, capsys):
+    metrics = [mlp_resnet.main([*SMALL, "--epochs", "2", *more]) for more in ([], ["--data-parallel"])]
+    assert metrics[0] == metrics[1]
+    assert "workers" not in capsys.readouterr().out
+
+
+def test_average_needs_floats_and_no_compiler(alone):
+    with pytest.raises(ValueError, match=r"average: needs floats, got int32; use .astype\('float32'\)"):
+        parallel.average(Tensor([1], dtype="int32"), alone, 1)
+    compiled = ndl.jit(lambda x: parallel.average(x, alone, 1) * 2)
+    with pytest.raises(ValueError, match="cannot wait for other workers; run it without jit"):
+        compiled(Tensor([1.0]))
+
+
+def test_a_compiled_step_is_refused(mpi, capsys):
+    with pytest.raises(SystemExit):
+        mlp_resnet.main(["--data-parallel", "--jit"])
+    assert "--jit with --data-parallel: a compiled step cannot wait" in capsys.readouterr().err
+
+
+def test_without_mpi4py_the_message_names_the_extra(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(ImportError, match=r"Workers: needs mpi4py .* pip install 'needle-notebooks\[mpi\]'"):
+        parallel.Workers()
+    with pytest.raises(SystemExit):
+        mlp_resnet.main(["--data-parallel"])
+    message = capsys.readouterr().err
+    assert "error: --data-parallel: Workers: needs mpi4py" in message
+    assert "Traceback" not in message
+
+
+# Several workers
+
+several = pytest.mark.parametrize("n", [2, 4])
+
+
+@pytest.mark.slow
+@several
+def test_workers_learn_what_one_learns_from_the_whole_batch(arrays, n):
+    """A hundred steps of four networks, by two optimisers; all workers end with the same bits."""
+    ours, alone = arrays(n, "trainings"), script().trainings()
+    assert ours.keys() == alone.keys()
+    assert len({key.partition(" ")[0] for key in ours}) == 4
+    for key, value in alone.items():
+        np.testing.assert_allclose(ours[key], value, rtol=0, atol=1e-6, err_msg=key)
+        if key.endswith("losses"):
+            assert value[-20:].mean() < 0.95 * value[:20].mean(), f"{key}: nothing was learned"
+
+
+@pytest.mark.slow
+@several
+def test_gradients_are_averaged_by_weight(arrays, n):
+    """Worker k counts k + 1; where no other has a gradient, the others count with 0."""
+    found = arrays(n, "means")
+    weights = np.arange(1, n + 1) / np.arange(1, n + 1).sum()
+    mean = (weights * np.arange(n)).sum()
+    np.testing.assert_allclose(found["grad 0"], np.full((2, 3), mean + 2), rtol=1e-6)
+    np.testing.assert_allclose(found["grad 1"], np.full(4, 10 * weights[1]), rtol=1e-12)
+    np.testing.assert_allclose(found["grad 2"], mean, rtol=1e-6)
+    assert [found[f"grad {i}"].dtype for i in range(3)] == ["float32", "float64", "float32"]
+
+
+@pytest.mark.slow
+@several
+def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(arrays, n):
+    found = arrays(n, "derivatives")
+    np.testing.assert_allclose(found["gradient"], found["differences"], rtol=1e-7)
+    assert np.abs(found["gradient"]).min() > 1e-3
+
+
+@pytest.mark.slow
+@several
+def test_synchronised_batch_norm_is_that_of_the_whole_batch(arrays, n):
+    found, alone = arrays(n, "normalised"), script().normalised()
+    assert found.keys() == alone.keys()
+    for key, value in alone.items():
+        np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-12, err_msg=key)
+
+
+@pytest.mark.slow
+@several
+def test_each_batch_is_shared_and_worker_0_draws_the_order(arrays, n):
+    found = arrays(n, "shared")
+    np.random.seed(0)
+    orders = [np.random.permutation(11) for _ in range(2)]
+    whole = np.split(orders[1], [5, 10])
+    whole[2] = np.repeat(whole[2], n)  # the last item alone goes to everybody
+    for i, batch in enumerate(whole):
+        np.testing.assert_array_equal(found[f"batch {i}"], np.sort(batch))
+    assert found["afterwards"][0] == np.random.rand()
+    assert len(set(found["afterwards"])) == n
+
+
+@pytest.mark.slow
+@several
+def test_after_an_epoch_all_have_the_same_model(arrays, n):
+    """Each worker's running means followed its own parts; then they are averaged."""
+    np.testing.assert_allclose(arrays(n, "buffers")["mean"], np.full(3, (n - 1) / 2), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_workers_share_the_processors(arrays):
+    threads = arrays(2, "processors")["threads"]
+    assert set(threads) == {max(os.cpu_count() // 2, 1)}
+
+
+# Commands
+
+COMMANDS = {
+    "simple_ml": ["--epochs", "2"],
+    "mlp_resnet": [*SMALL, "--epochs", "2"],
+    "cnn": ["--epochs", "1", "--channels", "4", "--sync-batchnorm"],
+    "language_model": ["--epochs", "1", "--hidden-size", "16", "--batch-size", "17"],
+    "gpt": ["--epochs", "1", "--dim", "16", "--dropout", "0", "--write", "20"],
+}
+
+
+def epoch_of(out: str) -> list[float]:
+    """The losses and accuracies of the last line, as numbers."""
+    *_, last = re.findall(r"test accuracy (.+)%, test loss (.+)", out)
+    return [float(x) for x in last]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_runs_with_several_workers(together, name):
+    command = ["-m", f"needle.apps.{name}", *COMMANDS[name]]
+    alone = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT
+    ).stdout
+    _, out, err = together(2, *command, "--data-parallel")
+    assert "Traceback" not in err
+    for words in ("test accuracy ", "by frequency alone", "epoch 1/"):
+        assert out.count(words) == alone.count(words)
+    line = r"2 workers: ([\d.e-]+) MB and ([\d.e-]+) ms of communication a step, of ([\d.e+]+) ms"
+    (figures,) = re.findall(line, out)
+    size, took, of = map(float, figures)
+    assert 0 < took < of
+    assert size > 0
+    if name == "mlp_resnet":  # dropout draws other numbers, and each worker normalizes its own part
+        assert epoch_of(out)[0] == pytest.approx(epoch_of(alone)[0], abs=15)
+    else:
+        assert epoch_of(out) == pytest.approx(epoch_of(alone), rel=0.01)
+
+
+@pytest.mark.slow
+def test_errors_of_options_are_said_once(together, tmp_path):
+    app = ["-m", "needle.apps.mlp_resnet", "--data-parallel"]
+    code, out, err = together(3, *app, "--epochs", "0", fails=True)
+    assert code == 2
+    assert out == ""
+    assert err.count("must be a whole number of at least 1, got 0") == err.count("usage:") == 1
+    there = tmp_path / "there"
+    there.write_text("nothing")
+    _, _, err = together(3, *app, "--checkpoint", there, fails=True)
+    assert err.count("is there already") == 1
+    _, _, err = together(3, *app, "--checkpoint", there, "--resume", fails=True)
+    assert err.count("is not a safetensors file") == 1
+    _, _, err = together(3, *app, "--checkpoint", tmp_path / "no" / "x", fails=True)
+    assert err.count("cannot be written") == 1
+    assert there.read_text() == "nothing"
+    _, out, err = together(3, *app, "--help")
+    assert out.count("--sync-batchnorm") == 2  # in the usage, and in its own line
+    assert err == ""
+
+
+# Trainings that are interrupted
+
+TRAINING = [*SMALL, "--epochs", "4", "--data-parallel"]  # 15 steps in each epoch
+
+
+@pytest.fixture(scope="module")
+def whole(together, tmp_path_factory):
+    """The checkpoint of a training of two workers that nobody interrupted."""
+    path = tmp_path_factory.mktemp("whole") / "x"
+    together(2, "-m", "needle.apps.mlp_resnet", *TRAINING, "--checkpoint", path)
+    return path
+
+
+def flat(state, name="state") -> dict:
+    """Numbers, words and arrays of a nested state, by their places."""
+    if isinstance(state, dict):
+        return {k: v for key, part in state.items() for k, v in flat(part, f"{name}.{key}").items()}
+    if isinstance(state, (list, tuple)):
+        return {k: v for i, part in enumerate(state) for k, v in flat(part, f"{name}.{i}").items()}
+    return {name: state.numpy() if isinstance(state, Tensor) else state}
+
+
+def assert_same_state(path, other) -> None:
+    """Two checkpoints hold the same bits."""
+    ours, theirs = flat(ndl.load(path)), flat(ndl.load(other))
+    assert ours.keys() == theirs.keys()
+    assert sum(np.size(value) for value in ours.values()) > 1000
+    for key, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[key], err_msg=key)
+
+
+def resumed(together, path, n=2):
+    return together(n, "-m", "needle.apps.mlp_resnet", *TRAINING, "--checkpoint", path, "--resume")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, whole, tmp_path, rank):
+    path = tmp_path / "x"
+    code, _, err = together(
+        2, SCRIPT, "failing", "killed", rank, 40, *TRAINING, "--checkpoint", path, fails=True
+    )
+    assert code == 9
+    (sentence,) = re.findall("One of the 2 workers failed or was killed.+", err)
+    assert "exit code 9 means that it was killed" in sentence
+    assert sentence.endswith(f"Go on after the last whole epoch with --checkpoint {path} --resume.")
+    assert ndl.load(path)["epoch"] == 2
+    resumed(together, path)
+    assert_same_state(path, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1, -1])
+def test_an_error_of_a_worker_ends_all_and_is_said_once(together, whole, tmp_path, rank):
+    path = tmp_path / "x"
+    began = time.perf_counter()
+    _, _, err = together(2, SCRIPT, "failing", "error", rank, 20, *TRAINING, "--checkpoint", path, fails=True)
+    assert time.perf_counter() - began < TIMEOUT / 2
+    assert err.count("RuntimeError: this worker was made to fail") == 1
+    (sentence,) = re.findall("Worker . of 2 failed.+", err)
+    assert sentence == (
+        f"Worker {max(rank, 0)} of 2 failed, with this error, and so all are ended. "
+        f"Go on after the last whole epoch with --checkpoint {path} --resume."
+    )
+    resumed(together, path)
+    assert_same_state(path, whole)
+
+
+@pytest.mark.slow
+def test_an_interrupted_write_leaves_the_checkpoint_before(together, whole, tmp_path):
+    """The first is written at the begin, then one after each epoch: worker 0 dies within the third."""
+    path = tmp_path / "x"
+    together(2, SCRIPT, "killed_in_a_write", 3, *TRAINING, "--checkpoint", path, fails=True)
+    (unfinished,) = tmp_path.glob(".x.*.part")
+    assert 0 < unfinished.stat().st_size < path.stat().st_size
+    assert ndl.load(path)["epoch"] == 1
+    resumed(together, path)
+    assert_same_state(path, whole)
+
+
+@pytest.mark.slow
+def test_with_another_number_of_workers_a_training_goes_on(together, tmp_path):
+    path = tmp_path / "x"
+    together(2, SCRIPT, "failing", "killed", 1, 20, *TRAINING, "--checkpoint", path, fails=True)
+    _, out, err = resumed(together, path, n=3)
+    assert err.count("there were 2 workers, and now there are 3: the batches are the same") == 1
+    assert "test accuracy" in out
+    state = ndl.load(path)
+    assert state["epoch"] == 4
+    assert len(state["random"]) == 3
+    assert len({tuple(random["state"]["key"].tolist()) for random in state["random"]}) == 3
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_with_a_word(launch, tmp_path):
+    path = tmp_path / "x"
+    words = ["--epochs", 1000, "--data-parallel", "--checkpoint", path]
+    process = launch(2, "-m", "needle.apps.mlp_resnet", *SMALL[:-1], *words)
+    try:
+        assert process.stdout.readline().startswith("epoch 1/1000")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT)
+    finally:
+        process.kill()
+    assert re.findall(r"stopped after \d+ of 1000 epochs; go on with --checkpoint .+ --resume", err)
+    assert "Traceback" not in err
+    assert "was killed" not in err
+    assert ndl.load(path)["epoch"] >= 1
+
+
+# A notebook
+
+ENGINE = """
+import numpy as np, runpy
+found = runpy.run_path(script)["trained"]("cnn", "adam", __import__("needle").parallel.Workers())
+"""
+
+
+@pytest.mark.slow
+def test_engines_of_a_notebook_learn_as_one(mpi, monkeypatch):
+    import ipyparallel
+
+    monkeypatch.setenv("PATH", f"{mpi.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with ipyparallel.Cluster(engines="mpi", n=2, log_level=40) as engines:
+        view = engines[:]
+        view["script"] = str(SCRIPT)
+        view.execute(ENGINE, block=True)
+        found = view["found"]
+    alone = script().trained("cnn", "adam")
+    for theirs in found:
+        for key, value in alone.items():
+            np.testing.assert_allclose(theirs[key], value, rtol=0, atol=1e-6, err_msg=key)
