@@ -136,7 +136,7 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     there = dict(zip(workers, speed, strict=True))[chosen]
     title = f"{chosen:,} workers: {there:.3g} times as fast as one"
     (ax,) = viz.panels(1, width=5.2, height=3.6)
-    ax.get_figure().subplots_adjust(left=0.17, top=0.9, right=0.97)
+    ax.set_position((0.16, 0.16, 0.8, 0.73))
     viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
     ax.set_ylim(0.5, 20_000)
@@ -222,7 +222,7 @@ def shared_out(expected: Any, got: Any, names: Names) -> str:
     sizes = list(map(len, got.parts))
     if max(sizes) - min(sizes) > 1:
         return f"the workers have {', '.join(map(str, sizes))} items"
-    if got.kinds != expected.kinds:
+    if not got.kinds <= expected.kinds | {"ndarray"}:
         return (
             f"the items are in a {min(expected.kinds)}, but a part is in a {min(got.kinds - expected.kinds)}"
         )
@@ -317,9 +317,22 @@ def size_is_workers(items, rank, workers):
     return items[rank * workers : (rank + 1) * workers]
 
 
-@share.mistake("`workers` is where you start, and `rank` the step. It should be the other way round.")
+@share.mistake("`rank` is your step, but it says where a worker starts. The step is `workers`.")
 def start_and_step_swapped(items, rank, workers):
-    return items[workers :: max(rank, 1)]
+    return items[workers::rank]
+
+
+@share.mistake(
+    "`items[a:b]` goes from a up to b. For steps of `workers` there are two colons: `items[start::step]`."
+)
+def one_colon(items, rank, workers):
+    return items[rank:workers]
+
+
+@share.mistake("A slice needs whole numbers, and `/` gives a float. Divide with `//`, and mind the rest.")
+def floats(items, rank, workers):
+    n: Any = len(items) / workers
+    return items[rank * n : (rank + 1) * n]
 
 
 @share.mistake(
@@ -397,6 +410,43 @@ def not_multiplied(gradients, sizes):
 )
 def lists_multiplied(gradients, sizes):
     return sum(gradients * sizes) / sum(sizes)
+
+
+@average.mistake("Say along which axis: `axis=0` goes over the workers, and leaves the shape as it is.")
+def no_axis(gradients, sizes):
+    return np.average(gradients, weights=sizes)
+
+
+@average.mistake("Everything was added up to one number. Average over the workers only: axis 0.")
+def summed_to_one(gradients, sizes):
+    return float(np.sum(average.right(gradients, sizes)))
+
+
+@average.mistake(
+    "`@` sums over the axis before the last, and that is the workers' only if gradients are rows. Theirs is "
+    "axis 0: `np.average(…, axis=0, weights=…)`, or a sum with `zip`."
+)
+def matrix_product(gradients, sizes):
+    return np.array(sizes) / sum(sizes) @ np.array(gradients)
+
+
+@average.mistake(
+    "`gradients, sizes` are two lists, one after the other. `zip(gradients, sizes)` gives you pairs of a "
+    "gradient and its size."
+)
+def without_zip(gradients, sizes):
+    total = 0
+    for gradient, size in gradients, sizes:
+        total = total + gradient * size
+    return total / sum(sizes)
+
+
+@average.mistake(
+    "`sizes` is broadcast along the last axis (lecture 11), so it multiplies columns, not workers. Multiply "
+    "each gradient by its own size."
+)
+def broadcast_sizes(gradients, sizes):
+    return (np.array(gradients) * sizes).sum(axis=0) / sum(sizes)
 
 
 # --- 3 Which part goes on -----------------------------------------------------------------------------------
@@ -549,12 +599,21 @@ def _around(expected: Any, got: Any, names: Names) -> str:
 def _the_same_ring(expected: Any, got: Any, names: Names) -> str:
     if not (isinstance(expected, Rings) and isinstance(got, Rings)):
         return _around(expected, got, names)
-    return values(expected.totals, got.totals, names) or (
-        "" if expected.ways == got.ways and expected.sent == got.sent else "they send other numbers"
-    )
+    if difference := values(expected.totals, got.totals, names):
+        return difference
+    everywhere = all(not values(expected.totals[0], total, names) for total in expected.totals)
+    if everywhere and (expected.ways, expected.sent) != (got.ways, got.sent):
+        return "they send other numbers"
+    return ""
 
 
 _around.exactly = _the_same_ring  # type: ignore[attr-defined]
+
+
+NOT_HANDED_ON = (
+    "Each worker has one complete part, and that is half of the work. In as many rounds again, the complete "
+    "parts are handed on, and each is put into its place."
+)
 
 
 def _arrays(workers: int, numbers: int) -> list[np.ndarray]:
@@ -586,12 +645,14 @@ def ring_all_reduce(worker, numbers):
     return np.concatenate(parts)
 
 
-def _going_round(worker, parts, which, join, rounds=None, to=1, source=-1, own=False):
+def _going_round(worker, parts, which, join, rounds=None, to=1, source=-1, own=False, turned=False):
     """Some rounds of the ring, as the mistakes make them."""
     n, rank = worker.size, worker.rank
+    if turned:
+        to, source = -to, -source
     for r in range(n - 1 if rounds is None else rounds):
         worker.send(parts[which.right(rank, r, n)], (rank + to) % n)
-        place = which.right(rank if own else (rank - 1) % n, r, n)
+        place = which.right(rank if own else (rank + (1 if turned else -1)) % n, r, n)
         parts[place] = join(parts[place], worker.receive((rank + source) % n))
 
 
@@ -610,10 +671,7 @@ def _ring(worker, numbers, adding=_sum, handing=_taken, **options):
     return parts
 
 
-@ring_all_reduce.mistake(
-    "Each worker has one complete part now, and that is half of the work. In as many rounds again, the "
-    "complete parts are handed on."
-)
+@ring_all_reduce.mistake(NOT_HANDED_ON)
 def not_handed_on(worker, numbers):
     parts = np.array_split(numbers, worker.size)
     _going_round(worker, parts, to_add, _sum)
@@ -751,6 +809,55 @@ def own_numbers(worker, numbers):
     return numbers.copy()
 
 
+@ring_all_reduce.mistake(
+    "These are your own parts, in a list. Let them go around: two loops of rounds are missing."
+)
+def parts_alone(worker, numbers):
+    return np.array_split(numbers, worker.size)
+
+
+@ring_all_reduce.mistake("You send the *number* of the part. Send the part itself: `parts[adding(…)]`.")
+def number_of_the_part(worker, numbers):
+    parts = np.array_split(numbers.copy(), worker.size)
+    for r in range(worker.size - 1):
+        worker.send(to_add.right(worker.rank, r, worker.size), (worker.rank + 1) % worker.size)
+        left = (worker.rank - 1) % worker.size
+        parts[to_add.right(left, r, worker.size)] += worker.receive(left)
+    return np.concatenate(parts)
+
+
+@ring_all_reduce.mistake("First what you send, then to whom: `worker.send(part, right)`.")
+def whom_first(worker, numbers):
+    to: Any = numbers
+    worker.send(worker.rank, to)
+
+
+@ring_all_reduce.mistake("Say to whom: `worker.send(part, right)`.")
+def to_nobody(worker, numbers):
+    send: Any = worker.send
+    send(numbers)
+
+
+@ring_all_reduce.mistake("Say from whom: `worker.receive(left)`.")
+def from_nobody(worker, numbers):
+    worker.send(numbers[:1], (worker.rank + 1) % worker.size)
+    receive: Any = worker.receive
+    receive()
+
+
+@ring_all_reduce.mistake(NOT_HANDED_ON)
+def thrown_away(worker, numbers):
+    return np.concatenate(_ring(worker, numbers, handing=lambda mine, came: mine))
+
+
+@ring_all_reduce.mistake(
+    "You send to the left. Then other parts come than `adding` and `handing_on` say: send to the right, and "
+    "receive from the left."
+)
+def the_other_way(worker, numbers):
+    return np.concatenate(_ring(worker, numbers, turned=True))
+
+
 @ring_all_reduce.mistake("In the last rounds, other parts go on than while adding: use `handing_on`.")
 def adding_twice(worker, numbers):
     parts = np.array_split(numbers, worker.size)
@@ -805,6 +912,19 @@ def one_latency(workers, size, latency, bandwidth):
 )
 def multiplied_by_bandwidth(workers, size, latency, bandwidth):
     return 2 * (workers - 1) * (latency + size / workers * bandwidth)
+
+
+@seconds.mistake("You divide the latency by the workers, too. It is there in every round, for each message.")
+def latency_shared(workers, size, latency, bandwidth):
+    return 2 * (workers - 1) / workers * (latency + size / bandwidth)
+
+
+@seconds.mistake(
+    "The latencies are right. But of the bytes, not `size` go out: in each of the `2 * (workers - 1)` rounds "
+    "it is `size / workers`."
+)
+def bytes_once(workers, size, latency, bandwidth):
+    return 2 * (workers - 1) * latency + size / bandwidth
 
 
 @seconds.mistake("This is the time of one round. There are twice `workers - 1` of them.")
@@ -870,6 +990,23 @@ def variance_unweighted(means, variances, sizes):
 def spread_unweighted(means, variances, sizes):
     mean = average.right(means, sizes)
     return mean, average.right(variances, sizes) + _mean([(m - mean) ** 2 for m in means])
+
+
+@together.mistake("The mean is right. For the variance, the variance of the means is to be weighted, too.")
+def numpys_variance_of_means(means, variances, sizes):
+    return average.right(means, sizes), average.right(variances, sizes) + np.var(means, axis=0)
+
+
+@together.mistake("Numbers may be arrays, so say along which axis: `np.average(…, axis=0, weights=sizes)`.")
+def no_axis_given(means, variances, sizes):
+    mean = np.average(means, weights=sizes)
+    variance = np.average(variances, weights=sizes)
+    return mean, variance + np.average((np.array(means) - mean) ** 2, weights=sizes)
+
+
+@together.mistake("This is one array. Return the two one after the other: `return mean, variance`.")
+def in_one_array(means, variances, sizes):
+    return np.array(together.right(means, variances, sizes))
 
 
 @together.mistake("The spread of the means is not squared. A variance is a mean of *squared* distances.")

@@ -140,18 +140,19 @@ class Threads:
             except BaseException as error:
                 errors[rank] = error
             finally:
-                post.done()
+                post.done(rank)
 
         threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(post.size)]
         for thread in threads:
             thread.start()
         try:
-            for thread in threads:
-                thread.join()
-        finally:  # somebody has interrupted us: end what still runs
-            for thread in threads:
-                if thread.is_alive():
-                    _interrupt(thread)
+            post.wait_for_all()
+        finally:  # somebody may have interrupted us: end what still runs
+            post.close()
+            if not post.wait_for_all(seconds=1.0):  # these have no mail to wait for: they compute
+                for rank in post.running:
+                    _interrupt(threads[rank])
+                post.wait_for_all(seconds=1.0)
         waited = [errors[rank] for rank in sorted(errors) if isinstance(errors[rank], NoMail)]
         broken = [errors[rank] for rank in sorted(errors) if not isinstance(errors[rank], NoMail)]
         for error in [*broken, *waited]:  # where one breaks off, others wait for it in vain
@@ -173,14 +174,17 @@ class Post:
         self._boxes: defaultdict[tuple[int, int], deque] = defaultdict(deque)
         self._changed = threading.Condition()
         self._waiting: dict[int, int] = {}  # who waits, and for whom
-        self._running = size
+        self._running = set(range(size))
         self._stuck = ""
+        self._closed = False
 
     def send(self, rank: int, numbers: Any, to: int) -> None:
         """Put a copy into the box of a worker."""
         self._check(rank, to, "sends to")
         copy = np.array(numbers)
         with self._changed:
+            if self._closed:
+                raise Interrupted
             self._boxes[rank, to].append(copy)
             self.sent[rank] += copy.size
             self.ways.add((rank, to))
@@ -194,6 +198,8 @@ class Post:
             self._waiting[rank] = source
             self._look()
             while not box:
+                if self._closed:
+                    raise Interrupted
                 if self._stuck:
                     raise NoMail(self._stuck)
                 self._changed.wait()
@@ -202,16 +208,34 @@ class Post:
             self.received[rank] += message.size
             return message
 
-    def done(self) -> None:
+    def close(self) -> None:
+        """Take no more mail, and let nobody wait."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def done(self, rank: int) -> None:
         """A worker has ended."""
         with self._changed:
-            self._running -= 1
+            self._running.discard(rank)
             self._look()
+            self._changed.notify_all()
+
+    @property
+    def running(self) -> list[int]:
+        """Who has not ended."""
+        with self._changed:
+            return sorted(self._running)
+
+    def wait_for_all(self, seconds: float | None = None) -> bool:
+        """Wait until all have ended, or so long. (`Thread.join` forgets a thread when it is interrupted.)"""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, seconds)
 
     def _look(self) -> None:
         """Whether all who have not ended wait, and have no mail."""
         mail = any(self._boxes[source, rank] for rank, source in self._waiting.items())
-        if self._waiting and len(self._waiting) == self._running and not mail and not self._stuck:
+        if self._waiting and len(self._waiting) == len(self._running) and not mail and not self._stuck:
             rank, source = min(self._waiting.items())
             other = "other mail lies unread" if any(self._boxes.values()) else "no mail is under way"
             self._stuck = (
@@ -221,7 +245,7 @@ class Post:
 
     def _check(self, rank: int, other: Any, does: str) -> None:
         if isinstance(other, bool) or not isinstance(other, (int, np.integer)):
-            raise TypeError(f"worker {rank} {does} {other!r:.40}, which is no worker's number")
+            raise TypeError(f"worker {rank} {does} a {type(other).__name__}: needs a worker's number")
         if not 0 <= other < self.size:
             raise ValueError(f"worker {rank} {does} worker {other}, but the last one is {self.size - 1}")
 

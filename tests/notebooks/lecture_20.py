@@ -199,6 +199,13 @@ NEAR_MISSES = {
             "Cut it with a slice",
         ),
         ("def share(items, rank, workers):\n    return [x for x in items[rank:]]", "a step is missing"),
+        ("def share(items, rank, workers):\n    return items[rank:workers]", "there are two colons"),
+        ("def share(items, rank, workers):\n    return items[rank : len(items) : rank]", "is your step"),
+        (
+            "def share(items, rank, workers):\n    n = len(items) / workers\n"
+            "    return items[rank * n : (rank + 1) * n]",
+            "needs whole numbers",
+        ),
     ],
     "average": [
         ("def average(gradients, sizes):\n    return np.mean(gradients, axis=0)", "counts every part alike"),
@@ -222,6 +229,21 @@ NEAR_MISSES = {
             "    for g, s in zip(gradients[1:], sizes[1:]):\n        total += g * s\n    return total / "
             "sum(sizes)",
             "Leave the inputs as they are",
+        ),
+        ("def average(gradients, sizes):\n    return np.average(gradients, weights=sizes)", "which axis"),
+        (
+            "def average(gradients, sizes):\n    w = np.array(sizes) / sum(sizes)\n    return w @ gradients",
+            "only if gradients are rows",
+        ),
+        (
+            "def average(gradients, sizes):\n    total = 0\n    for g, s in gradients, sizes:\n"
+            "        total += g * s\n    return total / sum(sizes)",
+            "one after the other",
+        ),
+        (
+            "def average(gradients, sizes):\n"
+            "    return (np.array(gradients) * sizes).sum(axis=0) / sum(sizes)",
+            "along the last axis",
         ),
     ],
     "to_add": [
@@ -310,6 +332,22 @@ NEAR_MISSES = {
             "        parts[handing_on(k - 1, r, n)] = worker.receive((k - 1) % n)\n    return parts",
             "Put them together again",
         ),
+        (
+            RING + PARTS + "    for which in adding, handing_on:\n        for r in range(n - 1):\n"
+            "            worker.send(parts[which(k, r, n)], (k - 1) % n)\n"
+            "            came = worker.receive((k + 1) % n)\n            i = which((k + 1) % n, r, n)\n"
+            "            parts[i] = parts[i] + came if which is adding else came\n"
+            "    return np.concatenate(parts)",
+            "You send to the left",
+        ),
+        (
+            RING + PARTS + "    for r in range(n - 1):\n        worker.send(adding(k, r, n), (k + 1) % n)\n"
+            "        parts[adding(k - 1, r, n)] += worker.receive((k - 1) % n)\n"
+            "    return np.concatenate(parts)",
+            "the *number* of the part",
+        ),
+        (RING + PARTS + "    worker.send((k + 1) % n, parts[k])\n    return numbers", "then to whom"),
+        (RING + PARTS + "    worker.send(parts[k])\n    return numbers", "Say to whom"),
     ],
     "seconds": [
         (
@@ -337,6 +375,16 @@ NEAR_MISSES = {
             "    return rounds * (latency + bandwidth * size / workers)",
             "divide the bytes by it",
         ),
+        (
+            "def seconds(workers, size, latency, bandwidth):\n    share = 2 * (workers - 1) / workers\n"
+            "    return share * (latency + size / bandwidth)",
+            "divide the latency by the workers",
+        ),
+        (
+            "def seconds(workers, size, latency, bandwidth):\n    waiting = 2 * (workers - 1) * latency\n"
+            "    return waiting + size / bandwidth",
+            "The latencies are right",
+        ),
     ],
     "together": [
         (
@@ -360,6 +408,17 @@ NEAR_MISSES = {
             "    m = sum(s * x for s, x in zip(sizes, means)) / n\n"
             "    return m, sum(s * (x - m) ** 2 for s, x in zip(sizes, means)) / n",
             "forgets the variances in the shards",
+        ),
+        (
+            "def together(means, variances, sizes):\n    m = np.average(means, axis=0, weights=sizes)\n"
+            "    return m, np.average(variances, axis=0, weights=sizes) + np.var(means, axis=0)",
+            "is to be weighted, too",
+        ),
+        (
+            "def together(means, variances, sizes):\n    m = np.average(means, weights=sizes)\n"
+            "    v = np.average(variances, weights=sizes)\n"
+            "    return m, v + np.average([(x - m) ** 2 for x in means], weights=sizes)",
+            "along which axis",
         ),
     ],
 }
