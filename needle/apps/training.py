@@ -207,6 +207,8 @@ class Training:
     planned : int
         How many epochs the training was begun for; the schedule is made for these.
     schedule : Schedule or None
+    leads : bool
+        Whether this process prints and writes files: it is alone, or worker 0.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def arrays(together, tmp_path):
     """Runs a function of the script as several workers; returns what worker 0 wrote."""
 
     def run(n, name):
-        together(n, SCRIPT, name, tmp_path)
+        together(n, "-m", "mpi4py", SCRIPT, name, tmp_path)  # it ends all if one fails
         return dict(np.load(tmp_path / f"{name}.npz"))
 
     return run
@@ -104,6 +104,12 @@ def test_a_worker_alone_keeps_everything(alone):
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     assert parallel.synchronise(model, alone) is model
     assert "_standardize" not in vars(model[1])
+
+
+def test_a_communicator_may_be_passed(mpi):
+    from mpi4py import MPI
+
+    assert parallel.Workers(MPI.COMM_SELF).size == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
