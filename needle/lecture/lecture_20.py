@@ -38,12 +38,15 @@ def batch(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (np.hypot(*x.T) > 1).astype("int64")
 
 
-def network() -> nn.Module:
-    """A network with layers of 2, 8 and 2 units, in float64: the same weights each time."""
+def network(norm: bool = False) -> nn.Module:
+    """A network with layers of 2, 8 and 2 units, in float64: the same weights each time.
+
+    With `norm`, there is a BatchNorm between the first layer and its ReLU.
+    """
     rng = np.random.default_rng(1)
-    return nn.Sequential(
-        nn.Linear(2, 8, rng=rng, dtype="float64"), nn.ReLU(), nn.Linear(8, 2, rng=rng, dtype="float64")
-    )
+    first = nn.Linear(2, 8, rng=rng, dtype="float64")
+    between = [nn.BatchNorm1d(8, dtype="float64")] if norm else []
+    return nn.Sequential(first, *between, nn.ReLU(), nn.Linear(8, 2, rng=rng, dtype="float64"))
 
 
 def mean_loss(model: nn.Module, x: np.ndarray, y: np.ndarray) -> Tensor:
@@ -146,18 +149,18 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
 def time_steps(workers: Processes | Threads, ring: Callable, seconds: Callable) -> dict[str, float]:
     """How many times as fast as one worker two and four are: on paper, then as measured here.
 
-    A step is 64 rows of a batch times a matrix, for 4,096 rows in all, and the sum of 30,000 numbers over all
+    A step is the product of 2,048 rows of a batch with a matrix, and the sum of 30,000 numbers over all
     workers. `seconds` gets a latency and a bandwidth that are measured with two workers first.
     """
     numbers = 30_000
     small, large = (_best(workers, 2, 0, count, ring) for count in (2, numbers))
     latency, bandwidth = small / 2, 8 * numbers / max(large - small, 1e-9)
-    alone = _best(workers, 1, 4096, numbers, ring)
+    alone = _best(workers, 1, 2048, numbers, ring)
     found = {"1 worker": 1.0}
     for count in (2, 4):
         paper = alone / count + seconds(count, 8 * numbers, latency, bandwidth)
         found[f"{count} workers, on paper"] = alone / paper
-        found[f"{count} workers, measured"] = alone / _best(workers, count, 4096, numbers, ring)
+        found[f"{count} workers, measured"] = alone / _best(workers, count, 2048, numbers, ring)
     return found
 
 
@@ -172,7 +175,7 @@ def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
     x, weights, gradient = np.ones((rows, 400)), np.ones((400, 400)), np.ones(numbers)
     found = []
     with one_thread:
-        for _ in range(12):
+        for _ in range(8):
             ring(worker, gradient[:2])  # all begin together
             start = time.perf_counter()
             if rows:

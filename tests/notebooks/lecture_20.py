@@ -44,7 +44,7 @@ SHOWN = [
 TRUE = [
     ("title", "1,000 times 4 GB arrive at its cable", "1e9 * 4 == 4e9"),
     ("title", "nearly seven minutes", "6.5 < 1000 * 4e9 / 10e9 / 60 < 7"),
-    ("exercise-average", "With 10 points and 4 workers that cannot be avoided", "10 % 4 != 0"),
+    ("exercise-average", "With 10 points and 4 workers, equal parts are impossible", "10 % 4 != 0"),
     (
         "average-solution",
         "`np.average(gradients, axis=0, weights=sizes)` does the same",
@@ -143,7 +143,11 @@ TRUE = [
         "are v + (m − c)² in the mean",
         "np.isclose(((feature - 0.7) ** 2).mean(), feature.var() + (feature.mean() - 0.7) ** 2)",
     ),
-    ("larger", "`ndl.parallel.synchronise(model, workers)`", "callable(ndl.parallel.synchronise)"),
+    (
+        "norm",
+        "lets every BatchNorm in a model do that, forward and backward",
+        "as_one == ({False: False, True: True} if workers.processes else {})",
+    ),
     (
         "larger-rule",
         "The batch of 256 is far behind at the same rate",
