@@ -9,7 +9,8 @@ RUN := .venv/bin/python -m
 FLAGS ?=
 # Tests run in a process per processor, each file in one of them, in the order of the folders: the files that
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
-WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# A process that dies, as one does whose test hangs (pyproject.toml), ends the run: it would try that test again.
+WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 .PHONY: help app class lab test test-slow check format bench book gallery student contents pictures address lock setup
 

@@ -71,6 +71,8 @@ EXECUTE = """async code => {
     return printed
 }"""
 
+END_KERNEL = "() => jupyterapp.shell.currentWidget?.sessionContext.shutdown()"
+
 
 @pytest.fixture(scope="session")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
@@ -126,6 +128,7 @@ def open_notebooks(browser: Browser, jupyterlab: JupyterLab) -> Callable[[], Abs
 
         yield open
         for page in pages:
+            page.evaluate(END_KERNEL)  # a kernel outlives its page, and keeps some hundred MB
             page.close()
         assert not troubles
 
