@@ -46,6 +46,7 @@ def playground(path: Path) -> None:
     with serve() as (address, _), chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 720}, device_scale_factor=1.5)
         page.goto(f"{address}/?dataset=spiral&hidden=8-8-8&activation=relu&learning_rate=0.1")
+        page.get_by_role("button", name="Close all").click()
         page.get_by_role("button", name="Play").click()
         accuracy = page.locator("[data-figure=accuracy]")
         while float(accuracy.inner_text().rstrip(" %").replace("–", "0")) < 97:
