@@ -32,7 +32,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import invalidate_caches
+from importlib import invalidate_caches, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -292,11 +292,18 @@ class Processes:
         self._runs = 0
         program = mpiexec()
         self._folder = tempfile.mkdtemp()
-        self._cluster, client = _started(size, program, self._folder)
+        try:
+            self._cluster, client = _started(size, program, self._folder)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self._client = client
         atexit.register(self.stop)  # runs before ipyparallel's own, which prints
         places = client[:].apply_sync(_settle, os.getpid(), self._cluster.controller.pid)
+        if sorted(places) != list(range(size)):
+            self.stop()
+            raise RuntimeError(f"{program} belongs to another MPI than mpi4py uses")
         self._engines = [client[places.index(rank)] for rank in range(size)]
-        self._client = client
 
     def __repr__(self) -> str:
         return f"{self.size} workers, each a process of its own."
@@ -342,7 +349,10 @@ class Processes:
 
 
 def mpiexec() -> str:
-    """The program that starts processes with MPI: the one beside this Python, if there is one.
+    """The program that starts processes with MPI.
+
+    A machine may have several. The best is that of an installed package, since mpi4py takes its library, too;
+    then that beside this Python, then any.
 
     Raises
     ------
@@ -352,11 +362,18 @@ def mpiexec() -> str:
     missing = [package for package in PACKAGES[:2] if find_spec(package) is None]
     if missing:
         raise ImportError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-    folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    found = next((path for x in folders if (path := shutil.which("mpiexec", path=str(x)))), None)
-    if not (found := found or shutil.which("mpiexec")):
-        raise ImportError("the program mpiexec is missing")
-    return found
+    folders = [
+        Path(str(package.locate_file(file))).resolve().parent
+        for name in ("mpich", "openmpi")
+        for package in metadata.distributions(name=name)
+        for file in package.files or []
+        if file.stem == "mpiexec"
+    ]
+    folders += [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    for path in [*map(str, folders), None]:
+        if found := shutil.which("mpiexec", path=path):
+            return found
+    raise ImportError("the program mpiexec is missing")
 
 
 def _started(size: int, mpiexec: str, folder: str) -> tuple[Any, Any]:
@@ -385,7 +402,8 @@ def _started(size: int, mpiexec: str, folder: str) -> tuple[Any, Any]:
     except Exception as error:
         with suppress(Exception):
             cluster.stop_cluster_sync()
-        raise RuntimeError(f"MPI did not start them ({type(error).__name__}: {error})") from error
+        why = str(error).partition(":")[0]  # ipyparallel goes on with the numbers of processes
+        raise RuntimeError(f"MPI did not start them ({type(error).__name__}: {why})") from error
     return cluster, client
 
 

@@ -149,6 +149,26 @@ def test_where_mpiexec_is_missing_threads_stand_in_and_say_why(monkeypatch):
     assert repr(team(2)).endswith("since the program mpiexec is missing.")
 
 
+@pytest.mark.slow
+def test_where_mpi_does_not_start_threads_stand_in_and_say_why(mpi, monkeypatch):
+    monkeypatch.setattr(teams, "mpiexec", lambda: "false")
+    made = team(2)
+    assert repr(made) == (
+        "2 workers, each a thread of this process, since MPI did not start them (EngineError: Engine set "
+        "stopped)."
+    )
+    assert made.run(to_the_right) == [1, 0]
+
+
+@pytest.mark.slow
+def test_where_mpiexec_is_that_of_another_mpi_threads_stand_in_and_say_so(mpi, monkeypatch, tmp_path):
+    script = tmp_path / "mpiexec"  # starts as many programs, which do not know of one another
+    script.write_text('#!/bin/sh\nshift 2\n"$@" & "$@" & wait\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(teams, "mpiexec", lambda: str(script))
+    assert repr(team(2)).endswith(f"since {script} belongs to another MPI than mpi4py uses.")
+
+
 SCRIPT = """
 import os, sys, time
 import numpy as np
