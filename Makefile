@@ -11,7 +11,7 @@ FLAGS ?=
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help app lab test test-slow check format bench book gallery student contents pictures address lock setup
+.PHONY: help app class lab test test-slow check format bench book gallery student contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -19,8 +19,11 @@ help:  ## list these commands
 app: $(READY)  ## start the playground and print its address
 	$(RUN) streamlit run app.py --server.address=localhost $(FLAGS)
 
+class: $(READY)  ## start the playground for a class: PROCESSES=4 of them behind one address (needs nginx)
+	.venv/bin/python scripts/serve_class.py $(if $(PROCESSES),--processes=$(PROCESSES)) $(FLAGS)
+
 lab: $(READY)  ## open the lectures in JupyterLab
-	$(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) jupyterlab --notebook-dir=notebooks $(FLAGS)
 
 test: $(READY)  ## run all tests but the slow ones
 	$(RUN) pytest $(WORKERS) $(FLAGS)

@@ -64,6 +64,17 @@ def visit_math(translator: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+def give_each_a_line(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Describe attributes that share a line one by one, as napoleon does with parameters."""
+
+    def one_by_one(field: re.Match[str]) -> str:
+        return "\n".join(f":{field['kind']} {name}:{field['text']}" for name in field["names"].split(", "))
+
+    field = r"(?m)^:(?P<kind>ivar|vartype) (?P<names>\w+(?:, \w+)+):(?P<text>.*(?:\n +.*)*)"
+    lines[:] = re.sub(field, one_by_one, "\n".join(lines)).split("\n")
+
+
 def setup(app: Any) -> None:
-    """Add the drawing of mathematics."""
+    """Add the drawing of mathematics, and the last touch to docstrings."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
+    app.connect("autodoc-process-docstring", give_each_a_line, priority=900)  # after napoleon

@@ -60,12 +60,10 @@ TENSOR_COUNTER = 0  # how many Values are alive
 
 
 class Value(Node):
-    """A node of the graph that stands for data.
+    """A node of the graph that stands for data. It has all that a `Node` has, and two more.
 
     Attributes
     ----------
-    op, inputs, requires_grad, scope
-        See `Node`.
     grad : Value or None
         Set by `backward`: the derivative of the output with respect to this node; None before.
     cached_data : array, tuple of arrays or None

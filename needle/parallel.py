@@ -5,17 +5,24 @@ part of a batch, and averages them with the others: then all make the same step,
 talk through MPI; install it with the extra ``mpi``. A training is shared by these lines::
 
     workers = ndl.parallel.Workers()
-    workers.same_values(model)                        # all begin with the parameters of worker 0
-    synchronise(model, workers)                       # batch normalization sees the whole batch
-    loader = DataLoader(dataset, 64, shuffle=True, workers=workers)
-    for X, y in loader:                               # this worker's part of a batch
-        loss_of(model(X), y).backward(create_graph=False)
+    workers.same_values(model)                       # all begin with the parameters of worker 0
+    ndl.parallel.synchronise(model, workers)         # batch normalization sees the whole batch
+    loader = ndl.data.DataLoader(dataset, 64, shuffle=True, workers=workers)
+    for X, y in loader:                              # this worker's part of a batch
+        loss = loss_fn(model(X), y)
+        loss.backward(create_graph=False)
         workers.average_gradients(optimizer.params, weight=len(y))
         optimizer.step()
+    if workers.rank == 0:                            # all have the same model; one of them saves it
+        ndl.save("model.safetensors", model.state_dict())
+
+If an error ends one worker, the others wait for it forever. ``mpiexec -n 4 python -m mpi4py train.py`` ends
+all of them then.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -39,6 +46,9 @@ class Workers:
 
     Methods in which workers exchange numbers must be called by all of them, in the same order: each waits
     there for the others. The workers of one machine share its processors, so each uses a part of the threads.
+
+    If a cell of a notebook fails on one engine, the others wait: interrupt them. Then make new Workers on all
+    engines, since the old ones would wait for messages that never come.
 
     Parameters
     ----------
@@ -66,7 +76,8 @@ class Workers:
 
     def __init__(self, communicator: Any = None):
         mpi = _mpi()
-        self._communicator = mpi.COMM_WORLD if communicator is None else communicator
+        # One of our own: messages of others, or of a loop that was interrupted, do not mix with ours.
+        self._communicator = (mpi.COMM_WORLD if communicator is None else communicator).Dup()
         self._here = mpi.IN_PLACE
         self.rank: int = self._communicator.Get_rank()
         self.size: int = self._communicator.Get_size()
@@ -104,8 +115,13 @@ class Workers:
         return value
 
     def gather(self, value: Any) -> list:
-        """The values of all workers, in order, on every worker."""
-        return [value] if self.size == 1 else self._communicator.allgather(value)
+        """The values of all workers, in order, on every worker. They may be anything that can be pickled."""
+        if self.size == 1:
+            return [value]
+        began = time.perf_counter()
+        values = self._communicator.allgather(value)
+        self.seconds += time.perf_counter() - began
+        return values
 
     def sum(self, array: Any) -> np.ndarray:
         """The sum of all workers' arrays, which have the same shape and dtype, on every worker."""
@@ -129,10 +145,16 @@ class Workers:
             The same on every worker, in the same order.
         weight : float
             How much this worker counts: the number of targets in its part.
+
+        Raises
+        ------
+        ValueError
+            If a function is being compiled.
         """
         self.steps += 1
         if self.size == 1:
             return
+        _not_compiled("average_gradients")
         means = self._means([None if p.grad is None else p.grad.numpy() for p in params], params, weight)
         for p, mean in zip(params, means, strict=True):
             p.grad = None if mean is None else _constant(mean, p)
@@ -141,9 +163,8 @@ class Workers:
         """Replace the values of Tensors by their weighted means over all workers; see `average_gradients`."""
         self.steps += 1
         if self.size > 1:
-            means = self._means([x.numpy() for x in tensors], tensors, weight)
-            for x, mean in zip(tensors, means, strict=True):
-                x.data = _constant(mean, x)
+            _not_compiled("average_values")
+            self._average(tensors, weight)
 
     def same_values(self, model: nn.Module) -> None:
         """Give the parameters and buffers of a model the values that worker 0 has."""
@@ -157,8 +178,7 @@ class Workers:
         """
         buffers = [x for _, x in model.named_buffers() if x.dtype.kind == "f"]
         if buffers and self.size > 1:
-            self.average_values(buffers)
-            self.steps -= 1
+            self._average(buffers, 1.0)
 
     def counters(self) -> np.ndarray:
         """`steps`, `bytes` and `seconds` so far. The difference of two says what happened in between."""
@@ -170,6 +190,11 @@ class Workers:
         sys.stderr.flush()
         self._communicator.Abort(code)
 
+    def _average(self, tensors: Sequence[Tensor], weight: float) -> None:
+        means = self._means([x.numpy() for x in tensors], tensors, weight)
+        for x, mean in zip(tensors, means, strict=True):
+            x.data = _constant(mean, x)
+
     def _means(self, arrays: list[Any], like: Sequence[Tensor], weight: float) -> list[Any]:
         """Weighted means of arrays; None stands for zeros, and comes back if every worker has None.
 
@@ -180,7 +205,7 @@ class Workers:
         flat = self._buffer(sum(sizes) + len(sizes) + 1, np.result_type(*[x.dtype for x in like], np.float32))
         ends = np.cumsum(sizes)
         parts = [flat[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        there = flat[ends[-1] : -1]
+        there = flat[sum(sizes) : -1]
         for i, (part, array) in enumerate(zip(parts, arrays, strict=True)):
             there[i] = array is not None
             np.multiply(0 if array is None else array.reshape(-1), weight, out=part)
@@ -206,13 +231,20 @@ class Workers:
         """
         began = time.perf_counter()
         request = self._communicator.Iallreduce(self._here, array)
-        while not request.Test():
-            _yield()
+        try:
+            while not request.Test():
+                _yield()
+        except BaseException:
+            _unfinished.append((request, array))
+            raise
         self.bytes += array.nbytes
         self.seconds += time.perf_counter() - began
 
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))  # Windows has only the latter
+
+# Sums that were interrupted. MPI may still write into their arrays, so these are kept.
+_unfinished: list[tuple[Any, np.ndarray]] = []
 
 
 def _mpi() -> Any:
@@ -239,6 +271,11 @@ def _share_processors(workers: int) -> None:
         os.environ["NUMBA_NUM_THREADS"] = str(min(threads, wanted))
     if one_thread.limit is not None:
         one_thread.limit(min(threads, one_thread.count()))
+
+
+def _not_compiled(name: str) -> None:
+    if tracing():
+        raise ValueError(f"{name}: a compiled function cannot wait for other workers; run it without jit")
 
 
 def _constant(array: np.ndarray, like: Tensor) -> Tensor:
@@ -273,8 +310,7 @@ class Average(TensorOp):
         self.weight = weight
 
     def infer(self, a):
-        if tracing():
-            raise ValueError("average: a compiled function cannot wait for other workers; run it without jit")
+        _not_compiled("average")
         return Spec(a.shape, a.dtype, a.device)
 
     def compute(self, a):
@@ -288,11 +324,14 @@ class Average(TensorOp):
         return array_from_numpy(mean, dtype=a.dtype, device=device_of(a))
 
     def gradient(self, out_grad, node):
-        return Average(self.workers, self.weight)(out_grad)
+        return average(out_grad, self.workers, self.weight)
 
 
 def average(a: Tensor, workers: Workers, weight: float) -> Tensor:
     """The weighted mean of `a` over all workers, as an operator with a gradient; see `Average`.
+
+    It is computed at once, in lazy mode, too: the workers meet where the program says so, even if only one
+    of them looks at the result.
 
     Raises
     ------
@@ -301,7 +340,9 @@ def average(a: Tensor, workers: Workers, weight: float) -> Tensor:
     """
     if a.dtype.kind != "f":
         raise ValueError(f"average: needs floats, got {a.dtype}; use .astype('float32')")
-    return Average(workers, weight)(a)
+    mean = Average(workers, weight)(a)
+    mean.realize_cached_data()
+    return mean
 
 
 def standardize(a: Tensor, axes: tuple[int, ...], eps: float, workers: Workers):
@@ -327,11 +368,7 @@ def synchronise(model: nn.Module, workers: Workers) -> nn.Module:
     Module
         The same model. With one worker nothing changes.
     """
-
-    def standardize_together(a: Any, axes: Any = None, eps: Any = 1e-5):
-        return standardize(a, axes, eps, workers)
-
     for _, module in model.named_modules():
         if isinstance(module, nn.BatchNorm1d) and workers.size > 1:
-            module._standardize = standardize_together
+            module._standardize = functools.partial(standardize, workers=workers)
     return model

@@ -17,7 +17,7 @@ import numpy as np
 from .autograd import Tensor, check_device
 from .backend_ndarray.shapes import DTYPES
 
-__all__ = ["load", "save"]
+__all__ = ["as_bytes", "load", "save"]
 
 STRUCTURE = "needle.structure"  # the entry of the metadata that holds the JSON text
 # The format's names of the types that NumPy and Tensors can hold.
@@ -43,6 +43,11 @@ def save(path: str | os.PathLike, state: Any) -> None:
     ValueError
         If `state` contains itself.
     """
+    _write(Path(path), as_bytes(state))
+
+
+def as_bytes(state: Any) -> bytes:
+    """What `save` writes into its file, with the same errors."""
     from safetensors.numpy import save as to_bytes
 
     arrays: dict[str, np.ndarray] = {}
@@ -50,7 +55,7 @@ def save(path: str | os.PathLike, state: Any) -> None:
         structure = _take_apart(state, (), arrays)
     except RecursionError:
         raise ValueError("save: the state contains itself, or is nested too deeply") from None
-    _write(Path(path), to_bytes(arrays, metadata={STRUCTURE: json.dumps(structure)}))
+    return to_bytes(arrays, metadata={STRUCTURE: json.dumps(structure)})
 
 
 def load(path: str | os.PathLike, device: Any = None) -> Any:

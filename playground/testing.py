@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["chromium", "find_chromium", "free_port", "serve", "serving"]
+__all__ = ["chromium", "find_chromium", "find_nginx", "free_port", "serve", "serving"]
 
 APP = Path(__file__).parents[1] / "app.py"
 
@@ -131,6 +131,11 @@ def find_chromium() -> str | None:
     """The path of an installed Chromium or Chrome, or None."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def find_nginx() -> str | None:
+    """The path of an installed nginx, or None."""
+    return shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 
 
 @contextmanager

@@ -28,14 +28,22 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 REPOSITORY = f"https://github.com/{address()}"
 COLAB = re.compile(r"https://colab\.research\.google\.com/github/[^)\s]+/notebooks/(\d\d_\w+\.ipynb)")
-HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|GLOSSARY)\.md")
+HERE = re.compile(r"https://github\.com/[^)\s]+/notebooks/(README|LECTURERS|JUPYTERHUB|GLOSSARY)\.md")
+OURS = re.compile(
+    rf"(?:{re.escape(REPOSITORY)}|https://colab\.research\.google\.com/github/{re.escape(address())})"
+    r"/(?:blob|tree)/main/([^#?]+)"
+)
 ELSEWHERE = re.compile(r"\]\(\.\./([\w./]+)\)")  # a link to a file of the repository that is no page
 HEAD = """\
 # Automatic differentiation that you can run, draw and play with
 
 Each lecture answers one question. Here you read it, predict, drag, open drawings and step through
 computations, all in your browser: you need to install nothing. To write code and have it checked, open the
-lecture in Colab; the line below its title leads there.
+lecture in Colab; the line below its goals leads there.
+
+[The glossary](GLOSSARY.md) says what a word means, and where it is introduced. The reference says what each
+function takes and gives: [needle](reference/tensor.md), [viz](reference/viz.md). If you teach with the
+lectures, read [the page for lecturers](LECTURERS.md).
 
 """
 TREE = """\
@@ -135,7 +143,7 @@ def front_page(contents: str) -> str:
     parts = [*PARTS.items(), ("99", "")]
     for (first, title), (end, _) in pairwise(parts):
         trees.append((title, [name for name in lectures if first <= name[:2] < end]))
-    trees += [("Besides", ["GLOSSARY", "LECTURERS"]), ("Reference", REFERENCE)]
+    trees += [("Besides", ["GLOSSARY", "LECTURERS", "JUPYTERHUB"]), ("Reference", REFERENCE)]
     trees = [(title, pages) for title, pages in trees if pages]
     listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
     body = contents.partition("\n## ")
@@ -164,7 +172,7 @@ class Links(HTMLParser):
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Links that lead nowhere, and whatever a page would load from elsewhere."""
+    """Links that lead nowhere in the book or the repository, and what a page would load from elsewhere."""
     pages = {path.resolve(): Links(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         name = path.relative_to(site.resolve())
@@ -175,6 +183,8 @@ def faults(site: Path) -> Iterator[str]:
             if parts.scheme or parts.netloc:
                 if link in page.loads:
                     yield f"{name}: loads {link}"
+                elif (ours := OURS.match(link)) and not (ROOT / unquote(ours[1])).exists():
+                    yield f"{name}: no such file in the repository: {link}"
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
@@ -190,6 +200,9 @@ def main() -> None:
     parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="run these lectures only")
     parser.add_argument("--jobs", default="auto", help="how many lectures run at once")
     given = parser.parse_args()
+    numbers = [path.stem[:2] for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+    if unknown := sorted(set(given.run) - set(numbers)):
+        parser.error(f"--run {unknown[0]}: there is no such lecture; they are {numbers[0]} to {numbers[-1]}")
     source, site = given.output / "source", given.output / "html"
     gather(source, given.run)
     shutil.rmtree(site, ignore_errors=True)

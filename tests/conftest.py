@@ -18,7 +18,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from playground.testing import chromium
+from playground.testing import chromium, find_nginx
 
 from .budget import Budget
 from .jupyter import jupyterlab, open_notebook, open_notebooks  # noqa: F401, they are fixtures
@@ -90,6 +90,12 @@ def mpi() -> Path:
 def mnist() -> Path:
     """The folder with MNIST's four files."""
     return MNIST
+
+
+@pytest.fixture(scope="session")
+def nginx() -> str:
+    """The program that stands before several processes of the playground."""
+    return str(find_nginx())
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from playground.testing import find_chromium
+from playground.testing import find_chromium, find_nginx
 
 # The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
 MNIST = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[2] / "shared" / "data")) / "mnist"
@@ -36,6 +36,7 @@ NEEDS = {
     "browser": Need("Chromium", lambda: find_chromium() is not None, "install Chromium or Chrome"),
     "nbgrader": Need("nbgrader", lambda: find_spec("nbgrader") is not None, "pip install nbgrader"),
     "mpi": Need("mpi4py", lambda: find_spec("mpi4py") is not None, "pip install -e '.[mpi]'"),
+    "nginx": Need("nginx", lambda: find_nginx() is not None, "apt install nginx-light"),
     "mnist": Need(
         "MNIST", MNIST.is_dir, "set NEEDLE_DATA_DIR to a folder with mnist/ in it", ci_can_install=False
     ),

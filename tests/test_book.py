@@ -60,6 +60,8 @@ def test_a_broken_link_and_a_request_are_found(tmp_path):
     (tmp_path / "index.html").write_text(
         '<a href="other.html#there">1</a> <a href="other.html#not">2</a> <a href="gone.html">3</a>'
         '<a href="https://example.org">4</a> <img src="https://example.org/x.png"> <img src="gone.png">'
+        f'<a href="{make_book.REPOSITORY}/tree/main/needle/nn">5</a> '
+        f'<a href="{make_book.REPOSITORY}/blob/main/gone.py">6</a>'
     )
     (tmp_path / "other.html").write_text(
         '<p id="there"></p> <script src="https://example.org/x.js"></script>'
@@ -68,9 +70,18 @@ def test_a_broken_link_and_a_request_are_found(tmp_path):
         "index.html: loads https://example.org/x.png",
         "index.html: no file for the link gone.html",
         "index.html: no file for the link gone.png",
+        f"index.html: no such file in the repository: {make_book.REPOSITORY}/blob/main/gone.py",
         "index.html: no such place: other.html#not",
         "other.html: loads https://example.org/x.js",
     ]
+
+
+def test_an_unknown_lecture_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["make_book.py", "--output", str(tmp_path), "--run", "7"])
+    with pytest.raises(SystemExit):
+        make_book.main()
+    assert "--run 7: there is no such lecture; they are 01 to " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_links_to_other_lectures_stay_in_the_book():
@@ -94,6 +105,14 @@ def test_the_glossary_names_where_each_term_is_introduced():
     assert {name for *_, name in rows} >= set(lectures) - {
         "08_operators.ipynb"
     }  # which has rules, no new terms
+
+
+def test_a_term_of_the_glossary_links_to_the_section_that_introduces_it():
+    term = "- **seed**: where the walk begins. [07](07_reverse_mode.ipynb)"
+    linked = term.replace(".ipynb", ".ipynb#1--the-adjoint-of-a-variable")
+    assert make_book.to_sections(term) == linked
+    unknown = term.replace("seed", "sowing")
+    assert make_book.to_sections(unknown) == unknown
 
 
 @pytest.mark.slow
@@ -140,6 +159,9 @@ def test_the_reference_has_every_public_name(site):
     assert {f"viz.{name}" for name in viz.__all__} <= names
     for module in (ndl.nn, ndl.init, ndl.optim, ndl.parallel):
         assert set(module.__all__) <= last
+    for page in (site / "reference").glob("*.html"):
+        name_as_type = r"<strong>\w+</strong> \((?:<em>[\w, ]+</em>)+<em>,</em>\)"
+        assert not re.search(name_as_type, page.read_text(encoding="utf-8")), page.name
 
 
 @pytest.mark.browser

@@ -7,6 +7,7 @@ they are left out.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -210,6 +211,18 @@ def circle(graph: dict[str, set[str]]) -> list[str] | None:
         if node not in finished and (found := search([node])):
             return found
     return None
+
+
+def test_the_readme_shows_every_package_on_its_floor() -> None:
+    shown: dict[str, int] = {}
+    for number, names in re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE):
+        for name in re.findall(r"`([\w/]+)(?:/|\.py)`", names):
+            outside = name.startswith(("needle/", "viz", "playground", "app"))
+            shown[(name if outside else f"needle/{name}").replace("/", ".")] = int(number)
+    packages = {f"needle.{path.parent.name}" for path in ROOT.glob("needle/*/__init__.py")}
+    assert packages | {"viz", "playground"} <= shown.keys()
+    del shown["app"]  # on the roof of the playground's own floors
+    assert shown == {module: floor(module) for module in shown}
 
 
 # The reader of imports is itself held to what it must see.

@@ -214,7 +214,8 @@ class DrawnGraph:
             size = {"width": node.width / 72, "height": node.height / 72, "fixedsize": "true"}
             if key in self.lines_of:
                 lines = self.lines_of[key]
-                look = {**look, "label": _table(lines, node.width - 14, centred=self.compact)}
+                table = _table(lines, node.width - 14, centred=self.compact) if lines else ""
+                look = {**look, "label": table}
             yield Statement(key, {"pos": _point(self.layout.places[key][:2]), **look, **size})
         ways = zip(self.edges, self.layout.curves, self.layout.labels, strict=True)
         for (edge, look), curve, label in ways:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import needle as ndl
-from needle.apps.together import run_together, said_once
+from needle.apps.together import run_together, said_once, started_by_mpi
 from needle.parallel import Workers
 
 __all__ = ["at_least", "command", "explained", "options", "start"]
@@ -30,7 +30,7 @@ def command(main: Callable) -> Callable:
     def stoppable(argv: list[str] | None = None):
         words = sys.argv[1:] if argv is None else argv
         try:
-            if any("--data-parallel".startswith(word) and len(word) > len("--data-") for word in words):
+            if any(word.startswith("--data-") and "--data-parallel".startswith(word) for word in words):
                 return run_together(main, words)
             return main(argv)
         except KeyboardInterrupt:
@@ -133,12 +133,29 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
         parser.error(
             "--jit with --data-parallel: a compiled step cannot wait for other workers; use one of the two"
         )
+    if not args.data_parallel and (processes := started_by_mpi()) > 1:
+        print(
+            f"MPI has started {processes} processes, but without --data-parallel each of them learns alone, "
+            "from all of the data",
+            file=sys.stderr,
+        )
+    shared_norm = getattr(args, "sync_batchnorm", None)  # None: the command has no batch normalization
+    if shared_norm and not args.data_parallel:
+        parser.error(
+            "--sync-batchnorm needs --data-parallel; a process alone normalizes over the whole batch anyway"
+        )
     args.workers = workers = None
     if args.data_parallel:
         try:
             args.workers = workers = Workers()
         except ImportError as error:
             parser.error(f"--data-parallel: {error}")
+        if shared_norm is False and 1 < workers.size <= args.batch_size < 2 * workers.size:
+            parser.error(
+                f"--batch-size {args.batch_size}: with {workers.size} workers, some get a single "
+                "item, and batch normalization makes the same of any item alone; use --sync-batchnorm, or a "
+                f"--batch-size of {2 * workers.size} or more"
+            )
     with explained(parser, workers):
         leads = workers is None or workers.rank == 0  # it writes the file
         if leads and args.checkpoint is not None and args.checkpoint.exists() and not args.resume:

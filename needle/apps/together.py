@@ -15,7 +15,7 @@ from typing import Any
 
 from needle.parallel import Workers
 
-__all__ = ["run_together", "said_once", "watched"]
+__all__ = ["run_together", "said_once", "started_by_mpi", "watched"]
 
 #: How long another worker waits, in seconds, for worker 0 to fail with the same words.
 PATIENCE = 3.0
@@ -34,7 +34,7 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     if workers.size == 1:
         return main(argv)
     way = way_out(argv)
-    well = watched(workers, way) if workers.rank == 0 else lambda: None
+    dismiss = watched(workers, way) if workers.rank == 0 else lambda: None
     try:
         with contextlib.ExitStack() as stack:
             if workers.rank > 0:
@@ -42,17 +42,18 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
                 stack.enter_context(contextlib.redirect_stdout(nowhere))
                 stack.enter_context(contextlib.redirect_stderr(nowhere))
             result = main(argv)
-        well()
+        dismiss()
         return result
     except SystemExit as end:
-        well()
+        dismiss()
         if not isinstance(end.code, str):
             raise  # every worker has found the same, and worker 0 has said it
         words = end.code
     except KeyboardInterrupt:
-        well()
+        dismiss()
         words = "\nstopped"
     except Exception:
+        dismiss()
         who = f"Worker {workers.rank} of {workers.size}"
         words = f"{traceback.format_exc()}\n{who} failed, with this error, and so all are ended. {way}"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -60,6 +61,14 @@ def run_together(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
         time.sleep(PATIENCE)
     print(words, file=sys.stderr)
     workers.abort()
+
+
+def started_by_mpi() -> int:
+    """How many processes `mpiexec` started, as worker 0 knows it; 1 in the other workers and without it."""
+    for size, rank in (("PMI_SIZE", "PMI_RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")):
+        if os.environ.get(rank) == "0":
+            return int(os.environ.get(size, 1))
+    return 1
 
 
 def said_once(workers: Workers | None, error: str | None) -> str | None:
@@ -74,7 +83,7 @@ def way_out(argv: list[str]) -> str:
     parser.add_argument("--checkpoint", nargs="?")
     path = parser.parse_known_args(argv)[0].checkpoint
     if path is None:
-        return "With --checkpoint PATH you can go on after the last whole epoch: add --resume then."
+        return "Nothing was saved; with --checkpoint PATH each epoch is, and --resume goes on from there."
     return f"Go on after the last whole epoch with --checkpoint {path} --resume."
 
 
@@ -106,8 +115,8 @@ def watched(workers: Workers, way: str) -> Callable[[], None]:
         start_new_session=True,  # what ends the workers does not end it
     )
 
-    def well() -> None:
+    def dismiss() -> None:
         with contextlib.suppress(OSError):
             process.communicate(b"well")
 
-    return well
+    return dismiss

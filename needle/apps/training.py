@@ -121,7 +121,7 @@ def run_epoch(
     Raises
     ------
     ValueError
-        If there are no batches.
+        If there are no batches, or if `batch_sizes` does not fit them.
     """
     losses: list[float] = []
     sizes: list[float] = []
@@ -143,6 +143,11 @@ def run_epoch(
     if not sizes:
         raise ValueError("run_epoch: there are no batches; is the data shorter than one batch?")
     if workers is not None and workers.size > 1:
+        if len(batch_sizes) != len(sizes):
+            raise ValueError(
+                f"run_epoch: there were {len(sizes)} batches, and batch_sizes has {len(batch_sizes)} "
+                "numbers; with workers, pass the `sizes` of the DataLoader"
+            )
         # A batch with fewer items than workers went to all of them, and counts once.
         copies = np.array([workers.size if size < workers.size else 1 for size in batch_sizes])
         own = np.array([sizes, correct, np.multiply(sizes, losses)], np.float64)
@@ -304,8 +309,8 @@ class Training:
             self._seed_again()
         if self.leads and number != len(states):
             print(
-                f"--resume: there were {len(states)} workers, and now there are {number}: the batches are "
-                "the same, but random numbers such as those of dropout are not",
+                f"--resume: the number of workers was {len(states)}, and is {number} now: the batches are "
+                "the same, but their parts are not, nor random numbers such as those of dropout",
                 file=sys.stderr,
             )
 
@@ -372,8 +377,8 @@ class Training:
         steps, size, seconds = self._communication
         if self.workers is not None and self.workers.size > 1 and steps:
             print(
-                f"{self.workers.size} workers: {size / steps / 1e6:.3g} MB and {1e3 * seconds / steps:.3g} "
-                f"ms of communication a step, of {1e3 * self._seconds / steps:.3g} ms"
+                f"{self.workers.size} workers: a step took {1e3 * self._seconds / steps:.3g} ms, "
+                f"{1e3 * seconds / steps:.3g} ms of it for communication of {size / steps / 1e6:.3g} MB"
             )
 
     def _begin(self) -> None:

@@ -219,6 +219,19 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
     NewState
         If an optimiser made its state.
     """
+    try:
+        return _trace_once(function, args, kwargs, leaves, around)
+    except _Draws:  # or another thread did, as a web server's does now and then: then it won't again so soon
+        return _trace_once(function, args, kwargs, leaves, around)
+
+
+class _Draws(CannotTrace):
+    """Somebody drew random numbers meanwhile."""
+
+
+def _trace_once(
+    function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], around: Surroundings
+) -> Trace:
     found = Trace()
     _, grad, scope, _ = mode.get()
     drawn = around.random_states()
@@ -259,7 +272,7 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
             "it computes, and change such things outside"
         )
     if around.random_states() != drawn:
-        raise CannotTrace(
+        raise _Draws(
             "jit: the function draws random numbers by NumPy or Python. A compiled program would not draw "
             "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
         )

@@ -29,8 +29,9 @@ TOLERANCE = 1e-4  # of float32 results after a few operations; a mistake is far 
 def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) -> str:
     """Whether numbers are equal up to `tolerance`, and of the same kind: number, list, array or Tensor."""
     if kind(expected) != kind(got):
-        came = "tuple" if isinstance(got, tuple) else kind(got)
-        should = "True or False" if isinstance(expected, (bool, np.bool)) else kind(expected)
+        came, should = ["tuple" if isinstance(x, tuple) else kind(x) for x in (got, expected)]
+        if isinstance(expected, (bool, np.bool)):
+            should = "True or False"
         return f"the type is {came}, but should be {should}"
     if isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
@@ -202,7 +203,10 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
     if id(value) in names:
         return names[id(value)]
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(show(item, names, exact) for item in value)}]"
+        items = ", ".join(show(item, names, exact) for item in value)
+        if isinstance(value, list):
+            return f"[{items}]"
+        return f"({items},)" if len(value) == 1 else f"({items})"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {show(item, names, exact)}" for key, item in value.items())
     if isinstance(value, np.integer):

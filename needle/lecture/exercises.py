@@ -241,7 +241,7 @@ class Attempt:
             self.fault = exercise.without[called[0]]
             return
         if left:
-            self.wrong, self.fault = left, "Leave the library as you found it."
+            self.wrong, self.fault = left
             return
 
         right = outcome(exercise.use, exercise.right, *self.inputs)
@@ -296,6 +296,7 @@ class Exercises:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Exercise] = {}
+        self._being_checked: set[str] = set()
 
     def exercise(
         self,
@@ -330,7 +331,7 @@ class Exercises:
         if name not in self.by_name:
             raise LookupError(f"check({name}): this lecture has the exercises {', '.join(self.by_name)}")
         exercise = self.by_name[name]
-        if exercise.check(answer):
+        if self._passes(exercise, answer):
             print(f"{name}: right, {len(exercise.cases)} of {len(exercise.cases)} cases.")
             return
         not_tried = f"{name}: not tried yet. Replace the ... in the cell above, then run both cells."
@@ -344,13 +345,22 @@ class Exercises:
         So the end of a lecture can use what the reader built, and runs without it, too.
         """
         exercise = self.by_name[answer.__name__]
+        if exercise.name in self._being_checked:
+            raise RecursionError(f"ready({exercise.name}) is called by {exercise.name} itself")
         try:
-            if exercise.check(answer):
+            if self._passes(exercise, answer):
                 return answer
         except WrongAnswer:
             pass
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         return exercise.right
+
+    def _passes(self, exercise: Exercise, answer: Any) -> bool:
+        self._being_checked.add(exercise.name)
+        try:
+            return exercise.check(answer)
+        finally:
+            self._being_checked.discard(exercise.name)
 
 
 def line(label: str, text: str) -> str:
@@ -466,17 +476,19 @@ def library_state() -> tuple[Any, ...]:
     return mode.get(), np.random.get_state()
 
 
-def restore(state: tuple[Any, ...]) -> str:
-    """Put the library back as it was, and say in words what had changed; "" if nothing had."""
+def restore(state: tuple[Any, ...]) -> tuple[str, str] | None:
+    """Put the library back as it was. If something had changed: what, and what to do instead."""
     was, random = state
     now, random_now = mode.get(), np.random.get_state()
     mode.set(was)
     np.random.set_state(random)
     if now != was:
-        return "your answer leaves the library in another mode, lazy or without gradients"
+        wrong = "your answer leaves the library in another mode, lazy or without gradients"
+        return wrong, "Leave the library as you found it: `with ndl.lazy():` ends where its block ends."
     if not same(random, random_now):
-        return "your answer draws from NumPy's global random numbers, so others would get other ones"
-    return ""
+        wrong = "your answer draws from NumPy's global random numbers, so others would get other ones"
+        return wrong, "Draw from a generator: the one that you are given, or `np.random.default_rng(0)`."
+    return None
 
 
 @contextmanager

@@ -47,6 +47,8 @@ class Recording:
         self.loops = 0  # how often the kernel came to a prange
         self.whole = False  # whether it computed with whole arrays of its arguments
         self.product = False  # whether it let NumPy multiply matrices
+        self.counted = False  # whether it let NumPy count
+        self.array_sum = False  # whether an iteration added to a whole array at once
         self.log: list[tuple[int, int | None, str, Root, int]] = []
         self.result: Any = None
         self.arguments: list[Any] = []
@@ -170,21 +172,24 @@ class Watched(np.ndarray):
         for array in out:
             if isinstance(array, Watched) and array.recording is not None:
                 array.recording.note("write", array.root, array.places)
+                array.recording.array_sum |= ufunc is np.add and array is array.root.array
         getattr(ufunc, method)(*map(plain, inputs), out=tuple(map(plain, out)), **options)
         return out[0]
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        _read([*arguments, *options.values()], product=function in (np.dot, np.einsum, np.tensordot))
+        inputs = [*arguments, *options.values()]
+        _read(inputs, function in (np.dot, np.einsum, np.tensordot), function is np.bincount)
         return function(*map(plain, arguments), **{key: plain(value) for key, value in options.items()})
 
 
-def _read(inputs: Sequence[Any], product: bool) -> None:
-    """Note that these were read from end to end, perhaps to multiply matrices."""
+def _read(inputs: Sequence[Any], product: bool, counted: bool = False) -> None:
+    """Note that these were read from end to end, perhaps to multiply matrices or to count."""
     for array in inputs:
         if isinstance(array, Watched) and array.recording is not None:
             array.recording.note("read", array.root, array.places)
             array.recording.whole |= array.size > 1
             array.recording.product |= product
+            array.recording.counted |= counted
 
 
 def whole_number(key: Any) -> None:
@@ -435,7 +440,11 @@ def _what_numba_says(error: BaseException) -> str:
     return telling[0].removeprefix("NumbaTypeError: ") if telling else type(error).__name__
 
 
-ABOUT_AN_INDEX = ("Overwrite of parallel loop index", "Unsupported array index type float64")
+WORDS_OF_NUMBA = (  # each tells one mistake from the others
+    "Overwrite of parallel loop index",
+    "Unsupported array index type float64",
+    "Unknown reduce instruction node",
+)
 Judge = Callable[[Recording, Recording], Verdict | None]
 
 
@@ -472,9 +481,13 @@ def kernel_use(
             return ...
         numbers = pick(recording)
         if verdict := recording.race():
+            if recording.array_sum:
+                return Verdict("an array per iteration: all of it is added, place by place", "array sum")
             return verdict
         if values(pick(proper), numbers, {}):
             return numbers
+        if any(values(x, y, {}) for x, y in zip(proper.arguments, recording.arguments, strict=True)):
+            return Verdict("other inputs: the result is right, but your kernel changes what it was given")
         for judge in judges:
             if verdict := judge(recording, proper):
                 return verdict
@@ -486,8 +499,8 @@ def kernel_use(
                 again.result = compiled(answer, parallel)(*again.arguments)
         except Exception as error:
             said = _what_numba_says(error)
-            of_index = next((words for words in ABOUT_AN_INDEX if words in said), "")
-            return Verdict(f"no kernel: Numba cannot compile it, {said!r}", f"no kernel {of_index}")
+            known = next((words for words in WORDS_OF_NUMBA if words in said), "")
+            return Verdict(f"no kernel: Numba cannot compile it, {said!r}", f"no kernel {known}")
         if difference := values(numbers, pick(again), {}):
             words = f"two results: plain Python gets it right, the compiled kernel does not; {difference}"
             return Verdict(words, "two results")
@@ -521,6 +534,9 @@ def _places(answer: Callable, notes: list[Note]) -> Any:
     found = answer(notes)
     if found is ... or not isinstance(found, (list, tuple, set, dict)) or any(x is ... for x in found):
         return found
+    once = [place for number, place in enumerate(found) if place not in list(found)[:number]]
+    if len(once) < len(found) and sorted(once, key=str) == sorted(races.right(notes)):
+        return Verdict(f"repeats: the places are right, but the list has {len(found)} items", "repeats")
     return sorted(found, key=str)
 
 
@@ -550,6 +566,7 @@ SO_FAR = [
         "Take one place at a time. Which iterations touch it? Is there a write among what they do? It is a "
         "race if they are two or more, and one of them writes."
     ),
+    compare=sound,
     use=_places,
 )
 def races(notes):
@@ -636,6 +653,31 @@ def the_iterations(notes):
     return sorted({i for i, _, place in notes if place in found})
 
 
+@races.mistake("Two iterations that both write are a race, too, even if nobody reads.")
+def a_reader_and_a_writer(notes):
+    return _grouped(
+        notes, lambda here: any(i != j and {a, b} == {"read", "write"} for i, a in here for j, b in here)
+    )
+
+
+@races.mistake("One race is in your list, and there are more. Does your `return` stand inside the loop?")
+def the_first_only(notes):
+    return races.right(notes)[:1]
+
+
+@races.mistake(
+    "Give each place as it stands in the notes, with its index: `'total[0]'`. Iterations may share an array, "
+    "as long as each has places of its own in it."
+)
+def the_arrays(notes):
+    return list(dict.fromkeys(place.partition("[")[0] for place in races.right(notes)))
+
+
+@races.mistake("That is a text. Return a list, also for a single place: `['total[0]']`.")
+def a_text(notes):
+    return ", ".join(races.right(notes))
+
+
 @races.mistake("Return a list of the places, and not only whether there are any.")
 def yes_or_no(notes):
     return bool(races.right(notes))
@@ -644,14 +686,23 @@ def yes_or_no(notes):
 # --- 2 prange, right ----------------------------------------------------------------------------------------
 
 
+def by_bincount(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether NumPy counted."""
+    return Verdict("a ready count: NumPy counts in your kernel") if recording.counted else None
+
+
 @exercises.exercise(
     case(np.array([0, 1, 0, 2, 1, 0]), 3),
     case(np.array([3, 3, 0, 1, 3, 0, 3, 1, 4]), 5),
+    case(np.array([3, 1]), 5),
     otherwise=(
         "Count the votes of one party by hand. What does your loop do for this party, iteration by iteration?"
     ),
     compare=sound,
-    use=kernel_use("count", lambda votes, parties: (votes, parties), lambda done: done.result, no_threads),
+    use=kernel_use(
+        *("count", lambda votes, parties: (votes, parties), lambda done: done.result),
+        *(no_threads, by_bincount),
+    ),
 )
 def count(votes, parties):
     """How many votes each party has."""
@@ -737,6 +788,47 @@ def all_votes(votes, parties):
     return counts
 
 
+@count.mistake("`bincount` counts all votes, and here it does so in every iteration. Count them yourself.")
+def counted_by_numpy(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for p in prange(parties):
+        counts[p] = np.bincount(votes, minlength=parties)[p]
+    return counts
+
+
+@count.mistake(
+    "Numba does know `counts += …` with whole arrays as a reduction. But then each vote makes an array, and "
+    "adds to every party. Let an iteration own a *party*, and look at all votes."
+)
+def an_array_per_vote(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for i in prange(votes.size):
+        one = np.zeros(parties, np.int64)
+        one[votes[i]] = 1
+        counts += one
+    return counts
+
+
+@count.mistake(
+    "Your `prange` goes through as many parties as there are votes. It should be `prange(parties)`."
+)
+def as_many_parties_as_votes(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for p in prange(min(votes.size, parties)):
+        for i in range(votes.size):
+            if votes[i] == p:
+                counts[p] += 1
+    return counts
+
+
+@count.mistake("Only party 0 is counted. Does your `return` stand inside the loop?")
+def returns_too_early(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for p in prange(parties):
+        counts[p] = (votes == p).sum()
+        return counts
+
+
 @count.mistake("The last party has no votes. `prange(parties)` already ends before `parties`.")
 def without_the_last(votes, parties):
     counts = np.zeros(parties, np.int64)
@@ -800,6 +892,7 @@ def _view(a: Any, shape: Any, strides: Any) -> tuple:
     case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2], [1, 3]),
     case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], [3, 1]),
     case([1.0, 2.0, 3.0], [2, 3], [0, 1]),
+    case([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2, 2, 2], [1, 2, 4]),
     otherwise=(
         "Take the view by hand: which number of `a` belongs to element 1? `to_index` gives its index, and "
         "`place_of` where that is."
@@ -896,6 +989,67 @@ def buffer_of_floats(a, shape, strides, out):
         index = np.empty(len(shape))
         to_index(i, shape, index)
         out[i] = -a[place_of(index, strides)]
+
+
+NO_RESULT = (
+    "`to_index` gives nothing back: it writes into a buffer, its third input. Make one inside the loop, then "
+    "call `to_index(i, shape, index)` on a line of its own."
+)
+
+
+@negate.mistake(NO_RESULT)
+def nothing_given_back(a, shape, strides, out):
+    for i in prange(out.size):
+        index = np.empty(len(shape), np.int64)
+        index = to_index(i, shape, index)
+        out[i] = -a[place_of(index, strides)]
+
+
+@negate.mistake(NO_RESULT)
+def without_a_buffer(a, shape, strides, out):
+    for i in prange(out.size):
+        index = to_index(i, shape)  # type: ignore[call-arg]  # that is the mistake
+        out[i] = -a[place_of(index, strides)]
+
+
+@negate.mistake("An array has as many axes as its shape has numbers. The buffer needs `len(shape)` places.")
+def buffer_of_two(a, shape, strides, out):
+    if is_compact(shape, strides):
+        for i in prange(out.size):
+            out[i] = -a[i]
+    else:
+        for i in prange(out.size):
+            index = np.empty(2, np.int64)
+            to_index(i, shape, index)
+            out[i] = -a[place_of(index, strides)]
+
+
+@negate.mistake(
+    "This is right for two axes. A view may have three: `to_index` and `place_of` know any number."
+)
+def two_axes_only(a, shape, strides, out):
+    if is_compact(shape, strides):
+        for i in prange(out.size):
+            out[i] = -a[i]
+    else:
+        for row in prange(shape[0]):
+            for column in range(shape[1]):
+                out[row * shape[1] + column] = -a[row * strides[0] + column * strides[1]]
+
+
+@negate.mistake(
+    "The view has `out.size` elements. `a` may have fewer, when a stride is 0: let your loops run up to "
+    "`out.size`."
+)
+def as_long_as_the_storage(a, shape, strides, out):
+    if is_compact(shape, strides):
+        for i in prange(a.size):
+            out[i] = -a[i]
+    else:
+        for i in prange(a.size):
+            index = np.empty(len(shape), np.int64)
+            to_index(i, shape, index)
+            out[i] = -a[place_of(index, strides)]
 
 
 @negate.mistake(
@@ -1101,6 +1255,24 @@ def only_the_last(a, b, out):
                 out[i, j] = a[i, k] * b[k, j]
 
 
+@by_rows.mistake("All iterations write into one and the same row. Make it *inside* the loop over `i`.")
+def one_row_for_all(a, b, out):
+    row = np.zeros(b.shape[1])
+    for i in prange(a.shape[0]):
+        row[:] = 0
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                row[j] += a[i, k] * b[k, j]
+        out[i] = row
+
+
+@by_rows.mistake(
+    "`out` is still full of zeros. Nothing is returned here: add to its places, `out[i, j] += …`."
+)
+def no_row_written(a, b, out):
+    return None
+
+
 @by_rows.mistake(LOOPS)
 def ready_product(a, b, out):
     out[:] = a @ b
@@ -1118,6 +1290,33 @@ def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
     return Verdict(words, "no tiles" if loaded > 8 * needed else "tiles that come back")
 
 
+def threads_there(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether there is a parallel loop."""
+    return Verdict("threads: there is a `prange`") if recording.loops else None
+
+
+def rows_in_tiles(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the innermost loop goes along the rows of `b`."""
+    steps = recording.steps("b")
+    if steps and sum(step == 1 for step in steps) > 0.4 * len(steps):
+        return Verdict("rows: inside a tile, most steps through `b` go along a row")
+    return None
+
+
+def other_tiles(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether a tile of t × t numbers of `b` is left before all is done that it is needed for."""
+    t = recording.arguments[3]
+    read = [np.unravel_index(place, root.shape) for *_, root, place in recording.log if root.kind == "b"]
+    walk = [(int(k) // t, int(j) // t) for k, j in read]
+    changes = 1 + sum(here != there for here, there in pairwise(walk))
+    if not walk or changes == len(set(walk)):
+        return None
+    return Verdict(
+        f"other tiles: there are {len(set(walk))} of {t} by {t} numbers, and you begin {changes}",
+        "other tiles",
+    )
+
+
 @exercises.exercise(
     case(*_matrices(6, 16, 16), 8),
     case(*_matrices(4, 7, 11), 4),
@@ -1128,7 +1327,7 @@ def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
     compare=sound,
     use=kernel_use(
         *("by_tiles", _product, lambda done: done.arguments[2]),
-        *(by_blas, too_many_lines),
+        *(by_blas, threads_there, too_many_lines, rows_in_tiles, other_tiles),
         parallel=False,
     ),
     form="by_tiles({}, {}, out, {})",
@@ -1195,6 +1394,55 @@ def rows_innermost(a, b, out, t):
                 for k in range(k0, min(k0 + t, a.shape[1])):
                     for i in range(a.shape[0]):
                         out[i, j] += a[i, k] * b[k, j]
+
+
+NO_THREADS = (
+    "No threads here: then you see what tiles do on their own. Write `range` in the place of `prange`."
+)
+
+
+@by_tiles.mistake(NO_THREADS)
+def threads_share_tiles(a, b, out, t):
+    for j0 in prange(0, b.shape[1], t):
+        naive(a, b[:, j0 : j0 + t], out[:, j0 : j0 + t])
+
+
+@by_tiles.mistake(NO_THREADS)
+def threads_meet_in_out(a, b, out, t):
+    for k0 in prange(0, a.shape[1], t):
+        naive(a[:, k0 : k0 + t], b[k0 : k0 + t], out)
+
+
+@by_tiles.mistake(
+    "Inside a tile you go by rows. That is fast, but then you will not see what the tiles do on their own. "
+    "Keep `k` innermost, as in `naive`."
+)
+def rows_inside_tiles(a, b, out, t):
+    for j0 in range(0, b.shape[1], t):
+        for k0 in range(0, a.shape[1], t):
+            for i in range(a.shape[0]):
+                for k in range(k0, min(k0 + t, a.shape[1])):
+                    for j in range(j0, min(j0 + t, b.shape[1])):
+                        out[i, j] += a[i, k] * b[k, j]
+
+
+@by_tiles.mistake(
+    "Your tiles have another size than `t` by `t`. Leave `t` as it comes, and go in steps of it."
+)
+def always_eight(a, b, out, t):
+    for j0 in range(0, b.shape[1], 8):
+        for k0 in range(0, a.shape[1], 8):
+            for i in range(a.shape[0]):
+                for j in range(j0, min(j0 + 8, b.shape[1])):
+                    for k in range(k0, min(k0 + 8, a.shape[1])):
+                        out[i, j] += a[i, k] * b[k, j]
+
+
+@by_tiles.mistake(
+    "`out` is still full of zeros. Nothing is returned here: add to its places, `out[i, j] += …`."
+)
+def no_tile_written(a, b, out, t):
+    return None
 
 
 @by_tiles.mistake(
@@ -1421,7 +1669,60 @@ def without_the_mean(x, y, w, b):
     return loss, 2 * by_w, 2 * by_b
 
 
-@loss_and_slopes.mistake("Right numbers, other order: the loss, then the slope for `w`, then that for `b`.")
+@loss_and_slopes.mistake(
+    "Numba does know `totals += …` with whole arrays as a reduction. But then each iteration makes an array. "
+    "Take three plain variables."
+)
+def array_of_totals(x, y, w, b):
+    totals = np.zeros(3)
+    for i in prange(x.size):
+        d = w * x[i] + b - y[i]
+        totals += np.array([d * d, 2 * d * x[i], 2 * d])
+    return totals / x.size
+
+
+@loss_and_slopes.mistake(
+    "For Numba, the total comes first: it knows `loss += d * d` and `loss = loss + d * d`, but not "
+    "`loss = d * d + loss`."
+)
+def total_last(x, y, w, b):
+    loss = by_w = by_b = 0.0
+    for i in prange(x.size):
+        d = w * x[i] + b - y[i]
+        loss = d * d + loss
+        by_w += d * x[i]
+        by_b += d
+    return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size
+
+
+@loss_and_slopes.mistake(
+    "That is the loss alone. Return three numbers: the loss, the slope for `w`, that for `b`."
+)
+def the_loss_alone(x, y, w, b):
+    return loss_and_slopes.right(x, y, w, b)[0]
+
+
+@loss_and_slopes.mistake("Only the first number is counted. Does your `return` stand inside the loop?")
+def first_number_only(x, y, w, b):
+    d = w * x[0] + b - y[0]
+    return d * d / x.size, 2 * d * x[0] / x.size, 2 * d / x.size
+
+
+@loss_and_slopes.mistake("Your `d` has no `b`: it is w·x + b − y.")
+def without_b(x, y, w, b):
+    return loss_and_slopes.right(x, y, w, 0.0)
+
+
+OTHER_ORDER = "Right numbers, other order: the loss, then the slope for `w`, then that for `b`."
+
+
+@loss_and_slopes.mistake(OTHER_ORDER)
+def loss_last(x, y, w, b):
+    loss, by_w, by_b = loss_and_slopes.right(x, y, w, b)
+    return by_w, by_b, loss
+
+
+@loss_and_slopes.mistake(OTHER_ORDER)
 def slopes_swapped(x, y, w, b):
     loss, by_w, by_b = _totals(x, y, w, b)
     return loss / x.size, 2 * by_b / x.size, 2 * by_w / x.size
@@ -1453,7 +1754,21 @@ def only_in_python(right: Callable) -> Callable:
     return call_plain_python
 
 
+def changes_its_inputs(right: Callable) -> Callable:
+    """A kernel that gives the right result, and spoils its first array."""
+
+    def call_and_spoil(first, *arguments):
+        result = right(first, *arguments)
+        first[...] = 0
+        return result
+
+    return call_and_spoil
+
+
 for _exercise in (count, negate, by_rows, by_tiles, loss_and_slopes):
+    _exercise.mistake("Leave the arrays that you are given as they are: others may still need them.")(
+        changes_its_inputs(_exercise.right)
+    )
     _exercise.mistake(
         "As plain Python this is right, but the line above says what Numba cannot compile. Keep to loops, "
         "numbers, arrays and the simpler functions of NumPy."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import viz
 from viz.plots.look import RED
 
 from .. import nn
+from ..apps.training import run_epoch
 from ..autograd import Tensor, no_grad
 from ..data import DataLoader, Dataset
 from ..optim import SGD, Adam
@@ -84,13 +86,28 @@ def plus_one(point: np.ndarray) -> np.ndarray:
     return point + 1
 
 
+class Growing:
+    """A transform that differs in each call: it adds 1, then 2, then 3."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, point: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return point + self.calls
+
+    def __repr__(self) -> str:
+        return "growing"
+
+
 def _looked_at(answer: Any, points: Any, likes: Any, transforms: Any) -> Any:
-    songs = answer(points, likes, transforms)
+    songs = answer(points, likes, deepcopy(transforms))  # `growing` begins anew for each answer
     length = songs.__len__()
-    items = [songs[position] for position in (0, len(points) - 1)]
+    items = [songs[position] for position in (0, 0, len(points) - 1)]
     if length is ... or any(item is ... for item in items):
         return ...
-    return {"len(songs)": length, "songs[0]": items[0], "the last item": items[1]}
+    names = ("songs[0]", "songs[0] again", "the last item")
+    return {"len(songs)": length, **dict(zip(names, items, strict=True))}
 
 
 class Songs(Dataset):
@@ -112,9 +129,14 @@ PLAIN = Songs  # the name stands for the exercise from here on
 songs_exercise = exercises.exercise(
     given(arrays(points=POINTS, likes=LIKES, transforms=None), "points", "likes", "transforms"),
     given(
-        arrays(points=THREE, likes=LIKES[:3], transforms=[double, plus_one]),
+        arrays(points=THREE, likes=LIKES[:3], transforms=[double, plus_one, np.flip]),
         *("points", "likes", "transforms"),
-        program="transforms = [double, plus_one], which are 2 * point and point + 1",
+        program="transforms = [double, plus_one, np.flip], which are 2 * point, point + 1 and point[::-1]",
+    ),
+    given(
+        arrays(points=THREE, likes=LIKES[:3], transforms=[Growing()]),
+        *("points", "likes", "transforms"),
+        program="transforms = [growing], which is point + 1 in its first call, point + 2 in its second …",
     ),
     otherwise="An item is a pair: `self.points[index]` after `self.apply_transforms`, and "
     "`self.likes[index]`.",
@@ -152,6 +174,54 @@ class LabelFirst(PLAIN):
 class Everything(PLAIN):
     def __getitem__(self, index):
         return self.apply_transforms(self.points), self.likes
+
+
+@songs_exercise.mistake(
+    "All points at once go through the transforms, which are made for one. Take the point out first, then "
+    "send it through."
+)
+class AllTransformed(PLAIN):
+    def __getitem__(self, index):
+        return self.apply_transforms(self.points)[index], self.likes[index]
+
+
+@songs_exercise.mistake(
+    "The transforms have run only once, when the data set was made. Let `__getitem__` send the point through "
+    "them, anew each time."
+)
+class TransformedOnce(PLAIN):
+    def __init__(self, points, likes, transforms=None):
+        super().__init__(points, likes, transforms)
+        self.points = [self.apply_transforms(point) for point in points]
+
+    def __getitem__(self, index):
+        return self.points[index], self.likes[index]
+
+
+@songs_exercise.mistake("Leave the point a NumPy array. The loader makes a Tensor of all points in a batch.")
+class PointAsTensor(PLAIN):
+    def __getitem__(self, index):
+        return Tensor(self.apply_transforms(self.points[index])), self.likes[index]
+
+
+@songs_exercise.mistake("`songs[0]` gives None. Is a `return` missing in `__getitem__`?")
+class ItemNotReturned(PLAIN):
+    def __getitem__(self, index):
+        return None
+
+
+@songs_exercise.mistake("`len(songs)` gives None. Is a `return` missing in `__len__`?")
+class LengthNotReturned(PLAIN):
+    def __len__(self):
+        return None
+
+
+@songs_exercise.mistake(
+    "`__len__` gives the points themselves. Return how many there are: `len(self.points)`."
+)
+class PointsAsLength(PLAIN):
+    def __len__(self):
+        return self.points
 
 
 @songs_exercise.mistake("This is only the point. An item is a pair: return its label, too, after a comma.")
@@ -236,13 +306,14 @@ def _two_epochs(answer: Any, n: int, batch_size: int, rng: Any) -> Any:
         return ...
     if any(parts is None for parts in epochs):
         return None
-    first, second = ([np.asarray(part) for part in parts] for parts in epochs)
+    first, second = ([np.atleast_1d(part) for part in parts] for parts in epochs)
     every = [int(i) for part in first for i in part]
     again = every == [int(i) for part in second for i in part]
     order = _order(first, n)
+    songs = "none twice" if len(set(every)) == len(every) else "some twice"
     return {
         "sizes": [len(part) for part in first],
-        "no song twice": len(set(every)) == len(every),
+        "positions": songs if set(every) <= set(range(n)) else "not from 0 to n − 1",
         "order": order,
         "next epoch": "the same order" if again and order == "shuffled" else "another order",
     }
@@ -260,6 +331,10 @@ def _epoch(n: int, batch_size: int) -> Any:
     _epoch(23, 8),
     otherwise="Shuffle all positions once: `rng.permutation(n)`. Then cut that into slices of `batch_size`.",
     use=_two_epochs,
+    without={
+        DataLoader.__iter__: "That is a `DataLoader` at work. Here you build what it does: shuffle the "
+        "positions and cut them yourself."
+    },
 )
 def batches(n, batch_size, rng):
     """The positions of an epoch, shuffled, in parts."""
@@ -308,6 +383,29 @@ def batches_shuffled(n, batch_size, rng):
     return [parts[i] for i in rng.permutation(len(parts))]
 
 
+@batches.mistake(
+    "Positions count from 0, as everywhere in Python: of n songs, the last one stands at n − 1. "
+    "`rng.permutation(n)` gives just these."
+)
+def from_one(n, batch_size, rng):
+    return [part + 1 for part in batches.right(n, batch_size, rng)]
+
+
+@batches.mistake(
+    "The last batch is missing. Begin one at each multiple of `batch_size` below n: "
+    "`range(0, n, batch_size)`."
+)
+def last_batch_lost(n, batch_size, rng):
+    return batches.right(n, batch_size, rng)[:-1]
+
+
+@batches.mistake(
+    "This is only the first batch. Is the `return` inside the loop? Collect all, and return then."
+)
+def first_of_them(n, batch_size, rng):
+    return batches.right(n, batch_size, rng)[:1]
+
+
 @batches.mistake("There is an empty batch at the end. Begin a batch only below n: `range(0, n, batch_size)`.")
 def one_too_many(n, batch_size, rng):
     order = rng.permutation(n)
@@ -321,12 +419,20 @@ def so_many_parts(n, batch_size, rng):
     return np.array_split(rng.permutation(n), batch_size)
 
 
-@batches.mistake(
+EVEN = (
     "`array_split` makes parts of about the same size. A batch has `batch_size` songs, and only the last may "
     "have fewer: take slices."
 )
+
+
+@batches.mistake(EVEN)
 def even_parts(n, batch_size, rng):
     return np.array_split(rng.permutation(n), n // batch_size)
+
+
+@batches.mistake(EVEN)
+def even_parts_and_one_more(n, batch_size, rng):
+    return np.array_split(rng.permutation(n), -(-n // batch_size))
 
 
 @batches.mistake(
@@ -428,6 +534,21 @@ class WithAMean(STILL):
 
 
 @jitter_exercise.mistake(
+    "The first argument of `normal` is the mean, and the second the standard deviation. Write the 0 before "
+    "the size."
+)
+class ShapeAsSize(STILL):
+    def __call__(self, point):
+        return point + self.rng.normal(self.size, point.shape)
+
+
+@jitter_exercise.mistake("`__call__` gives None. Is a `return` missing?")
+class NotReturned(STILL):
+    def __call__(self, point):
+        return None
+
+
+@jitter_exercise.mistake(
     "You draw evenly from a box. Ask for normal noise: `self.rng.normal(0, self.size, point.shape)`."
 )
 class FromABox(STILL):
@@ -464,7 +585,8 @@ class Watched(nn.Module):
 
     def forward(self, x):
         out = self.linear(x)
-        self.modes.append("training" if self.training else "evaluation")
+        modes = {"training" if module.training else "evaluation" for module in (self, self.linear)}
+        self.modes.append(modes.pop() if len(modes) == 1 else "not the same in all modules")
         self.graphs.append("kept" if out.requires_grad else "none")
         return out
 
@@ -477,10 +599,17 @@ def _number(found: Any) -> Any:
     return found.item() if isinstance(found, Tensor) and found.shape == () else found
 
 
+class Stepper(SGD):
+    """An optimiser as the library's, that says by name what PyTorch's has and it has not."""
+
+    def zero_grad(self) -> None:
+        raise AttributeError("needle's optimisers have no zero_grad()")
+
+
 def _trained(answer: Any, songs: Any, batch_size: int) -> Any:
     model = Watched()
     model.eval()
-    loss = answer(model, DataLoader(songs, batch_size), SGD(model.parameters(), lr=0.5))
+    loss = answer(model, DataLoader(songs, batch_size), Stepper(model.parameters(), lr=0.5))
     if loss is ... or loss is None:
         return loss
     return {
@@ -501,6 +630,9 @@ def _evaluated(answer: Any, songs: Any, batch_size: int) -> Any:
     return {"loss": loss, "right": right, "mode": _one(model.modes), "graph": _one(model.graphs)}
 
 
+ITSELF = "`run_epoch` is this loop, written for you. Write it yourself; afterwards you may use it."
+OUTER = "With `model.training = …` you reach the net, but not the modules in it. `model.{}()` tells them all."
+
 FIVE = np.concatenate([POINTS, [[1.5, 2.0]]])
 
 
@@ -520,6 +652,7 @@ def _to_learn(batch_size: int, count: int = 5) -> Any:
     "each batch's "
     "loss as often as it has songs.",
     use=_trained,
+    without={run_epoch: ITSELF},
     form="train_epoch(model, DataLoader({}, {}), optimizer)",
 )
 def train_epoch(model, loader, optimizer):
@@ -564,6 +697,12 @@ def mean_of_batches(model, loader, optimizer):
 @train_epoch.mistake("The net is still in evaluation mode. Say `model.train()` before the loop.")
 def mode_forgotten(model, loader, optimizer):
     return _mean(_steps(model, loader, optimizer, mode=False))
+
+
+@train_epoch.mistake(OUTER.format("train"))
+def outermost_in_training(model, loader, optimizer):
+    model.training = True
+    return mode_forgotten(model, loader, optimizer)
 
 
 @train_epoch.mistake(
@@ -707,6 +846,7 @@ NINE = np.array([[2, 1], [-1, 2], [1, -2], [3, 3], [-3, -3], [0.5, 2], [-2, 0.5]
     "often the "
     "largest score stands at the label. Add up, and divide by the number of songs.",
     use=_evaluated,
+    without={run_epoch: ITSELF},
     form="evaluate(model, DataLoader({}, {}))",
 )
 def evaluate(model, loader):
@@ -743,6 +883,12 @@ def _both(found):
 @evaluate.mistake("The net is still in training mode, so dropout would still drop. Say `model.eval()` first.")
 def still_training(model, loader):
     return _both(_asked(model, loader, mode=False))
+
+
+@evaluate.mistake(OUTER.format("eval"))
+def outermost_in_evaluation(model, loader):
+    model.training = False
+    return still_training(model, loader)
 
 
 @evaluate.mistake(
@@ -783,6 +929,23 @@ def all_of_batches(model, loader):
 def counted(model, loader):
     found = _asked(model, loader)
     return _both(found)[0], sum(right for _, right, _ in found)
+
+
+@evaluate.mistake("The share is in percent. Leave it between 0 and 1: divide by the number of songs only.")
+def in_percent(model, loader):
+    loss, right = _both(_asked(model, loader))
+    return loss, 100 * right
+
+
+@evaluate.mistake("You count the songs that the net likes. Compare with the labels: how often is it right?")
+def liked_counted(model, loader):
+    return _judged(model, loader, lambda z, y: int(z.numpy().argmax(axis=1).sum()))
+
+
+@evaluate.mistake("Do you count the last batch only? The line that counts belongs into the loop.")
+def counted_after_the_loop(model, loader):
+    found = _asked(model, loader)
+    return _both(found)[0], found[-1][1] / len(loader.dataset)
 
 
 @evaluate.mistake("This is the share that is wrong. Asked for is the share that is right.")
@@ -895,6 +1058,7 @@ LONG = [0.9, 0.7, 0.75, 0.72, 0.74, 0.71, 0.73, 0.5, 0.55, 0.52, 0.6, 0.65, 0.7,
     case([0.9, 0.8, 0.85, 0.7, 0.75, 0.6], 2),
     case([0.5, 0.4, 0.4, 0.4, 0.45, 0.47], 3),
     case([0.9, 0.6, 0.5, 0.55, 0.52], 4),
+    case([0.4, 0.6, 0.5, 0.55, 0.45, 0.7], 3),
     otherwise="Go through the losses one by one, and keep in mind the best epoch so far. Stop in the "
     "first epoch "
     "that is `patience` epochs after the best one.",
@@ -986,6 +1150,18 @@ def never_counted_anew(losses, patience):
 
 
 @early_stop.mistake(
+    "The first epoch is the best so far, and nothing is waited yet. Count the epochs after the best one only."
+)
+def first_epoch_counted(losses, patience):
+    best, waited, epoch = 1, 0, 1
+    for epoch, loss in enumerate(losses, start=1):
+        best, waited = (epoch, 0) if loss < losses[best - 1] else (best, waited + 1)
+        if waited == patience:
+            break
+    return best, epoch
+
+
+@early_stop.mistake(
     "If training never stops early, the last epoch need not be the best. Return the best one there, too."
 )
 def last_is_best(losses, patience):
@@ -1025,6 +1201,13 @@ def patience_from_the_start(losses, patience):
 @early_stop.mistake("First the best epoch, and then the one in which you stop.")
 def turned_around(losses, patience):
     return _stop(losses, patience)[::-1]
+
+
+@early_stop.mistake(
+    "This is the epoch in which training stops. Return the best one, too: a pair, the best first."
+)
+def last_only(losses, patience):
+    return _stop(losses, patience)[1]
 
 
 @early_stop.mistake("This is the best epoch. Return the one in which training stops, too: a pair.")
@@ -1148,6 +1331,51 @@ class ByRow(SCALED):
         return (row - row.mean()) / row.std(), self.likes[index]
 
 
+@table_exercise.mistake(
+    "The new songs have a say in the mean or the spread, by which they are measured. Take those of `like` as "
+    "they are."
+)
+class Leaky(SCALED):
+    def __init__(self, text, like=None):
+        super().__init__(text)
+        both = np.concatenate([self.points, like.points]) if like else self.points
+        self.mean, self.spread = both.mean(axis=0), both.std(axis=0)
+
+
+@table_exercise.mistake(
+    "This spread divides by n − 1 (`ddof=1`, the default of pandas). NumPy's `.std(axis=0)` divides by n; "
+    "take that."
+)
+class WithOneLess(SCALED):
+    def __init__(self, text, like=None):
+        super().__init__(text, like)
+        self.spread = (like or self).points.std(axis=0, ddof=1)
+
+
+@table_exercise.mistake("The labels are the wrong way round: 1 is for yes, and 0 for no.")
+class LabelsTurned(SCALED):
+    def __getitem__(self, index):
+        point, like = super().__getitem__(index)
+        return point, 1 - like
+
+
+@table_exercise.mistake(
+    'All labels are 1: Python takes every word for true, also the word no. Compare: `word == "yes"`.'
+)
+class EveryWordIsTrue(SCALED):
+    def __getitem__(self, index):
+        return super().__getitem__(index)[0], 1
+
+
+@table_exercise.mistake(
+    "`int` makes whole numbers of digits only. For tempo and loudness take `float(word)`; for the label ask "
+    "whether the word is yes."
+)
+class WordsToWholeNumbers(SCALED):
+    def __init__(self, text, like=None):
+        [int(word) for line in text.splitlines() for word in line.split(",")]
+
+
 @table_exercise.mistake("All labels are 0: the word in the text has a space in front. Use `.strip()`.")
 class SpaceLeft(SCALED):
     def __init__(self, text, like=None):
@@ -1194,7 +1422,8 @@ class ScaledTwice(SCALED):
 
 
 @table_exercise.mistake(
-    "The third word of a line is no number. Make numbers of the first two only: `row[:2]`."
+    "Not every word is a number: see the error. Make numbers of the first two in a line only, `row[:2]`. And "
+    "take lines: `text.splitlines()`; `for line in text` goes letter by letter."
 )
 class WordAsNumber(SCALED):
     def __init__(self, text, like=None):
@@ -1340,7 +1569,10 @@ def two_curves(history: Any) -> Axes:
     columns = np.array(history).T
     epochs = range(1, columns.shape[1] + 1)
     left, right = viz.panels(2, width=4.2)
-    for ax, name, first, scale in ((left, "loss", 0, 1), (right, "right, in percent", 1, 100)):
+    for ax, name, first, scale in (
+        (left, "loss of seen and of new songs", 0, 1),
+        (right, "how many are right, in percent", 1, 100),
+    ):
         curves = {"seen": scale * columns[first], "new": scale * columns[first + 2]}
         viz.curve(curves, epochs, log="x", xlabel="epoch", title=name, ax=ax)
     left.set_ylim(bottom=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from viz.plots.look import DIVERGING, INK, ORANGE, PAPER, drawing, figure_of, framed_image
 
-from .. import ops
+from .. import nn, ops
 from ..autograd import Tensor, gradients
 from ..backend_selection import NDArray
 from .comparison import Names, is_tensor, kind, to_numpy, values
@@ -43,7 +43,9 @@ def named(**arrays: Any) -> Any:
 
 CONV = "This is the library's own convolution. Here you write one yourself, with NumPy."
 WALK = "This is the library's own walk back. Write the gradient yourself: `slide` is enough."
+WALKS: dict[Callable, str] = {gradients: WALK, Tensor.backward: WALK, ops.Conv.gradient: WALK}
 POOL = "This is the library's own pooling. Here you write it yourself, with NumPy."
+BY_HAND = "This is the library's own layer. Here you work the shapes and the numbers out by hand."
 
 # --- 1 One loop ---------------------------------------------------------------------------------------------
 
@@ -212,6 +214,36 @@ def added(image, kernel):
 @convolve.mistake("You take the largest product. All of them are added up.")
 def largest(image, kernel):
     return _looped(image, kernel, lambda window: (window * kernel).max())
+
+
+@convolve.mistake(
+    "You count the places along one axis and take them for both. An image may be wider than it is high: "
+    "n − k + 1 for the rows, and again for the columns."
+)
+def square_map(image, kernel):
+    counts = [image.shape[0] - kernel.shape[0] + 1] * 2
+    return _looped(image, kernel, lambda window: (window * kernel).sum(), counts)
+
+
+@convolve.mistake(
+    "Each number of your map holds the ones before it, too. Begin the sum anew at each place of the kernel."
+)
+def running_total(image, kernel):
+    inside = convolve.right(image, kernel)
+    return inside.cumsum().reshape(inside.shape)
+
+
+@convolve.mistake(
+    "Your array holds whole numbers only, and drops what stands behind the point. Make it with `np.zeros`, "
+    "without `dtype=int`."
+)
+def whole_numbers(image, kernel):
+    return convolve.right(image, kernel).astype(int)
+
+
+@convolve.mistake("`np.zeros` takes the shape as one tuple: `np.zeros((rows, columns))`.")
+def two_lengths(image, kernel):
+    return np.zeros(image.shape[0] - kernel.shape[0] + 1, image.shape[1] - kernel.shape[1] + 1)
 
 
 # --- 2 All windows, and no copy -----------------------------------------------------------------------------
@@ -409,6 +441,55 @@ def in_one_row(image, size, step):
     return windows_of.right(image, size, step).reshape((rows * columns, size, size))
 
 
+@windows_of.mistake(
+    "The two axes of windows have become one. Leave them apart: (rows, columns, size, size), four axes."
+)
+def three_strides(image, size, step):
+    (rows, columns), (down, right) = _counts(image, size, step), image.strides
+    return image.as_strided((rows * columns, size, size), (step * right, down, right))
+
+
+@windows_of.mistake(
+    "You count the windows along one axis and take them for both. An image may be wider than it is high: "
+    "(n − size) // step + 1 for the rows, and again for the columns."
+)
+def square_of_windows(image, size, step):
+    (rows, _), (down, right) = _counts(image, size, step), image.strides
+    return image.as_strided((rows, rows, size, size), (step * down, step * right, down, right))
+
+
+@windows_of.mistake("`/` gives a float, and a shape is made of whole numbers. Round down with `//`.")
+def float_lengths(image, size, step):
+    rows, columns = ((n - size) / step + 1 for n in image.shape)
+    down, right = image.strides
+    return image.as_strided((rows, columns, size, size), (step * down, step * right, down, right))
+
+
+@windows_of.mistake("The shape comes first, and the strides after it: `image.as_strided(shape, strides)`.")
+def strides_first(image, size, step):
+    down, right = image.strides
+    strides = (step * down, step * right, down, right)
+    return image.as_strided(strides, (*_counts(image, size, step), size, size))
+
+
+@windows_of.mistake(
+    "Your strides lead beyond the end of the memory. They count numbers here, and not bytes as in NumPy: "
+    "take those of `image.strides`."
+)
+def strides_in_bytes(image, size, step):
+    down, right = image.numpy().strides
+    strides = (step * down, step * right, down, right)
+    return image.as_strided((*_counts(image, size, step), size, size), strides)
+
+
+@windows_of.mistake(
+    "Inside each window, rows and columns are exchanged: first the way to the pixel below, then the way to "
+    "the pixel on the right."
+)
+def windows_transposed(image, size, step):
+    return windows_of.right(image, size, step).permute((0, 1, 3, 2))
+
+
 # --- 3 Both gradients ---------------------------------------------------------------------------------------
 
 
@@ -437,7 +518,7 @@ GRADIENT_CASES = [
     otherwise="A weight meets one pixel in each window. Add up: that pixel times what came back to the "
     "window. Which array slides over which?",
     use=as_array,
-    without={gradients: WALK, Tensor.backward: WALK},
+    without=WALKS,
 )
 def kernel_gradient(image, kernel, out_grad):
     """What comes back to the kernel, by the library's own walk."""
@@ -493,6 +574,43 @@ def the_kernel_again(image, kernel, out_grad):
     return convolve.right(out_grad, kernel)
 
 
+@kernel_gradient.mistake(
+    "What comes back to a weight depends on the pixels that it met, and on no weight. Leave the kernel out."
+)
+def times_the_kernel(image, kernel, out_grad):
+    return convolve.right(image, out_grad) * kernel
+
+
+@kernel_gradient.mistake(
+    "The numbers are right, but the result is turned around. Slide `out_grad` over the image as it is: "
+    "nothing is turned here, and no margin is needed."
+)
+def turned_result(image, kernel, out_grad):
+    return convolve.right(image, out_grad)[::-1, ::-1]
+
+
+@kernel_gradient.mistake(
+    "No margin is needed here. The image is larger than `out_grad`, and each weight met pixels inside of it "
+    "only."
+)
+def with_a_margin(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(_with_margin(image, rows - 1, columns - 1), out_grad)
+
+
+TRANSPOSED = "You swap rows and columns: leave `.T` out. The numbers stay where they are."
+
+
+@kernel_gradient.mistake(TRANSPOSED)
+def transposed_out_grad(image, kernel, out_grad):
+    return convolve.right(image, out_grad.T)
+
+
+@kernel_gradient.mistake(TRANSPOSED)
+def transposed_result(image, kernel, out_grad):
+    return convolve.right(image, out_grad).T
+
+
 LARGER_ONE = "The image has to be the one that is slid over: it is the larger one. `slide(image, …)`."
 
 
@@ -518,7 +636,7 @@ def that_of_the_image(image, kernel, out_grad):
     otherwise="Give `out_grad` a margin of zeros, as wide as the kernel minus 1, on each side. Slide the "
     "kernel over it, turned by half a turn.",
     use=as_array,
-    without={gradients: WALK, Tensor.backward: WALK},
+    without=WALKS,
 )
 def image_gradient(image, kernel, out_grad):
     """What comes back to the image, by the library's own walk."""
@@ -624,6 +742,69 @@ def other_one_turned(image, kernel, out_grad):
 )
 def one_margin(image, kernel, out_grad):
     return convolve.right(np.pad(out_grad, kernel.shape[0] - 1), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "You exchange the margins. Above and below it is `kernel.shape[0] - 1`, left and right "
+    "`kernel.shape[1] - 1`."
+)
+def margins_exchanged(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(_with_margin(out_grad, columns - 1, rows - 1), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "Your margin is on one side only. There are windows that end at a pixel and windows that begin there: "
+    "put zeros on both sides."
+)
+def margin_on_one_side(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(np.pad(out_grad, ((rows - 1, 0), (columns - 1, 0))), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake("`np.pad` needs a pair for each axis: `((a, a), (b, b))`.")
+def margin_in_one_row(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return np.pad(out_grad, (rows - 1, rows - 1, columns - 1, columns - 1))
+
+
+@image_gradient.mistake("You turn one thing too many. Turn the kernel, and leave `out_grad` and the result.")
+def turned_twice(image, kernel, out_grad):
+    return _full(out_grad[::-1, ::-1], kernel[::-1, ::-1])
+
+
+@image_gradient.mistake("You turn the kernel by a quarter. Half a turn reverses both axes: `[::-1, ::-1]`.")
+def quarter_of_a_turn(image, kernel, out_grad):
+    return _full(out_grad, np.rot90(kernel))
+
+
+SLIDE = "You exchange the two inputs of `slide`: first what is slid over, with its margin, then the kernel."
+
+
+@image_gradient.mistake(SLIDE)
+def over_the_kernel(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(kernel[::-1, ::-1], _with_margin(out_grad, rows - 1, columns - 1))
+
+
+@image_gradient.mistake(SLIDE)
+def over_the_kernel_in_a_loop(image, kernel, out_grad):
+    return np.zeros([n - k + 1 for n, k in zip(kernel.shape, (100, 100), strict=True)])
+
+
+@image_gradient.mistake(
+    "What comes back to a pixel depends on `out_grad` and the weights, not on pixels. Slide over `out_grad`."
+)
+def over_the_image_with_margin(image, kernel, out_grad):
+    rows, columns = kernel.shape
+    return convolve.right(_with_margin(image, rows - 1, columns - 1), kernel[::-1, ::-1])
+
+
+@image_gradient.mistake(
+    "What comes back to a pixel depends on `out_grad` and the weights, and on no pixel. Leave the image out."
+)
+def times_the_image(image, kernel, out_grad):
+    return _full(out_grad, kernel[::-1, ::-1]) * image
 
 
 @image_gradient.mistake(
@@ -738,12 +919,84 @@ def only_down(image):
     return image[: 2 * rows].reshape(rows, 2, -1).max(axis=1)
 
 
+AXES = (
+    "You take the maximum along the wrong axes. In (rows, 2, columns, 2), the two axes of a block are 1 and "
+    "3: `max(axis=(1, 3))`."
+)
+
+
+@max_pool.mistake(AXES)
+def last_axes(image):
+    return _blocks(image).max(axis=(2, 3))
+
+
+@max_pool.mistake(AXES)
+def first_axes(image):
+    return _blocks(image).max(axis=(0, 1))
+
+
+@max_pool.mistake(
+    "After the first `max` there is one axis less, and the others move up. Take both at once: "
+    "`max(axis=(1, 3))`."
+)
+def one_after_the_other(image):
+    return _blocks(image).max(axis=1).max(axis=1)
+
+
+CROPPED = (
+    "You always leave out the last row and the last column. This image has an even number of both, so each "
+    "belongs to a block."
+)
+
+
+@max_pool.mistake(CROPPED)
+def cropped_always(image):
+    rows, columns = (n // 2 for n in image.shape)
+    return image[:-1, :-1].reshape(rows, 2, columns, 2).max(axis=(1, 3))
+
+
+@max_pool.mistake(CROPPED)
+def cropped_before_counting(image):
+    rows, columns = ((n - 1) // 2 for n in image.shape)
+    return _blocks(image)[:rows, :, :columns].max(axis=(1, 3))
+
+
+@max_pool.mistake("Python's `max` cannot compare whole rows of a block. Ask the array itself: `block.max()`.")
+def max_of_python(image):
+    return max(image[:2, :2])
+
+
+@max_pool.mistake("`/` gives a float, and numbers of rows are whole numbers. Round down with `//`.")
+def float_rows(image):
+    rows, columns = (n / 2 for n in image.shape)
+    return image.reshape(rows, 2, columns, 2).max(axis=(1, 3))
+
+
+@max_pool.mistake("`/` gives a float, and a slice needs whole numbers. Round down with `//`.")
+def float_slice(image):
+    rows, columns = (n / 2 for n in image.shape)
+    return image[: 2 * rows, : 2 * columns]
+
+
+@max_pool.mistake(
+    "You count the blocks along one axis and take them for both. An image may be wider than it is high."
+)
+def square_of_blocks(image):
+    return _blocks(image).max(axis=(1, 3))[:, : image.shape[0] // 2]
+
+
+@max_pool.mistake("This is the place of the largest number in its block. The number itself is asked for.")
+def place_of_the_largest(image):
+    blocks = _blocks(image).transpose(0, 2, 1, 3)
+    return blocks.reshape(*blocks.shape[:2], 4).argmax(axis=2)
+
+
 # --- 5 Shapes by hand ---------------------------------------------------------------------------------------
 
 DIGITS = ((1, 8, 8), [("conv", 4, 3, 1, 1), ("pool", 2), ("flatten",), ("linear", 10)])
 LARGER = (
-    (3, 9, 11),
-    [("conv", 6, 5, 2, 2), ("pool", 2), ("conv", 8, 2, 1, 0), ("flatten",), ("linear", 2)],
+    (3, 15, 22),
+    [("conv", 6, 5, 2, 2), ("pool", 3), ("conv", 7, 2, 1, 0), ("flatten",), ("linear", 5)],
 )
 ROW = ((5,), [("linear", 3), ("linear", 2)])
 
@@ -754,6 +1007,7 @@ ROW = ((5,), [("linear", 3), ("linear", 2)])
     case(*ROW),
     otherwise="Go through the layers one by one, with the shape so far. Compare your list with the one that "
     "is expected, from its beginning: which layer is the first to differ?",
+    without={nn.Conv.__init__: BY_HAND, nn.Linear.__init__: BY_HAND},
 )
 def shapes_by_hand(shape, layers):
     """The shape after each layer, and how many numbers are learned."""
@@ -870,6 +1124,13 @@ def one_row_of_a_kernel(shape, layers):
     return _walk(shape, layers, conv_numbers=lambda c, o, s, p: (s * c + 1) * o)
 
 
+@shapes_by_hand.mistake("A convolution overwrites what was counted before it. Add its numbers: `+=`.")
+def overwritten_by_a_conv(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    convs = [place for place, (name, *_) in enumerate(layers) if name == "conv"]
+    return shapes, numbers - _walk(shape, layers[: convs[-1]])[1] if convs else numbers
+
+
 @shapes_by_hand.mistake("You count the numbers of one layer only. Add up those of all layers: `+=`.")
 def only_the_last_numbers(shape, layers):
     shapes, numbers = _walk(shape, layers)
@@ -891,7 +1152,7 @@ def channels_pooled(shape, layers):
 
 
 @shapes_by_hand.mistake(
-    "The blocks of a pooling do not overlap: the length is n // size, and an odd rest is left out."
+    "The blocks of a pooling do not overlap: the length is n // size, and a rest is left out."
 )
 def pool_overlaps(shape, layers):
     return _walk(shape, layers, pool=lambda c, h, w, s: (c, h - s + 1, w - s + 1))
@@ -928,13 +1189,93 @@ def only_the_last(shape, layers):
     return shapes[-1], numbers
 
 
-@shapes_by_hand.mistake(
+ONE_AXIS = (
     "A shape has one length for each axis. After `flatten` and `linear` there is one axis left: `(n,)`, with "
     "a comma."
 )
+
+
+@shapes_by_hand.mistake(ONE_AXIS)
+def a_number_for_features(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [*shapes[:-1], shapes[-1][0]], numbers
+
+
+@shapes_by_hand.mistake("Each layer has its shape in the list. That of `flatten` is missing.")
+def without_flatten(shape, layers):
+    shapes, numbers = _walk(shape, layers)
+    return [s for s, (name, *_) in zip(shapes, layers, strict=True) if name != "flatten"], numbers
+
+
+@shapes_by_hand.mistake(ONE_AXIS)
 def a_number_for_a_shape(shape, layers):
     shapes, numbers = _walk(shape, layers)
     return [s if len(s) > 1 else s[0] for s in shapes], numbers
+
+
+@shapes_by_hand.mistake(
+    "After `flatten`, your shape is a number, and a number has no first item. One axis is a shape, too: "
+    "`(n,)`, with a comma."
+)
+def a_number_after_flatten(shape, layers):
+    shape = int(np.prod(shape))
+    return [shape[0]], 0
+
+
+@shapes_by_hand.mistake("The two are exchanged: first the list of shapes, then how many numbers are learned.")
+def exchanged(shape, layers):
+    return _walk(shape, layers)[::-1]
+
+
+@shapes_by_hand.mistake(
+    "You count a bias for each place of a map. A map has a single bias, the same for all of its places."
+)
+def a_bias_for_each_place(shape, layers):
+    return _walk(
+        shape, layers, conv_numbers=lambda c, o, s, p: s * s * c * o + o * int(np.prod(p, dtype=int))
+    )
+
+
+@shapes_by_hand.mistake(
+    "You use the channels that come out twice, since you had changed `shape` already. Count the weights "
+    "first."
+)
+def counted_too_late(shape, layers):
+    return _walk(shape, layers, conv_numbers=lambda c, o, s, p: (s * s * o + 1) * o)
+
+
+@shapes_by_hand.mistake("The size of a block stands in the layer: `details[0]`. It need not be 2.")
+def always_pool_two(shape, layers):
+    return _walk(shape, layers, pool=lambda c, h, w, s: (c, h // 2, w // 2))
+
+
+@shapes_by_hand.mistake("The height and the width differ here, and each has its own length after the layer.")
+def height_for_width(shape, layers):
+    square = (shape[0], shape[1], shape[1]) if len(shape) == 3 else shape
+    return _walk(square, layers)
+
+
+FLOATS = "`/` gives a float, and a length is a whole number: round down with `//`."
+
+
+@shapes_by_hand.mistake(FLOATS)
+def float_in_pool(shape, layers):
+    return _walk(shape, layers, pool=lambda c, h, w, s: (c, h / s, w / s))
+
+
+@shapes_by_hand.mistake(FLOATS)
+def float_in_conv(shape, layers):
+    return _walk(shape, layers, length=lambda n, k, s, p: (n + 2 * p - k) / s + 1)
+
+
+@shapes_by_hand.mistake(FLOATS)
+def float_everywhere(shape, layers):
+    return _walk(
+        shape,
+        layers,
+        length=lambda n, k, s, p: (n + 2 * p - k) / s + 1,
+        pool=lambda c, h, w, s: (c, h / s, w / s),
+    )
 
 
 # --- Predictions --------------------------------------------------------------------------------------------
@@ -1025,7 +1366,7 @@ predictions.choose(
     "Networks with eight kernels learn the digits, and others learn the shuffled digits. How many new ones "
     "do they read wrongly?",
     {
-        "the same number, as two layers do": "Their windows hold nine neighbours. After the shuffle, "
+        "about as many of both": "Their windows hold nine neighbours. After the shuffle, "
         "nine pixels that have nothing to do with each other.",
         "more of the shuffled ones": "Right: what they take for granted, that neighbours belong together, is "
         "no longer true.",
@@ -1039,8 +1380,8 @@ predictions.choose(
     "The 16 kernels of the first layer began with random numbers. Now the network reads 99 of 100 digits. "
     "What do these kernels look like?",
     {
-        "they have become edges": "This is what one expects, and you will see it below. But nothing forced "
-        "these kernels to leave the patterns that they began with.",
+        "they have become edges": "This is what one expects, and further down another network does learn "
+        "edges. But nothing forced these kernels to leave the patterns that they began with.",
         "nearly as at the start": "Right: 16 random patterns tell enough about a picture, and the layers "
         "behind them learned to use them.",
         "all 16 are alike": "They began differently, so a different gradient comes back to each.",

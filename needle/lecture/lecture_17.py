@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,14 @@ def swapped(x, h, W_ih, W_hh, b):
 
 
 @rnn_cell.mistake(
+    "You swapped the two matrices. `x` belongs to `W_ih` (from the input to the hidden state), and `h` to "
+    "`W_hh`."
+)
+def swapped_state_first(x, h, W_ih, W_hh, b):
+    return ops.tanh(h @ W_ih + x @ W_hh + b)
+
+
+@rnn_cell.mistake(
     "These numbers have no history, so no gradient could reach the weights. Use `ndl.tanh`, and leave out "
     "`.numpy()`."
 )
@@ -176,7 +185,49 @@ def as_an_array(x, h, W_ih, W_hh, b):
     return rnn_cell.right(x, h, W_ih, W_hh, b).numpy()
 
 
+@rnn_cell.mistake("The new state is right. Return it alone, without a list around it.")
+def in_a_list(x, h, W_ih, W_hh, b):
+    return [rnn_cell.right(x, h, W_ih, W_hh, b)]
+
+
+@rnn_cell.mistake("The new state is right. Return it alone, without the old one beside it.")
+def with_the_old(x, h, W_ih, W_hh, b):
+    return rnn_cell.right(x, h, W_ih, W_hh, b), h
+
+
+@rnn_cell.mistake("You take only the letter's part. Add the state's part, `h @ W_hh`, and the bias `b`.")
+def the_letter_alone(x, h, W_ih, W_hh, b):
+    return ops.tanh(x @ W_ih)
+
+
+@rnn_cell.mistake(
+    "The numbers are right, but they were copied into another cell, so no gradient reaches the weights that "
+    "you were given. Multiply by these: `x @ W_ih`."
+)
+def in_another_cell(x, h, W_ih, W_hh, b):
+    return rnn_cell.right(x, h, W_ih.detach(), W_hh.detach(), b.detach())
+
+
 # --- 2 Unroll -----------------------------------------------------------------------------------------------
+
+
+def _one_chain(expected: Any, got: Any, names: Names) -> str:
+    """`_with_history`, and a list in which each Tensor leads to the next."""
+    if difference := _with_history(expected, got, names):
+        return difference
+    if _links(expected) != _links(got):
+        return "the numbers are right, but the state that was handed on is not the one in the list"
+    return ""
+
+
+def _links(states: Any) -> list[bool]:
+    """Of two states in a row, whether the first is in the history of the second."""
+    if not isinstance(states, (list, tuple)) or not all(map(is_tensor, states)):
+        return []
+    return [
+        any(before is node for node in find_topo_sort([after])) if after.op is not None else False
+        for before, after in pairwise(states)
+    ]
 
 
 FADE = "def fade(x, h): return 0.5 * h + x"
@@ -219,7 +270,7 @@ def three_letters() -> dict[str, Any]:
     given(lambda: {"fade": fade, "xs": [], "h": 1.0}, *("fade", "xs", "h"), program=FADE + "\nxs = []"),
     otherwise="Try `unroll(fade, [1, 2, 4], 8)` by hand: the states are 0.5 · 8 + 1 = 5, then 0.5 · 5 + 2 = "
     "4.5, then 0.5 · 4.5 + 4 = 6.25.",
-    compare=_with_history,
+    compare=_one_chain,
 )
 def unroll(cell, xs, h):
     """The states after each letter."""
@@ -332,12 +383,46 @@ def list_and_last(cell, xs, h):
     return unroll.right(cell, xs, h), h
 
 
+@unroll.mistake(
+    "You call the cell twice for each letter, and hand on a state that is not the one in your list. Call it "
+    "once: `h = cell(x, h)`. Then append `h`."
+)
+def read_twice(cell, xs, h):
+    states = []
+    for x in xs:
+        states.append(cell(x, h))
+        h = cell(x, h)
+    return states
+
+
+@unroll.mistake(
+    "The cell is given None as its state. Begin with the `h` that you are given. And `append` returns None: "
+    "do not put that into `h`."
+)
+def none_as_state(cell, xs, h):
+    return unroll.right(cell, xs, None)
+
+
+@unroll.mistake("`append` changes the list, and returns None. Write `states.append(h)` on a line of its own.")
+def append_assigned(cell, xs, h):
+    states: Any = []
+    for x in xs:
+        h = cell(x, h)
+        states = states.append(h)
+    return states
+
+
+@unroll.mistake("Each round reads the first letter. Take the next one each time: `for x in xs`.")
+def first_again(cell, xs, h):
+    return unroll.right(cell, [xs[0] for _ in xs], h)
+
+
 # --- 3 How far back? ----------------------------------------------------------------------------------------
 
 
 def _numbers(count: int, size: int) -> list[Tensor]:
     rng = np.random.default_rng(count)
-    return [Tensor(rng.normal(size=(1, size)), dtype="float64") for _ in range(count)]
+    return [Tensor(rng.normal(size=(2, size)), dtype="float64") for _ in range(count)]
 
 
 def a_sum() -> dict[str, Any]:
@@ -440,6 +525,43 @@ def still_tensors(last, xs):
 @reach.mistake("You divide by the number of entries. A length is `np.linalg.norm`, without a mean.")
 def of_the_mean(last, xs):
     return [float(np.linalg.norm(g)) / g.size for g in _gradients(last, xs)]
+
+
+@reach.mistake("This is the length for the first letter alone. Return a list, with one length for each.")
+def first_alone(last, xs):
+    return reach.right(last, xs)[0]
+
+
+@reach.mistake(
+    "This is the length of the first row alone. A letter may have several rows: take the root of the sum of "
+    "all squares."
+)
+def of_the_first_row(last, xs):
+    return [float(np.linalg.norm(g[0])) for g in _gradients(last, xs)]
+
+
+@reach.mistake(
+    "With a 2, `np.linalg.norm` asks something else of an array with several rows. Leave the 2 out, and it "
+    "takes the root of the sum of all squares."
+)
+def with_a_two(last, xs):
+    return [float(np.linalg.norm(g, 2)) for g in _gradients(last, xs)]
+
+
+@reach.mistake("The first length is right. Return one for each letter.")
+def first_in_a_list(last, xs):
+    return reach.right(last, xs)[:1]
+
+
+@reach.mistake("Each of these is the length for the first letter. Take that of each letter's own gradient.")
+def first_for_all(last, xs):
+    return [reach.right(last, xs)[0] for _ in xs]
+
+
+@reach.mistake("You divide by the last length. Leave the lengths as they are.")
+def as_shares(last, xs):
+    lengths = reach.right(last, xs)
+    return [length / lengths[-1] for length in lengths]
 
 
 # --- 4 Gates ------------------------------------------------------------------------------------------------
@@ -594,9 +716,74 @@ def memory_cut(i, f, g, o, c):
     return ops.sigmoid(o) * ops.tanh(c), c
 
 
+@lstm_gates.mistake(
+    "The memory that you return has no history, so no gradient could come back along it. Return it without "
+    "`detach` and `.numpy()`."
+)
+def returned_cut(i, f, g, o, c):
+    state, memory = lstm_gates.right(i, f, g, o, c)
+    return state, memory.detach()
+
+
 @lstm_gates.mistake("These numbers have no history, so nothing could be learned. Leave out `.numpy()`.")
 def gates_as_numbers(i, f, g, o, c):
     return tuple(Tensor(x.numpy()) for x in lstm_gates.right(i, f, g, o, c))
+
+
+@lstm_gates.mistake("`i` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.")
+def write_without_sigmoid(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, write=_as_it_is)
+
+
+@lstm_gates.mistake("`o` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.")
+def show_without_sigmoid(i, f, g, o, c):
+    return _lstm(i, f, g, o, c, show=_as_it_is)
+
+
+@lstm_gates.mistake(
+    "The forget gate is the share that is *kept*, whatever its name says: sigmoid(f) · c, without `1 -`."
+)
+def share_forgotten(i, f, g, o, c):
+    return _lstm(i, -f, g, o, c)
+
+
+@lstm_gates.mistake(
+    "Only what the cell shows goes through tanh. The memory itself stays as it is: c' = sigmoid(f) · c + "
+    "sigmoid(i) · tanh(g)."
+)
+def memory_squashed(i, f, g, o, c):
+    c = ops.tanh(lstm_gates.right(i, f, g, o, c)[1])
+    return ops.sigmoid(o) * c, c
+
+
+@lstm_gates.mistake("You return the state twice. The second of the two is the memory, c'.")
+def state_twice(i, f, g, o, c):
+    return (lstm_gates.right(i, f, g, o, c)[0],) * 2
+
+
+@lstm_gates.mistake("These are arrays of NumPy's. Stay with Tensors: `ndl.sigmoid` and `ndl.tanh`.")
+def gates_as_arrays(i, f, g, o, c):
+    return tuple(x.numpy() for x in lstm_gates.right(i, f, g, o, c))
+
+
+@lstm_gates.mistake("NumPy's functions take no Tensor. Use `ndl.sigmoid` and `ndl.tanh`.")
+def numpy_tanh_of_g(i, f, g, o, c):
+    return np.tanh(g)
+
+
+@lstm_gates.mistake(
+    "A gate multiplies entry by entry, each number of the memory by its own share: `*`, not `@`."
+)
+def gates_as_matrices(i, f, g, o, c):
+    return ops.sigmoid(f) @ c
+
+
+@lstm_gates.mistake(
+    "The numbers are right, but you cut the old memory off, so no gradient could come back to the letters "
+    "before. Leave out `detach`."
+)
+def old_memory_cut(i, f, g, o, c):
+    return lstm_gates.right(i, f, g, o, c.detach())
 
 
 @lstm_gates.mistake("You multiply what is kept by what is written. The two are added.")
@@ -770,6 +957,30 @@ def new_generator(read, letter, count, temperature, rng):
     )
 
 
+@write.mistake("This is an array with one letter in it. Draw a single one: `rng.choice(len(p), p=p)`.")
+def drawn_as_an_array(read, letter, count, temperature, rng):
+    return _write(
+        read,
+        letter,
+        count,
+        temperature,
+        rng,
+        draw=lambda scores: rng.choice(len(scores), 1, p=_soft(scores, temperature)),
+    )
+
+
+@write.mistake(
+    "It reads the number of the round. Read the letter that was just written, and give the loop's own number "
+    "another name: `for _ in range(count)`."
+)
+def number_of_the_round(read, letter, count, temperature, rng):
+    written, state = [], None
+    for number in range(count):
+        scores, state = read(number, state)
+        written.append(rng.choice(len(scores), p=_soft(scores, temperature)))
+    return written
+
+
 @write.mistake("`read` returns two things: first the scores, then the state. Take them apart in this order.")
 def swapped_results(read, letter, count, temperature, rng):
     state = None
@@ -783,14 +994,14 @@ def swapped_results(read, letter, count, temperature, rng):
 
 predictions.choose(
     "weights",
-    "The cell has 10 weights: 6 in `W_ih`, and 4 in `W_hh`. Your loop lets it read a text of a hundred "
-    "letters. How many weights does the graph have?",
+    "The cell has 10 weights: 6 in `W_ih`, and 4 in `W_hh`. Your loop unrolls it over a hundred letters. How "
+    "many weights does the graph have?",
     {
         "10": "Right: the cell is called a hundred times, but each time with the same two matrices.",
         "1000": "That would be a cell of its own for each letter. Your loop calls one cell, again and again.",
         "110": "What grows by one for each letter is the chain of states. A state is computed, not learned.",
-        "it cannot read a hundred": "It can: the loop takes one more round for each letter, and needs "
-        "nothing new.",
+        "604": "Here each letter would bring a `W_ih` of its own. But it is the cell that has the weights, "
+        "and all letters go through the same one.",
     },
     right="10",
 )
@@ -814,7 +1025,7 @@ predictions.choose(
     "The net will go through 35 sonnets 18 times. It never learns from the other three. What will the loss "
     "on these three do?",
     {
-        "fall as far as the other": "On the 35 it can learn whole lines by heart. That helps on these lines "
+        "fall as far as on the 35": "On the 35 it can learn whole lines by heart. That helps on these lines "
         "only.",
         "fall, then rise": "Right: first it learns English, and then it learns these 35 sonnets.",
         "stay where it is": "Some of what it learns holds for all English verse: which letters make words, "

@@ -6,14 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import patheffects
 from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch
 
 import viz
 
-from ..autograd import Tensor
-from ..nn import AttentionLayer, Embedding, LayerNorm1d, Linear, Module, MultiHeadAttention, ReLU, Sequential
+from ..autograd import Tensor, find_topo_sort
+from ..nn import (
+    AttentionLayer,
+    Embedding,
+    LayerNorm1d,
+    Linear,
+    Module,
+    MultiHeadAttention,
+    Parameter,
+    ReLU,
+    Sequential,
+)
 from ..ops import softmax
-from .comparison import is_tensor, to_numpy
+from .comparison import Names, is_tensor, to_numpy, values
 from .exercises import Exercises, given
 from .predictions import Predictions
 
@@ -154,6 +166,36 @@ def direction_only(q, K):
     return _softmax(K @ q / np.linalg.norm(q))
 
 
+@weights_of.mistake(
+    "You divide by the length of the query and of each key, so only the angle counts. The score is the "
+    "product as it is: a longer arrow counts more."
+)
+def angle_only(q, K):
+    return _softmax(K @ q / np.linalg.norm(q) / np.linalg.norm(K, axis=1))
+
+
+@weights_of.mistake(
+    "You *divide* by the largest score. Subtract it: the gaps between the scores have to stay as they are."
+)
+def divided_by_the_largest(q, K):
+    return _softmax(K @ q / (K @ q).max())
+
+
+@weights_of.mistake(
+    "You subtract the largest score in one of the two sums only. Divide the exps by the sum of the same exps."
+)
+def shifted_only_above(q, K):
+    return np.exp(K @ q - (K @ q).max()) / np.exp(K @ q).sum()
+
+
+@weights_of.mistake(
+    "The weights are right, but they stand in a column. Return an array of n numbers: `K @ q`, and `q` as it "
+    "came."
+)
+def as_a_column(q, K):
+    return weights_of.right(q, K)[:, None]
+
+
 # --- 2 Scaled dot-product attention -------------------------------------------------------------------------
 
 OWN = {
@@ -290,6 +332,69 @@ def other_way_round(Q, K, V):
     return _softmax(K @ Q.T / np.sqrt(Q.shape[1])) @ V
 
 
+@attention.mistake(
+    "Your weights add up to 1 in each column. Each *row* belongs to one query, so sum along the rows: "
+    "`axis=1, keepdims=True`."
+)
+def sums_of_columns(Q, K, V):
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=0) @ V
+
+
+@attention.mistake(
+    "You subtract the largest score of each *column*, so the scores of a row lose different amounts. Take "
+    "the largest of each row: `axis=1, keepdims=True`."
+)
+def maxima_of_columns(Q, K, V):
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    powers = np.exp(scores - scores.max(axis=0))
+    return powers / powers.sum(axis=1, keepdims=True) @ V
+
+
+@attention.mistake(
+    "You take the root of how many numbers a *value* has. The scores grow with the numbers of a query: "
+    "`Q.shape[1]`."
+)
+def root_of_the_values(Q, K, V):
+    return _softmax(Q @ K.T / np.sqrt(V.shape[1])) @ V
+
+
+@attention.mistake("You divide by 2, which is √d only where d is 4. For any d it is `np.sqrt(Q.shape[1])`.")
+def always_two(Q, K, V):
+    return _softmax(Q @ K.T / 2) @ V
+
+
+@attention.mistake("You always divide by √2. d is how many numbers a query has: `np.sqrt(Q.shape[1])`.")
+def always_root_of_two(Q, K, V):
+    return _softmax(Q @ K.T / np.sqrt(2)) @ V
+
+
+@attention.mistake(
+    "`*` multiplies entry by entry. A score is the sum of such products, for each query and key: `Q @ K.T`."
+)
+def entry_by_entry(Q, K, V):
+    return _softmax(Q * K / np.sqrt(Q.shape[1])) @ V
+
+
+@attention.mistake("Multiply each row of Q with each *row* of K: `Q @ K.T`. Without `.T`, rows meet columns.")
+def dot_not_transposed(Q, K, V):
+    return _softmax(np.dot(Q, K) / np.sqrt(Q.shape[1])) @ V
+
+
+@attention.mistake("Leave V as it is, without `.T`: each weight of a row belongs to a *row* of V.")
+def values_transposed(Q, K, V):
+    return _softmax(Q @ K.T / np.sqrt(Q.shape[1])) @ V.T
+
+
+@attention.mistake(
+    "You take the value of the best match alone. The softmax leaves something for the others: average all "
+    "values with its weights."
+)
+def best_match(Q, K, V):
+    return V[(Q @ K.T).argmax(axis=1)]
+
+
 # --- 3 The causal mask --------------------------------------------------------------------------------------
 
 FIVE = normal(2, (5, 4), (5, 4), (5, 3))
@@ -383,6 +488,38 @@ def masked_weights(Q, K, V):
 )
 def one_step_off(Q, K, V):
     return _softmax(np.where(_later(Q) & (np.eye(len(Q), k=1) == 0), -np.inf, _scores(Q, K))) @ V
+
+
+@causal_attention.mistake(
+    "You hide what may be seen, and show what comes later. `np.where(later, -np.inf, scores)` puts −∞ where "
+    "`later` is True."
+)
+def the_rest_hidden(Q, K, V):
+    return _softmax(np.where(_later(Q), _scores(Q, K), -np.inf)) @ V
+
+
+@causal_attention.mistake(
+    "The −∞ comes too late: you put it in place of the exps. Put it in place of the *scores*, and exp makes "
+    "0 of it."
+)
+def after_exp(Q, K, V):
+    scores = _scores(Q, K)
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    powers = np.where(_later(Q), -np.inf, powers)
+    return powers / powers.sum(axis=1, keepdims=True) @ V
+
+
+@causal_attention.mistake(
+    "The mask is right, but your weights add up to 1 in each column. Each *row* belongs to one query: "
+    "`axis=1, keepdims=True`."
+)
+def masked_columns(Q, K, V):
+    return _softmax(np.where(_later(Q), -np.inf, _scores(Q, K)), axis=0) @ V
+
+
+@causal_attention.mistake("The mask is right. But divide the scores by the *root* of d, as in Exercise 2.")
+def masked_by_d(Q, K, V):
+    return _softmax(np.where(_later(Q), -np.inf, Q @ K.T / Q.shape[1])) @ V
 
 
 # --- 4 Heads ------------------------------------------------------------------------------------------------
@@ -479,6 +616,39 @@ def values_whole(Q, K, V, heads):
     return np.concatenate([_attend(q, k, V) for q, k in _parts(heads, Q, K)], axis=1)
 
 
+@many_heads.mistake("Only Q is cut. Each head needs its part of all three: cut K and V, too.")
+def queries_cut(Q, K, V, heads):
+    return np.concatenate([_attend(q, K, V) for q in np.split(Q, heads, axis=1)], axis=1)
+
+
+@many_heads.mistake("This is the first head alone. Gather the answers of all heads, side by side.")
+def first_head(Q, K, V, heads):
+    return next(_attend(*part) for part in _parts(heads, Q, K, V))
+
+
+@many_heads.mistake(
+    "You cut into two parts, or into parts of `heads` columns. There should be `heads` parts, of d / heads "
+    "columns each."
+)
+def parts_of_so_many_columns(Q, K, V, heads):
+    return many_heads.right(Q, K, V, Q.shape[1] // heads)
+
+
+@many_heads.mistake(
+    "`np.stack` gives the heads an axis of their own. `np.concatenate(…, axis=1)` puts them side by side."
+)
+def stacked_in_between(Q, K, V, heads):
+    return np.stack([_attend(*part) for part in _parts(heads, Q, K, V)], axis=1)
+
+
+@many_heads.mistake(
+    "Heads that lie below one another do not come side by side by `reshape`: it mixes the words. Use "
+    "`np.concatenate(…, axis=1)`."
+)
+def below_and_reshaped(Q, K, V, heads):
+    return np.concatenate([_attend(*part) for part in _parts(heads, Q, K, V)]).reshape(len(Q), -1)
+
+
 # --- 5 A small transformer ----------------------------------------------------------------------------------
 
 TOKENS = np.array([[7, 2, 9, 4, 0, 5, 10, 0, 2, 4, 5, 7], [3, 8, 1, 6, 9, 2, 10, 1, 2, 3, 6, 8]])
@@ -489,6 +659,21 @@ HIDE_ONE[9, 5] = True
 def _scores_of(answer: Any, tokens: np.ndarray, hidden: Any) -> Any:
     """What a new network of this class says; its parameters are always the same."""
     return answer(np.random.default_rng(0))(tokens, hidden)
+
+
+def _with_a_way_back(expected: Any, got: Any, names: Names) -> str:
+    """`values`, and a Tensor from which a gradient comes to every parameter."""
+    if difference := values(expected, got, names):
+        return difference
+    wanted, reached = (
+        sum(isinstance(node, Parameter) for node in find_topo_sort([result])) for result in (expected, got)
+    )
+    if reached < wanted:
+        return f"the numbers are right, but the gradient comes to {reached} of the {wanted} parameters only"
+    return ""
+
+
+_with_a_way_back.exactly = values  # type: ignore[attr-defined]  # the same mistake, wherever the way is cut
 
 
 class Sorter(Module):
@@ -517,6 +702,7 @@ sorter = exercises.exercise(
     given(arrays(tokens=TOKENS, hidden=HIDE_ONE), "tokens", "hidden"),
     otherwise="Go through it line by line: the sum of two embeddings, then look, then think, each added to "
     "what it got, and the scores at the end.",
+    compare=_with_a_way_back,
     use=_scores_of,
     form="Sorter(rng)({}, {})",
 )(Sorter)
@@ -638,6 +824,38 @@ class Multiplied(Sorter):
         return self.tokens(tokens) * self.places(np.arange(tokens.shape[1]))
 
 
+@sorter.mistake(
+    "`self.places(n)` is the vector of a single place. Look up one for each: `self.places(np.arange(n))`."
+)
+class OnePlace(Sorter):
+    def start(self, tokens):
+        return self.tokens(tokens) + self.places(tokens.shape[1])
+
+
+@sorter.mistake(
+    "`think` gets only what `look` has found. Add that to x first, and let `think` work on the sum."
+)
+class ThinksOfTheLook(Sorter):
+    def forward(self, tokens, hidden=None):
+        x = self.start(tokens)
+        return self.scores(x + self.think(self.look(x, mask=hidden)))
+
+
+@sorter.mistake(
+    "Your numbers have lost their history, so not every part can learn. Stay with Tensors, and leave out "
+    "`detach` and `.numpy()`."
+)
+class NoWayBack(Sorter):
+    def forward(self, tokens, hidden=None):
+        return super().forward(tokens, hidden).detach()
+
+
+@sorter.mistake("This is an array of NumPy's, and nothing could be learned. Return the Tensor.")
+class AsAnArray(Sorter):
+    def forward(self, tokens, hidden=None):
+        return super().forward(tokens, hidden).numpy()
+
+
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
@@ -727,7 +945,8 @@ predictions.choose(
 
 # --- Pictures -----------------------------------------------------------------------------------------------
 
-BLUE, ORANGE, GREEN = "#1D5FD1", "#D97706", "#0B7A53"
+BLUE, ORANGE, GREEN, INK = "#1D5FD1", "#D97706", "#0B7A53", "#101828"
+NAMES_AT = 2.65  # how far from the middle the words stand: beyond a query of length 2, wherever it points
 
 
 def plane(
@@ -738,36 +957,50 @@ def plane(
     answer: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw keys as arrows in the plane, the query that looks for them, and the mean that it gets."""
-    (ax,) = viz.panels(1, width=4.6, height=4.2) if ax is None else (ax,)
+    """Draw keys as arrows in the plane, the query that looks for them, and the mean that it gets.
+
+    A query that is longer than the plane goes over its edge.
+    """
+    (ax,) = viz.panels(1, width=4.6, height=4.4) if ax is None else (ax,)
     shares = [0.4] * len(words) if weights is None else np.asarray(weights)
+    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
     for word, (x, y), share in zip(words, np.asarray(keys), shares, strict=True):
-        ax.annotate("", (x, y), (0, 0), arrowprops=_arrow(BLUE, 1 + 4 * float(share)))
-        ax.text(1.22 * x, 1.22 * y, word, ha="center", va="center", color=BLUE, weight="bold")
+        ax.add_patch(_arrow(x, y, BLUE, 1 + 4 * float(share)))
+        out = NAMES_AT / np.hypot(x, y)
+        ax.text(
+            out * x, out * y, word, ha="center", va="center", color=BLUE, weight="bold", path_effects=halo
+        )
     if query is not None:
-        ax.annotate("", (query[0], query[1]), (0, 0), arrowprops=_arrow(ORANGE, 2.5, "dashed"))
+        if np.any(query):
+            ax.add_patch(_arrow(query[0], query[1], ORANGE, 2.5, "dashed"))
         ax.plot([], [], "--", color=ORANGE, linewidth=2.5, label="query")
     if answer is not None:
         ax.plot(*answer, "D", color=GREEN, markersize=9, label="answer")
     if query is not None:
-        ax.legend(loc="lower right", frameon=False)
+        ax.legend(loc="lower right", facecolor="white", edgecolor="none", framealpha=1, labelcolor=INK)
     ax.axhline(0, color="#D5DAE3", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#D5DAE3", linewidth=0.8, zorder=0)
-    ax.set(xlim=(-3.1, 3.1), ylim=(-2.9, 2.9), aspect="equal", xlabel="lives", ylabel="is a thing")
+    ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3), aspect="equal", xlabel="lives", ylabel="is a thing")
+    ax.set(xticks=range(-3, 4), yticks=range(-3, 4))
     ax.set_anchor("N")
-    ax.set_title("Keys" if query is None else "Query and keys", loc="left", weight="bold")
+    title = "Four words and their keys" if query is None else "Query, keys and answer"
+    ax.set_title(title, loc="left", weight="bold")
     return ax
 
 
-def _arrow(colour: str, width: float, style: str = "solid") -> dict[str, Any]:
-    return {
-        "arrowstyle": "-|>",
-        "color": colour,
-        "linewidth": width,
-        "linestyle": style,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
+def _arrow(x: float, y: float, colour: str, width: float, style: str = "solid") -> FancyArrowPatch:
+    """An arrow from (0, 0) to (x, y)."""
+    return FancyArrowPatch(
+        (0, 0),
+        (x, y),
+        arrowstyle="-|>",
+        mutation_scale=12,
+        color=colour,
+        linewidth=width,
+        linestyle=style,
+        shrinkA=0,
+        shrinkB=0,
+    )
 
 
 def look(words: Sequence[str], keys: Any, query: Sequence[float], weights: Any, answer: Any) -> Axes:
@@ -777,7 +1010,7 @@ def look(words: Sequence[str], keys: Any, query: Sequence[float], weights: Any, 
     shares = [float(share) for share in weights]
     right.barh(range(len(words)), shares, color=BLUE, height=0.62)
     for place, share in enumerate(shares):
-        right.text(share + 0.02, place, f"{share:.2f}", va="center")
+        right.text(share + 0.02, place, f"{share:.2f}", va="center", color=INK)
     right.set(xlim=(0, 1.15), yticks=range(len(words)), xlabel="weight")
     right.set_yticklabels(words)
     right.invert_yaxis()

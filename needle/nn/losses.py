@@ -29,11 +29,14 @@ class SoftmaxLoss(Module):
 
         Raises
         ------
+        TypeError
+            If `logits` is no Tensor.
         ValueError
             If the shapes do not fit.
         IndexError
             When the loss is computed, if a label is not one of 0 to classes - 1.
         """
+        _check_tensor("SoftmaxLoss", "logits", logits)
         if logits.ndim != 2 or np.shape(y) != logits.shape[:1]:
             raise ValueError(
                 "SoftmaxLoss: needs logits of shape (batch, classes) and labels of shape (batch,), "
@@ -85,11 +88,14 @@ class CrossEntropyLoss(Module):
 
         Raises
         ------
+        TypeError
+            If `logits` is no Tensor.
         ValueError
             If the shapes do not fit; or, when the loss is computed, if no example counts.
         IndexError
             When the loss is computed, if a label is not one of 0 to classes - 1.
         """
+        _check_tensor("CrossEntropyLoss", "logits", logits)
         if logits.ndim < 1 or np.shape(y) != logits.shape[:-1]:
             raise ValueError(
                 "CrossEntropyLoss: needs logits of shape (..., classes) and labels of shape (...), "
@@ -146,9 +152,12 @@ class MSELoss(Module):
 
         Raises
         ------
+        TypeError
+            If `prediction` is no Tensor.
         ValueError
             If the shapes differ; broadcasting them would give a wrong loss.
         """
+        _check_tensor("MSELoss", "prediction", prediction)
         difference = prediction - _target("MSELoss", target, prediction)
         return (difference * difference).mean()
 
@@ -174,12 +183,22 @@ class BCEWithLogitsLoss(Module):
 
         Raises
         ------
+        TypeError
+            If `logits` is no Tensor.
         ValueError
             If the shapes differ; broadcasting them would give a wrong loss.
         """
+        _check_tensor("BCEWithLogitsLoss", "logits", logits)
         y = _target("BCEWithLogitsLoss", y, logits)
         zero_and_logits = ops.stack([init.zeros_like(logits), logits], 0)
         return (ops.logsumexp(zero_and_logits, 0) - logits * y).mean()
+
+
+def _check_tensor(loss: str, name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{loss}: {name} must be a Tensor, got a {type(value).__name__}; use needle.Tensor({name})"
+        )
 
 
 def _target(name: str, target: Any, prediction: Tensor) -> Tensor:

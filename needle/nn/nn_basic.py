@@ -233,10 +233,14 @@ class BatchNorm1d(Module):
 
     Attributes
     ----------
-    weight, bias : Parameter, shape (dim,)
-        Begin with 1 and 0.
-    running_mean, running_var : Tensor, shape (dim,)
-        Begin with 0 and 1.
+    weight : Parameter, shape (dim,)
+        Begins with 1.
+    bias : Parameter, shape (dim,)
+        Begins with 0.
+    running_mean : Tensor, shape (dim,)
+        Begins with 0.
+    running_var : Tensor, shape (dim,)
+        Begins with 1.
     """
 
     _shape: tuple[str, ...] = ("batch", "dim")
@@ -313,8 +317,10 @@ class LayerNorm1d(Module):
 
     Attributes
     ----------
-    weight, bias : Parameter, shape (dim,)
-        Begin with 1 and 0.
+    weight : Parameter, shape (dim,)
+        Begins with 1.
+    bias : Parameter, shape (dim,)
+        Begins with 0.
     """
 
     def __init__(self, dim: int, eps: float = 1e-5, device=None, dtype="float32"):
@@ -347,8 +353,10 @@ class GroupNorm(Module):
 
     Attributes
     ----------
-    weight, bias : Parameter, shape (num_channels,)
-        Begin with 1 and 0.
+    weight : Parameter, shape (num_channels,)
+        Begins with 1.
+    bias : Parameter, shape (num_channels,)
+        Begins with 0.
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, device=None, dtype="float32"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import needle as ndl
+from needle.serialization import as_bytes
 
 from ..training.points import Point, after_difference, read_points, write_points
 from ..training.settings import FIELDS, LIVE, Settings
@@ -43,10 +45,7 @@ def to_file(trainer: Trainer) -> bytes:
         "changes": [[steps, what, _as_text(what, value)] for steps, what, value in trainer.short_changes()],
         "losses": np.array([[epoch, *pair] for epoch, pair in trainer.losses.items()], "f4").reshape(-1, 3),
     }
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "run.safetensors"
-        ndl.save(path, content)
-        data = path.read_bytes()
+    data = as_bytes(content)
     if len(data) > MOST_BYTES:
         raise TooManyChanges(
             f"So many points came and went that this run's file would have {len(data):,} bytes; at most "
@@ -55,8 +54,14 @@ def to_file(trainer: Trainer) -> bytes:
     return data
 
 
-def from_file(data: bytes) -> Trainer:
+def from_file(data: bytes, may_compile: Callable[[], bool] = lambda: True) -> Trainer:
     """A trainer that goes on where the run in a file was.
+
+    Parameters
+    ----------
+    data : bytes
+    may_compile : callable, optional
+        As for `Trainer`.
 
     Raises
     ------
@@ -77,7 +82,7 @@ def from_file(data: bytes) -> Trainer:
             raise CannotImport(
                 f"This run has format {content['playground']!r:.20}; this playground reads {_FORMAT}."
             )
-        trainer = Trainer(_settings(content["first_settings"]))
+        trainer = Trainer(_settings(content["first_settings"]), may_compile=may_compile)
         if not trainer.retune(_settings(content["settings"])):
             raise ValueError("the first settings are not those of this run")
         _check_place(content["run"])

@@ -196,7 +196,7 @@ def _ask(run: Run, viewer: Viewer, command: dict) -> None:
 
 def _import(run: Run, viewer: Viewer, data: bytes) -> None:
     try:
-        trainer = take_home.from_file(data)
+        trainer = take_home.from_file(data, run.may_compile)
     except take_home.CannotImport as error:
         run.tell(str(error), "error")
         return

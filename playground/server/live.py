@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -160,7 +161,9 @@ async def _live(socket: WebSocket) -> None:
             await socket.close(_TRY_AGAIN_LATER, "The playground is full. Try again in a few minutes.")
             return
         while True:
-            _runs.command(run, viewer, await _receive(socket))
+            command = await _receive(socket)
+            # Nothing more is read until it is done: who sends too much waits, and nobody else does.
+            await _answer(functools.partial(_runs.command, run, viewer, command))
     except (WebSocketDisconnect, RuntimeError):  # Starlette's error for a socket that is closed by now
         pass
     finally:
@@ -206,20 +209,25 @@ async def _receive(socket: WebSocket) -> Any:
 
 
 async def _open(viewer: Viewer, opening: dict[str, Any]) -> Run | None:
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Run | None] = loop.create_future()
     address = opening.get("address")
     address = address if isinstance(address, dict) else {}
     texts = {str(name): text for name, text in address.items() if isinstance(text, str)}
     known = (opening.get("run"), opening.get("token"))
     name, token = (text if isinstance(text, str) else None for text in known)
+    return await _answer(lambda opened: _runs.open(viewer, texts, name, opened, token))
 
-    def opened(run: Run | None) -> None:
-        loop.call_soon_threadsafe(set_result, run)
 
-    def set_result(run: Run | None) -> None:
+async def _answer(ask: Callable[[Callable[..., None]], None]) -> Any:
+    """What the thread of the runs answers, by the function that `ask` gets."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Any] = loop.create_future()
+
+    def set_result(value: Any) -> None:
         if not found.done():
-            found.set_result(run)
+            found.set_result(value)
 
-    _runs.open(viewer, texts, name, opened, token)
+    def take(value: Any = None) -> None:
+        loop.call_soon_threadsafe(set_result, value)
+
+    ask(take)
     return await found

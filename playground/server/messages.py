@@ -29,7 +29,7 @@ from ..training.points import MOST_BYTES as LARGEST_POINTS
 from ..training.settings import FIELDS, HIDEABLE, Settings
 from ..training.trainer import Trainer
 
-__all__ = ["RESOLUTION", "SHOWN_NEURONS", "THUMBNAIL", "pack", "picture", "scene", "welcome"]
+__all__ = ["RESOLUTION", "SHOWN_NEURONS", "THUMBNAIL", "backup", "pack", "picture", "scene", "welcome"]
 
 #: Places in each direction, from edge to edge, at which the output is computed; and those of a small map.
 RESOLUTION = features.RESOLUTION
@@ -55,12 +55,21 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = No
     return b"".join(parts)
 
 
-def welcome(run: str, token: str) -> bytes:
-    """The first message: what the page needs to build its controls, and to come back to its run."""
+def welcome(run: str, token: str, is_lost: bool = False) -> bytes:
+    """The first message: what the page needs to build its controls, and to come back to its run.
+
+    Parameters
+    ----------
+    run, token : str
+    is_lost : bool
+        Whether this process does not know the run that the page had before. Then the page hands over its
+        `backup`.
+    """
     header = {
         "kind": "welcome",
         "run": run,
         "token": token,
+        "is_lost": is_lost,
         "fields": {name: field.for_page() for name, field in FIELDS.items()},
         "hideable": HIDEABLE,
         "regression": list(toy.REGRESSION),
@@ -212,6 +221,24 @@ def picture(
     if "histograms" in watch:
         header |= _histograms(trainer, arrays)
     return pack(header, arrays)
+
+
+def backup(trainer: Trainer | None, playing: bool) -> bytes:
+    """The run as a file, for the page to keep: any process goes on from it, should this one end.
+
+    Parameters
+    ----------
+    trainer : Trainer or None
+        None if there is nothing that the address does not bring back. Then the page forgets what it kept.
+    playing : bool
+
+    Raises
+    ------
+    TooManyChanges
+        If the file would be too large.
+    """
+    data = take_home.to_file(trainer) if trainer else b""
+    return pack({"kind": "backup", "playing": playing}, {"file": np.frombuffer(data, np.uint8)})
 
 
 def _is_steep(output: np.ndarray) -> bool:

@@ -8,6 +8,9 @@ play, the shorter the turns, so that each still sends several pictures a second.
 A page asks for each picture, when it has painted the one before. So pictures never queue. A run does not
 learn far ahead of what its page has shown: where people's browsers and this process share a machine,
 learning makes room for painting, and a page that is not seen costs little.
+
+Nothing of a run lies on a disk. Once a second, a page gets a backup of what has changed. Should this process
+end, the page hands its backup to the next process, and the run goes on from there.
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ..results.as_python import TooManyChanges
 from ..training.features import FeatureError
 from ..training.hints import hint
 from ..training.settings import FIELDS, Settings
@@ -33,10 +38,11 @@ from . import commands, messages
 
 __all__ = ["Run", "Runs", "Viewer"]
 
-#: Seconds of a turn, at most; and of a round, in which everybody who plays gets a turn.
+#: Seconds of a turn, at most; and of a round, in which everybody who plays gets a turn. From twenty on, turns
+#: get no shorter, but rounds longer: a picture takes 2 ms, and something must have been learned in between.
 TURN = 0.012
 ROUND = 0.1
-SHORTEST_TURN = 0.002
+SHORTEST_TURN = 0.005
 #: Seconds, at most, for which a step learns at once, and a pause ends its epoch. The rest comes in turns.
 AT_ONCE = 0.1
 #: Seconds between two pictures of a run, for each run that plays: one page must not take what others need.
@@ -48,6 +54,10 @@ UNSEEN = 0.25
 #: Seconds for which a run waits for its page to come back, and how many runs wait at most.
 PATIENCE = 300.0
 MOST_WAITING = 30
+#: Seconds between two backups of a run, at least; and the part of the time that all backups may take: where
+#: many play with thousands of points of their own, a backup takes long, and they come less often.
+BACKUP = 1.0
+BACKUPS = 0.1
 #: Seconds from one look at what the network says about itself to the next.
 HINT_PERIOD = 0.5
 #: Seconds from one network that is traced to the next; until then it learns without being compiled.
@@ -95,7 +105,7 @@ class Run:
     def __init__(self, settings: Settings, may_compile: Callable[[], bool] = lambda: True) -> None:
         self.id = secrets.token_urlsafe(12)
         self.token = ""  # known to the page that shows it, and to no copy of that page
-        self._may_compile = may_compile
+        self.may_compile = may_compile
         self.trainer = Trainer(settings, may_compile=may_compile)
         self.playing = False
         self.viewer: Viewer | None = None
@@ -108,16 +118,20 @@ class Run:
         self._turn_at = 0.0  # when the last one was
         self._asked_at = -math.inf
         self._said: str | None = None
+        self._backed_up: tuple | None = None  # what the page has a backup of
+        self._backed_up_at = -math.inf
+        self._backup_took = 0.0  # seconds of work
 
-    def show(self, viewer: Viewer, problems: list[str]) -> None:
-        """Show this run to a page from now on."""
+    def show(self, viewer: Viewer, problems: list[str], is_lost: bool = False) -> None:
+        """Show this run to a page from now on; `is_lost` says whether it looked for another one in vain."""
         if self.viewer:
             self.viewer.is_gone = True
             self.viewer.replaced()
         self.viewer = viewer
         self.left_at = math.inf
         self.token = secrets.token_urlsafe(12)
-        viewer.send(messages.welcome(self.id, self.token))
+        viewer.send(messages.welcome(self.id, self.token, is_lost))
+        self._backed_up = None if self.is_worth_keeping else self._to_back_up()
         self.send_scene(problems)
 
     def leave(self, viewer: Viewer) -> None:
@@ -200,7 +214,7 @@ class Run:
             self.reset()
 
     def _begin(self, settings: Settings) -> None:
-        self.trainer = Trainer(settings, self.trainer, self._may_compile)
+        self.trainer = Trainer(settings, self.trainer, self.may_compile)
 
     @property
     def is_learning(self) -> bool:
@@ -261,6 +275,32 @@ class Run:
             picture = messages.picture(self.trainer, self.playing, self._hint(), look, viewer.watch)
             viewer.send(picture, latest="picture")
 
+    def backup_due(self, pause: float) -> float:
+        """When its page may get a backup; infinity if the page has one of all that matters.
+
+        Parameters
+        ----------
+        pause : float
+            Seconds between two backups, for each second that the last one took.
+        """
+        if not self.viewer or self.trainer.looks_back or self._backed_up == self._to_back_up():
+            return math.inf
+        return self._backed_up_at + max(BACKUP, pause * self._backup_took)
+
+    def send_backup(self) -> None:
+        """Give its page a backup of the run, unless that would be too large: then the page keeps its last."""
+        self._backed_up, self._backed_up_at = self._to_back_up(), time.monotonic()
+        began = time.thread_time()
+        if self.viewer:
+            with suppress(TooManyChanges):
+                message = messages.backup(self.trainer if self.is_worth_keeping else None, self.playing)
+                self.viewer.send(message, latest="backup")
+        self._backup_took = time.thread_time() - began
+
+    def _to_back_up(self) -> tuple:
+        trainer = self.trainer
+        return self.playing, trainer, trainer.steps, trainer.settings, [*trainer.changes]
+
     def _hint(self) -> str | None:
         """What the network says about itself; while it plays, it is seldom asked."""
         if not self.playing or time.monotonic() > self._asked_at + HINT_PERIOD:
@@ -274,11 +314,12 @@ class Run:
 
 
 class _Share(NamedTuple):
-    """What each run gets, the less the more there are: see `Run.turn_due` and `Run.picture_due`."""
+    """What each run gets, the less the more there are: see `Run.turn_due`, `picture_due` and `backup_due`."""
 
     turn: float  # seconds
     ahead: int
     pause: float
+    backup_pause: float
 
 
 class Runs:
@@ -294,6 +335,7 @@ class Runs:
         self._patience = patience
         self._runs: dict[str, Run] = {}
         self._wishes: deque[Callable[[], object]] = deque()
+        self._long_wishes: deque[Callable[[], object]] = deque()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -332,34 +374,54 @@ class Runs:
             finally:
                 opened(run)
 
-        self.wish(open_run)
+        self.wish(open_run, is_long=True)
 
-    def command(self, run: Run, viewer: Viewer, command: Any) -> None:
-        """Do what a page asks for: see `commands`."""
+    def command(
+        self, run: Run, viewer: Viewer, command: Any, done: Callable[[], object] = lambda: None
+    ) -> None:
+        """Do what a page asks for.
+
+        Parameters
+        ----------
+        run : Run
+        viewer : Viewer
+        command : object
+            See `commands`.
+        done : callable
+            Called when it is done. Pass the page's next command only then: an import takes longer than
+            what comes after it, and no page may pile up work.
+        """
+        is_act = not (isinstance(command, dict) and command.get("do") == "ready")
 
         def do() -> None:
-            if run.viewer is viewer:
-                self._guarded(run, lambda: commands.do(run, viewer, command))
+            try:
+                if run.viewer is viewer:
+                    self._guarded(run, lambda: commands.do(run, viewer, command))
+                    if is_act and run.picture_due(0.0) <= time.monotonic():
+                        self._guarded(run, run.send_picture)  # who does something sees it before all turns
+            finally:
+                done()
 
-        self.wish(do)
+        self.wish(do, is_long=isinstance(command, bytes))
 
     def leave(self, run: Run, viewer: Viewer) -> None:
         """A page is gone."""
         self.wish(lambda: run.leave(viewer))
 
-    def wish(self, wish: Callable[[], object]) -> None:
-        """Have something done by the thread of the runs, before the next turn."""
+    def wish(self, wish: Callable[[], object], is_long: bool = False) -> None:
+        """Have the thread of the runs do something before the next turn; of what is long, one at a time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
                 self._thread.start()
-        self._wishes.append(wish)
+        (self._long_wishes if is_long else self._wishes).append(wish)
         self._wake.set()
 
     def _open(
         self, viewer: Viewer, address: Mapping[str, str], name: str | None, token: str | None
     ) -> Run | None:
         run = self._runs.get(name or "")
+        is_lost = bool(name) and run is None
         problems: list[str] = []
         if run is None or (run.viewer is not None and run.token != token):
             self._forget(math.inf if len(self._runs) < MOST else 0)
@@ -372,7 +434,7 @@ class Runs:
                 problems.append(f"{FIELDS['inputs'].label}: {error}")
                 run = Run(dataclasses.replace(settings, inputs=Settings().inputs), self._may_compile)
             self._runs[run.id] = run
-        run.show(viewer, problems)
+        run.show(viewer, problems, is_lost)
         return run
 
     def _may_compile(self) -> bool:
@@ -405,11 +467,19 @@ class Runs:
                 turn=max(SHORTEST_TURN, min(TURN, ROUND / playing)),
                 ahead=max(1, AHEAD // playing),
                 pause=PICTURE * playing,
+                backup_pause=playing / BACKUPS,
             )
             for run in runs:
                 self._guarded(run, functools.partial(self._take_turn, run, share))
                 self._do_wishes()
-            dues = [(run.turn_due(share.ahead), run.picture_due(share.pause)) for run in self._runs.values()]
+            dues = [
+                (
+                    run.turn_due(share.ahead),
+                    run.picture_due(share.pause),
+                    run.backup_due(share.backup_pause),
+                )
+                for run in self._runs.values()
+            ]
             self._wait(min(itertools.chain(*dues), default=math.inf) - time.monotonic())
 
     def _take_turn(self, run: Run, share: _Share) -> None:
@@ -418,6 +488,8 @@ class Runs:
             run.send_picture()
         if run.turn_due(share.ahead) <= time.monotonic():
             run.learn(max(SHORTEST_TURN / 2, until - time.perf_counter()))
+        if run.backup_due(share.backup_pause) <= time.monotonic():
+            run.send_backup()
 
     def _guarded(self, run: Run, what: Callable[[], None]) -> None:
         """Do something for a run. A mistake of ours ends this run's play, and no other's."""
@@ -430,11 +502,17 @@ class Runs:
 
     def _do_wishes(self) -> None:
         self._wake.clear()
-        for _ in range(len(self._wishes)):  # what comes meanwhile waits until after a turn
-            try:
-                self._wishes.popleft()()
-            except Exception:
-                _log.exception("A command failed.")
+        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who
+        # play go on.
+        counts = (self._wishes, len(self._wishes)), (self._long_wishes, min(1, len(self._long_wishes)))
+        for wishes, count in counts:
+            for _ in range(count):
+                try:
+                    wishes.popleft()()
+                except Exception:
+                    _log.exception("A command failed.")
+        if self._long_wishes:
+            self._wake.set()
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a turn is due, or until somebody does something."""

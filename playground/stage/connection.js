@@ -8,6 +8,7 @@ const BROKEN = "The connection broke. Try again in a moment.";
 const decoder = new TextDecoder();
 const HALVES = new Float32Array(65536).map((_, bits) => halfOf(bits)); // all numbers of 16 bits
 const KEPT = "needle-run"; // in sessionStorage: this tab's run, and the address it was shown at
+const BACKUP = "needle-backup"; // also there: the run itself, as the server gave it last
 
 // A message is a length, a header of that length, and arrays one after the other. The arrays are views of the
 // message: only numbers of 16 bits are copied, since not all browsers know them.
@@ -35,11 +36,14 @@ export class Connection {
   #lastQuestion = 0;
   #token = null; // proves that a run is this page's: it stays in memory, since a duplicated tab copies the rest
   #keep = thinned(keep, WRITING);
+  #backup = keptBackup(); // the run as a file, for a server that does not know it
 
   // `receive` gets each message but answers; `lost` gets a sentence, and a button's words if the line stays closed.
   constructor({ receive, lost }) {
     this.receive = receive;
     this.lost = lost;
+    addEventListener("pagehide", () => this.#keepBackup());
+    document.addEventListener("visibilitychange", () => document.hidden && this.#keepBackup()); // for phones
     this.open();
   }
 
@@ -86,13 +90,35 @@ export class Connection {
       else question?.resolve(message);
       return;
     }
+    if (message.kind === "backup") {
+      this.#backup = { run: this.run, playing: message.playing, file: message.arrays.file };
+      return;
+    }
     if (message.kind === "welcome") {
       this.#pause = 0;
       this.run = message.run;
+      if (message.is_lost) this.#bringBack();
       this.#token = message.token;
     }
     this.receive(message);
     if (message.kind === "scene") this.#keep(this.run, message.address);
+  }
+
+  // To a new server, or to one that has forgotten this page's run in the meantime.
+  #bringBack() {
+    if (!this.#backup?.file.length || this.#backup.run !== keptRun()) return;
+    this.sendFile(this.#backup.file);
+    if (this.#backup.playing) this.send({ do: "play" });
+    this.#backup.run = this.run;
+  }
+
+  #keepBackup() {
+    try {
+      const { file, ...rest } = this.#backup;
+      sessionStorage.setItem(BACKUP, JSON.stringify({ ...rest, file: btoa(latin(file)) }));
+    } catch {
+      // There is none yet, or no room for it: what was kept before stays.
+    }
   }
 
   #closed(code, reason) {
@@ -126,6 +152,18 @@ function keep(run, address) {
   } catch {
     // The browser has had enough of them: the next scene's address comes later.
   }
+}
+
+function keptBackup() {
+  const kept = JSON.parse(sessionStorage.getItem(BACKUP) ?? "null");
+  return kept && { ...kept, file: Uint8Array.from(atob(kept.file), (letter) => letter.charCodeAt(0)) };
+}
+
+// A letter for each byte.
+function latin(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+  return text;
 }
 
 // A new address means a new run: then somebody chose a lesson or opened a link.

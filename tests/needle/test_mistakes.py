@@ -37,6 +37,14 @@ MISTAKES = {
     "one parameter": (lambda: optim.SGD(constant(1.0)), TypeError, ["list"]),
     "no parameters": (lambda: optim.SGD([1, 2]), TypeError, ["int", "model.parameters()"]),
     "modules in a list": (lambda: nn.Sequential([nn.ReLU()]), TypeError, ["argument 0", "list"]),
+    "arrays for a loss": (
+        lambda: nn.SoftmaxLoss()(np.zeros((2, 3)), Tensor([0, 1])),
+        TypeError,
+        ["logits", "ndarray", "needle.Tensor(logits)"],
+    ),
+    "a list for a loss": (lambda: nn.CrossEntropyLoss()([[1.0, 2.0]], [0]), TypeError, ["logits", "list"]),
+    "an array as prediction": (lambda: nn.MSELoss()(np.zeros(2), np.zeros(2)), TypeError, ["prediction"]),
+    "numbers for a loss": (lambda: nn.BCEWithLogitsLoss()(0.5, 1.0), TypeError, ["logits", "float"]),
     "half an axis": (lambda: constant(1.0).sum(1.5), TypeError, ["axes", "1.5"]),
     "complex numbers": (lambda: Tensor(np.array([1j])), TypeError, ["numbers"]),
     "an item written to": (

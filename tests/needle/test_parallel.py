@@ -17,7 +17,7 @@ import pytest
 import needle as ndl
 from needle import nn, parallel
 from needle.apps import mlp_resnet
-from needle.apps.training import learning_step
+from needle.apps.training import learning_step, run_epoch
 from needle.autograd import Tensor
 
 ROOT = Path(__file__).parents[2]
@@ -163,10 +163,49 @@ def test_average_needs_floats_and_no_compiler(alone):
         compiled(Tensor([1.0]))
 
 
+def test_gradients_cannot_be_averaged_in_a_compiled_step(alone):
+    alone.size = 2
+    x = nn.Parameter(Tensor([1.0, 2.0]))
+
+    @ndl.jit
+    def step(y):
+        (x * y).sum().backward()
+        alone.average_gradients([x], weight=1)
+        return x.grad
+
+    with pytest.raises(ValueError, match="average_gradients: a compiled function cannot wait for other"):
+        step(Tensor([3.0, 4.0]))
+
+
+def test_averages_of_an_epoch_need_the_sizes_of_its_batches(alone):
+    alone.size = 2
+    batches = [(Tensor(np.eye(3)), Tensor([0, 1, 2], dtype="int64"))]
+    with pytest.raises(ValueError, match="there were 1 batches, and batch_sizes has 0 numbers"):
+        run_epoch(batches, nn.Linear(3, 3), nn.SoftmaxLoss(), workers=alone)
+
+
 def test_a_compiled_step_is_refused(mpi, capsys):
     with pytest.raises(SystemExit):
         mlp_resnet.main(["--data-parallel", "--jit"])
     assert "--jit with --data-parallel: a compiled step cannot wait" in capsys.readouterr().err
+
+
+def test_batch_norm_of_the_whole_batch_needs_workers(capsys):
+    with pytest.raises(SystemExit):
+        mlp_resnet.main(["--sync-batchnorm"])
+    assert "error: --sync-batchnorm needs --data-parallel; a process alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "names", [("PMI_SIZE", "PMI_RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")]
+)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_who_forgets_data_parallel_is_told_once(monkeypatch, capsys, names, rank):
+    for name, value in zip(names, (3, rank), strict=True):
+        monkeypatch.setenv(name, str(value))
+    mlp_resnet.main([*SMALL, "--epochs", "1"])
+    words = "MPI has started 3 processes, but without --data-parallel each of them learns alone"
+    assert capsys.readouterr().err.count(words) == (rank == 0)
 
 
 def test_without_mpi4py_the_message_names_the_extra(monkeypatch, capsys):
@@ -217,6 +256,14 @@ def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(arrays, n):
     found = arrays(n, "derivatives")
     np.testing.assert_allclose(found["gradient"], found["differences"], rtol=1e-7)
     assert np.abs(found["gradient"]).min() > 1e-3
+
+
+@pytest.mark.slow
+@several
+def test_in_lazy_mode_workers_meet_though_only_one_looks(arrays, n):
+    found = arrays(n, "lazily")
+    np.testing.assert_allclose(found["sum"], n)
+    np.testing.assert_allclose(found["mean"], (n - 1) / 2)
 
 
 @pytest.mark.slow
@@ -276,16 +323,17 @@ def epoch_of(out: str) -> list[float]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_runs_with_several_workers(together, name):
     command = ["-m", f"needle.apps.{name}", *COMMANDS[name]]
+    of_one = [word for word in command if word != "--sync-batchnorm"]
     alone = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT
+        [sys.executable, *of_one], cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT
     ).stdout
     _, out, err = together(2, *command, "--data-parallel")
     assert "Traceback" not in err
     for words in ("test accuracy ", "by frequency alone", "epoch 1/"):
         assert out.count(words) == alone.count(words)
-    line = r"2 workers: ([\d.e-]+) MB and ([\d.e-]+) ms of communication a step, of ([\d.e+]+) ms"
+    line = r"2 workers: a step took ([\d.e+]+) ms, ([\d.e+-]+) ms of it for communication of ([\d.e-]+) MB"
     (figures,) = re.findall(line, out)
-    size, took, of = map(float, figures)
+    of, took, size = map(float, figures)
     assert 0 < took < of
     assert size > 0
     if name == "mlp_resnet":  # dropout draws other numbers, and each worker normalizes its own part
@@ -301,6 +349,9 @@ def test_errors_of_options_are_said_once(together, tmp_path):
     assert code == 2
     assert out == ""
     assert err.count("must be a whole number of at least 1, got 0") == err.count("usage:") == 1
+    _, _, err = together(3, *app, "--batch-size", "5", fails=True)
+    assert err.count("--batch-size 5: with 3 workers, some get a single item") == 1
+    assert err.count("or a --batch-size of 6 or more") == 1
     there = tmp_path / "there"
     there.write_text("nothing")
     _, _, err = together(3, *app, "--checkpoint", there, fails=True)
@@ -400,7 +451,7 @@ def test_with_another_number_of_workers_a_training_goes_on(together, tmp_path):
     path = tmp_path / "x"
     together(2, SCRIPT, "failing", "killed", 1, 20, *TRAINING, "--checkpoint", path, fails=True)
     _, out, err = resumed(together, path, n=3)
-    assert err.count("there were 2 workers, and now there are 3: the batches are the same") == 1
+    assert err.count("the number of workers was 2, and is 3 now: the batches are the same") == 1
     assert "test accuracy" in out
     state = ndl.load(path)
     assert state["epoch"] == 4
@@ -433,17 +484,51 @@ found = runpy.run_path(script)["trained"]("cnn", "adam", __import__("needle").pa
 """
 
 
-@pytest.mark.slow
-def test_engines_of_a_notebook_learn_as_one(mpi, monkeypatch):
+FAILING = """
+for step in range(1000000):
+    workers.sum(np.ones(3))
+    if workers.rank == 1 and step == 5:
+        raise RuntimeError("this engine was made to fail")
+"""
+
+
+@pytest.fixture
+def engines(mpi, monkeypatch):
+    """Two engines of a notebook, which MPI has started."""
     import ipyparallel
 
     monkeypatch.setenv("PATH", f"{mpi.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with ipyparallel.Cluster(engines="mpi", n=2, log_level=40) as engines:
-        view = engines[:]
-        view["script"] = str(SCRIPT)
-        view.execute(ENGINE, block=True)
-        found = view["found"]
+        yield engines
+
+
+@pytest.mark.slow
+def test_after_an_error_on_an_engine_new_workers_go_on(engines):
+    import ipyparallel
+
+    view = engines[:]
+    begin = "import needle as ndl, numpy as np\nworkers = ndl.parallel.Workers()"
+    view.execute(begin, block=True)
+    running = view.execute(FAILING)
+    with pytest.raises(TimeoutError):
+        running.get(timeout=5)  # engine 0 waits for engine 1, which has failed
+    engines.cluster.signal_engines_sync(signal.SIGINT)
+    with pytest.raises(
+        ipyparallel.CompositeError, match=r"KeyboardInterrupt[^$]*this engine was made to fail"
+    ):
+        running.get(timeout=60)
+    view.execute(f"{begin}\ntotal = workers.sum(np.full(3, workers.rank + 1.0))")
+    for total in view.pull("total").get(timeout=60):
+        np.testing.assert_array_equal(total, [3, 3, 3])
+
+
+@pytest.mark.slow
+def test_engines_of_a_notebook_learn_as_one(engines):
+    view = engines[:]
+    view["script"] = str(SCRIPT)
+    view.execute(ENGINE, block=True)
+    found = view["found"]
     alone = script().trained("cnn", "adam")
     for theirs in found:
         for key, value in alone.items():

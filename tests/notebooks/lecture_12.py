@@ -99,6 +99,11 @@ OTHERS = (
 TRUE = [
     ("hook", "adds up a million ones", "ones.size == 1_000_000 and ones.sum() == 1e6"),
     (
+        "hook",
+        "each on a processor of its own",
+        "__import__('numba').get_num_threads() <= __import__('os').cpu_count()",
+    ),
+    (
         "two-steps",
         "it is two: *read* the total",
         "[what for _, what, _ in summing[:3:2]] == ['read', 'write']",
@@ -167,6 +172,12 @@ TRUE = [
         "0 < abs(sum(x.tolist()) - sum(x[::-1].tolist())) < 1e-9 * abs(x).sum()",
     ),
     ("order-of-loops", "64 bytes: eight numbers", "a.itemsize * 8 == 64"),
+    (
+        "order-of-loops",
+        "The scale beside it counts the steps, from 0 on",
+        "[lab.order_of_reading(walk, 16)[place] for walk, place in ((naive, (1, 0)), (in_rows, (0, 1)))]"
+        " == [1, 1] and left.images[0].colorbar.vmin == 0",
+    ),
     (
         "order-of-loops",
         "If you go down a column, each number is on another line",
@@ -238,6 +249,32 @@ NEAR_MISSES = {
             "            found.append(place)\n    return found",
             "once, however often",
         ),
+        (
+            "def races(notes):\n    found = []\n    for i, a, p in notes:\n        for j, b, q in notes:\n"
+            "            if p == q and i < j and 'write' in (a, b):\n                found.append(p)\n"
+            "    return found",
+            "once, however often",
+        ),
+        (
+            "def races(notes):\n    writes = {(i, p) for i, what, p in notes if what == 'write'}\n"
+            "    reads = {(i, p) for i, what, p in notes if what == 'read'}\n"
+            "    return list({p for i, p in writes for j, q in reads if p == q and i != j})",
+            "even if nobody reads",
+        ),
+        (
+            "def races(notes):\n    for i, a, p in notes:\n"
+            "        if any(i != j and p == q and 'write' in (a, b) for j, b, q in notes):\n"
+            "            return [p]\n    return []",
+            "Does your `return` stand inside the loop",
+        ),
+        (
+            "def races(notes):\n    who, written = {}, set()\n    for i, what, place in notes:\n"
+            "        array = place.split('[')[0]\n        who.setdefault(array, set()).add(i)\n"
+            "        if what == 'write':\n            written.add(array)\n"
+            "    return [array for array in who if len(who[array]) > 1 and array in written]",
+            "with its index",
+        ),
+        ("def races(notes):\n    return 'total[0]'", "Return a list"),
     ],
     "count": [
         (
@@ -284,6 +321,31 @@ NEAR_MISSES = {
         (
             COUNT + "    for p in prange(parties):\n        counts[p] = votes.size\n    return counts",
             "Every party gets every vote",
+        ),
+        (
+            COUNT + "    for p in prange(parties):\n"
+            "        counts[p] = np.bincount(votes, minlength=parties)[p]\n    return counts",
+            "Count them yourself",
+        ),
+        (
+            COUNT + "    for i in prange(votes.size):\n        mine = np.zeros(parties, np.int64)\n"
+            "        mine[votes[i]] += 1\n        counts += mine\n    return counts",
+            "Numba does know `counts += …`",
+        ),
+        (
+            COUNT + "    for p in prange(len(votes)):\n        for vote in votes:\n"
+            "            if vote == p:\n                counts[p] += 1\n    return counts",
+            "It should be `prange(parties)`",
+        ),
+        (
+            COUNT + "    for p in prange(parties):\n        for vote in votes:\n"
+            "            counts[p] += vote == p\n        return counts",
+            "Does your `return` stand inside the loop",
+        ),
+        (
+            COUNT + "    for p in prange(parties):\n        for vote in votes:\n"
+            "            counts[p] += vote == p\n    votes[0] = 0\n    return counts",
+            "Leave the arrays that you are given",
         ),
     ],
     "negate": [
@@ -334,6 +396,39 @@ NEAR_MISSES = {
             "        out[i] = -a[place_of(index, strides)]",
             "Right, but on one thread",
         ),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        index = np.zeros(len(shape), np.int64)\n"
+            "        place = place_of(to_index(i, shape, index), strides)\n        out[i] = -a[place]",
+            "gives nothing back",
+        ),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        where = to_index(i, shape)\n"
+            "        out[i] = -a[place_of(where, strides)]",
+            "gives nothing back",
+        ),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        index = np.zeros(2, np.int64)\n"
+            "        to_index(i, shape, index)\n        out[i] = -a[place_of(index, strides)]",
+            "The buffer needs `len(shape)` places",
+        ),
+        (
+            NEGATE + FAST + "    rows, columns = shape[0], shape[1]\n    for r in prange(rows):\n"
+            "        for c in range(columns):\n"
+            "            out[r * columns + c] = -a[r * strides[0] + c * strides[1]]",
+            "right for two axes",
+        ),
+        (
+            NEGATE + FAST.replace("out.size", "a.size") + "    for i in prange(len(a)):\n"
+            "        index = np.zeros(len(shape), np.int64)\n        to_index(i, shape, index)\n"
+            "        out[i] = -a[place_of(index, strides)]",
+            "The view has `out.size` elements",
+        ),
+        (
+            NEGATE + FAST + "    for i in prange(out.size):\n        index = np.zeros(len(shape), np.int64)\n"
+            "        to_index(i, shape, index)\n        place = place_of(index, strides)\n"
+            "        a[place] = -a[place]\n        out[i] = a[place]",
+            "Leave the arrays that you are given",
+        ),
     ],
     "by_rows": [
         (
@@ -360,6 +455,18 @@ NEAR_MISSES = {
             ROWS + "    for i in range(m):\n        for k in prange(n):\n            for j in range(p):\n"
             "                out[i, j] += a[i, k] * b[k, j]",
             "Every `k` adds to all of `out`",
+        ),
+        (
+            ROWS + "    line = np.empty(p)\n    for i in prange(m):\n        line[:] = 0\n"
+            "        for k in range(n):\n            for j in range(p):\n"
+            "                line[j] += a[i, k] * b[k, j]\n        out[i] = line",
+            "*inside* the loop over `i`",
+        ),
+        (ROWS + "    return a @ b", "still full of zeros"),
+        (
+            ROWS + "    total = 0.0\n    for i in prange(m):\n        for k in range(n):\n"
+            "            for j in range(p):\n                total += a[i, k] * b[k, j]",
+            "still full of zeros",
         ),
     ],
     "by_tiles": [
@@ -407,8 +514,8 @@ NEAR_MISSES = {
         ),
         (
             TILES + "    for k0 in range(0, n, t):\n        for j0 in range(0, p, t):\n"
-            "            for i in range(m):\n                for k in range(t):\n"
-            "                    for j in range(t):\n"
+            "            for i in range(m):\n                for j in range(t):\n"
+            "                    for k in range(t):\n"
             "                        out[i, j0 + j] += a[i, k0 + k] * b[k0 + k, j0 + j]",
             "The last tile may be narrower",
         ),
@@ -418,6 +525,40 @@ NEAR_MISSES = {
             "                for k in range(s, min(s + t, n)):\n"
             "                    out[i, j] += a[i, k] * b[k, j]",
             "Only the tiles on the diagonal",
+        ),
+        (
+            TILES + "    t = 8\n    for j0 in range(0, p, t):\n        for k0 in range(0, n, t):\n"
+            "            for i in range(m):\n                for j in range(j0, min(j0 + t, p)):\n"
+            "                    for k in range(k0, min(k0 + t, n)):\n"
+            "                        out[i, j] += a[i, k] * b[k, j]",
+            "Leave `t` as it comes",
+        ),
+        (
+            TILES + "    for j0 in range(0, p, t):\n        for k0 in range(0, n, t):\n"
+            "            for i in range(m):\n                for k in range(k0, min(k0 + t, n)):\n"
+            "                    out[i, j0 : j0 + t] += a[i, k] * b[k, j0 : j0 + t]",
+            "Keep `k` innermost",
+        ),
+        (
+            TILES + "    for j0 in prange(0, p, t):\n        for k0 in range(0, n, t):\n"
+            "            for i in range(m):\n                for j in range(j0, min(j0 + t, p)):\n"
+            "                    for k in range(k0, min(k0 + t, n)):\n"
+            "                        out[i, j] += a[i, k] * b[k, j]",
+            "No threads here",
+        ),
+        (
+            TILES + "    for k0 in prange(0, n, t):\n        for j0 in range(0, p, t):\n"
+            "            for i in range(m):\n                for j in range(j0, min(j0 + t, p)):\n"
+            "                    for k in range(k0, min(k0 + t, n)):\n"
+            "                        out[i, j] += a[i, k] * b[k, j]",
+            "No threads here",
+        ),
+        (TILES + "    out = a @ b", "still full of zeros"),
+        (
+            "from needle.lecture.lecture_12 import naive\n" + TILES + "    for j in range(0, p, t):\n"
+            "        for k in range(0, n, t):\n"
+            "            naive(a[:, k : k + t], b[k : k + t, j : j + t], out[:, j : j + t])",
+            "what Numba cannot compile",
         ),
     ],
     "loss_and_slopes": [
@@ -463,6 +604,38 @@ NEAR_MISSES = {
             FUSED + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss += d * d\n"
             "        by_w += 2 * d * x[i]\n        by_b += 2 * d\n    return loss, by_w, by_b",
             "divide by `x.size`",
+        ),
+        (
+            FUSED
+            + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss = d * d / n + loss\n"
+            "        by_w += 2 * d * x[i] / n\n        by_b += 2 * d / n\n    return loss, by_w, by_b",
+            "the total comes first",
+        ),
+        (
+            FUSED + "    sums = np.zeros(3)\n    for i in prange(n):\n        d = w * x[i] + b - y[i]\n"
+            "        sums += np.array([d * d, 2 * d * x[i], 2 * d]) / n\n    return sums",
+            "Numba does know `totals += …`",
+        ),
+        (
+            FUSED
+            + "    for i in prange(n):\n        loss += (w * x[i] + b - y[i]) ** 2 / n\n    return loss",
+            "That is the loss alone",
+        ),
+        (
+            FUSED + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss += d * d\n"
+            "        by_w += 2 * d * x[i]\n        by_b += 2 * d\n"
+            "        return loss / n, by_w / n, by_b / n",
+            "Does your `return` stand inside the loop",
+        ),
+        (
+            FUSED + "    for i in prange(n):\n        d = w * x[i] - y[i]\n        loss += d * d\n"
+            "        by_w += 2 * d * x[i]\n        by_b += 2 * d\n    return loss / n, by_w / n, by_b / n",
+            "Your `d` has no `b`",
+        ),
+        (
+            FUSED + "    for i in prange(n):\n        d = w * x[i] + b - y[i]\n        loss += d * d\n"
+            "        by_w += 2 * d * x[i]\n        by_b += 2 * d\n    return by_w / n, by_b / n, loss / n",
+            "other order",
         ),
     ],
 }

@@ -337,6 +337,7 @@ TRUE = [
         "[bool(abs(p.grad.numpy()).max() > 0) for p in block.parameters()])[1])"
         "(residual_block(64, 32, np.random.default_rng(0))) == [False] * 6 + [True] * 2",
     ),
+    ("open-block", "The branch has a Dropout, too", "'Dropout' in str(ResidualBlock(32, 16)[0])"),
     ("pay-off", "Ten times through the 1,442 digits", "len(X) == 1442 and -(-1442 // 50) == 29"),
     ("pay-off", "with a rate that falls to 0", "schedule.t == 290 and adam.lr < 1e-9"),
     ("what-is-left", "More than 97 of 100", "right > 0.97 and wrong.sum() <= 10"),

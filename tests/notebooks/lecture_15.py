@@ -135,7 +135,12 @@ TRUE = [
         "among 24 epochs you took the one",
         "last == 24 and stop(losses, 20) == (4, 24)",
     ),
-    ("three-sets-words", "6 of the 40 were moods", "seen.moods.sum() == 6"),
+    (
+        "three-sets-words",
+        "It has given up five of the six moods",
+        "seen.moods.sum() == 6 and (stopped(ndl.Tensor(seen.points[seen.moods])).numpy().argmax(1) == "
+        "seen.likes[seen.moods]).sum() == 1",
+    ),
     (
         "drag-read",
         "100 % of what it saw and 60 % of the rest",
@@ -155,6 +160,13 @@ TRUE = [
         f"({{n: {SHARE}(20, n)[1] for n in (32, 8, 4, 2, 1)}})",
     ),
     ("drag-read", "neither number is any good", f"max({SHARE}(20, 1)) < 0.66"),
+    (
+        "drag-read",
+        "if not in every step, but mostly because the first number falls",
+        "(lambda many, few, fewer, one: many[0] - many[1] > few[0] - few[1] > one[0] - one[1] "
+        "and few[0] - few[1] < fewer[0] - fewer[1] and many[0] - one[0] > 3 * (many[1] - one[1]))"
+        f"(*({SHARE}(20, n) for n in (32, 4, 2, 1)))",
+    ),
     (
         "test-read",
         "The same net, the same 40 songs",
@@ -329,6 +341,37 @@ NEAR_MISSES = {
             "        return self.apply_transforms(point), self.likes[index]",
             "Leave the inputs as they are",
         ),
+        (
+            SONGS.format(
+                length="len(self.points)", item="self.apply_transforms(self.points)[index], self.likes[index]"
+            ),
+            "made for one",
+        ),
+        (
+            SONGS.format(length="len(self.likes)", item="self.points[index], self.likes[index]").replace(
+                "= points, likes", "= [self.apply_transforms(p) for p in points], likes"
+            ),
+            "have run only once",
+        ),
+        (
+            SONGS.format(
+                length="self.points", item="self.apply_transforms(self.points[index]), self.likes[index]"
+            ),
+            "gives the points themselves",
+        ),
+        (
+            SONGS.format(
+                length="len(self.likes)", item="self.apply_transforms(self.points[index]), self.likes[index]"
+            ).replace("return len", "len"),
+            "missing in `__len__`",
+        ),
+        (
+            SONGS.format(
+                length="len(self.likes)",
+                item="ndl.Tensor(self.apply_transforms(self.points[index])), self.likes[index]",
+            ),
+            "Leave the point a NumPy array",
+        ),
     ],
     "batches": [
         (
@@ -379,6 +422,52 @@ NEAR_MISSES = {
             ),
             "neighbours stay together",
         ),
+        (
+            (
+                "def batches(n, batch_size, rng):\n"
+                "    p = rng.permutation(np.arange(1, n + 1))\n"
+                "    return [p[i:i + batch_size] for i in range(0, n, batch_size)]"
+            ),
+            "Positions count from 0",
+        ),
+        (
+            (
+                "def batches(n, batch_size, rng):\n"
+                "    class Positions(ndl.data.Dataset):\n"
+                "        def __len__(self):\n"
+                "            return n\n"
+                "        def __getitem__(self, index):\n"
+                "            return index\n"
+                "    loader = ndl.data.DataLoader(Positions(), batch_size, shuffle=True, rng=rng)\n"
+                "    return [p.numpy().astype(int) for p, in loader]"
+            ),
+            "a `DataLoader` at work",
+        ),
+        (
+            (
+                "def batches(n, batch_size, rng):\n"
+                "    p = rng.permutation(n)\n"
+                "    return [p[i:i + batch_size] for i in range(0, n - batch_size, batch_size)]"
+            ),
+            "The last batch is missing",
+        ),
+        (
+            (
+                "def batches(n, batch_size, rng):\n"
+                "    p = rng.permutation(n)\n"
+                "    for i in range(0, n, batch_size):\n"
+                "        return [p[i:i + batch_size]]"
+            ),
+            "only the first batch",
+        ),
+        (
+            (
+                "def batches(n, batch_size, rng):\n"
+                "    return np.array_split(rng.permutation(n), int(np.ceil(n / batch_size)))"
+            ),
+            "`array_split` makes parts of about the same size",
+        ),
+        ("def batches(n, batch_size, rng):\n    return rng.permutation(n)", "a batch of its own"),
     ],
     "Jitter": [
         (
@@ -422,6 +511,27 @@ NEAR_MISSES = {
             ),
             "The size is not in it",
         ),
+        (
+            (
+                "class Jitter:\n"
+                "    def __init__(self, size, rng):\n"
+                "        self.size, self.rng = size, rng\n"
+                "    def __call__(self, point):\n"
+                "        noise = self.rng.normal(self.size, np.shape(point))\n"
+                "        return point + noise"
+            ),
+            "Write the 0 before",
+        ),
+        (
+            (
+                "class Jitter:\n"
+                "    def __init__(self, size, rng):\n"
+                "        self.size, self.rng = size, rng\n"
+                "    def __call__(self, point):\n"
+                "        point + self.rng.normal(0, self.size, 2)"
+            ),
+            "Is a `return` missing",
+        ),
     ],
     "train_epoch": [
         (a_loop(weight="1"), "the last batch is smaller"),
@@ -438,9 +548,41 @@ NEAR_MISSES = {
             a_loop(walk="loss.backward(); optimizer.step(); loss = loss_fn(model(X), y)"),
             "again after the step",
         ),
+        (a_loop(mode="model.training = True"), "but not the modules in it"),
+        (a_loop(walk="optimizer.backward(); optimizer.step()"), "`loss.backward()`, `optimizer.step()`"),
+        (
+            (
+                "import needle.apps.training as training\n"
+                "def train_epoch(model, loader, optimizer):\n"
+                "    model.train()\n"
+                "    learn = training.learning_step(model, ndl.nn.SoftmaxLoss(), optimizer)\n"
+                "    return training.run_epoch(loader, model, ndl.nn.SoftmaxLoss(), learn).loss"
+            ),
+            "`run_epoch` is this loop",
+        ),
     ],
     "evaluate": [
         (an_evaluation(mode="pass"), "still in training mode"),
+        (an_evaluation(mode="model.training = False"), "but not the modules in it"),
+        (an_evaluation(value="loss / n, 100 * hits / n"), "in percent"),
+        (an_evaluation().replace(" == y.numpy()", ""), "that the net likes"),
+        (
+            an_evaluation(weight="X.shape[0]; n += X.shape[0]")
+            .replace("            n += X.shape[0]\n", "")
+            .replace("            hits", "        hits"),
+            "belongs into the loop",
+        ),
+        (
+            (
+                "import needle.apps.training as training\n"
+                "def evaluate(model, loader):\n"
+                "    model.eval()\n"
+                "    with ndl.no_grad():\n"
+                "        found = training.run_epoch(loader, model, ndl.nn.SoftmaxLoss())\n"
+                "    return found.loss, found.accuracy"
+            ),
+            "`run_epoch` is this loop",
+        ),
         (an_evaluation(graph="ndl.no_grad(False)"), "A graph is kept"),
         (an_evaluation(weight="1", value="loss / len(loader), hits / n"), "its songs would count more"),
         (an_evaluation(value="loss / n, hits"), "This is how many are right"),
@@ -556,6 +698,34 @@ NEAR_MISSES = {
             ),
             "`<`, not `<=`",
         ),
+        (
+            (
+                "def early_stop(losses, patience):\n"
+                "    best, wait = 0, 0\n"
+                "    for e, loss in enumerate(losses):\n"
+                "        if loss < losses[best]:\n"
+                "            best, wait = e, 0\n"
+                "        else:\n"
+                "            wait += 1\n"
+                "        if wait == patience:\n"
+                "            break\n"
+                "    return best + 1, e + 1"
+            ),
+            "nothing is waited yet",
+        ),
+        (
+            (
+                "def early_stop(losses, patience):\n"
+                "    best = 1\n"
+                "    for e, loss in enumerate(losses, 1):\n"
+                "        if loss < losses[best - 1]:\n"
+                "            best = e\n"
+                "        if e - best == patience:\n"
+                "            return e\n"
+                "    return len(losses)"
+            ),
+            "Return the best one, too",
+        ),
     ],
     "Table": [
         (a_table(point="self.X[index]"), "The numbers are as in the text"),
@@ -566,5 +736,17 @@ NEAR_MISSES = {
         (a_table(point="self.X[index] - self.m"), "Divide by the spread, too"),
         (a_table(label="int(line.split(',')[2] == 'yes')"), "has a space in front"),
         (a_table(label="line.split(',')[2]"), "still a word, with its space"),
+        (a_table(label="0 if line.endswith('yes') else 1"), "the wrong way round"),
+        (a_table(label="bool(line.split(',')[2])"), "Python takes every word for true"),
+        (a_table(label="int(line.split(',')[2])"), "ask whether the word is yes"),
+        (a_table().replace("float(w)", "int(w)"), "take `float(word)`"),
+        (a_table().replace("text.split('\\n')", "text"), "goes letter by letter"),
+        (a_table(axis="axis=0, ddof=1").replace("mean(axis=0, ddof=1)", "mean(axis=0)"), "divides by n − 1"),
+        (
+            a_table()
+            .replace("base.X.mean(axis=0), base.X.std(axis=0)", "all_X.mean(axis=0), all_X.std(axis=0)")
+            .replace("base = like or self", "all_X = np.concatenate([self.X, like.X]) if like else self.X"),
+            "have a say in the mean",
+        ),
     ],
 }

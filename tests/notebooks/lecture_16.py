@@ -212,6 +212,22 @@ TRUE = [
     ),
     ("moved-read", "they still read most of the digits", "mistakes(model, moved_X).mean() < 0.35"),
     (
+        "drag-intro",
+        "−1 in its first row, 0 in the second and 1 in the third, and *mean* is nine times 1/9",
+        "KERNELS['top edge'].tolist() == [[-1] * 3, [0] * 3, [1] * 3] and np.all(KERNELS['mean'] * 9 == 1)",
+    ),
+    (
+        "quiet",
+        "exactly the same pattern, perhaps stronger or weaker",
+        "np.isclose(np.corrcoef(start[..., 0].ravel(), 3 * start[..., 0].ravel())[0, 1], 1)",
+    ),
+    (
+        "summary",
+        "it does as well with fewer numbers; where it is not, it makes more mistakes",
+        "numbers_in(eight_kernels(0)) < numbers_in(two_layers) and max(counts['in order']) / 355 < 0.06 "
+        "and min(counts['shuffled']) > max(counts['in order'])",
+    ),
+    (
         "summary",
         "224 numbers",
         "numbers_in(nn.Conv(3, 8, 3, rng=0)) == 3 * 3 * 3 * 8 + 8 == 224",
@@ -219,6 +235,27 @@ TRUE = [
 ]
 
 SLIDE = "from needle.lecture.lecture_16 import convolve\nslide = convolve.right\n"
+
+#: A right answer, for near misses that differ in one place.
+BY_HAND = """def shapes_by_hand(shape, layers):
+    shapes, total = [], 0
+    for kind, *rest in layers:
+        if kind == 'conv':
+            o, k, s, p = rest
+            c, h, w = shape
+            total += (k * k * c + 1) * o
+            shape = (o, (h + 2 * p - k) // s + 1, (w + 2 * p - k) // s + 1)
+        elif kind == 'pool':
+            c, h, w = shape
+            shape = (c, h // rest[0], w // rest[0])
+        elif kind == 'flatten':
+            shape = (shape[0] * shape[1] * shape[2],)
+        else:
+            total += (shape[0] + 1) * rest[0]
+            shape = (rest[0],)
+        shapes.append(shape)
+    return shapes, total
+"""
 
 NEAR_MISSES = {
     "convolve": [
@@ -277,6 +314,43 @@ NEAR_MISSES = {
             "    return ndl.conv(images, kernels, padding=0).numpy()[0, :, :, 0]",
             "the library's own convolution",
         ),
+        (
+            "def convolve(image, kernel):\n"
+            "    h, w = kernel.shape\n"
+            "    n = len(image) - h + 1\n"
+            "    out = np.zeros((n, n))\n"
+            "    for r, c in np.ndindex(n, n):\n"
+            "        out[r, c] = np.vdot(image[r:r + h, c:c + w], kernel)\n"
+            "    return out",
+            "You count the places along one axis",
+        ),
+        (
+            "def convolve(image, kernel):\n"
+            "    h, w = kernel.shape\n"
+            "    out = np.zeros((image.shape[0] - h + 1, image.shape[1] - w + 1))\n"
+            "    total = 0\n"
+            "    for r, c in np.ndindex(*out.shape):\n"
+            "        total += (image[r:r + h, c:c + w] * kernel).sum()\n"
+            "        out[r, c] = total\n"
+            "    return out",
+            "holds the ones before it",
+        ),
+        (
+            "def convolve(image, kernel):\n"
+            "    h, w = kernel.shape\n"
+            "    out = np.zeros((image.shape[0] - h + 1, image.shape[1] - w + 1), dtype=int)\n"
+            "    for r, c in np.ndindex(*out.shape):\n"
+            "        out[r, c] = (image[r:r + h, c:c + w] * kernel).sum()\n"
+            "    return out",
+            "holds whole numbers only",
+        ),
+        (
+            "def convolve(image, kernel):\n"
+            "    rows, columns = image.shape[0] - len(kernel) + 1, image.shape[1] - kernel.shape[1] + 1\n"
+            "    out = np.zeros(rows, columns)\n"
+            "    return out",
+            "the shape as one tuple",
+        ),
     ],
     "windows_of": [
         (
@@ -315,6 +389,48 @@ NEAR_MISSES = {
             "(a * step, a, b * step, b))",
             "in another order than the axes",
         ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    R, C = ((n - size) // step + 1 for n in image.shape)\n"
+            "    a, b = image.strides\n"
+            "    return image.as_strided((R, C, size, size), (4 * step * a, 4 * step * b, 4 * a, 4 * b))",
+            "They count numbers here",
+        ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    R, C = ((n - size) // step + 1 for n in image.shape)\n"
+            "    a, b = image.strides\n"
+            "    return image.as_strided((R * C, size, size), (b * step, a, b))",
+            "The two axes of windows have become one",
+        ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    R, C = ((n - size) // step + 1 for n in image.shape)\n"
+            "    a, b = image.strides\n"
+            "    return image.as_strided((R, R, size, size), (a * step, b * step, a, b))",
+            "You count the windows along one axis",
+        ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    R, C = ((n - size) // step + 1 for n in image.shape)\n"
+            "    a, b = image.strides\n"
+            "    return image.as_strided((R, C, size, size), (a * step, b * step, b, a))",
+            "rows and columns are exchanged",
+        ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    R, C = ((n - size) // step + 1 for n in image.shape)\n"
+            "    a, b = image.strides\n"
+            "    return image.as_strided((step * a, step * b, a, b), (R, C, size, size))",
+            "The shape comes first",
+        ),
+        (
+            "def windows_of(image, size, step):\n"
+            "    counts = [(n - size) / step + 1 for n in image.shape]\n"
+            "    strides = [step * n for n in image.strides]\n"
+            "    return image.as_strided((*counts, size, size), (*strides, *image.strides))",
+            "Round down with `//`",
+        ),
     ],
     "kernel_gradient": [
         (
@@ -350,6 +466,30 @@ NEAR_MISSES = {
             "    k = ndl.Tensor(kernel[:, :, None, None])\n"
             "    (to_k,) = ndl.gradients(ndl.conv(x, k, padding=0), [k], g)\n"
             "    return to_k.numpy()[:, :, 0, 0]",
+            "the library's own walk back",
+        ),
+        (
+            SLIDE + "def kernel_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(out_grad, ((h - 1, h - 1), (w - 1, w - 1))), image)",
+            "the result is turned around",
+        ),
+        (
+            SLIDE + "def kernel_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(image, ((h - 1, h - 1), (w - 1, w - 1))), out_grad)",
+            "No margin is needed here",
+        ),
+        (
+            SLIDE + "def kernel_gradient(image, kernel, out_grad):\n"
+            "    return kernel * slide(image, out_grad)",
+            "and on no weight",
+        ),
+        (
+            "def kernel_gradient(image, kernel, out_grad):\n"
+            "    x, g = (ndl.Tensor(a[None, :, :, None]) for a in (image, out_grad))\n"
+            "    y = ndl.conv(x, ndl.Tensor(kernel[:, :, None, None]), padding=0)\n"
+            "    return y.op.gradient(g, y)[1].numpy()[:, :, 0, 0]",
             "the library's own walk back",
         ),
     ],
@@ -388,6 +528,53 @@ NEAR_MISSES = {
             "    return slide(np.pad(out_grad, (h - 1, w - 1)), np.flip(kernel))",
             "a pair for each axis",
         ),
+        (
+            SLIDE + "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(out_grad, ((h - 1, h - 1), (w - 1, w - 1))), kernel)[::-1, ::-1]",
+            "one thing too many",
+        ),
+        (
+            SLIDE + "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(out_grad, ((w - 1, w - 1), (h - 1, h - 1))), np.flip(kernel))",
+            "You exchange the margins",
+        ),
+        (
+            SLIDE + "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(out_grad, ((h - 1, 0), (w - 1, 0))), np.flip(kernel))",
+            "on one side only",
+        ),
+        (
+            SLIDE + "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return slide(np.pad(out_grad, ((h - 1, h - 1), (w - 1, w - 1))), np.rot90(kernel))",
+            "by a quarter",
+        ),
+        (
+            SLIDE + "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    return image * slide(np.pad(out_grad, ((h - 1, h - 1), (w - 1, w - 1))), np.flip(kernel))",
+            "Leave the image out",
+        ),
+        (
+            "def image_gradient(image, kernel, out_grad):\n"
+            "    h, w = kernel.shape\n"
+            "    big = np.pad(out_grad, ((h - 1, h - 1), (w - 1, w - 1)))\n"
+            "    out = np.zeros((h - big.shape[0] + 1, w - big.shape[1] + 1))\n"
+            "    for r, c in np.ndindex(*out.shape):\n"
+            "        out[r, c] = (np.flip(kernel)[r:r + h, c:c + w] * big).sum()\n"
+            "    return out",
+            "You exchange the two inputs",
+        ),
+        (
+            "def image_gradient(image, kernel, out_grad):\n"
+            "    x, g = (ndl.Tensor(a[None, :, :, None]) for a in (image, out_grad))\n"
+            "    y = ndl.conv(x, ndl.Tensor(kernel[:, :, None, None]), padding=0)\n"
+            "    return y.op.gradient(g, y)[0].numpy()[0, :, :, 0]",
+            "the library's own walk back",
+        ),
     ],
     "max_pool": [
         (
@@ -416,6 +603,54 @@ NEAR_MISSES = {
             "def max_pool(image):\n    h, w = (n // 2 * 2 for n in image.shape)\n"
             "    return image[:h:2, :w:2]",
             "You keep the upper left pixel",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    r, c = (n // 2 for n in image.shape)\n"
+            "    blocks = image[:2 * r, :2 * c].reshape(r, 2, c, 2)\n"
+            "    return np.amax(blocks, axis=(2, 3))",
+            "along the wrong axes",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    r, c = (n // 2 for n in image.shape)\n"
+            "    blocks = image[:2 * r, :2 * c].reshape(r, 2, c, 2)\n"
+            "    return blocks.max(axis=1).max(axis=1)",
+            "the others move up",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    r, c = (n // 2 for n in image.shape)\n"
+            "    return image[:-1, :-1].reshape(r, 2, c, 2).max(axis=(1, 3))",
+            "You always leave out the last row",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    image = image[:-1, :-1]\n"
+            "    r, c = (n // 2 for n in image.shape)\n"
+            "    return np.array([[image[2 * i:2 * i + 2, 2 * j:2 * j + 2].max() for j in range(c)] "
+            "for i in range(r)])",
+            "You always leave out the last row",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    r, c = (n // 2 for n in image.shape)\n"
+            "    return np.array([[max(image[2 * i:2 * i + 2, 2 * j:2 * j + 2]) for j in range(c)] "
+            "for i in range(r)])",
+            "cannot compare whole rows",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    n = len(image) // 2\n"
+            "    return np.array([[image[2 * i:2 * i + 2, 2 * j:2 * j + 2].max() for j in range(n)] "
+            "for i in range(n)])",
+            "You count the blocks along one axis",
+        ),
+        (
+            "def max_pool(image):\n"
+            "    r, c = image.shape[0] / 2, image.shape[1] / 2\n"
+            "    return image[:2 * r, :2 * c].reshape(r, 2, c, 2).max(axis=(1, 3))",
+            "a slice needs whole numbers",
         ),
     ],
     "shapes_by_hand": [
@@ -454,6 +689,54 @@ NEAR_MISSES = {
             "        else:\n            total += (shape[0] + 1) * rest[0]\n            shape = (rest[0],)\n"
             "        shapes.append(shape)\n    return shapes, total",
             "looks at all channels that go in",
+        ),
+        (BY_HAND.replace("h // rest[0], w // rest[0]", "h // 2, w // 2"), "It need not be 2"),
+        (
+            BY_HAND.replace(
+                "(k * k * c + 1) * o",
+                "k * k * c * o + o * ((h + 2 * p - k) // s + 1) * ((w + 2 * p - k) // s + 1)",
+            ),
+            "You count a bias for each place",
+        ),
+        (
+            BY_HAND.replace(
+                "            c, h, w = shape\n            total += (k * k * c + 1) * o\n",
+                "            c, h, w = shape\n",
+            ).replace(
+                "(w + 2 * p - k) // s + 1)\n",
+                "(w + 2 * p - k) // s + 1)\n            total += (k * k * shape[0] + 1) * o\n",
+            ),
+            "you had changed `shape` already",
+        ),
+        (BY_HAND.replace("return shapes, total", "return total, shapes"), "The two are exchanged"),
+        (BY_HAND.replace("total += (k", "total = (k"), "A convolution overwrites"),
+        (BY_HAND.replace("total += (shape", "total = (shape"), "one layer only"),
+        (
+            BY_HAND.replace("        shapes.app", "        if kind != 'flatten':\n            shapes.app"),
+            "of `flatten`",
+        ),
+        (BY_HAND.replace("h // rest[0], w // rest[0]", "h / rest[0], w / rest[0]"), "round down with `//`"),
+        (
+            BY_HAND.replace("(shape[0] * shape[1] * shape[2],)", "shape[0] * shape[1] * shape[2]"),
+            "a number has no first item",
+        ),
+        (BY_HAND.replace("(w + 2 * p - k)", "(h + 2 * p - k)"), "its own length"),
+        (
+            "from needle import nn\n"
+            "def shapes_by_hand(shape, layers):\n"
+            "    x, shapes, total = ndl.Tensor(np.zeros((1, *shape))), [], 0\n"
+            "    for kind, *rest in layers:\n"
+            "        if kind == 'conv':\n"
+            "            layer = nn.Conv(x.shape[1], *rest, rng=0)\n"
+            "        elif kind == 'linear':\n"
+            "            layer = nn.Linear(x.shape[1], rest[0], rng=0)\n"
+            "        else:\n"
+            "            layer = nn.MaxPool2d(rest[0]) if rest else nn.Flatten()\n"
+            "        x = layer(x)\n"
+            "        shapes.append(x.shape[1:])\n"
+            "        total += sum(p.numpy().size for p in layer.parameters())\n"
+            "    return shapes, total",
+            "the library's own layer",
         ),
     ],
 }

@@ -78,6 +78,22 @@ LOOKED = (
     "(*examples(1000, np.random.default_rng(5)))"
 )
 
+#: In the pictures of the drag: whether the query, which is the last arrow, runs through a word.
+THROUGH_A_WORD = (
+    "[word.get_window_extent().count_contains(ax.transData.transform("
+    "np.outer(np.linspace(0, 1, 60), ax.patches[-1].get_path().vertices[4])))"  # up to its tip
+    " for ax in (turn(angle).figure.axes[0] for angle in range(-180, 180, 15))"
+    " if not ax.figure.canvas.draw()"  # where things are is known once they are drawn
+    " if not __import__('matplotlib.pyplot').pyplot.close(ax.figure) for word in ax.texts]"
+)
+
+#: The colours in the row of pixels along the horizontal axis, from its middle to its right end.
+TO_THE_RIGHT = (
+    "(lambda ax: (lambda page, at: page[int(len(page) - at[0, 1]), int(at[0, 0]):int(at[1, 0]) - 3, :3])"
+    "((ax.figure.canvas.draw(), np.asarray(ax.figure.canvas.buffer_rgba()))[1].astype(int),"
+    " ax.transData.transform([(0, 0), (ax.get_xlim()[1], 0)])))"
+)
+
 TRUE = [
     ("keys", "a row for each word", "K.shape == (4, 2)"),
     (
@@ -113,7 +129,7 @@ TRUE = [
     ),
     (
         "exercise-attention",
-        "one key takes nearly everything, and its weight hardly moves",
+        "one key takes nearly everything, and its weight hardly moves: hardly any gradient comes through",
         "largest['as they are'][-1] > 0.95 and slopes['as they are'][-1] < 0.03"
         " and slopes['divided by √d'][-1] > 0.12",
     ),
@@ -121,6 +137,29 @@ TRUE = [
         "second-way",
         "takes Tensors of shape (batch, heads, time, features)",
         "four(K).shape == (1, 1, 4, 2) and nn.MultiHeadAttention().parameters() == []",
+    ),
+    ("drag-intro", "Drag `angle`", f"not any({THROUGH_A_WORD})"),
+    (  # matplotlib's own black stays black on a dark page
+        "drag-intro",
+        "The library computes the weights",
+        "not any(str(word.get_color()) == 'black' for ax in turn(0).figure.axes"
+        " for word in [*ax.texts, *(ax.get_legend().get_texts() if ax.get_legend() else [])])",
+    ),
+    (
+        "drag-intro",
+        "The thicker an arrow, the more its word weighs",
+        "np.argmax([arrow.get_linewidth() for arrow in turn(0).figure.axes[0].patches[:4]]) == 0",
+    ),
+    (  # a query that is too long for the picture is seen up to the edge
+        "drag-intro",
+        "make the query longer",
+        f"(lambda row: (row[:, 0] - row[:, 2])[-20:].max() > 100)({TO_THE_RIGHT}(plane(words, K, [6, 0])))",
+    ),
+    (
+        "inside",
+        "it lies among the values",
+        "(lambda a: (a >= K.min(axis=0)).all() and (a <= K.max(axis=0)).all())"
+        "(attend(rng.normal(0, 9, (500, 2)), K, K))",
     ),
     (
         "inside",
@@ -182,7 +221,7 @@ TRUE = [
     ),
     (
         "read-sorter",
-        "the triangle at the right is white",
+        "what comes later gets exactly 0",
         f"(np.triu({SORTING}[:, 6:], 1) == 0).all()",
     ),
     (
@@ -243,6 +282,26 @@ NEAR_MISSES = {
             "def weights_of(q, K):\n    s = np.array([k @ q for k in K])\n    return np.exp(s - s.max())",
             "divide by their sum",
         ),
+        (
+            "def weights_of(q, K):\n    s = K @ q[:, None]\n    p = np.exp(s - s.max())\n"
+            "    return p / p.sum()",
+            "they stand in a column",
+        ),
+        (
+            "def weights_of(q, K):\n    s = K @ q\n    s = s / s.max()\n    p = np.exp(s)\n"
+            "    return p / p.sum()",
+            "*divide* by the largest score",
+        ),
+        (
+            "def weights_of(q, K):\n    s = np.array([k @ q for k in K])\n"
+            "    return np.exp(s - max(s)) / sum(np.exp(s))",
+            "the sum of the same exps",
+        ),
+        (
+            "def weights_of(q, K):\n    length = lambda v: (v**2).sum() ** 0.5\n"
+            "    p = np.exp([k @ q / length(k) / length(q) for k in K])\n    return p / p.sum()",
+            "only the angle counts",
+        ),
     ],
     "attention": [
         ("def attention(Q, K, V):\n    s = Q @ K.T\n" + SOFT + "    return p @ V", "Divide them by √d"),
@@ -272,6 +331,46 @@ NEAR_MISSES = {
             "def attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n    p = np.exp(s)\n"
             "    return p / p.sum(axis=1) @ V",
             "`keepdims=True`",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / 2\n" + SOFT + "    return p @ V",
+            "√d only where d is 4",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / 2**0.5\n" + SOFT + "    return p @ V",
+            "always divide by √2",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / V.shape[-1] ** 0.5\n" + SOFT + "    return p @ V",
+            "how many numbers a *value* has",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / len(Q[0]) ** 0.5\n" + SOFT + "    return p @ V.T",
+            "Leave V as it is",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q * K / len(Q[0]) ** 0.5\n" + SOFT + "    return p @ V",
+            "entry by entry",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = np.dot(Q, K) / len(Q[0]) ** 0.5\n" + SOFT + "    return p @ V",
+            "rows meet columns",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n"
+            "    p = np.exp(s - s.max(axis=0, keepdims=True))\n"
+            "    return p / p.sum(axis=1, keepdims=True) @ V",
+            "Take the largest of each row",
+        ),
+        (
+            "def attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n"
+            "    p = np.exp(s - s.max(axis=1, keepdims=True))\n"
+            "    return p / p.sum(axis=0, keepdims=True) @ V",
+            "add up to 1 in each column",
+        ),
+        (
+            "def attention(Q, K, V):\n    return np.array([V[np.argmax(K @ q)] for q in Q])",
+            "the best match alone",
         ),
         (
             "from needle import nn\nfrom needle.lecture.lecture_18 import four\n"
@@ -320,6 +419,28 @@ NEAR_MISSES = {
             "        rows.append(p / p.sum() @ V[:i + 1])\n    return np.array(rows)",
             "divide the scores by √d",
         ),
+        (
+            "def causal_attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n    i = np.arange(len(Q))\n"
+            "    s = np.where(~(i > i[:, None]), -np.inf, s)\n" + SOFT + "    return p @ V",
+            "You hide what may be seen",
+        ),
+        (
+            "def causal_attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n"
+            "    p = np.exp(s - s.max(axis=1, keepdims=True))\n"
+            "    p[np.triu_indices(len(Q), 1)] = -np.inf\n"
+            "    return p / p.sum(axis=1, keepdims=True) @ V",
+            "in place of the *scores*",
+        ),
+        (
+            "def causal_attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1] ** 0.5\n"
+            "    p = np.tril(np.exp(s))\n    return p / p.sum(axis=0) @ V",
+            "add up to 1 in each column",
+        ),
+        (
+            "def causal_attention(Q, K, V):\n    s = Q @ K.T / Q.shape[1]\n    p = np.tril(np.exp(s))\n"
+            "    return p / p.sum(axis=1, keepdims=True) @ V",
+            "by the *root* of d",
+        ),
     ],
     "many_heads": [
         (
@@ -363,6 +484,38 @@ NEAR_MISSES = {
             + ONE.replace("sqrt(d)", "sqrt(Q.shape[1])")
             + "        out.append(p @ V[:, c])\n    return np.hstack(out)",
             "the root of the whole d",
+        ),
+        (
+            HEADS + "        c = slice(h * d, h * d + d)\n" + ONE + "        return p @ V[:, c]",
+            "the first head alone",
+        ),
+        (
+            HEADS
+            + "        c = slice(h * d, h * d + d)\n"
+            + ONE
+            + "        out.append(p @ V[:, c])\n    return np.stack(out, axis=1)",
+            "an axis of their own",
+        ),
+        (
+            HEADS
+            + "        c = slice(h * d, h * d + d)\n"
+            + ONE
+            + "        out.append(p @ V[:, c])\n    return np.array(out).reshape(Q.shape)",
+            "it mixes the words",
+        ),
+        (
+            HEADS.replace("Q.shape[1] // heads", "Q.shape[1] // 2").replace("range(heads)", "range(2)")
+            + "        c = slice(h * d, h * d + d)\n"
+            + ONE
+            + "        out.append(p @ V[:, c])\n    return np.hstack(out)",
+            "There should be `heads` parts",
+        ),
+        (
+            HEADS
+            + "        c = slice(h * d, h * d + d)\n"
+            + ONE.replace("K[:, c]", "K")
+            + "        out.append(p @ V)\n    return np.hstack(out)",
+            "Only Q is cut",
         ),
     ],
     "Sorter": [
@@ -408,6 +561,36 @@ NEAR_MISSES = {
             LAYER + PLACES + "        looked = self.look(x, mask=hidden)\n        thought = self.think(x)\n"
             "        return self.scores(x + looked + thought)",
             "has *not* changed yet",
+        ),
+        (  # the numbers are right, and most of the parts would never learn
+            LAYER + PLACES + "        x = ndl.Tensor(x.numpy() + self.look(x, mask=hidden).numpy())\n"
+            "        return self.scores(x + self.think(x))",
+            "lost their history",
+        ),
+        (
+            LAYER + PLACES + "        x = x + self.look(x.detach(), mask=hidden)\n"
+            "        return self.scores(x + self.think(x)).detach()",
+            "lost their history",
+        ),
+        (
+            LAYER + "        x = self.tokens(tokens).detach() + self.places(np.arange(tokens.shape[1]))\n"
+            "        x = x + self.look(x, mask=hidden)\n        return self.scores(x + self.think(x))",
+            "lost their history",
+        ),
+        (
+            LAYER + PLACES + "        x = x + self.look(x, mask=hidden)\n"
+            "        return self.scores(x + self.think(x)).numpy()",
+            "Return the Tensor",
+        ),
+        (
+            LAYER + "        x = self.tokens(tokens) + self.places(tokens.shape[1])\n"
+            "        x = x + self.look(x, mask=hidden)\n        return self.scores(x + self.think(x))",
+            "the vector of a single place",
+        ),
+        (
+            LAYER + PLACES + "        found = self.look(x, mask=hidden)\n"
+            "        return self.scores(x + self.think(found))",
+            "only what `look` has found",
         ),
     ],
 }

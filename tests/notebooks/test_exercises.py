@@ -85,6 +85,32 @@ def test_several_results_are_shown_with_their_names():
     ]
 
 
+def test_an_answer_may_not_take_itself_for_ready():
+    exercises = Exercises()
+
+    @exercises.exercise(case(3), otherwise="Write it yourself.")
+    def double(x):
+        return 2 * x
+
+    right = double.right
+
+    def double(x):
+        return exercises.ready(double)(x)
+
+    assert "ready(double) is called by double itself" in refusal(exercises.check, double)
+    assert exercises.ready(double) is right
+
+
+def test_a_tuple_is_shown_and_called_a_tuple():
+    _, check = exercise(lambda shape: (*shape, 1), case((2, 3)), case((4,)))
+    assert refusal(check, lambda shape: shape).splitlines()[:3] == [
+        "answer((2, 3)) is not right yet (case 1 of 2).",
+        "  expected: (2, 3, 1)",
+        "  got:      (2, 3)",
+    ]
+    assert "the type is number, but should be tuple" in refusal(check, lambda shape: 7)
+
+
 def test_plain_values_are_shown_as_they_are_in_the_form_of_their_use():
     _, check = exercise(
         lambda f: lambda numbers: [f(x) for x in numbers],
@@ -303,7 +329,9 @@ def test_a_mode_that_stays_is_told_and_put_back():
 def test_random_numbers_of_everyone_are_told_and_put_back():
     _, check = exercise(lambda: 1, case())
     before = np.random.get_state()[1].copy()
-    assert "global random numbers" in refusal(check, lambda: np.random.rand() and 1)
+    message = refusal(check, lambda: np.random.rand() and 1)
+    assert "global random numbers" in message
+    assert "Draw from a generator" in message
     assert (np.random.get_state()[1] == before).all()
 
 

@@ -74,3 +74,29 @@ def test_each_right_answer_gets_a_point(course, editions):
     )
     printed = run(course, "-c", program).splitlines()
     assert printed == [f"all {points:.1f} {points:.1f}", f"one 1.0 {points:.1f}", f"none 0.0 {points:.1f}"]
+
+
+def test_points_and_notes_go_back(course):
+    run(course, "-m", "nbgrader", "generate_feedback", LECTURE)
+    assert (course / "feedback" / "one" / LECTURE / f"{LECTURE}.html").is_file()
+    run(course, "-m", "nbgrader", "export")
+    names, *rows = (course / "grades.csv").read_text().splitlines()
+    assert {"student_id", "score"} <= {*names.split(",")}
+    assert len(rows) == 3
+
+
+def test_it_is_handed_out_and_collected_as_in_a_hub(course, tmp_path):
+    exchange, home = tmp_path / "exchange", tmp_path / "home"
+    for folder in (exchange, home):
+        folder.mkdir()
+    exchange.chmod(0o777)
+    root = f"--Exchange.root={exchange}"
+    run(course, "-m", "nbgrader", "release_assignment", LECTURE, root)
+    run(home, "-m", "nbgrader", "fetch_assignment", LECTURE, "--course=needle", root)
+    released = (course / "release" / LECTURE / f"{LECTURE}.ipynb").read_text()
+    assert (home / LECTURE / f"{LECTURE}.ipynb").read_text() == released
+    run(home, "-m", "nbgrader", "submit", LECTURE, "--course=needle", root)
+    before = {path.name for path in (course / "submitted").iterdir()}
+    run(course, "-m", "nbgrader", "collect", LECTURE, root)
+    (student,) = {path.name for path in (course / "submitted").iterdir()} - before
+    assert (course / "submitted" / student / LECTURE / f"{LECTURE}.ipynb").read_text() == released

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 import sys
 import time
 import urllib.error
-import urllib.request
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from playground.results.take_home import to_file
 from playground.server.live import _LONGEST
 from playground.testing import APP, free_port, serve, serving
+from playground.training.points import Point
 from playground.training.settings import Settings
 from playground.training.trainer import Trainer
 
-SMALL = {"points": "60", "hidden": "3"}
+from .line import get, opened
+
 SORRY = "This page asked for something that isn't understood. Reload it."
 
 
@@ -45,62 +47,6 @@ def nothing_goes_wrong(log, address):
     assert "Traceback" not in said, said
     assert "Error" not in said, said
     assert "failed" not in said, said
-
-
-class Page:
-    """A page's end of the socket."""
-
-    def __init__(self, socket):
-        self.socket = socket
-        self.run = None
-
-    def send(self, message):
-        self.socket.send(message if isinstance(message, (str, bytes)) else json.dumps(message))
-
-    def do(self, name, **more):
-        self.send({"do": name, **more})
-
-    def receive(self, *kinds):
-        """The header of the next message of these kinds, and its arrays as bytes."""
-        deadline = time.monotonic() + 20
-        while True:
-            data = self.socket.recv(timeout=max(0.1, deadline - time.monotonic()))
-            (length,) = struct.unpack_from("<I", data)
-            header = json.loads(data[4 : 4 + length])
-            if not kinds or header["kind"] in kinds:
-                header["bytes"] = data[4 + length :]
-                return header
-
-    def picture(self):
-        self.do("ready")
-        return self.receive("picture")
-
-    def is_well(self):
-        """Whether it still gets what it asks for."""
-        self.do("pause")
-        self.do("set", values={"log_loss": "on"})
-        while self.receive("scene")["settings"]["log_loss"] != "on":
-            pass
-        self.do("set", values={"log_loss": "off"})
-        while self.receive("scene")["settings"]["log_loss"] != "off":
-            pass
-        return True
-
-
-@contextmanager
-def opened(address, texts=SMALL, run=None, origin=None, hello=None):
-    url = address.replace("http", "ws") + "/live"
-    with connect(url, origin=origin, max_size=None, close_timeout=5, proxy=None) as socket:
-        page = Page(socket)
-        page.send(hello if hello is not None else {"do": "open", "address": texts, "run": run})
-        page.run = page.receive("welcome")["run"]
-        page.scene = page.receive("scene")
-        yield page
-
-
-def get(url):
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return answer.status, answer.headers, answer.read()
 
 
 # ---- the page --------------------------------------------------------------------------------------------
@@ -358,6 +304,45 @@ def test_messages_that_are_too_long_end_the_connection(address, message):
             list(page.socket)
         assert raised.value.rcvd.code == 1009
         assert bystander.is_well()
+
+
+def test_what_comes_behind_a_file_waits_for_it(address):
+    trainer = learned(3, Settings(points=60, hidden=(3,)))
+    with opened(address) as page:
+        page.send(to_file(trainer))
+        page.do("step")
+        while (picture := page.picture())["epochs"] < 4:
+            pass
+        assert picture["epochs"] == 4
+
+
+def test_a_page_that_sends_without_end_keeps_nobody_waiting(address):
+    points = np.random.default_rng(0).uniform(-6, 6, (5000, 2))
+    own = tuple(Point(round(x1, 4), round(x2, 4), 1.0) for x1, x2 in points.tolist())
+    file = to_file(learned(1, Settings(dataset="own", own=own)))  # takes long to read
+
+    def flood(page):
+        with suppress(ConnectionClosed):
+            for _ in range(500):
+                page.send(file)
+
+    with opened(address) as page, ThreadPoolExecutor(1) as thread:
+        sending = thread.submit(flood, page)
+        page.receive("notice")
+        began = time.monotonic()
+        with opened(address) as other:
+            assert other.picture()["epochs"] == 0
+            assert other.is_well()
+        assert time.monotonic() < began + 5
+        assert not sending.done()  # it waits, too
+        page.socket.close()
+
+
+def learned(epochs, settings):
+    trainer = Trainer(settings)
+    for _ in range(epochs):
+        trainer.epoch()
+    return trainer
 
 
 def test_pages_that_go_away_at_any_moment(address):

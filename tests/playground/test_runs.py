@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from playground.results.take_home import to_file
+from playground.results.take_home import from_file, to_file
 from playground.server import commands, runs
 from playground.server.answers import _worker
 from playground.server.runs import Run, Runs, Viewer
@@ -30,6 +30,7 @@ class Page:
         self.house = house
         self.asks = asks
         self.messages: list[dict] = []
+        self.backups: list[bytes] = []
         self.came = threading.Condition()
         self.is_replaced = threading.Event()
         self.viewer = Viewer(self.take, self.is_replaced.set)
@@ -50,6 +51,10 @@ class Page:
         header = json.loads(data[4 : 4 + length])
         assert latest in (None, header["kind"])
         with self.came:
+            if header["kind"] == "backup":
+                self.backups.append(data)
+                self.came.notify_all()
+                return
             self.messages.append(header)
             self.came.notify_all()
         if header["kind"] == "picture" and self.asks:
@@ -166,6 +171,56 @@ def test_a_page_that_is_never_ready_learns_little(house):
     seen.wait_for(lambda page: len(page.of("picture")) > 30)
     steps = settled(house, lambda: [page.run.trainer.steps for page in (unseen, seen)])
     assert 0 < steps[0] < 0.7 * steps[1], steps
+
+
+def test_who_plays_goes_on_while_a_crowd_arrives(house):
+    page = Page(house)
+    page.do("play")
+    page.wait_for(lambda page: page.of("picture"))
+    done = threading.Event()
+    count = len(page.of("picture"))
+    for _ in range(80):
+        house.wish(lambda: time.sleep(0.01), is_long=True)
+    house.wish(done.set, is_long=True)
+    assert done.wait(20)
+    assert len(page.of("picture")) >= count + 30
+    page.do("pause")
+    page.wait_for(lambda page: not page.of("picture")[-1]["playing"])
+
+
+def test_it_is_told_when_a_command_is_done(house, monkeypatch):
+    page = Page(house, asks=False)
+    settled(house)
+    real, order = commands.do, []
+    monkeypatch.setattr(commands, "do", lambda *given: (order.append("do"), real(*given)))
+    for command in ({"do": "step"}, b"no file", {"do": "nothing"}):
+        done = threading.Event()
+        house.command(page.run, page.viewer, command, lambda done=done: (order.append("done"), done.set()))
+        assert done.wait(10)
+    assert order == ["do", "done"] * 3
+    page.leave()
+    left = threading.Event()
+    house.command(page.run, page.viewer, {"do": "step"}, left.set)  # nobody is there any more
+    assert left.wait(10)
+    assert order == ["do", "done"] * 3
+
+
+def test_what_somebody_does_shows_at_once_while_fifty_play(house):
+    pages = [Page(house) for _ in range(50)]
+    for page in pages:
+        page.do("play")
+    pages[-1].wait_for(lambda page: page.run.trainer.steps > 1)
+    turns, real = [], Run.learn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "learn", lambda run, seconds: (turns.append(run), real(run, seconds)))
+        waited = []
+        for page in pages[:20]:
+            settled(house)
+            before, count = len(turns), len(page.of("picture"))
+            page.do("weight", layer=1, to=0, value=0.5, **{"from": 0})
+            page.wait_for(lambda page, count=count: len(page.of("picture")) > count)
+            waited.append(len(turns) - before)
+    assert sorted(waited)[10] <= 5, waited
 
 
 def test_a_command_takes_effect_within_a_turn_while_twenty_play(house):
@@ -703,3 +758,117 @@ def test_commands_in_trouble(page):
         page.run.send_picture()
     assert not page.said()
     assert not page.run.trainer.looks_back
+
+
+# ---- backups ---------------------------------------------------------------------------------------------
+
+
+def backups(page):
+    """What the page could bring to another server: (the trainer or None, whether it played) each time."""
+    found = []
+    for data in page.backups:
+        (length,) = struct.unpack_from("<I", data)
+        header = json.loads(data[4 : 4 + length])
+        ((_, _, (size,)),) = header["arrays"]
+        found.append((from_file(data[4 + length :][:size]) if size else None, header["playing"]))
+    return found
+
+
+def test_another_process_goes_on_from_a_backup(house, monkeypatch):
+    monkeypatch.setattr(runs, "BACKUP", 0.0)
+    page = Page(house)
+    page.do("step")
+    page.wait_for(lambda page: page.backups)
+    page.do("set", values={"learning_rate": "0.1"})
+    page.wait_for(lambda page: len(page.backups) == 2)
+    (after_step, _), (newest, playing) = backups(page)
+    assert (after_step.steps, after_step.settings.learning_rate, playing) == (3, 0.03, False)
+    other = Runs()
+    again = Page(other, name=page.run.id)
+    assert again.of("welcome")[0]["is_lost"]
+    done = threading.Event()
+    other.command(again.run, again.viewer, to_file(newest), done.set)
+    assert done.wait(10)
+    again.do("play")
+    again.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["steps"] > 3)
+    assert again.of("notice")[0]["text"] == "This run goes on after epoch 1."
+    assert again.run.trainer.settings.learning_rate == 0.1
+    again.wait_for(lambda page: page.backups and backups(page)[-1][1])
+    rest(other)
+
+
+def test_a_page_that_knows_its_run_brings_nothing(house):
+    page = Page(house)
+    page.do("step")
+    settled(house)
+    page.leave()
+    again = Page(house, name=page.run.id)
+    new = Page(house)
+    twin = Page(house, name=page.run.id)  # a duplicated tab
+    assert [other.of("welcome")[0]["is_lost"] for other in (page, again, new, twin)] == [False] * 4
+    again.wait_for(lambda page: page.backups)  # it may be another document, which has none
+
+
+def test_backups_come_once_a_second_and_only_of_what_changes(house, monkeypatch):
+    monkeypatch.setattr(runs, "BACKUP", 0.3)
+    page = Page(house)
+    page.do("look", neuron=[1, 0])
+    time.sleep(0.1)
+    assert not page.backups  # the address has all of it
+    page.do("play")
+    began = time.monotonic()
+    page.wait_for(lambda page: page.run.trainer.steps > 1000)
+    page.do("pause")
+    settled(house)
+    time.sleep(0.4)
+    assert 1 <= len(page.backups) <= 3 + (time.monotonic() - began) / 0.3
+    trainer, playing = backups(page)[-1]
+    assert (trainer.steps, playing) == (page.run.trainer.steps, False)
+    count = len(page.backups)
+    page.do("look", neuron=[1, 1])
+    page.do("travel", epoch=0)  # an earlier moment is only looked at
+    time.sleep(0.4)
+    assert len(page.backups) == count
+    page.do("reset")
+    page.wait_for(lambda page: len(page.backups) > count)
+    assert backups(page)[-1] == (None, False)
+
+
+def test_backups_that_take_long_come_less_often_where_many_play(house, monkeypatch):
+    monkeypatch.setattr(runs, "BACKUP", 0.0)
+    page = Page(house)
+    page.do("step")
+    page.wait_for(lambda page: page.backups)
+    run = page.run
+    real, made = runs.messages.backup, []
+
+    def slow(*given):
+        made.append(given)
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return real(*given)
+
+    monkeypatch.setattr(runs.messages, "backup", slow)
+    page.do("play")
+    began = time.monotonic()
+    page.wait_for(lambda page: len(made) >= 4)
+    assert time.monotonic() - began > 2 * 0.05 / runs.BACKUPS  # three pauses, less the first
+    page.do("pause")
+    settled(house)
+    run._backed_up = None
+    assert run.backup_due(20.0) - run._backed_up_at == pytest.approx(20 * run._backup_took)
+    assert run._backup_took >= 0.05
+
+
+def test_a_run_that_is_too_large_keeps_its_last_backup(house, monkeypatch, caplog):
+    monkeypatch.setattr(runs, "BACKUP", 0.0)
+    page = Page(house)
+    page.do("step")
+    page.wait_for(lambda page: page.backups)
+    monkeypatch.setattr("playground.results.take_home.MOST_BYTES", 100)
+    page.do("step")
+    page.wait_for(lambda page: page.of("picture")[-1]["epochs"] == 2)
+    settled(house)
+    assert len(page.backups) == 1
+    assert not caplog.records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,14 @@ def test_the_example_has_all_its_adjoints(example) -> None:
     assert sorted(operands(drawing, "adjoint of v2")) == [("adjoint of v3", "via v3"), ("of v2 via v4", "")]
     assert operands(drawing, "adjoint of v1") == [("adjoint of v2", ""), ("v2", "")]
     assert len(drawing.graph.variables) == 9
+
+
+def test_boxes_with_nothing_to_say_are_empty() -> None:
+    x, y = ndl.Tensor([1.0, 2.0]), ndl.Tensor([3.0, 4.0])
+    drawing = viz.draw_gradient((x * y + x * 2 + x).sum(), show=[])
+    assert 'label=""' in drawing.source
+    assert not re.search("<table[^>]*></table>", drawing.source)  # Graphviz takes no table without rows
+    assert "<svg" in drawing.svg()
 
 
 def test_every_variable_shares_a_column_with_its_adjoint(example) -> None:

@@ -122,6 +122,8 @@ def _svg(figure: Figure, whole: bool, as_text: bool) -> str:
     with settings({"svg.fonttype": fonts, "svg.hashsalt": "needle"}):  # the same figure is the same text
         figure.savefig(stream, format="svg", bbox_inches=None if whole else "tight", metadata={"Date": None})
     svg = stream.getvalue()
+    # Matplotlib leaves out what SVG does anyway: to fill with black. We need to find it, so we say it once.
+    svg = svg.replace('<g id="figure_1">', '<g id="figure_1" style="fill: #000000">', 1)
     return _FONT.sub("font-family: inherit", svg[svg.index("<svg") :])
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from io import StringIO
 from queue import Queue, SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from time import perf_counter
 from types import MappingProxyType, SimpleNamespace
 
@@ -27,6 +27,7 @@ import needle as ndl
 from needle import data, nn, optim
 from needle.autograd import Tensor
 from needle.compiler import CannotTrace
+from needle.compiler.surroundings import Surroundings
 
 from ...training import SmallTraining
 from .conftest import assert_same, jit, tensor
@@ -349,6 +350,25 @@ def test_random_numbers_of_python_are_refused():
     for f in (lambda x: x * rng.random(), lambda x: x * random.random()):
         with pytest.raises(CannotTrace, match="draws random numbers"):
             jit(f)(tensor(3))
+
+
+def test_random_numbers_of_another_thread_are_no_reason_to_refuse(monkeypatch):
+    looks, real = [], Surroundings.random_states
+
+    def states(around):
+        looks.append(around)
+        if len(looks) == 2:  # while the function was traced
+            other = Thread(target=random.random)
+            other.start()
+            other.join()
+        return real(around)
+
+    monkeypatch.setattr(Surroundings, "random_states", states)
+    f = jit(lambda x: x * 2)
+    assert f(ndl.Tensor([1.0, 2.0])).numpy().tolist() == [2, 4]
+    assert len(looks) == 4
+    assert f(ndl.Tensor([3.0, 4.0])).numpy().tolist() == [6, 8]
+    assert len(looks) == 4  # it is compiled
 
 
 def test_an_array_in_a_partial_is_refused():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 from playground.pages import TITLES
+from playground.results.take_home import from_file
 from playground.server import messages
 from playground.testing import APP, free_port, serving
 from playground.training.lessons import LESSONS
@@ -38,6 +41,7 @@ from .page import (
     open_link,
     overlap,
     painted,
+    pause,
     pixels,
     place,
     play,
@@ -503,7 +507,7 @@ def test_a_question_on_a_broken_line_is_answered_at_once(page, address):
 
 
 @pytest.mark.slow
-def test_a_new_server_goes_on(visitor, troubles):
+def test_a_killed_server_loses_nothing(visitor, troubles):
     port = free_port()
     address = f"http://127.0.0.1:{port}"
 
@@ -511,27 +515,69 @@ def test_a_new_server_goes_on(visitor, troubles):
     def server():
         command = [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}"]
         command += ["--server.address=127.0.0.1", "--server.headless=true"]
-        with serving(command, f"{address}/_stcore/health", cwd=APP.parent):
-            yield
+        with serving(command, f"{address}/_stcore/health", cwd=APP.parent) as process:
+            yield process
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)  # it can't say goodbye
 
     page = visitor()
     with server():
-        visit(page, address, dataset="xor", hidden="3")
-        step(page)
-        picture = pixels(page, "plane")
-        first = heard(page, "welcome")[0]["run"]
+        visit(page, address, dataset="xor", hidden="3", optimiser="adam")
+        play(page, lambda: epochs(page) >= 5, "it learns")
+        is_backed_up(page)
+        picture, before = pixels(page, "plane"), heard(page, "picture")
     says(page, "Connecting again …")
     assert same(pixels(page, "plane"), picture)  # what was there stays
-    with server():
-        until(page, lambda: heard(page, "welcome")[0]["run"] != first, "there is a new run")
-        until(page, lambda: status(page) != "Connecting again …", "the line is quiet")
-        assert query(page) == {"dataset": "xor", "hidden": "3"}
-        until(page, lambda: epochs(page) == 0, "the new run is shown")
+    with server():  # it comes back by itself
+        says(page, f"This run goes on after epoch {before[0]['epochs']:,}.")
+        is_where_it_was(page, before)
+        assert query(page) == {"dataset": "xor", "hidden": "3", "optimiser": "adam"}
+        before_steps = epochs(page)
         step(page)
-        shows_losses_of(page, learned(Trainer(Settings(dataset="xor", hidden=(3,))), 1))
+        assert epochs(page) == before_steps + 1
+        is_backed_up(page)
+        before = heard(page, "picture")
+    with server():  # a reload, since the page was not patient
+        page.reload()
+        is_shown(page)
+        is_where_it_was(page, before)
+        button(page, "Play").click()
+        until(page, lambda: epochs(page) > before[0]["epochs"] + 2, "it learns")
+        is_backed_up(page, steps=before[0]["steps"] + 1)
+        run = heard(page, "welcome")[0]["run"]
+    with server():  # it played, and goes on playing
+        until(page, lambda: heard(page, "welcome")[0]["run"] != run, "the line is there again")
+        until(page, lambda: heard(page, "picture")[0]["playing"], "it goes on")
+        pause(page)
+        assert epochs(page) > before[0]["epochs"] + 1
+        visit(page, address, dataset="gaussian")  # another address has nothing to do with it
+        assert epochs(page) == 0
         page.goto("about:blank")
     assert all("WebSocket connection" in text for text in troubles)
     troubles.clear()
+
+
+def is_backed_up(page, steps=None):
+    """Wait until the page has a backup of what it shows, or of so many steps at least."""
+
+    def of():
+        header, arrays = heard(page, "backup")
+        return from_file(arrays["file"].tobytes()).steps, header["playing"]
+
+    now = heard(page, "picture")[0]
+    wanted = (lambda: of()[0] >= steps) if steps else (lambda: of() == (now["steps"], False))
+    until(page, lambda: page.evaluate("Boolean(heard.backup)") and wanted(), "there is a backup")
+
+
+def is_where_it_was(page, before):
+    header, arrays = before
+    until(page, lambda: epochs(page) == header["epochs"], "the epoch is the same")
+    now, present = heard(page, "picture")
+    assert [now[name] for name in ("steps", "epochs", "figures")] == [
+        header[name] for name in ("steps", "epochs", "figures")
+    ]
+    for name in arrays:
+        np.testing.assert_array_equal(present[name], arrays[name])
 
 
 @pytest.mark.slow

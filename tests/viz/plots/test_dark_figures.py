@@ -41,6 +41,13 @@ def test_lines_and_words_have_twins(svg_of) -> None:
     assert not re.search(r"(fill|stroke): #\w{6}(?!; \1: light-dark)", svg)
 
 
+def test_what_is_black_because_nobody_chose_a_colour_has_a_twin(svg_of) -> None:
+    (ax,) = viz.panels(1)
+    ax.text(0.5, 0.5, "a word")
+    figure = ElementTree.fromstring(svg_of(ax)).find("*[@id='figure_1']")
+    assert figure.attrib["style"] == "fill: #000000; fill: light-dark(#000000, #f2f5fa)"
+
+
 def test_cells_are_there_twice_and_the_figure_stays_as_it_was(svg_of) -> None:
     ax = viz.matrix(np.eye(2))
     before = ax.images[0].get_cmap(), ax.figure.get_layout_engine()
