@@ -170,7 +170,7 @@ def _best(workers: Processes | Threads, count: int, rows: int, numbers: int, rin
 
 
 def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
-    """Make some steps, in turn with the other workers, and take the time of the fastest."""
+    """Make eight steps, together with the other workers, and take the time of the third fastest."""
     rows, numbers, ring = job
     x, weights, gradient = np.ones((rows, 400)), np.ones((400, 400)), np.ones(numbers)
     found = []
@@ -191,12 +191,14 @@ def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
 class Shares:
     """The parts of all workers."""
 
-    def __init__(self, parts: Sequence[Any]):
+    def __init__(self, parts: Sequence[Any], one_of_many: bool):
         self.kinds = {kind(part) for part in parts}
         self.parts = [[show(item, {}) for item in part] for part in parts]
+        self.one_of_many = one_of_many
 
     def __repr__(self) -> str:
-        return " ".join(f"[{', '.join(part)}]" for part in self.parts)
+        words = " ".join(f"[{', '.join(part)}]" for part in self.parts)
+        return f"{words}, for example" if self.one_of_many else words
 
 
 def _shares(answer: Callable, items: Any, workers: int) -> Any:
@@ -207,7 +209,7 @@ def _shares(answer: Callable, items: Any, workers: int) -> Any:
         return None
     if not all(isinstance(part, (list, tuple, np.ndarray)) and np.ndim(part) > 0 for part in parts):
         return parts[0]
-    return Shares(parts)
+    return Shares(parts, one_of_many=answer is share.right)
 
 
 def shared_out(expected: Any, got: Any, names: Names) -> str:
@@ -233,7 +235,9 @@ def shared_out(expected: Any, got: Any, names: Names) -> str:
 
 
 def _the_same_shares(expected: Any, got: Any, names: Names) -> str:
-    return "" if repr(expected) == repr(got) and type(expected) is type(got) else "they differ"
+    if not (isinstance(expected, Shares) and isinstance(got, Shares)):
+        return "" if repr(expected) == repr(got) else "they differ"
+    return "" if (expected.parts, expected.kinds) == (got.parts, got.kinds) else "they differ"
 
 
 shared_out.exactly = _the_same_shares  # type: ignore[attr-defined]
@@ -330,6 +334,16 @@ def start_and_step_swapped(items, rank, workers):
 )
 def one_colon(items, rank, workers):
     return items[rank:workers]
+
+
+@share.mistake("Ranks begin at 0, so worker 0 begins with item 0. You begin one item earlier.")
+def one_too_early(items, rank, workers):
+    return items[rank - 1 :: workers]
+
+
+@share.mistake("You count with four workers. There may be more or fewer: `workers` says how many.")
+def always_four(items, rank, workers):
+    return items[rank::4]
 
 
 @share.mistake("A slice needs whole numbers, and `/` gives a float. Divide with `//`, and mind the rest.")
@@ -455,6 +469,7 @@ def broadcast_sizes(gradients, sizes):
 # --- 3 Which part goes on -----------------------------------------------------------------------------------
 
 MODULO = "Past the end, count from the other end: take the number modulo `workers`, with `%`."
+FOUR = "You count with four workers. There may be more or fewer: take the number modulo `workers`."
 NEGATIVE = (
     "As an index of a list this happens to work, since Python counts negative ones from the end. But a "
     "part's number is 0 or more: take it modulo `workers`."
@@ -506,6 +521,16 @@ def one_too_many(rank, r, workers):
     return (rank + 1 - r) % workers
 
 
+@to_add.mistake(FOUR)
+def modulo_four(rank, r, workers):
+    return (rank - r) % 4
+
+
+@to_add.mistake("Below zero you drop the sign. Before part 0 comes the last part: take it modulo `workers`.")
+def without_the_sign(rank, r, workers):
+    return abs(rank - r)
+
+
 @to_add.mistake("All workers send the same part here. It depends on `rank`, too.")
 def by_the_round(rank, r, workers):
     return r
@@ -542,6 +567,11 @@ def counting_up(rank, r, workers):
     return (rank + 1 + r) % workers
 
 
+@to_hand_on.mistake(FOUR)
+def around_four(rank, r, workers):
+    return (rank + 1 - r) % 4
+
+
 @to_hand_on.mistake(MODULO)
 def not_around(rank, r, workers):
     return rank + 1 - r
@@ -573,9 +603,9 @@ class Rings:
         return ", ".join(f"worker {rank}: {x}" for rank, x in enumerate(shown))
 
 
-def _rings(answer: Callable, arrays: list[np.ndarray]) -> Any:
+def _rings(answer: Callable, arrays: np.ndarray) -> Any:
     workers = Threads(len(arrays))
-    totals = workers.run(answer, arrays)
+    totals = workers.run(answer, list(arrays))
     if any(x is ... for x in totals):
         return ...
     return None if all(x is None for x in totals) else Rings(totals, workers)
@@ -596,6 +626,9 @@ def _around(expected: Any, got: Any, names: Names) -> str:
     for rank, sent in enumerate(got.sent):
         if sent > most:
             return f"the totals are right, but worker {rank} sends {sent} numbers; {most} should do"
+    least = 2 * (size - 1) * expected.totals[0].size
+    if sum(got.sent) < least:
+        return f"the totals are right, but only {sum(got.sent)} numbers are sent; {least} are needed"
     return ""
 
 
@@ -619,8 +652,8 @@ NOT_HANDED_ON = (
 )
 
 
-def _arrays(workers: int, numbers: int) -> list[np.ndarray]:
-    return [10.0**rank * np.arange(1, numbers + 1) for rank in range(workers)]
+def _arrays(workers: int, numbers: int) -> np.ndarray:
+    return np.stack([10.0**rank * np.arange(1, numbers + 1) for rank in range(workers)])
 
 
 @exercises.exercise(
@@ -633,7 +666,7 @@ def _arrays(workers: int, numbers: int) -> list[np.ndarray]:
     "step.",
     compare=_around,
     use=_rings,
-    form="ring_all_reduce(worker, numbers) with {}",
+    form="ring_all_reduce(worker, numbers), where each worker has a row of {},",
 )
 def ring_all_reduce(worker, numbers):
     """The sum of all workers' numbers, on every worker."""
@@ -765,12 +798,70 @@ def one_round_missing(worker, numbers):
     return np.concatenate(_ring(worker, numbers, rounds=worker.size - 2))
 
 
-@ring_all_reduce.mistake(
+WRONG_PLACE = (
     "What comes is put into the place of the part that you have just sent. It is the part that your *left* "
-    "neighbour sent in this round: ask `adding(left, …)`."
+    "neighbour sent in this round: ask `{}(left, …)`."
 )
+
+
+@ring_all_reduce.mistake(WRONG_PLACE.format("adding"))
 def in_the_wrong_place(worker, numbers):
     return np.concatenate(_ring(worker, numbers, own=True))
+
+
+@ring_all_reduce.mistake(WRONG_PLACE.format("adding"))
+def added_in_the_wrong_place(worker, numbers):
+    parts = np.array_split(numbers, worker.size)
+    _going_round(worker, parts, to_add, _sum, own=True)
+    _going_round(worker, parts, to_hand_on, _taken)
+    return np.concatenate(parts)
+
+
+@ring_all_reduce.mistake(WRONG_PLACE.format("handing_on"))
+def put_in_the_wrong_place(worker, numbers):
+    parts = np.array_split(numbers, worker.size)
+    _going_round(worker, parts, to_add, _sum)
+    _going_round(worker, parts, to_hand_on, _taken, own=True)
+    return np.concatenate(parts)
+
+
+@ring_all_reduce.mistake(
+    "You send all parts before anything has come. From round 1 on, a worker sends what it has just received "
+    "and added to: so send and receive in the same round."
+)
+def all_sent_first(worker, numbers):
+    n, rank = worker.size, worker.rank
+    parts = np.array_split(numbers, n)
+    for which, join in (to_add, _sum), (to_hand_on, _taken):
+        for r in range(n - 1):
+            worker.send(parts[which.right(rank, r, n)], (rank + 1) % n)
+        for r in range(n - 1):
+            place = which.right((rank - 1) % n, r, n)
+            parts[place] = join(parts[place], worker.receive((rank - 1) % n))
+    return np.concatenate(parts)
+
+
+@ring_all_reduce.mistake(
+    "You count with four workers. There may be more or fewer: `worker.size` says how many."
+)
+def always_four_workers(worker, numbers):
+    if worker.size > worker.rank + 1:
+        worker.send(numbers[:1], worker.rank + 1)
+    worker.receive((worker.rank - 1) % 4)
+    return numbers.copy()
+
+
+@ring_all_reduce.mistake(
+    "Your workers look into each other's memory. That works with threads on one machine, and nowhere else: "
+    "use `send` and `receive`."
+)
+def through_memory(worker, numbers):
+    send: Any = worker.send
+    seen = vars(send.func.__self__).setdefault("seen", {})
+    seen[worker.rank] = numbers
+    while len(seen) < worker.size:
+        time.sleep(0.001)
+    return sum(seen[rank] for rank in range(worker.size))
 
 
 @ring_all_reduce.mistake("You return a list of parts. Put them together again: `np.concatenate(parts)`.")
@@ -853,12 +944,20 @@ def thrown_away(worker, numbers):
     return np.concatenate(_ring(worker, numbers, handing=lambda mine, came: mine))
 
 
-@ring_all_reduce.mistake(
+TO_THE_LEFT = (
     "You send to the left. Then other parts come than `adding` and `handing_on` say: send to the right, and "
     "receive from the left."
 )
+
+
+@ring_all_reduce.mistake(TO_THE_LEFT)
 def the_other_way(worker, numbers):
     return np.concatenate(_ring(worker, numbers, turned=True))
+
+
+@ring_all_reduce.mistake(TO_THE_LEFT)
+def left_for_right(worker, numbers):
+    return np.concatenate(_ring(worker, numbers, to=-1, source=1))
 
 
 @ring_all_reduce.mistake("In the last rounds, other parts go on than while adding: use `handing_on`.")
@@ -873,7 +972,7 @@ def adding_twice(worker, numbers):
 
 
 @exercises.exercise(
-    case(2, 1000, 1.0, 500.0),
+    case(3, 900, 1.0, 100.0),
     case(4, 1000, 1.0, 500.0),
     case(10, 1000, 0.0, 100.0),
     case(5, 0, 2.0, 100.0),
@@ -930,6 +1029,22 @@ def bytes_once(workers, size, latency, bandwidth):
     return 2 * (workers - 1) * latency + size / bandwidth
 
 
+@seconds.mistake(
+    "This is one message, with the whole array. How many rounds are there, and what does a worker send in "
+    "each?"
+)
+def one_large_message(workers, size, latency, bandwidth):
+    return latency + size / bandwidth
+
+
+@seconds.mistake(
+    "You count each message twice. While one worker sends it, its neighbour receives it: that takes the time "
+    "once."
+)
+def sent_and_received(workers, size, latency, bandwidth):
+    return 4 * (workers - 1) * (latency + size / workers / bandwidth)
+
+
 @seconds.mistake("This is the time of one round. There are twice `workers - 1` of them.")
 def one_round(workers, size, latency, bandwidth):
     return latency + size / workers / bandwidth
@@ -968,8 +1083,8 @@ def _mean(xs):
 
 
 @together.mistake(
-    "The variance is only the mean of the variances. It knows nothing of how far the shards lie apart: add "
-    "the variance of the means."
+    "Your variance is the mean of the variances. How far the shards lie apart is missing, or it has "
+    "cancelled out: add the *squared* distances of the means, weighted."
 )
 def variances_alone(means, variances, sizes):
     return average.right(means, sizes), average.right(variances, sizes)
@@ -1016,6 +1131,22 @@ def in_one_array(means, variances, sizes):
 def not_squared(means, variances, sizes):
     mean = average.right(means, sizes)
     return mean, average.right([v + abs(m - mean) for m, v in zip(means, variances, strict=True)], sizes)
+
+
+@together.mistake(
+    "You subtract the spread of the means. Seen from another place, squared distances only grow: add."
+)
+def subtracted(means, variances, sizes):
+    mean = average.right(means, sizes)
+    return mean, average.right([v - (m - mean) ** 2 for m, v in zip(means, variances, strict=True)], sizes)
+
+
+@together.mistake(
+    "You divide by one less than the number of points. Here a variance is a plain mean, as in `np.var`."
+)
+def one_less(means, variances, sizes):
+    mean, variance = together.right(means, variances, sizes)
+    return mean, variance * sum(sizes) / (sum(sizes) - 1)
 
 
 @together.mistake("This is the mean of the squares, v + m². Subtract the square of the whole batch's mean.")
@@ -1123,15 +1254,15 @@ predictions.choose(
 )
 predictions.choose(
     "variances",
-    "Each worker computes the variance of its own part. You take the mean of these variances. Compared with "
-    "the variance of the whole batch, it is",
+    "Each worker computes the variance of its own part. You take the mean of these variances, weighted by "
+    "the sizes of the parts. Compared with the variance of the whole batch, it is",
     {
         "the same": "Take two parts, 0, 0 and 10, 10. Each has variance 0. And the batch?",
         "never larger": "Right: a part measures distances from its own mean. How far the parts lie apart is "
         "in none of them.",
         "never smaller": "Take two parts, 0, 0 and 10, 10. Each has variance 0. And the batch?",
-        "sometimes larger, sometimes smaller": "For one part alone, that is so. But in the mean over all of "
-        "them something is always missing, or just nothing. What?",
+        "sometimes larger, sometimes smaller": "For one part alone, that is so. But what the mean over all "
+        "of them leaves out is how far the parts lie apart, and that is never less than 0.",
     },
     right="never larger",
 )

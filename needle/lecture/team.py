@@ -20,6 +20,7 @@ import atexit
 import ctypes
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import invalidate_caches
+from importlib import invalidate_caches, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ __all__ = ["NoMail", "Processes", "Threads", "Worker", "team"]
 
 PACKAGES = ("ipyparallel", "mpi4py", "mpich")  # what `Processes` need; the last one brings MPI itself
 MOST_SECONDS = 20  # that a process waits for a message
+MOST_SECONDS_TO_START = 60
 ITEMS = object()
 
 
@@ -267,7 +269,8 @@ def _interrupt(thread: threading.Thread) -> None:
 class Processes:
     """Workers that are processes of this machine: engines of ipyparallel, started by MPI.
 
-    They end with `stop`, and in any case with the process that has started them.
+    They end with `stop`, and in any case with the process that has started them, also while they are being
+    started: one process more, a guard, waits for its end.
 
     Parameters
     ----------
@@ -292,11 +295,28 @@ class Processes:
         self._runs = 0
         program = mpiexec()
         self._folder = tempfile.mkdtemp()
-        self._cluster, client = _started(size, program, self._folder)
-        atexit.register(self.stop)  # runs before ipyparallel's own, which prints
-        places = client[:].apply_sync(_settle, os.getpid(), self._cluster.controller.pid)
-        self._engines = [client[places.index(rank)] for rank in range(size)]
-        self._client = client
+        self._guard = subprocess.Popen(
+            [sys.executable, __file__, str(os.getpid()), self._folder],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what stops this process should not stop it, too
+        )
+        try:
+            self._cluster = _new_cluster(size, program, self._folder)
+            self._cluster.start_cluster_sync()
+            atexit.register(self.stop)  # runs before ipyparallel's own, which prints
+            self._client = self._cluster.connect_client_sync()
+            _wait_for_all(self._client, size)
+            places = self._client[:].apply_sync(_rank)
+            if sorted(places) != list(range(size)):
+                raise RuntimeError(f"{program} belongs to another MPI than mpi4py uses")
+        except BaseException as error:  # also if somebody presses stop
+            self.stop()
+            if isinstance(error, Exception) and not isinstance(error, RuntimeError):
+                raise RuntimeError(f"MPI did not start them ({type(error).__name__}: {error})") from error
+            raise
+        self._engines = [self._client[places.index(rank)] for rank in range(size)]
 
     def __repr__(self) -> str:
         return f"{self.size} workers, each a process of its own."
@@ -327,22 +347,27 @@ class Processes:
 
     def stop(self) -> None:
         """End the processes."""
-        if self._client is None:
-            return
         atexit.unregister(self.stop)
         client, self._client = self._client, None
-        with suppress(Exception):
-            client.shutdown(hub=True, block=False)
-        client.close(linger=0.5)
-        with suppress(Exception):
-            self._cluster.stop_cluster_sync()
+        if client is not None:
+            client.close(linger=0.1)
+        end_marked(self._folder)
+        if self._cluster is not None:
+            with suppress(Exception):
+                self._cluster.stop_cluster_sync()
+        self._guard.kill()
+        self._guard.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    _cluster: Any = None
     _client: Any = None
 
 
 def mpiexec() -> str:
-    """The program that starts processes with MPI: the one beside this Python, if there is one.
+    """The program that starts processes with MPI.
+
+    A machine may have several. The best is that of an installed package, since mpi4py takes its library, too;
+    then that beside this Python, then any.
 
     Raises
     ------
@@ -352,22 +377,31 @@ def mpiexec() -> str:
     missing = [package for package in PACKAGES[:2] if find_spec(package) is None]
     if missing:
         raise ImportError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-    folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    found = next((path for x in folders if (path := shutil.which("mpiexec", path=str(x)))), None)
-    if not (found := found or shutil.which("mpiexec")):
-        raise ImportError("the program mpiexec is missing")
-    return found
+    folders = [
+        Path(str(package.locate_file(file))).resolve().parent
+        for name in ("mpich", "openmpi")
+        for package in metadata.distributions(name=name)
+        for file in package.files or []
+        if file.stem == "mpiexec"
+    ]
+    folders += [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    for path in [*map(str, folders), None]:
+        if found := shutil.which("mpiexec", path=path):
+            return found
+    raise ImportError("the program mpiexec is missing")
 
 
-def _started(size: int, mpiexec: str, folder: str) -> tuple[Any, Any]:
-    """A cluster of engines, and a client that talks to them."""
+def _new_cluster(size: int, mpiexec: str, folder: str) -> Any:
+    """A cluster of engines, not started yet."""
     import ipyparallel
     from traitlets.config import Config
 
     above = Path(__file__).resolve().parents[2]  # where needle is
     config = Config()
+    config.LocalControllerLauncher.environment = {MARK: folder}
     config.MPIEngineSetLauncher.mpi_cmd = [mpiexec]
     config.MPIEngineSetLauncher.environment = {
+        MARK: folder,
         "PYTHONPATH": os.pathsep.join(x for x in (str(above), os.environ.get("PYTHONPATH")) if x),
         # OpenMPI asks root, as in Colab, and more workers than processors, whether they are meant.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -375,36 +409,63 @@ def _started(size: int, mpiexec: str, folder: str) -> tuple[Any, Any]:
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
-    cluster = ipyparallel.Cluster(
+    return ipyparallel.Cluster(
         engines="mpi", n=size, profile_dir=folder, config=config, load_profile=False, delay=0, log_level=40
     )
-    try:
-        cluster.start_cluster_sync()
-        client = cluster.connect_client_sync()
-        client.wait_for_engines(size, interactive=False, timeout=60)
-    except Exception as error:
-        with suppress(Exception):
-            cluster.stop_cluster_sync()
-        raise RuntimeError(f"MPI did not start them ({type(error).__name__}: {error})") from error
-    return cluster, client
 
 
-def _settle(kernel: int, controller: int) -> int:
-    """On an engine, once: end when the process that started it has ended. Returns this worker's rank."""
-    import psutil
+def _wait_for_all(client: Any, size: int) -> None:
+    """Wait until all engines have come, or none will come any more.
+
+    (ipyparallel's own wait does not always notice that they have ended.)
+    """
+    (engines,) = client.cluster.engines.values()
+    end = time.monotonic() + MOST_SECONDS_TO_START
+    while len(client.ids) < size:
+        if not engines.process.is_running():
+            said = [x for x in engines.get_output().splitlines() if re.match(r"\w*(Error|Exception)\b", x)]
+            raise RuntimeError(f"MPI did not start them ({said[-1] if said else 'it ended at once'})")
+        if time.monotonic() > end:
+            raise RuntimeError(f"MPI did not start them in {MOST_SECONDS_TO_START} seconds")
+        time.sleep(0.02)
+
+
+def _rank() -> int:
+    """On an engine: this worker's rank."""
     from mpi4py import MPI
 
-    leader = psutil.Process(kernel)
-
-    def watch() -> None:
-        while leader.is_running() and leader.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(1)
-        with suppress(psutil.NoSuchProcess):
-            psutil.Process(controller).terminate()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
     return MPI.COMM_WORLD.Get_rank()
+
+
+MARK = "NEEDLE_TEAM"  # in the environment of all processes of a team: by it they are found
+
+
+def guard(pid: int, mark: str) -> None:
+    """Wait until a process has ended, then end all processes that it has marked."""
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        leader = psutil.Process(pid)
+        while leader.is_running() and leader.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.5)
+    end_marked(mark)
+    shutil.rmtree(mark, ignore_errors=True)
+
+
+def end_marked(mark: str) -> None:
+    """End all processes that carry this mark, and those that they start meanwhile."""
+    import psutil
+
+    for _ in range(20):
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get(MARK) == mark:
+                    process.kill()
+                    found.append(process)
+        if not found:
+            return
+        psutil.wait_procs(found, timeout=0.5)
 
 
 def _work(program: bytes, size: int, tag: int) -> bytes:
@@ -443,6 +504,13 @@ def _work(program: bytes, size: int, tag: int) -> bytes:
 _last: list[Any] = []
 
 
+def _installed() -> bool:
+    """Whether the packages and the program are there."""
+    with suppress(ImportError):
+        return bool(mpiexec())
+    return False
+
+
 def team(size: int, install: bool = False) -> Processes | Threads:
     """So many workers: processes if MPI is installed, threads otherwise. An earlier team stops.
 
@@ -455,8 +523,8 @@ def team(size: int, install: bool = False) -> Processes | Threads:
     while _last:
         _last.pop().stop()
     try:
-        if install and any(find_spec(package) is None for package in PACKAGES[:2]):
-            wanted = PACKAGES[:2] if sys.platform == "win32" else PACKAGES  # it has an MPI of its own
+        if install and not _installed():
+            wanted = PACKAGES[:2] if sys.platform == "win32" else PACKAGES  # there is no mpich for it
             print(f"Installing {', '.join(wanted)}: this takes half a minute.")
             subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
             invalidate_caches()
@@ -465,3 +533,7 @@ def team(size: int, install: bool = False) -> Processes | Threads:
         made = Threads(size, str(error))
     _last.append(made)
     return made
+
+
+if __name__ == "__main__":  # the guard of a team
+    guard(int(sys.argv[1]), sys.argv[2])

@@ -16,6 +16,8 @@ from needle.lecture import team as teams
 from needle.lecture.exercises import StillRunning, time_limit
 from needle.lecture.team import NoMail, Threads, team
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 def to_the_right(worker):
     worker.send(np.array([worker.rank]), (worker.rank + 1) % worker.size)
@@ -149,6 +151,48 @@ def test_where_mpiexec_is_missing_threads_stand_in_and_say_why(monkeypatch):
     assert repr(team(2)).endswith("since the program mpiexec is missing.")
 
 
+def test_what_is_missing_is_installed_where_the_reader_says_so(monkeypatch):
+    commands = []
+    monkeypatch.setattr(teams, "find_spec", lambda name: object())
+    monkeypatch.setattr(teams.shutil, "which", lambda *args, **kwargs: None)
+    monkeypatch.setattr(teams.subprocess, "run", lambda command, **kwargs: commands.append(command))
+    team(2)
+    assert commands == []
+    team(2, install=True)
+    assert [command[1:4] for command in commands] == [["-m", "pip", "install"]], "mpiexec is missing"
+
+
+@pytest.mark.slow
+def test_where_mpi_does_not_start_threads_stand_in_and_say_why(mpi, monkeypatch):
+    monkeypatch.setattr(teams, "mpiexec", lambda: "false")
+    made = team(2)
+    assert repr(made) == (
+        "2 workers, each a thread of this process, since MPI did not start them (it ended at once)."
+    )
+    assert made.run(to_the_right) == [1, 0]
+
+
+@pytest.mark.slow
+def test_where_mpiexec_is_that_of_another_mpi_threads_stand_in_and_say_so(mpi, monkeypatch, tmp_path):
+    script = tmp_path / "mpiexec"  # starts as many programs, which do not know of one another
+    script.write_text('#!/bin/sh\nshift 2\n"$@" & "$@" & wait\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(teams, "mpiexec", lambda: str(script))
+    assert repr(team(2)).endswith(f"since {script} belongs to another MPI than mpi4py uses.")
+
+
+@pytest.mark.slow
+def test_where_mpi_does_not_load_in_the_processes_threads_stand_in_and_say_why(mpi, monkeypatch, tmp_path):
+    package = tmp_path / "mpi4py"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('cannot load MPI library')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert repr(team(2)) == (
+        "2 workers, each a thread of this process, since MPI did not start them (RuntimeError: cannot "
+        "load MPI library)."
+    )
+
+
 SCRIPT = """
 import os, sys, time
 import numpy as np
@@ -166,12 +210,11 @@ def alive(pids):
 
 
 def started(then):
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(then=then)],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": root},
+        env=os.environ | {"PYTHONPATH": ROOT},
     )
     assert process.stdout is not None
     pids = [int(pid) for pid in process.stdout.readline().split()]
@@ -196,6 +239,37 @@ def test_processes_end_with_the_one_that_started_them(mpi):
     process.kill()
     process.wait()
     assert all_gone(pids)
+
+
+@pytest.mark.slow
+def test_processes_end_when_the_one_that_starts_them_is_killed_meanwhile(mpi):
+    """A kernel that is restarted while the cell runs has no time to end them."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from needle.lecture.team import team; team(2)"],
+        env=os.environ | {"PYTHONPATH": ROOT},
+    )
+    end = time.monotonic() + 60
+    leader, pids = psutil.Process(process.pid), []
+    while len(pids) < 5 and process.poll() is None and time.monotonic() < end:  # some engines, too
+        pids = [child.pid for child in leader.children(recursive=True)]
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert len(pids) >= 5
+    assert all_gone(pids)
+
+
+@pytest.mark.slow
+def test_processes_that_compute_for_ever_end_when_they_should(mpi):
+    made = team(2)
+    assert made.processes, made
+    pids = made.run(lambda worker: os.getpid())
+    for engine in made._engines:
+        engine.apply_async(computes_for_ever, None)
+    began = time.monotonic()
+    made.stop()
+    assert all_gone(pids)
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.slow
