@@ -181,6 +181,8 @@ def bars(
         ax.tick_params(axis="y", length=0, labelcolor=INK)
         ax.set_xlabel(xlabel)
         ax.set_title(title)
+        said = ", ".join(f"{name} {number(value, 3)}" for name, value in zip(names, numbers, strict=True))
+        ax.set_label(": ".join(filter(None, (xlabel, said))))
     return ax
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -45,9 +46,13 @@ class PictureFigure(Figure, Picture):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        """The titles in it: what it shows, for those who do not see it."""
-        titles = (ax.get_title("left") or ax.get_title() or str(ax.get_label()) for ax in self.axes)
-        return "; ".join(x for x in titles if x and not x.startswith("<"))  # matplotlib's own labels
+        """The titles in it."""
+        return "; ".join(x for x in (_title(ax) or _label(ax) for ax in self.axes) if x)
+
+    @property
+    def words(self) -> str:
+        """What it shows, for those who do not see it: titles, what the axes say, names of lines."""
+        return "; ".join(x for x in map(_words, self.axes) if x)
 
     def _file(self, kind: str) -> bytes:
         file = BytesIO()
@@ -71,7 +76,7 @@ class PictureFigure(Figure, Picture):
         svg = _for_the_page(self, style, whole, as_text)
         width = float(_WIDTH.search(svg)[1]) * 100 / 72  # type: ignore[index]
         look = f"width:100%;max-width:{width:.0f}px;min-width:{SMALLEST * width:.0f}px;height:auto"
-        words = html.escape(self.title)
+        words = html.escape(self.words)
         if as_text:
             look += f";{_OF_ALL.search(svg)[1]}"  # type: ignore[index]
             picture = _OF_ALL.sub("", svg, count=1)
@@ -84,6 +89,28 @@ class PictureFigure(Figure, Picture):
             f"<style>{FOLLOW}</style><div {style.attribute}>"
             f'<div style="overflow-x:auto">{picture}</div></div>'
         )
+
+
+def _title(ax: Axes) -> str:
+    return ax.get_title("left") or ax.get_title()
+
+
+def _label(ax: Axes) -> str:
+    """What a picture says of itself, if it does."""
+    label = str(ax.get_label())
+    return "" if label.startswith("<") else label  # such as matplotlib's own "<colorbar>"
+
+
+def _words(ax: Axes) -> str:
+    """What one pair of axes shows."""
+    title, label = _title(ax), _label(ax)
+    if label:
+        return label if label.startswith(title) else f"{title}: {label}"
+    has_words = ax.axison and ax.get_label() != "<colorbar>"
+    axes = [x for x in (ax.get_ylabel(), ax.get_xlabel()) if x and has_words]
+    names = [name for name in ax.get_legend_handles_labels()[1] if name]
+    said = [" over ".join(axes), ", ".join(names)]
+    return ": ".join(x for x in (title, "; ".join(filter(None, said))) if x).replace(r"\$", "$")
 
 
 def dark_twin(colours: Any) -> Any:

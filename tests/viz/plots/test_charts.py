@@ -140,7 +140,8 @@ def test_images_are_told_to_those_who_do_not_see_them() -> None:
     pictures = np.zeros((2, 3, 3))
     assert plots.images(pictures, [7, 1]).figure.title == "2 images: 7, 1"
     assert plots.images(pictures[:1]).figure.title == "1 image"
-    assert plots.images(pictures, [7, 1], title="Digits").figure.title == "Digits"
+    named = plots.images(pictures, [7, 1], title="Digits").figure
+    assert (named.title, named.words) == ("Digits", "Digits: 2 images: 7, 1")
 
 
 @pytest.mark.parametrize("shape", [(50, 4, 5), (50, 4, 5, 3), (50, 1, 4, 5), (50, 3, 4, 5)])
@@ -171,3 +172,15 @@ def test_images_come_in_several_shapes(shape, texts, legible) -> None:
 def test_wrong_input_is_refused_with_the_reason(call, error, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_picture_says_in_words_what_it_shows():
+    bars = plots.bars({"loops": 1.5, "BLAS, $2": 0.25}, xlabel="seconds", title="Two products").figure
+    assert bars.words == "Two products: seconds: loops 1.5, BLAS, $2 0.25"
+    assert f'alt="{bars.words}"' in bars.html()
+    curve = {"train": [2, 1], "test": [3, 2]}
+    assert plots.curve(curve, xlabel="epoch", ylabel="loss", title="Loss").figure.words == (
+        "Loss: loss over epoch; train, test"
+    )
+    assert plots.curve([1, 2], xlabel="epoch").figure.words == "epoch"
+    assert plots.matrix([[1, 2]], title="Counts").figure.words == "Counts"
