@@ -110,6 +110,7 @@ class Workers:
         if self.size == 1:
             return value
         began = time.perf_counter()
+        self._meet()
         value = self._communicator.bcast(value)
         self.seconds += time.perf_counter() - began
         return value
@@ -119,6 +120,7 @@ class Workers:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
+        self._meet()
         values = self._communicator.allgather(value)
         self.seconds += time.perf_counter() - began
         return values
@@ -223,28 +225,35 @@ class Workers:
         return self._buffers[key]
 
     def _add_up(self, array: np.ndarray) -> None:
-        """Replace an array by the sum over all workers.
-
-        MPI would wait here without giving Python a chance. We ask again and again instead, and let others
-        use the processor in between: so Ctrl-C works, and more workers than processors do not block one
-        another.
-        """
+        """Replace an array by the sum over all workers."""
         began = time.perf_counter()
-        request = self._communicator.Iallreduce(self._here, array)
-        try:
-            while not request.Test():
-                _yield()
-        except BaseException:
-            _unfinished.append((request, array))
-            raise
+        _wait(self._communicator.Iallreduce(self._here, array), array)
         self.bytes += array.nbytes
         self.seconds += time.perf_counter() - began
+
+    def _meet(self) -> None:
+        """Wait until all workers are here: what MPI does next cannot be interrupted, but ends at once."""
+        _wait(self._communicator.Ibarrier())
+
+
+def _wait(request: Any, array: np.ndarray | None = None) -> None:
+    """Wait until the workers have done together what was begun, such as the sum of an array.
+
+    MPI would wait here without giving Python a chance. We ask again and again instead, and let others use
+    the processor in between: so Ctrl-C works, and more workers than processors do not block one another.
+    """
+    try:
+        while not request.Test():
+            _yield()
+    except BaseException:
+        _unfinished.append((request, array))
+        raise
 
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))  # Windows has only the latter
 
-# Sums that were interrupted. MPI may still write into their arrays, so these are kept.
-_unfinished: list[tuple[Any, np.ndarray]] = []
+# What was interrupted. MPI may still write into these arrays, so they are kept.
+_unfinished: list[tuple[Any, np.ndarray | None]] = []
 
 
 def _mpi() -> Any:
