@@ -87,7 +87,8 @@ class Workers:
         self._buffers: dict[tuple[int, Any], np.ndarray] = {}
         on_this_machine = self._communicator.Split_type(mpi.COMM_TYPE_SHARED)
         if on_this_machine.Get_size() > 1:
-            _share_processors(on_this_machine.Get_size())
+            own = _processors()
+            _limit_threads(_fair_share(own, on_this_machine.allgather(own)))
         on_this_machine.Free()
 
     def __repr__(self) -> str:
@@ -268,10 +269,20 @@ def _mpi() -> Any:
     return MPI
 
 
-def _share_processors(workers: int) -> None:
-    """Let Numba and BLAS use this worker's part of the machine's processors."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(min(allowed, (os.cpu_count() or 1) // workers), 1)
+def _processors() -> set[int]:
+    """The processors of this machine on which this process may run."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _fair_share(own: set[int], everybody: list[set[int]]) -> int:
+    """How many threads a worker may use, where its processors are its own, and where all have the same."""
+    return max(min(len(own), len(set().union(*everybody)) // len(everybody)), 1)
+
+
+def _limit_threads(threads: int) -> None:
+    """Let Numba and BLAS use so many threads, or fewer if they use fewer already."""
     if "numba" in sys.modules:
         numba = sys.modules["numba"]
         numba.set_num_threads(min(threads, numba.get_num_threads()))
