@@ -18,6 +18,15 @@ talk through MPI; install it with the extra ``mpi``. A training is shared by the
 
 If an error ends one worker, the others wait for it forever. ``mpiexec -n 4 python -m mpi4py train.py`` ends
 all of them then.
+
+In a notebook, start four engines, and begin each cell that they all shall run with ``%%px``::
+
+    import ipyparallel
+    engines = ipyparallel.Cluster(engines="mpi", n=4).start_and_connect_sync(activate=True)
+
+    %%px
+    import needle as ndl
+    workers = ndl.parallel.Workers()
 """
 
 from __future__ import annotations
@@ -139,8 +148,10 @@ class Workers:
         A worker's gradients are those of the mean loss of its part of a batch. Weighted by the sizes of the
         parts, their mean is the gradient of the mean loss of the whole batch.
 
-        All gradients travel in one message. Where a worker has no gradient for a parameter, it counts as 0;
-        a parameter for which no worker has one keeps None.
+        All gradients travel in one message, after the backward pass. To send some of them during the pass
+        gains little between processes of one machine, where the processors that compute the pass also copy
+        and add up what is sent. Where a worker has no gradient for a parameter, it counts as 0; a parameter
+        for which no worker has one keeps None.
 
         Parameters
         ----------
