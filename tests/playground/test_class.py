@@ -192,7 +192,7 @@ def test_a_port_that_is_taken_is_said(house):
     try:
         out, err = process.communicate(timeout=60)
     finally:
-        process.kill()
+        process.terminate()  # and with it all that it has started
     assert process.returncode == 1
     assert out == ""
     assert f"cannot listen at 127.0.0.1, port {port}: Address already in use. Name others by --host" in err
