@@ -7,10 +7,10 @@ stands a model with four constants, which are measured on this machine:
 - a step on b items computes for ``fixed + b * per_item`` seconds;
 - a message of m bytes takes ``latency + m / bandwidth`` seconds.
 
-With n workers on a batch of B items, each computes for ``fixed + B / n * per_item``. In a ring all-reduce of
-S bytes each sends 2 (n - 1) messages of S / n bytes, one after the other:
+With n workers on a batch of B items, each has B / n of them, or one if there are more workers than items. In
+a ring all-reduce of S bytes each sends 2 (n - 1) messages of S / n bytes, one after the other:
 
-    step(n) = fixed + B / n * per_item + 2 (n - 1) (latency + S / n / bandwidth)
+    step(n) = fixed + max(B / n, 1) * per_item + 2 (n - 1) (latency + S / n / bandwidth)
 
 Whatever n is, no worker sends more than 2 S bytes; but it waits for the latency 2 (n - 1) times. The model
 gives each worker a processor of its own, so it does not hold for more workers than this machine can run at
@@ -52,7 +52,7 @@ class Costs:
 
     def step(self, workers: int, items: float, size: float) -> float:
         """The seconds of a step of so many workers: a batch of `items`, gradients of `size` bytes."""
-        return self.fixed + items / workers * self.per_item + self.all_reduce(workers, size)
+        return self.fixed + max(items / workers, 1) * self.per_item + self.all_reduce(workers, size)
 
     def all_reduce(self, workers: int, size: float) -> float:
         """The seconds of a ring all-reduce."""
@@ -136,8 +136,11 @@ def send(size: int, rounds: int = 50) -> dict[str, float]:
 
 def on_workers(count: int, *words: Any) -> dict[str, float]:
     """Start so many workers, let them do what the words say, and return what worker 0 has found."""
-    beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
-    command = [beside, "-n", str(count), sys.executable, "-m", "benchmarks.scaling", "--do", *map(str, words)]
+    mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if mpiexec is None:
+        raise SystemExit("The program mpiexec is missing, which starts the workers: pip install -e '.[mpi]'")
+    program = [sys.executable, "-m", "benchmarks.scaling", "--do", *map(str, words)]
+    command = [mpiexec, "-n", str(count), *program]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **THREADS})
     if run.returncode:
         raise SystemExit(run.stderr or run.stdout)
@@ -157,13 +160,19 @@ def constants(name: str) -> Costs:
 
 def main() -> None:
     """Measure, print the tables, and draw the picture if one is wanted."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="how many to measure with")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scaling", description=(__doc__ or "").partition(":")[0] + "."
+    )
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 2, 4], help="how many to measure with (default: 1 2 4)"
+    )
     parser.add_argument(
         "--picture", metavar="PATH", help="draw measured and predicted speed-up into this file"
     )
     parser.add_argument("--do", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if min(args.workers) < 1:
+        parser.error(f"--workers: must be whole numbers of at least 1, got {min(args.workers)}")
     if args.do:
         what, *words = args.do
         found = learn(words[0], int(words[1])) if what == "learn" else send(int(words[0]))

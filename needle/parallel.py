@@ -18,6 +18,15 @@ talk through MPI; install it with the extra ``mpi``. A training is shared by the
 
 If an error ends one worker, the others wait for it forever. ``mpiexec -n 4 python -m mpi4py train.py`` ends
 all of them then.
+
+In a notebook, start four engines, and begin each cell that they all shall run with ``%%px``::
+
+    import ipyparallel
+    engines = ipyparallel.Cluster(engines="mpi", n=4).start_and_connect_sync(activate=True)
+
+    %%px
+    import needle as ndl
+    workers = ndl.parallel.Workers()
 """
 
 from __future__ import annotations
@@ -87,7 +96,8 @@ class Workers:
         self._buffers: dict[tuple[int, Any], np.ndarray] = {}
         on_this_machine = self._communicator.Split_type(mpi.COMM_TYPE_SHARED)
         if on_this_machine.Get_size() > 1:
-            _share_processors(on_this_machine.Get_size())
+            own = _processors()
+            _limit_threads(_fair_share(own, on_this_machine.allgather(own)))
         on_this_machine.Free()
 
     def __repr__(self) -> str:
@@ -110,6 +120,7 @@ class Workers:
         if self.size == 1:
             return value
         began = time.perf_counter()
+        self._meet()
         value = self._communicator.bcast(value)
         self.seconds += time.perf_counter() - began
         return value
@@ -119,6 +130,7 @@ class Workers:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
+        self._meet()
         values = self._communicator.allgather(value)
         self.seconds += time.perf_counter() - began
         return values
@@ -136,8 +148,10 @@ class Workers:
         A worker's gradients are those of the mean loss of its part of a batch. Weighted by the sizes of the
         parts, their mean is the gradient of the mean loss of the whole batch.
 
-        All gradients travel in one message. Where a worker has no gradient for a parameter, it counts as 0;
-        a parameter for which no worker has one keeps None.
+        All gradients travel in one message, after the backward pass. To send some of them during the pass
+        gains little between processes of one machine, where the processors that compute the pass also copy
+        and add up what is sent. Where a worker has no gradient for a parameter, it counts as 0; a parameter
+        for which no worker has one keeps None.
 
         Parameters
         ----------
@@ -223,28 +237,35 @@ class Workers:
         return self._buffers[key]
 
     def _add_up(self, array: np.ndarray) -> None:
-        """Replace an array by the sum over all workers.
-
-        MPI would wait here without giving Python a chance. We ask again and again instead, and let others
-        use the processor in between: so Ctrl-C works, and more workers than processors do not block one
-        another.
-        """
+        """Replace an array by the sum over all workers."""
         began = time.perf_counter()
-        request = self._communicator.Iallreduce(self._here, array)
-        try:
-            while not request.Test():
-                _yield()
-        except BaseException:
-            _unfinished.append((request, array))
-            raise
+        _wait(self._communicator.Iallreduce(self._here, array), array)
         self.bytes += array.nbytes
         self.seconds += time.perf_counter() - began
+
+    def _meet(self) -> None:
+        """Wait until all workers are here: what MPI does next cannot be interrupted, but ends at once."""
+        _wait(self._communicator.Ibarrier())
+
+
+def _wait(request: Any, array: np.ndarray | None = None) -> None:
+    """Wait until the workers have done together what was begun, such as the sum of an array.
+
+    MPI would wait here without giving Python a chance. We ask again and again instead, and let others use
+    the processor in between: so Ctrl-C works, and more workers than processors do not block one another.
+    """
+    try:
+        while not request.Test():
+            _yield()
+    except BaseException:
+        _unfinished.append((request, array))
+        raise
 
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))  # Windows has only the latter
 
-# Sums that were interrupted. MPI may still write into their arrays, so these are kept.
-_unfinished: list[tuple[Any, np.ndarray]] = []
+# What was interrupted. MPI may still write into these arrays, so they are kept.
+_unfinished: list[tuple[Any, np.ndarray | None]] = []
 
 
 def _mpi() -> Any:
@@ -259,10 +280,20 @@ def _mpi() -> Any:
     return MPI
 
 
-def _share_processors(workers: int) -> None:
-    """Let Numba and BLAS use this worker's part of the machine's processors."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(min(allowed, (os.cpu_count() or 1) // workers), 1)
+def _processors() -> set[int]:
+    """The processors of this machine on which this process may run."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _fair_share(own: set[int], everybody: list[set[int]]) -> int:
+    """How many threads a worker may use, where its processors are its own, and where all have the same."""
+    return max(min(len(own), len(set().union(*everybody)) // len(everybody)), 1)
+
+
+def _limit_threads(threads: int) -> None:
+    """Let Numba and BLAS use so many threads, or fewer if they use fewer already."""
     if "numba" in sys.modules:
         numba = sys.modules["numba"]
         numba.set_num_threads(min(threads, numba.get_num_threads()))

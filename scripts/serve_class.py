@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def serve_class(
     Raises
     ------
     RuntimeError
-        If nginx is not installed, or something does not start. The message says what it said.
+        If nginx is not installed or cannot listen at `host` and `port`, or something does not start. The
+        message says why.
     """
     nginx = find_nginx()
     if nginx is None:
@@ -73,6 +75,7 @@ def serve_class(
             "brew install nginx), use deploy/compose.yaml, or serve one process: make app"
         )
     port = port or free_port()
+    _check_free(host, port)
     hundred = _free_hundred(count)
     with TemporaryDirectory() as folder, ExitStack() as stack:
         settings = {
@@ -86,7 +89,8 @@ def serve_class(
         Path(folder, "nginx.conf").write_text(text)
 
         ends = threading.Event()
-        house = Class(f"http://127.0.0.1:{port}", 0, [0] * count)
+        address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+        house = Class(address, 0, [0] * count)
         keepers = [
             _Keeper(house, place, hundred * 100 + place + 1, ends, log and log / f"{place + 1}")
             for place in range(count)
@@ -99,7 +103,7 @@ def serve_class(
             keeper.wait()
         where = ["-p", folder, "-c", f"{folder}/nginx.conf", "-e", "stderr"]
         command = [nginx, *where, "-g", f"daemon off; pid {folder}/pid;"]
-        health = f"http://127.0.0.1:{port}/_stcore/health"
+        health = f"{address}/_stcore/health"
         house.front = stack.enter_context(
             serving(command, health, cwd=Path(folder), log=log and log / "front")
         )
@@ -153,6 +157,18 @@ def _is_there(process: int) -> bool:
     return False
 
 
+def _check_free(host: str, port: int) -> None:
+    """Make sure that the front can listen there: if another server does, it would answer in its place."""
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as nginx does
+            probe.bind((host, port))
+    except OSError as error:
+        raise RuntimeError(
+            f"nginx cannot listen at {host}, port {port}: {error.strerror}. Name others by --host and --port"
+        ) from None
+
+
 def _free_hundred(count: int) -> int:
     """A number h so that nobody listens on the ports h01, h02, … of this machine."""
     for hundred in range(86, 327):
@@ -174,11 +190,16 @@ def main() -> None:
     arguments = parser.parse_args()
     if not 1 <= arguments.processes <= 99:
         parser.error(f"--processes: from 1 to 99, not {arguments.processes}")
+    if not 1 <= arguments.port <= 65535:
+        parser.error(f"--port: from 1 to 65535, not {arguments.port}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # as Ctrl-C: all that was started is ended
     try:
         with serve_class(arguments.processes, port=arguments.port, host=arguments.host) as house:
-            print(f"{arguments.processes} processes behind {house.address} (Ctrl-C ends them)", flush=True)
-            threading.Event().wait()
+            number = "1 process" if arguments.processes == 1 else f"{arguments.processes} processes"
+            print(f"{number} behind {house.address} (Ctrl-C ends all)", flush=True)
+            while _is_there(house.front):
+                time.sleep(LOOK)
+            raise RuntimeError("nginx has ended, and so all has; start it again")
     except RuntimeError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

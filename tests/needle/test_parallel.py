@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
+from benchmarks import scaling
 from needle import nn, parallel
 from needle.apps import mlp_resnet
 from needle.apps.training import learning_step, run_epoch
@@ -219,6 +220,70 @@ def test_without_mpi4py_the_message_names_the_extra(monkeypatch, capsys):
     assert "Traceback" not in message
 
 
+def test_processors_are_shared_fairly():
+    """Those that all may use are divided; those that one has to itself stay whole."""
+    eight = set(range(8))
+    assert parallel._fair_share(eight, [eight] * 4) == 2
+    assert parallel._fair_share({0, 1, 2}, [{0, 1, 2}, {3, 4, 5}]) == 3
+    assert parallel._fair_share({0}, [{0}, eight]) == 1
+    assert parallel._fair_share(eight, [eight] * 20) == 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_the_model_of_a_step_counts_what_a_ring_sends(n):
+    costs = scaling.Costs(fixed=5.0, per_item=2.0, latency=3.0, bandwidth=7.0)
+    size, seconds = 60.0, 0.0
+    have = np.random.default_rng(0).random((n, n))  # a row for each worker, a column for each part
+    total = have.sum(0)
+    for turn in range(2 * (n - 1)):
+        sent = [(k, (k - turn) % n) for k in range(n)]
+        for (k, part), number in zip(sent, [have[place] for place in sent], strict=True):
+            to = (k + 1) % n, part
+            have[to] = number + (have[to] if turn < n - 1 else 0)
+        seconds += 3 + size / n / 7
+    np.testing.assert_allclose(have, [total] * n)
+    assert costs.all_reduce(n, size) == pytest.approx(seconds)
+    assert costs.step(n, 4 * n, size) == pytest.approx(5 + 4 * 2 + seconds)
+    assert costs.step(n, 1, size) == pytest.approx(5 + 2 + seconds)  # nobody has less than an item
+
+
+def test_the_constants_of_the_model_are_found_and_its_predictions_printed_and_drawn(
+    monkeypatch, capsys, tmp_path
+):
+    true = scaling.Costs(fixed=5e-3, per_item=2e-4, latency=3e-5, bandwidth=1e9)
+    size = 1e6
+
+    def measured(count, what, *words):
+        if what == "send":
+            return {"message": true.latency + words[0] / true.bandwidth}
+        items = scaling.networks()[words[0]][2]
+        took = {
+            "step": true.step(count, items / words[1], size),
+            "communication": true.all_reduce(count, size),
+        }
+        return took | {"bytes": size, "items": items, "gradients": size}
+
+    monkeypatch.setattr(scaling, "on_workers", measured)
+    monkeypatch.setattr(sys, "argv", ["scaling", "--workers", "2", "4", "--picture", str(tmp_path / "x.svg")])
+    scaling.main()
+    out = capsys.readouterr().out
+    assert out.count("5 ms + 200 µs an item; a message 31 µs + 1 GB/s") == 3
+    rows = [line.split() for line in out.splitlines() if re.match(r" +[24] ", line)]
+    assert len(rows) == 6
+    for *_, speed_up, model in rows:
+        assert float(model) == pytest.approx(float(speed_up), abs=0.02)
+    assert out.count("10,000: ") == 3
+    assert "<svg" in (tmp_path / "x.svg").read_text()
+
+
+@pytest.mark.parametrize("count", ["0", "-2"])
+def test_a_number_of_workers_to_measure_with_is_checked(monkeypatch, capsys, count):
+    monkeypatch.setattr(sys, "argv", ["scaling", f"--workers={count}"])
+    with pytest.raises(SystemExit):
+        scaling.main()
+    assert f"--workers: must be whole numbers of at least 1, got {count}" in capsys.readouterr().err
+
+
 # Several workers
 
 several = pytest.mark.parametrize("n", [2, 4])
@@ -299,7 +364,19 @@ def test_after_an_epoch_all_have_the_same_model(arrays, n):
 @pytest.mark.slow
 def test_workers_share_the_processors(arrays):
     threads = arrays(2, "processors")["threads"]
-    assert set(threads) == {max(os.cpu_count() // 2, 1)}
+    assert set(threads) == {max(len(parallel._processors()) // 2, 1)}
+
+
+@pytest.mark.slow
+def test_steps_and_messages_of_workers_are_measured(mpi, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = scaling.on_workers(2, "learn", "2-8-8-2", 1)
+    assert 0 < found["communication"] < found["step"]
+    assert found["items"] == 16
+    assert found["gradients"] == 4 * (2 * 8 + 8 + 8 * 8 + 8 + 8 * 2 + 2)
+    assert found["gradients"] < found["bytes"] < 1.1 * found["gradients"]  # and a few numbers beside them
+    small, large = (scaling.on_workers(2, "send", size)["message"] for size in scaling.SIZES)
+    assert 0 < small < large
 
 
 # Commands
@@ -486,8 +563,8 @@ found = runpy.run_path(script)["trained"]("cnn", "adam", __import__("needle").pa
 
 FAILING = """
 for step in range(1000000):
-    workers.sum(np.ones(3))
-    if workers.rank == 1 and step == 5:
+    {call}
+    if workers.rank == {rank} and step == 5:
         raise RuntimeError("this engine was made to fail")
 """
 
@@ -504,20 +581,23 @@ def engines(mpi, monkeypatch):
 
 
 @pytest.mark.slow
-def test_after_an_error_on_an_engine_new_workers_go_on(engines):
+@pytest.mark.parametrize(
+    ("call", "rank"), [("workers.sum(np.ones(3))", 1), ("workers.same(step)", 0), ("workers.gather(step)", 1)]
+)
+def test_after_an_error_on_an_engine_new_workers_go_on(engines, call, rank):
     import ipyparallel
 
     view = engines[:]
     begin = "import needle as ndl, numpy as np\nworkers = ndl.parallel.Workers()"
     view.execute(begin, block=True)
-    running = view.execute(FAILING)
+    running = view.execute(FAILING.format(call=call, rank=rank))
     with pytest.raises(TimeoutError):
-        running.get(timeout=5)  # engine 0 waits for engine 1, which has failed
+        running.get(timeout=5)  # one engine waits for the other, which has failed
     engines.cluster.signal_engines_sync(signal.SIGINT)
-    with pytest.raises(
-        ipyparallel.CompositeError, match=r"KeyboardInterrupt[^$]*this engine was made to fail"
-    ):
+    with pytest.raises(ipyparallel.CompositeError) as error:
         running.get(timeout=60)
+    assert "KeyboardInterrupt" in str(error.value)
+    assert "this engine was made to fail" in str(error.value)
     view.execute(f"{begin}\ntotal = workers.sum(np.full(3, workers.rank + 1.0))")
     for total in view.pull("total").get(timeout=60):
         np.testing.assert_array_equal(total, [3, 3, 3])

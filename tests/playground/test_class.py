@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import time
 import urllib.error
@@ -16,13 +17,15 @@ from pathlib import Path
 import pytest
 
 from playground.results.take_home import from_file
+from playground.testing import free_port
 
 from .line import get, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nginx")]
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+SCRIPT = ROOT / "scripts" / "serve_class.py"
+sys.path.insert(0, str(SCRIPT.parent))
 serve_class, measure_class = map(import_module, ("serve_class", "measure_class"))
 
 
@@ -175,3 +178,40 @@ def test_a_whole_class_is_measured(house, monkeypatch):
     assert int(rows["killed one process: sessions that were there"]) > 0
     assert rows["…, that began anew"] == "0"
     assert float(rows["…, epochs that they lost, in seconds of play"].split()[2]) < 4
+
+
+def command(port, *options):
+    words = [sys.executable, SCRIPT, "--processes=1", f"--port={port}", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, **pipes)
+
+
+def test_a_port_that_is_taken_is_said(house):
+    port = house.address.rpartition(":")[2]
+    process = command(port)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.terminate()  # and with it all that it has started
+    assert process.returncode == 1
+    assert out == ""
+    assert f"cannot listen at 127.0.0.1, port {port}: Address already in use. Name others by --host" in err
+    assert "Traceback" not in err
+
+
+def test_another_address_of_this_machine_may_be_served_and_nothing_goes_on_without_the_front():
+    port = free_port()
+    process = command(port, "--host=127.0.0.2")
+    try:
+        assert process.stdout.readline().startswith(f"1 process behind http://127.0.0.2:{port} ")
+        assert get(f"http://127.0.0.2:{port}/_stcore/health")[2] == b"ok"
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+        (front,) = [child for child in children if "nginx" in Path(f"/proc/{child}/cmdline").read_text()]
+        assert len(children) == 2
+        os.kill(front, signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.terminate()
+    assert "nginx has ended" in err
+    assert not any(map(is_there, children))
