@@ -238,8 +238,8 @@ class Training:
                 synchronise(model, self.workers)
         self.optimizer = optimizer
         self._schedule_for = schedule_for
-        self._communication = np.zeros(3)  # of all steps: see `Workers.counters`
-        self._seconds = 0.0  # that the steps took
+        self._seconds = 0.0  # that the last epoch took; the first one also compiles kernels
+        self._communication = np.zeros(3)  # in the last epoch: see `Workers.counters`
         self._plan(args.epochs)
 
     def _plan(self, epochs: int) -> None:
@@ -368,8 +368,8 @@ class Training:
             return learn(progress)
         began, before = time.perf_counter(), self.workers.counters()
         trained = learn(progress)
-        self._seconds += time.perf_counter() - began
-        self._communication += self.workers.counters() - before
+        self._seconds = time.perf_counter() - began
+        self._communication = self.workers.counters() - before
         self.workers.average_buffers(self.model)  # each worker's running means have followed its own parts
         return trained
 
@@ -377,8 +377,9 @@ class Training:
         steps, size, seconds = self._communication
         if self.workers is not None and self.workers.size > 1 and steps:
             print(
-                f"{self.workers.size} workers: a step took {1e3 * self._seconds / steps:.3g} ms, "
-                f"{1e3 * seconds / steps:.3g} ms of it for communication of {size / steps / 1e6:.3g} MB"
+                f"{self.workers.size} workers: a step of the last epoch took "
+                f"{1e3 * self._seconds / steps:.3g} ms, {1e3 * seconds / steps:.3g} ms of it for "
+                f"communication of {size / steps / 1e6:.3g} MB"
             )
 
     def _begin(self) -> None:
