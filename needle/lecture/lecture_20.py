@@ -143,7 +143,7 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     ax.set_position((0.16, 0.16, 0.8, 0.73))
     viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
-    ax.set_ylim(0.5, 20_000)
+    ax.set_ylim(0.02, 20_000)
     return ax
 
 
@@ -1280,17 +1280,17 @@ predictions.choose(
 )
 predictions.ask(
     "busiest",
-    "Four workers hold 1,000 numbers each. All others send theirs to worker 0, which adds them up, and sends "
+    "Four workers hold 100 numbers each. All others send theirs to worker 0, which adds them up, and sends "
     "the total to each. How many numbers go through the cable of worker 0, in and out together?",
-    right="6000",
-    why="Three arrays come in, and three totals go out. With 1,000 workers it would be 1,998,000, while each "
-    "of the others sends 1,000 and waits.",
+    right="600",
+    why="Three arrays come in, and three totals go out. With 1,000 workers it would be 199,800, while each "
+    "of the others sends 100 and waits.",
     replies={
-        "3000": "That is one direction. The totals have to go out again.",
-        "8000": "Worker 0 has its own numbers already: it gets three arrays, not four, and sends three "
+        "300": "That is one direction. The totals have to go out again.",
+        "800": "Worker 0 has its own numbers already: it gets three arrays, not four, and sends three "
         "totals.",
-        "4000": "Three arrays come in. And how many totals go out?",
-        "2000": "That is what goes through the cable of each of the others.",
+        "400": "Three arrays come in. And how many totals go out?",
+        "200": "That is what goes through the cable of each of the others.",
         "6": "Six arrays, right. How many numbers are in them?",
     },
     otherwise="How many arrays come in, and how many go out?",

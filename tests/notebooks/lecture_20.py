@@ -17,13 +17,13 @@ SHOWN = [
     ("sum-loss", "Everybody divides at the end", "sum-code",
      "numbers that each brings: 43 and points in the end: 10.0\ndivided at the end, it is right: True\n"),
     ("ring", "worker 0 sends and receives three times as much", "collect-code",
-     SENT + "sent: [3000, 1000, 1000, 1000] received: [3000, 1000, 1000, 1000]\n"),
+     SENT + "sent: [300, 100, 100, 100] received: [300, 100, 100, 100]\n"),
     ("rounds-solution", "it is the part before: one less each time", "ready-code",
      "round 0 of adding: workers 0 to 3 send parts [0, 1, 2, 3]\n"
      "round 1 of adding: workers 0 to 3 send parts [3, 0, 1, 2]\n"
      "round 2 of adding: workers 0 to 3 send parts [2, 3, 0, 1]\n"),
-    ("processes", "The busiest worker sent 3,000 numbers before. Now each sends 1,500", "ring-at-work-code",
-     SENT + "sent: [1500, 1500, 1500, 1500] received: [1500, 1500, 1500, 1500]\n"
+    ("processes", "The busiest worker sent 300 numbers before. Now each sends 150", "ring-at-work-code",
+     SENT + "sent: [150, 150, 150, 150] received: [150, 150, 150, 150]\n"
      "worker 0 waits for a message from worker 3, and nobody will send one: no mail is under way\n"),
     ("cost", "The very same function", "processes-code", SENT),
     ("exercise-seconds", "never more than twice", "cost-code",
