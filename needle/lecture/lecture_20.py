@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     ax.set_position((0.16, 0.16, 0.8, 0.73))
     viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
-    ax.set_ylim(0.5, 20_000)
+    ax.set_ylim(0.02, 20_000)
     return ax
 
 
@@ -362,12 +363,16 @@ def as_lists(items, rank, workers):
 
 # --- 2 The mean of a batch from those of its parts ----------------------------------------------------------
 
+to_the_last_digits = partial(values, tolerance=1e-12)  # of float64: float32 has seven
+ROUNDED = "The numbers are right to seven digits only: somewhere you turn them into float32. Keep their type."
+
 
 @exercises.exercise(
     case([np.array([1.0, 2.0]), np.array([5.0, 6.0])], [3, 1]),
     case([np.array([6.0]), np.array([2.0]), np.array([0.0]), np.array([-4.0])], [3, 3, 2, 2]),
     case([np.array([[1.0, 0.0], [2.0, 4.0]]), np.array([[3.0, 3.0], [0.0, 1.0]])], [2, 2]),
     otherwise="Each mean stands for as many points as its size says. How large is the sum over all points?",
+    compare=to_the_last_digits,
 )
 def average(gradients, sizes):
     """The weighted mean."""
@@ -440,8 +445,8 @@ def summed_to_one(gradients, sizes):
 
 
 @average.mistake(
-    "`@` sums over the axis before the last, and that is the workers' only if gradients are rows. Theirs is "
-    "axis 0: `np.average(…, axis=0, weights=…)`, or a sum with `zip`."
+    "`@` and `np.dot` sum over the axis before the last, and that is the workers' only if gradients are "
+    "rows. Theirs is axis 0: `np.average(…, axis=0, weights=…)`, or a sum with `zip`."
 )
 def matrix_product(gradients, sizes):
     return np.array(sizes) / sum(sizes) @ np.array(gradients)
@@ -464,6 +469,22 @@ def without_zip(gradients, sizes):
 )
 def broadcast_sizes(gradients, sizes):
     return (np.array(gradients) * sizes).sum(axis=0) / sum(sizes)
+
+
+@average.mistake(ROUNDED)
+def in_float32(gradients, sizes):
+    return average.right(gradients, sizes).astype("float32")
+
+
+@average.mistake("The numbers are right, but in a list. Return an array: add up arrays, not their numbers.")
+def in_a_list(gradients, sizes):
+    return average.right(gradients, sizes).tolist()
+
+
+@average.mistake("There need not be four workers. Go through both lists together, with `zip`.")
+def for_four_workers(gradients, sizes):
+    a, b, c, d = gradients
+    return average.right([a, b, c, d], sizes)
 
 
 # --- 3 Which part goes on -----------------------------------------------------------------------------------
@@ -616,7 +637,7 @@ def _around(expected: Any, got: Any, names: Names) -> str:
     if not isinstance(got, Rings):
         return f"the type is {kind(got)}, but should be ndarray"
     for rank, pair in enumerate(zip(expected.totals, got.totals, strict=True)):
-        if difference := values(*pair, names):
+        if difference := to_the_last_digits(*pair, names):
             return f"on worker {rank}, {difference}"
     size = len(got.totals)
     for rank, to in sorted(got.ways):
@@ -635,7 +656,7 @@ def _around(expected: Any, got: Any, names: Names) -> str:
 def _the_same_ring(expected: Any, got: Any, names: Names) -> str:
     if not (isinstance(expected, Rings) and isinstance(got, Rings)):
         return _around(expected, got, names)
-    if difference := values(expected.totals, got.totals, names):
+    if difference := to_the_last_digits(expected.totals, got.totals, names):
         return difference
     everywhere = all(not values(expected.totals[0], total, names) for total in expected.totals)
     if everywhere and (expected.ways, expected.sent) != (got.ways, got.sent):
@@ -659,9 +680,10 @@ def _arrays(workers: int, numbers: int) -> np.ndarray:
 @exercises.exercise(
     case(_arrays(4, 8)),
     case(_arrays(4, 6)),
-    case(_arrays(3, 7)),
+    case(_arrays(3, 7) / 10),
     case(_arrays(2, 4)),
     case(_arrays(5, 3)),
+    case(_arrays(1, 3)),
     otherwise="Follow one part, say part 0, from worker to worker, and compare with the picture step by "
     "step.",
     compare=_around,
@@ -742,8 +764,8 @@ def whole_arrays(worker, numbers):
 
 
 @ring_all_reduce.mistake(
-    "All wait before they have sent anything, and so they wait for ever: a deadlock. Send first, then "
-    "receive."
+    "A worker waits for a message that nobody sends, and in the end all wait: a deadlock. In each round, "
+    "every worker sends first, and then receives."
 )
 def receives_first(worker, numbers):
     worker.receive((worker.rank - 1) % worker.size)
@@ -849,6 +871,52 @@ def always_four_workers(worker, numbers):
         worker.send(numbers[:1], worker.rank + 1)
     worker.receive((worker.rank - 1) % 4)
     return numbers.copy()
+
+
+@ring_all_reduce.mistake(
+    "You count with four workers. There may be more or fewer: `worker.size` says how many."
+)
+def always_three_rounds(worker, numbers):
+    return np.concatenate(_ring(worker, numbers, rounds=3))
+
+
+NOT_A_MULTIPLE = (
+    "The numbers need not divide into parts of equal length. `np.array_split` makes some parts one longer."
+)
+
+
+@ring_all_reduce.mistake(NOT_A_MULTIPLE)
+def equal_parts(worker, numbers):
+    np.split(numbers, worker.size)
+    return ring_all_reduce.right(worker, numbers)
+
+
+@ring_all_reduce.mistake(NOT_A_MULTIPLE)
+def reshaped(worker, numbers):
+    numbers.reshape(worker.size, -1)
+    return ring_all_reduce.right(worker, numbers)
+
+
+@ring_all_reduce.mistake(
+    "The last numbers are in no part: you round the length of a part down. `np.array_split` leaves none out."
+)
+def rest_left_out(worker, numbers):
+    return ring_all_reduce.right(worker, numbers[: len(numbers) // worker.size * worker.size])
+
+
+@ring_all_reduce.mistake(ROUNDED)
+def rounded_on_the_way(worker, numbers):
+    return np.concatenate(_ring(worker, numbers.astype("float32")))
+
+
+@ring_all_reduce.mistake(
+    "One worker alone has no neighbour, and needs no round: its own numbers are the total."
+)
+def alone_as_well(worker, numbers):
+    if worker.size > 1:
+        return ring_all_reduce.right(worker, numbers)
+    worker.send(numbers, 0)
+    return numbers + worker.receive(0)
 
 
 @ring_all_reduce.mistake(
@@ -977,6 +1045,7 @@ def adding_twice(worker, numbers):
     case(10, 1000, 0.0, 100.0),
     case(5, 0, 2.0, 100.0),
     case(1, 1000, 1.0, 500.0),
+    case(8, 100, 0.0, 1.0),
     otherwise="How many rounds are there? In each, one part is sent: how many bytes, and how many seconds?",
 )
 def seconds(workers, size, latency, bandwidth):
@@ -1062,6 +1131,19 @@ def no_latency(workers, size, latency, bandwidth):
     return 2 * (workers - 1) * size / workers / bandwidth
 
 
+WHOLE_BYTES = "You round a part to whole bytes. Take exactly one n-th of the array, `size / workers`."
+
+
+@seconds.mistake(WHOLE_BYTES)
+def rounded_down(workers, size, latency, bandwidth):
+    return 2 * (workers - 1) * (latency + size // workers / bandwidth)
+
+
+@seconds.mistake(WHOLE_BYTES)
+def rounded_up_to_bytes(workers, size, latency, bandwidth):
+    return 2 * (workers - 1) * (latency + -(-size // workers) / bandwidth)
+
+
 # --- 6 The variance of a batch ------------------------------------------------------------------------------
 
 
@@ -1120,6 +1202,13 @@ def no_axis_given(means, variances, sizes):
     mean = np.average(means, weights=sizes)
     variance = np.average(variances, weights=sizes)
     return mean, variance + np.average((np.array(means) - mean) ** 2, weights=sizes)
+
+
+@together.mistake("Numbers may be arrays, so say along which axis: `np.average(…, axis=0, weights=sizes)`.")
+def sum_of_everything(means, variances, sizes):
+    m, v, n = map(np.array, (means, variances, sizes))
+    mean = (m * n).sum() / n.sum()
+    return mean, ((v + (m - mean) ** 2) * n).sum() / n.sum()
 
 
 @together.mistake("This is one array. Return the two one after the other: `return mean, variance`.")
@@ -1191,25 +1280,25 @@ predictions.choose(
 )
 predictions.ask(
     "busiest",
-    "Four workers hold 1,000 numbers each. All others send theirs to worker 0, which adds them up, and sends "
+    "Four workers hold 100 numbers each. All others send theirs to worker 0, which adds them up, and sends "
     "the total to each. How many numbers go through the cable of worker 0, in and out together?",
-    right="6000",
-    why="Three arrays come in, and three totals go out. With 1,000 workers it would be 1,998,000, while each "
-    "of the others sends 1,000 and waits.",
+    right="600",
+    why="Three arrays come in, and three totals go out. With 1,000 workers it would be 199,800, while each "
+    "of the others sends 100 and waits.",
     replies={
-        "3000": "That is one direction. The totals have to go out again.",
-        "8000": "Worker 0 has its own numbers already: it gets three arrays, not four, and sends three "
+        "300": "That is one direction. The totals have to go out again.",
+        "800": "Worker 0 has its own numbers already: it gets three arrays, not four, and sends three "
         "totals.",
-        "4000": "Three arrays come in. And how many totals go out?",
-        "2000": "That is what goes through the cable of each of the others.",
+        "400": "Three arrays come in. And how many totals go out?",
+        "200": "That is what goes through the cable of each of the others.",
         "6": "Six arrays, right. How many numbers are in them?",
     },
     otherwise="How many arrays come in, and how many go out?",
 )
 predictions.choose(
     "400 workers",
-    "Instead of 4 workers you take 400, with a million numbers each, and the same ring. How many numbers "
-    "does each worker send, compared with before?",
+    "Four workers have a million numbers each, and add them up in a ring. Now there are 400 workers, with a "
+    "million numbers each, too. How many does each one send, compared with before?",
     {
         "100 times as many": "There are about 100 times as many rounds, but the parts are 100 times as "
         "small.",
@@ -1260,7 +1349,8 @@ predictions.choose(
         "the same": "Take two parts, 0, 0 and 10, 10. Each has variance 0. And the batch?",
         "never larger": "Right: a part measures distances from its own mean. How far the parts lie apart is "
         "in none of them.",
-        "never smaller": "Take two parts, 0, 0 and 10, 10. Each has variance 0. And the batch?",
+        "never smaller": "Measured from the mean of the batch, the squared distances in a part add up to "
+        "more than from its own mean. So what do the parts leave out?",
         "sometimes larger, sometimes smaller": "For one part alone, that is so. But what the mean over all "
         "of them leaves out is how far the parts lie apart, and that is never less than 0.",
     },
