@@ -136,7 +136,9 @@ BOX = Template("""
   form.innerHTML = `<input aria-label="Your answer" size="$size" autocomplete="off"><button>Answer</button>
     <p role="status" style="min-height: 1.5em"></p>`;
   const plain = (text) => {
-    const short = text.trim().toLowerCase().replaceAll("−", "-").replace(",", ".").replace(/\\s+/g, " ");
+    let short = text.trim().toLowerCase().replaceAll("−", "-").replace(/\\s+/g, " ");
+    const inThousands = /^-?[1-9]\\d{0,2}([, ]\\d{3})+(\\.\\d+)?$$/.test(short);  // 4,640 or 4 640
+    short = inThousands ? short.replace(/[, ]/g, "") : short.replace(",", ".");
     return short !== "" && isFinite(short) ? String(Number(short)) : short;
   };
   form.addEventListener("submit", (event) => {

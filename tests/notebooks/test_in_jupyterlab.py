@@ -12,6 +12,7 @@ from needle.lecture.predictions import Predictions
 
 predictions = Predictions()
 predictions.choose("sum", "1 + 1?", {"2": "That is right.", "11": "You joined the digits."}, right="2")
+predictions.ask("many", "How many?", "4640", "One for each.", {"4.64": "Too few."}, otherwise="Count them.")
 predictions.ask("half", "What is 1 / 2?", "0.5", "A half.", {"2": "Upside down."}, otherwise="Divide.")
 """
 
@@ -58,6 +59,17 @@ def test_a_number_is_typed_and_answered(open_notebook):
         box.press("Enter")
         question.get_by_role("status").filter(has_text=reply).wait_for()
     assert page.locator(".jp-Cell").count() == 2
+
+
+def test_a_comma_may_part_the_thousands_or_begin_the_decimals(open_notebook):
+    page = open_notebook(QUESTIONS, 'predictions.predict("many")')
+    question = page.locator(".needle-predict")
+    box = question.get_by_role("textbox", name="Your answer")
+    typed = {"4640": "✓ ", "1": "✗ Count them.", "4,640": "✓ ", "4,64": "✗ Too few.", "4 640": "✓ "}
+    for text, reply in typed.items():
+        box.fill(text)
+        box.press("Enter")
+        question.get_by_role("status").filter(has_text=reply).wait_for()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
