@@ -143,8 +143,7 @@ def uncover(values: dict[str, float], xlabel: str) -> Any:
 
     def bars(shown: int) -> Any:
         known = dict(list(values.items())[:shown])
-        name, last = list(known.items())[-1]
-        return viz.bars(known, xlabel=xlabel, title=f"{name}: {last:.3g} {xlabel.split()[0]}")
+        return viz.bars(known, xlabel=xlabel, title=list(known)[-1])
 
     return viz.drag(bars, frames=len(values), shown=range(1, len(values) + 1))
 

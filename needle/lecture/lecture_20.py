@@ -69,7 +69,7 @@ def put_back(numbers: np.ndarray, params: Sequence[Tensor]) -> None:
 
 # --- Pictures -----------------------------------------------------------------------------------------------
 
-WIDE, HIGH, GAP = 64, 26, 22  # points: a cell, and the room between two workers
+WIDE, HIGH, GAP = 54, 26, 18  # points: a cell, and the room between two workers
 
 
 def holdings(step: int, workers: int) -> tuple[list[list[set[int]]], list[tuple[int, int]]]:
@@ -121,9 +121,9 @@ def draw_ring(step: int, workers: int = 4) -> Axes:
     if step == 0:
         title = "At the start each worker holds its own numbers"
     elif step < workers:
-        title = f"Step {step} of {last}, adding: the part that came has {step + 1} workers' numbers"
+        title = f"Step {step} of {last}, adding: what came has {step + 1} workers' numbers"
     else:
-        title = f"Step {step} of {last}, handing on: each worker has {complete} of {workers} parts complete"
+        title = f"Step {step} of {last}, handing on: {complete} of {workers} parts are complete"
     end = workers * (WIDE + GAP)
     sketch.line((-3 * GAP, 0), (end, 0), alpha=0)  # every step has room for arrows at both ends
     ax = sketch.on(None, title)
@@ -139,7 +139,7 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     curves = {"if talking cost nothing": np.asarray(workers, float), "with the ring": np.asarray(speed)}
     there = dict(zip(workers, speed, strict=True))[chosen]
     title = f"{chosen:,} workers: {there:.3g} times as fast as one"
-    (ax,) = viz.panels(1, width=5.2, height=3.6)
+    (ax,) = viz.panels(1, width=4.8, height=3.5)
     ax.set_position((0.16, 0.16, 0.8, 0.73))
     viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
