@@ -175,13 +175,18 @@ def start(parser: argparse.ArgumentParser, argv: list[str] | None) -> tuple[argp
 def explained(parser: argparse.ArgumentParser, workers: Workers | None = None):
     """In this block, an error about data or options ends the command with its message.
 
-    If several workers run the command, it ends for all of them, and the message is given once.
+    If several workers run the command, it ends for all of them, and the message is given once. Worker 0 goes
+    first, so that the others find what it has downloaded.
     """
     error = None
+    if workers is not None and workers.rank > 0:
+        workers.same(None)
     try:
         yield
     except (OSError, ValueError) as caught:
         error = str(caught)
+    if workers is not None and workers.rank == 0:
+        workers.same(None)
     error = said_once(workers, error)
     if error is not None:
         parser.error(error)

@@ -396,6 +396,32 @@ def epoch_of(out: str) -> list[float]:
     return [float(x) for x in last]
 
 
+READING = """
+import argparse, sys, time
+from pathlib import Path
+from needle.apps.commands import explained
+from needle.parallel import Workers
+
+folder, workers = Path(sys.argv[1]), Workers()
+with explained(argparse.ArgumentParser(), workers):
+    if workers.rank == 0:
+        time.sleep(0.5)
+        (folder / "data").write_text("downloaded")
+    print((folder / "data").read_text())
+    if len(sys.argv) > 2 and workers.rank == int(sys.argv[2]):
+        raise ValueError("the data is not what it should be")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fails", [None, 0, 1])
+def test_what_worker_0_downloads_the_others_find(together, tmp_path, fails):
+    words = [] if fails is None else [fails]
+    _, out, err = together(2, "-c", READING, tmp_path, *words, fails=fails is not None)
+    assert out.count("downloaded") == 2
+    assert ("the data is not what it should be" in err) == (fails is not None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_runs_with_several_workers(together, name):
