@@ -128,7 +128,11 @@ def read_address(entries: Mapping[str, Entry]) -> str:
 
 
 def write_address(entries: Mapping[str, Entry]) -> None:
-    """Bring the page's address up to date. It leaves out what has its default, or could not be read back."""
+    """Bring the page's address up to date. It leaves out what has its default, or could not be read back.
+
+    A browser that asks for a run before it has heard which address the last run sent tells an older one. So
+    an address is also sent if the last one was another.
+    """
     address = {}
     for key, entry in entries.items():
         value = st.session_state.get(key, entry.default)
@@ -140,5 +144,8 @@ def write_address(entries: Mapping[str, Entry]) -> None:
         except ValueError:
             continue
         address[entry.name] = written
-    if st.query_params.to_dict() != address:
+    sent = f"address with {', '.join(entries)}"
+    is_there = st.query_params.to_dict() == address == st.session_state.get(sent, address)
+    st.session_state[sent] = address
+    if not is_there:
         st.query_params.from_dict(address)

@@ -18,6 +18,22 @@ _TELL = """export default async function ({ setStateValue }) {
   tell(setStateValue);
 }"""
 
+# Of two requests Streamlit runs the last, for the page that was shown when it was sent. What speaks soon
+# after a click on a link would undo the click. So it waits, 5 s at most, until the page behind it is there.
+_SAY_ON_ARRIVAL = """<script>
+(() => {
+  let link = null, clicked = 0;
+  window.onclick = ({ target, defaultPrevented, timeStamp }) => {
+    if (defaultPrevented && target.closest("a")) [link, clicked] = [target.closest("a"), timeStamp];
+  };
+  window.sayOnArrival = (say) => {
+    if (link?.pathname === location.pathname || performance.now() > clicked + 5000) link = null;
+    if (link) setTimeout(() => sayOnArrival(say), 50);
+    else say();
+  };
+})();
+</script>"""
+
 
 def _playground() -> None:
     """Go to the playground, which has the app's first address."""
@@ -58,6 +74,7 @@ first = st.Page(_playground, title="Playground", url_path="playground", default=
 others = [st.Page(_PAGES[name].page, title=title, url_path=name) for name, title in TITLES.items()]
 chosen = st.navigation([first, *others], position="hidden")
 st.html(_STYLE)
+st.html(_SAY_ON_ARRIVAL, unsafe_allow_javascript=True)
 with st.container(horizontal=True, key="pages"):
     for page in (first, *others):
         st.page_link(page, query_params=_kept_address(page.url_path), width="content")

@@ -21,6 +21,7 @@ export function leadBack(links) {
 
 // Where Python makes the links, it is told once what was kept before this document.
 export function tell(setStateValue) {
-  if (Object.keys(untold).length) setStateValue("kept", untold);
+  const kept = untold;
   untold = {};
+  if (Object.keys(kept).length) window.sayOnArrival(() => setStateValue("kept", kept));
 }

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from playwright.sync_api import expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import viz
 from playground.language.expression import run as run_text
@@ -380,6 +381,39 @@ def test_text_that_is_too_long_is_refused_with_its_length(page, address, length)
     until(page, lambda: text_in(address_now(page)) is None, "the address follows")
     type_in(page, "x = 5\nx ** 3")
     page.get_by_text("125", exact=True).first.wait_for()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_address_follows_who_writes_faster_than_it(page, address):
+    late = []
+
+    def connect(page_end):
+        server = page_end.connect_to_server()
+
+        def to_page(message):
+            if not late and ForwardMsg.FromString(message).HasField("page_info_changed"):
+                late.append(message)
+            else:
+                page_end.send(message)
+
+        def to_server(message):
+            server.send(message)
+            if late and late[0]:
+                page_end.send(late[0])
+                late[0] = None
+
+        server.on_message(to_page)
+        page_end.on_message(to_server)
+
+    page.route_web_socket(re.compile("_stcore/stream"), connect)
+    visit(page, address)
+    type_in(page, "x = 4\nx ** 3")
+    until(page, lambda: late, "an address is on its way")
+    type_in(page, EXAMPLES["One value, two paths"])
+    drawing(page, "of v4").wait_for()
+    until(page, lambda: text_in(address_now(page)) is None, "the address follows")
+    assert late == [None]
 
 
 @pytest.mark.slow

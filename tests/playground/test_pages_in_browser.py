@@ -169,6 +169,33 @@ def test_links_lead_back_to_what_was_on_each_page(page, address):
     expect(link(page, "Tensor")).to_have_attribute("href", re.compile("view=a.T"))
 
 
+def test_a_page_that_speaks_holds_nobody_back(page, address):
+    visit(page, address, "maths", f="x ** 2")
+    page.get_by_role("link", name="Tensor", exact=True).wait_for()
+    page.get_by_role("slider", name="x", exact=True).evaluate(f"""(slider) => {{
+        {CLICK}
+        slider.value = 1;
+        slider.dispatchEvent(new Event("change"));
+    }}""")
+    page.get_by_role("heading", name="Tensor").wait_for()
+    page.wait_for_timeout(1000)
+    assert urlsplit(address_now(page)).path == "/tensor"
+
+
+def test_kept_addresses_are_told_once_a_link_has_led_to_its_page(page, address):
+    visit(page, address, "maths", f="x ** 2")
+    page.get_by_role("link", name="Tensor", exact=True).wait_for()
+    told = page.evaluate(f"""async () => {{
+        sessionStorage.setItem("needle-addresses", JSON.stringify({{ digits: "?seed=7" }}));
+        const {{ tell }} = await import("/stage/addresses.js?anew");
+        {CLICK}
+        return await new Promise((told) => tell((name, kept) => told([location.pathname, name, kept])));
+    }}""")
+    assert told == ["/tensor", "kept", {"digits": "?seed=7"}]
+
+
+CLICK = "[...document.querySelectorAll('a')].find((link) => link.innerText === 'Tensor').click();"
+
 FONTS = """() => {
     const fonts = new Set();
     const look = (root) => root.querySelectorAll("*").forEach((element) => {

@@ -1,7 +1,7 @@
 // Points of two classes and a straight boundary, w1 x1 + w2 x2 + b = 0, that three sliders move.
 
 class Boundary {
-  constructor(root, setStateValue) {
+  constructor(root, say) {
     this.root = root;
     root.innerHTML = `
       <svg role="img"></svg>
@@ -16,7 +16,7 @@ class Boundary {
     this.svg = root.querySelector("svg");
     this.observer = new ResizeObserver(() => this.data && this.lay());
     this.observer.observe(this.svg);
-    this.rest = () => setStateValue("weights", this.weights);
+    this.rest = () => say("weights", this.weights);
   }
 
   get weights() {

@@ -1,7 +1,7 @@
 // A function and its derivative over x. The slider moves the tangent: its slope is the height of the lower curve.
 
 class Curve {
-  constructor(root, setStateValue) {
+  constructor(root, say) {
     this.root = root;
     root.innerHTML = `
       <dl class="figures" aria-live="polite">
@@ -13,7 +13,7 @@ class Curve {
     this.pictures = [...root.querySelectorAll("svg")];
     this.observer = new ResizeObserver(() => this.data && this.lay());
     this.observer.observe(root);
-    this.rest = () => setStateValue("place", this.slider.value);
+    this.rest = () => say("place", this.slider.value);
     for (const svg of this.pictures) {
       followPointer(svg, (event) => {
         this.slider.value = this.axes[0].at(event)[0];

@@ -5,9 +5,9 @@ const LATE = 1500; // milliseconds after which an answer is no longer waited for
 const SCALE = 3; // pixels of a canvas for a pixel of an image: enough for a sharp edge
 
 class Digit {
-  constructor(root, setStateValue) {
+  constructor(root, say) {
     this.root = root;
-    this.send = (pixels) => setStateValue("pixels", pixels);
+    this.send = (pixels) => say("pixels", pixels);
     this.heard = {};
     this.model = {
       get: (name) => this.state[name],

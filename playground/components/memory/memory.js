@@ -1,9 +1,9 @@
 // The elements of an array above, the cells of its memory below. Point at either to find the other.
 
 class Memory {
-  constructor(root, setStateValue) {
+  constructor(root, say) {
     this.root = root;
-    this.rest = () => setStateValue("index", this.index);
+    this.rest = () => say("index", this.index);
     for (const kind of ["pointerover", "focusin", "click"]) {
       root.addEventListener(kind, (event) => {
         const cell = event.target.closest("button");

@@ -107,7 +107,8 @@ function slider(name, { low, high, step }, moved, rested) {
   };
 }
 
-// Make an element once, and tell it from then on when its data has changed. A class has show(data) and close().
+// Make an element once, and tell it from then on when its data has changed. A class has show(data) and close(), and
+// is made with what it tells Python with, such as say("place", 3).
 //
 // Streamlit calls again whenever the data is sent again. If a newer call is already on its way, it ends the older
 // one as soon as that has returned; so only the end of the newest call is the end of the element.
@@ -115,7 +116,8 @@ function lasting(Kind) {
   const made = new WeakMap(); // each element, and the data that it shows
   return ({ parentElement, data, setStateValue }) => {
     const root = parentElement.querySelector(`.${Kind.name.toLowerCase()}`);
-    if (!made.has(root)) made.set(root, { element: new Kind(root, setStateValue) });
+    const say = (...news) => window.sayOnArrival(() => made.has(root) && setStateValue(...news));
+    if (!made.has(root)) made.set(root, { element: new Kind(root, say) });
     const its = made.get(root);
     const call = (its.newest = {});
     const text = JSON.stringify({ ...data, start: null }); // where it stands now, the browser knows best

@@ -5,7 +5,7 @@ const PIXELS = 300; // of the map's side; the page stretches it
 const LONGEST = 0.28; // of the picture's side: the arrow of the steepest gradient
 
 class Surface {
-  constructor(root, setStateValue) {
+  constructor(root, say) {
     this.root = root;
     root.innerHTML = `
       <div class="map"><canvas width="${PIXELS}" height="${PIXELS}"></canvas><svg role="img"></svg></div>
@@ -23,7 +23,7 @@ class Surface {
     this.svg = root.querySelector("svg");
     this.observer = new ResizeObserver(() => this.data && this.lay());
     this.observer.observe(root);
-    this.rest = () => setStateValue("place", this.sliders.map((one) => one.value));
+    this.rest = () => say("place", this.sliders.map((one) => one.value));
     followPointer(this.svg, (event) => {
       this.axes.at(event).forEach((value, i) => (this.sliders[i].value = value));
       this.move();
