@@ -52,9 +52,9 @@ class JupyterLab:
         page.evaluate(run, [command, arguments])
 
     def close(self, page: Page) -> None:
-        """Close the page, and only then end its kernel, which would live on, with some hundred MB.
+        """Close the page, then end its kernel, which would live on and keep some hundred MB.
 
-        A page that is still busy with its kernel would complain.
+        The page goes first: while it is busy with its kernel, it would complain.
         """
         kernel = page.evaluate(KERNEL)
         page.close()

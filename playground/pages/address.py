@@ -130,8 +130,8 @@ def read_address(entries: Mapping[str, Entry]) -> str:
 def write_address(entries: Mapping[str, Entry]) -> None:
     """Bring the page's address up to date. It leaves out what has its default, or could not be read back.
 
-    A browser that asks for a run before it has heard which address the last run sent tells an older one. So
-    an address is also sent if the last one was another.
+    If a browser asks for a run before the last run's address has reached it, it still tells the one before.
+    So an address is also sent if it differs from the one sent last.
     """
     address = {}
     for key, entry in entries.items():

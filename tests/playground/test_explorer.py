@@ -360,7 +360,7 @@ def test_typed_text_is_carried_out_and_mistakes_are_shown(page, address):
         ("x = [[1, 2]]\nx @ x", "inner sizes 2 and 1 differ"),
     ]:
         type_in(page, text)
-        page.get_by_text(reason).first.wait_for()  # the message, and later the drawing, say it
+        page.get_by_text(reason).first.wait_for()  # the drawing says it, too, a moment later
     drawing(page, "which failed").wait_for()
     type_in(page, "x = 5\nx ** 3")
     page.get_by_text("125", exact=True).first.wait_for()

@@ -107,8 +107,8 @@ function slider(name, { low, high, step }, moved, rested) {
   };
 }
 
-// Make an element once, and tell it from then on when its data has changed. A class has show(data) and close(), and
-// is made with what it tells Python with, such as say("place", 3).
+// Make an element once, and tell it from then on when its data has changed. A class has show(data) and close(). Its
+// constructor gets its place on the page, and a function that tells Python a value, such as say("place", 3).
 //
 // Streamlit calls again whenever the data is sent again. If a newer call is already on its way, it ends the older
 // one as soon as that has returned; so only the end of the newest call is the end of the element.
