@@ -28,6 +28,8 @@ class Parameter(Tensor):
     It is always true: ``if self.bias:`` asks whether there is a bias, which may be None instead.
     """
 
+    __init__ = Tensor.__init__  # said again: before Python 3.11.4, help(Parameter) finds no inherited one
+
     def __bool__(self) -> bool:
         return True
 
