@@ -8,6 +8,7 @@ It needs no network, and neither do its pages. It fails if a lecture fails, or a
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -203,6 +204,8 @@ def main() -> None:
     numbers = [path.stem[:2] for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
     if unknown := sorted(set(given.run) - set(numbers)):
         parser.error(f"--run {unknown[0]}: there is no such lecture; they are {numbers[0]} to {numbers[-1]}")
+    # A page of the book has nothing but its frames, so there is more time for them than in a notebook.
+    os.environ.setdefault("NEEDLE_DRAG_SECONDS", "30")
     source, site = given.output / "source", given.output / "html"
     gather(source, given.run)
     shutil.rmtree(site, ignore_errors=True)

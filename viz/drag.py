@@ -6,6 +6,7 @@ import base64
 import html
 import inspect
 import json
+import os
 import sys
 import time
 import zlib
@@ -38,7 +39,7 @@ __all__ = ["Drag", "drag"]
 STOPS = (5, 11, 21, 41, 101, 201)
 MOST_FRAMES = 450
 MOST_BYTES = 6_000_000
-SECONDS_TO_SHOW = 2.0  # are spent on frames before a picture shows itself, …
+SECONDS_TO_SHOW = float(os.environ.get("NEEDLE_DRAG_SECONDS", 2))  # on frames before it shows itself, …
 SECONDS_TO_SAVE = 30.0  # … and before it is saved
 BYTES_OF_A_GRAPH = 20_000  # about
 SECONDS_FOR_A_LAYOUT = 0.08
@@ -297,8 +298,9 @@ class Drag(LivePicture):
     def html(self) -> str:
         """The picture with its sliders as a piece of a web page that needs nothing else.
 
-        It moves through frames that are computed beforehand: as many as two seconds allow. Where scripts do
-        not run, it shows the picture at the start.
+        It moves through frames that are computed beforehand: as many as two seconds allow, or as the
+        environment variable ``NEEDLE_DRAG_SECONDS`` says. Where scripts do not run, it shows the picture at
+        the start.
 
         Raises
         ------
@@ -470,9 +472,9 @@ def drag(
     gradient : bool
         Whether to draw the gradient graph of a Tensor, or only its computational graph.
     frames : int, optional
-        About how many stops of each slider are computed beforehand. By default as many as two seconds allow,
-        and thirty when you save it. With more than one slider, each moves alone if there would be more than
-        450 frames.
+        About how many stops of each slider are computed beforehand. By default as many as two seconds allow
+        (or as ``NEEDLE_DRAG_SECONDS`` says, in the environment), and thirty when you save it. With more than
+        one slider, each moves alone if there would be more than 450 frames.
     style : "needle", "d2l", "print" or "dark", optional
         As for `draw`.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import subprocess
 import sys
 import zlib
 
@@ -257,6 +259,18 @@ def test_as_many_frames_as_there_is_time_for() -> None:
     drag = viz.drag(v4, v1=[x / 8 for x in range(60)])
     assert len(drag.data(seconds=1e-9)["frames"]) == 4
     assert len(drag.data(seconds=1e9)["frames"]) == 60
+
+
+@pytest.mark.parametrize(("seconds", "frames"), [("1e-9", 4), ("1e9", 60)])
+def test_the_environment_says_how_much_time_there_is(seconds, frames) -> None:
+    code = "import viz; print(len(viz.drag(lambda x: x * x, x=[i / 8 for i in range(60)]).data()['frames']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NEEDLE_DRAG_SECONDS": seconds},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"{frames}\n", done.stderr
 
 
 def test_a_kernel_answers_with_numbers_and_lays_out_only_what_is_new(monkeypatch) -> None:
