@@ -8,6 +8,7 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.errors import ExtensionError
 
 project = "needle"
 author = "the needle-notebooks authors"
@@ -59,8 +60,11 @@ copybutton_selector = "div.highlight pre"
 def visit_math(translator: Any, node: nodes.Element) -> None:
     """Write mathematics as MathML, which browsers draw themselves."""
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    tex = re.sub(r"\\tfrac", r"\\frac", node.astext())
-    translator.body.append(convert(tex, display=display))
+    tex = node.astext().replace(r"\tfrac", r"\frac").replace("{aligned}", "{split}")  # these it knows
+    written = convert(tex, display=display)
+    if unknown := re.search(r">(&|\\\w+)<", written):
+        raise ExtensionError(f"latex2mathml does not know {unknown[1]} in this formula: {node.astext()}")
+    translator.body.append(written)
     raise nodes.SkipNode
 
 

@@ -10,8 +10,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
+from docutils import nodes
+from sphinx.errors import ExtensionError
 from sphinx.util.inventory import InventoryFile
 
 import needle as ndl
@@ -20,6 +23,8 @@ import viz
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 make_book = import_module("make_book")
+sys.path.insert(0, str(ROOT / "docs"))
+book = import_module("conf")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +118,27 @@ def test_a_term_of_the_glossary_links_to_the_section_that_introduces_it():
     assert make_book.to_sections(term) == linked
     unknown = term.replace("seed", "sowing")
     assert make_book.to_sections(unknown) == unknown
+
+
+def written(formula):
+    """A formula, as a page of the book has it."""
+    page = SimpleNamespace(body=[])
+    with pytest.raises(nodes.SkipNode):
+        book.visit_math(page, nodes.math_block(formula, formula))
+    return "".join(page.body)
+
+
+def test_formulas_stand_below_each_other():
+    rows = re.findall("<mtr>.*?</mtr>", written(r"\begin{aligned} m &= 1 \\ v &= \tfrac{1}{2} \end{aligned}"))
+    assert len(rows) == 2
+    assert all(row.count("<mtd") == 2 for row in rows)
+    assert "<mfrac>" in rows[1]
+
+
+@pytest.mark.parametrize("unknown", [r"\Big\lfloor", "&"])
+def test_a_formula_that_cannot_be_written_ends_the_book(unknown):
+    with pytest.raises(ExtensionError, match=r"does not know .* in this formula: a .* b"):
+        written(f"a {unknown} b")
 
 
 @pytest.mark.slow
