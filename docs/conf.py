@@ -78,7 +78,14 @@ def give_each_a_line(app: Any, what: str, name: str, thing: Any, options: Any, l
     lines[:] = re.sub(field, one_by_one, "\n".join(lines)).split("\n")
 
 
+def leave_out_widgets(app: Any, env: Any) -> None:
+    """Leave out the state of widgets, half of a page: its pictures move without it."""
+    for page in env.nb_metadata.values():
+        page.get("js_files", {}).pop("ipywidgets_state", None)
+
+
 def setup(app: Any) -> None:
-    """Add the drawing of mathematics, and the last touch to docstrings."""
+    """Add the drawing of mathematics, the last touch to docstrings, and what pages can do without."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     app.connect("autodoc-process-docstring", give_each_a_line, priority=900)  # after napoleon
+    app.connect("env-updated", leave_out_widgets)

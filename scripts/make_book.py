@@ -205,7 +205,7 @@ def main() -> None:
     if unknown := sorted(set(given.run) - set(numbers)):
         parser.error(f"--run {unknown[0]}: there is no such lecture; they are {numbers[0]} to {numbers[-1]}")
     # A page of the book has nothing but its frames, so there is more time for them than in a notebook.
-    os.environ.setdefault("NEEDLE_DRAG_SECONDS", "30")
+    os.environ.setdefault("NEEDLE_DRAG_SECONDS", "120")
     source, site = given.output / "source", given.output / "html"
     gather(source, given.run)
     shutil.rmtree(site, ignore_errors=True)

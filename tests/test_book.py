@@ -157,6 +157,13 @@ def test_every_lecture_has_its_page_in_its_part(site):
 
 
 @pytest.mark.slow
+def test_a_lecture_has_its_pictures_once(site):
+    page = (site / "07_reverse_mode.html").read_text(encoding="utf-8")
+    assert page.count("data-needle-drag=") == 1
+    assert "widget-state" not in page
+
+
+@pytest.mark.slow
 def test_the_reference_has_every_public_name(site):
     with open(site / "objects.inv", "rb") as file:
         kinds = InventoryFile.load(file, "", lambda _, name: name)

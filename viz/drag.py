@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +23,7 @@ import numpy as np
 from needle.autograd import Tensor, Value
 
 from .drawing import Drawing, check_size, draw, draw_gradient
-from .frames import Album, Frame, Places, check_picture, frame_of
+from .frames import Album, Frame, Places, check_picture, frame_of, packed
 from .names import names_in, variables_in
 from .picture import LivePicture
 from .render import CannotRender
@@ -38,10 +37,9 @@ __all__ = ["Drag", "drag"]
 # How many stops of each slider are computed beforehand: as many as there is time and room for.
 STOPS = (5, 11, 21, 41, 101, 201)
 MOST_FRAMES = 450
-MOST_BYTES = 6_000_000
+MOST_BYTES = 4_000_000  # of a page
 SECONDS_TO_SHOW = float(os.environ.get("NEEDLE_DRAG_SECONDS", 2))  # on frames before it shows itself, …
 SECONDS_TO_SAVE = 30.0  # … and before it is saved
-BYTES_OF_A_GRAPH = 20_000  # about
 SECONDS_FOR_A_LAYOUT = 0.08
 
 
@@ -226,7 +224,7 @@ class Drag(LivePicture):
             return
         for most in STOPS:
             yield self._alone(most)
-        for most in STOPS[1:]:
+        for most in STOPS:
             if several and self._count(most) <= MOST_FRAMES:
                 yield self._together(most)
 
@@ -311,10 +309,10 @@ class Drag(LivePicture):
 
     def _html(self, data: Mapping[str, Any]) -> str:
         script = (STATIC / "drag.js").read_text("utf-8")
-        packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 9)).decode()
+        written = packed(json.dumps(data, ensure_ascii=False))
         return (
             f"<style>{_look()}</style>"
-            f'<div data-needle-drag="{packed}" data-lm-suppress-shortcuts="true">{self._still()}</div>'
+            f'<div data-needle-drag="{written}" data-lm-suppress-shortcuts="true">{self._still()}</div>'
             f'<script type="module">\n{script}\ndragAll(document);\n</script>'
         )
 
@@ -389,10 +387,8 @@ def _looks(frames: Mapping[Places, Frame]) -> int:
 
 def _size(frames: Mapping[Places, Frame]) -> int:
     """About how many bytes the frames take on a page."""
-    looks = {frame.look for frame in frames.values()}
-    return sum(len(x) if isinstance(x, str) else BYTES_OF_A_GRAPH for x in looks) + sum(
-        len(text) + 4 for frame in frames.values() for text in frame.texts
-    )
+    pictures = {frame.look: frame.size for frame in frames.values()}
+    return sum(pictures.values()) + sum(len(text) + 4 for frame in frames.values() for text in frame.texts)
 
 
 @contextmanager

@@ -7,8 +7,10 @@ boxes have room for the widest of them: a move then changes texts, and nothing i
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from itertools import compress
 from typing import Any
@@ -25,8 +27,9 @@ from .render import render_all, tidy_svg
 from .style import TEXT_SIZE, Style, style_called
 from .text import Rows, elide, text_width
 
-__all__ = ["Album", "Frame", "Places", "check_picture", "frame_of"]
+__all__ = ["Album", "Frame", "Places", "check_picture", "frame_of", "packed"]
 
+BYTES_OF_A_GRAPH = 5_000  # about
 SHARPNESS = 2  # pixels of an image for one of the page
 
 Places = tuple[int, ...]  # of each slider, the place of its stop
@@ -57,6 +60,16 @@ class Frame:
     def texts(self) -> list[str]:
         """The numbers, in the order of the picture."""
         return [text for x in (self.graph.variables if self.graph else ()) for text in _as_drawn(x)]
+
+    @cached_property
+    def size(self) -> int:
+        """About how many bytes of a page its picture takes."""
+        return len(packed(self.look)) if isinstance(self.look, str) else BYTES_OF_A_GRAPH
+
+
+def packed(text: str) -> str:
+    """A text as it stands in a page: compressed, and written in base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 class Album:
