@@ -14,7 +14,9 @@ a ring all-reduce of S bytes each sends 2 (n - 1) messages of S / n bytes, one a
 
 Whatever n is, no worker sends more than 2 S bytes; but it waits for the latency 2 (n - 1) times. The model
 gives each worker a processor of its own, so it does not hold for more workers than this machine can run at
-once. Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+once: the table has a dash there.
+
+Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 """
 
 from __future__ import annotations
@@ -115,8 +117,8 @@ def learn(name: str, parts: int) -> dict[str, float]:
     }
 
 
-def send(size: int, rounds: int = 50) -> dict[str, float]:
-    """The seconds of a message between two workers: half of there and back."""
+def send(size: int, rounds: int = 200) -> dict[str, float]:
+    """The seconds of a message between two workers: half of there and back, at best."""
     import numpy as np
     from mpi4py import MPI
 
@@ -131,7 +133,7 @@ def send(size: int, rounds: int = 50) -> dict[str, float]:
             else:
                 world.Recv(message, other)
         found.append((time.perf_counter() - began) / 2)
-    return {"message": median(found)}
+    return {"message": min(found)}
 
 
 def on_workers(count: int, *words: Any) -> dict[str, float]:
@@ -147,15 +149,19 @@ def on_workers(count: int, *words: Any) -> dict[str, float]:
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def constants(name: str) -> Costs:
-    """Measure the constants of the model."""
+def message_costs() -> tuple[float, float]:
+    """Measure latency and bandwidth: they are the same for all networks."""
+    small, large = [on_workers(2, "send", size)["message"] for size in SIZES]
+    return small, (SIZES[1] - SIZES[0]) / (large - small)
+
+
+def constants(name: str, latency: float, bandwidth: float) -> Costs:
+    """Measure what a network's computing costs, and put it together with what messages do."""
     alone = [on_workers(1, "learn", name, parts) for parts in PARTS]
     items = [found["items"] / parts for found, parts in zip(alone, PARTS, strict=True)]
     seconds = [found["step"] for found in alone]
     per_item = max((seconds[0] - seconds[-1]) / (items[0] - items[-1]), 0.0)
-    small, large = [on_workers(2, "send", size)["message"] for size in SIZES]
-    bandwidth = (SIZES[1] - SIZES[0]) / (large - small)
-    return Costs(max(seconds[-1] - per_item * items[-1], 0.0), per_item, small, bandwidth)
+    return Costs(max(seconds[-1] - per_item * items[-1], 0.0), per_item, latency, bandwidth)
 
 
 def main() -> None:
@@ -181,14 +187,16 @@ def main() -> None:
         if MPI.COMM_WORLD.Get_rank() == 0:
             print(json.dumps(found))
         return
-    print(f"{os.cpu_count()} processors; a thread for each worker; medians of {LEAST} steps or more")
+    if args.picture and not Path(args.picture).resolve().parent.is_dir():
+        parser.error(f"--picture: there is no folder {Path(args.picture).parent}")
+    processors = os.cpu_count() or 1
+    latency, bandwidth = message_costs()
+    print(f"{processors} processors; a thread for each worker; medians of {LEAST} steps or more")
+    print(f"a message: {1e6 * latency:.3g} µs + {bandwidth / 1e9:.3g} GB/s")
     curves = {}
     for name in networks():
-        costs = constants(name)
-        print(
-            f"\n{name}: {1e3 * costs.fixed:.3g} ms + {1e6 * costs.per_item:.3g} µs an item; "
-            f"a message {1e6 * costs.latency:.3g} µs + {costs.bandwidth / 1e9:.3g} GB/s"
-        )
+        costs = constants(name, latency, bandwidth)
+        print(f"\n{name}: {1e3 * costs.fixed:.3g} ms + {1e6 * costs.per_item:.3g} µs an item")
         print(
             f"  {'workers':>8}{'ms a step':>12}{'of it comm.':>12}{'MB a step':>12}"
             f"{'speed-up':>10}{'model':>8}"
@@ -198,10 +206,10 @@ def main() -> None:
         size, items = first["gradients"], first["items"]
         alone = costs.step(1, items, size)
         for n, found in measured.items():
+            model = f"{alone / costs.step(n, items, size):.2f}" if n <= processors else "-"
             print(
                 f"  {n:>8}{1e3 * found['step']:>12.3g}{1e3 * found['communication']:>12.3g}"
-                f"{found['bytes'] / 1e6:>12.3g}{first['step'] / found['step']:>10.2f}"
-                f"{alone / costs.step(n, items, size):>8.2f}"
+                f"{found['bytes'] / 1e6:>12.3g}{first['step'] / found['step']:>10.2f}{model:>8}"
             )
         predicted = {n: alone / costs.step(n, items, size) for n in PREDICTED}
         print("  predicted:", ", ".join(f"{n:,}: {x:.3g}" for n, x in predicted.items()))
@@ -215,7 +223,7 @@ def draw(curves: dict[str, tuple[dict[int, float], dict[int, float]]], path: str
     import viz
 
     (ax,) = viz.panels(1, width=6.5, height=4.2)
-    for (name, (predicted, measured)), style in zip(curves.items(), ("-", "--", ":"), strict=False):
+    for (name, (predicted, measured)), style in zip(curves.items(), ("-", "--", ":"), strict=True):
         (line,) = ax.plot([*predicted], [*predicted.values()], style, label=name)
         ax.plot([*measured], [*measured.values()], "o", color=line.get_color())
     ax.set(xscale="log", yscale="log", xlabel="workers", ylabel="times as fast as one; dots are measured")

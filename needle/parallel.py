@@ -56,8 +56,9 @@ class Workers:
     Methods in which workers exchange numbers must be called by all of them, in the same order: each waits
     there for the others. The workers of one machine share its processors, so each uses a part of the threads.
 
-    If a cell of a notebook fails on one engine, the others wait: interrupt them. Then make new Workers on all
-    engines, since the old ones would wait for messages that never come.
+    If a cell of a notebook fails on one engine, the others wait: interrupt them, with the notebook's button
+    or ``engines.cluster.signal_engines_sync(signal.SIGINT)``. Then make new Workers on all engines, since the
+    old ones would wait for messages that never come.
 
     Parameters
     ----------
@@ -102,6 +103,15 @@ class Workers:
 
     def __repr__(self) -> str:
         return f"Workers(rank={self.rank}, size={self.size})"
+
+    def __deepcopy__(self, memo: dict) -> Workers:
+        """The same: a copy of a synchronised model belongs to the same workers."""
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "Workers cannot be pickled; save the model's state_dict(), and make new Workers later"
+        )
 
     def share(self, items: Any) -> Any:
         """This worker's part of a batch: every `size`-th item, from item `rank` on.
@@ -163,7 +173,7 @@ class Workers:
         Raises
         ------
         ValueError
-            If a function is being compiled.
+            If all weights are 0, or if a function is being compiled.
         """
         self.steps += 1
         if self.size == 1:
@@ -198,6 +208,25 @@ class Workers:
         """`steps`, `bytes` and `seconds` so far. The difference of two says what happened in between."""
         return np.array([self.steps, self.bytes, self.seconds])
 
+    def all_end(self, seconds: float) -> bool | None:
+        """Whether all workers end, each by itself.
+
+        Returns
+        -------
+        bool or None
+            True if all call this within some seconds. False if an exchange of theirs was interrupted, so that
+            MPI could not end: then somebody has to `abort`. None if not all have called it.
+        """
+        unfinished = np.array(len(_unfinished))
+        request = self._communicator.Iallreduce(self._here, unfinished)
+        end = time.monotonic() + seconds
+        while not request.Test():
+            if time.monotonic() > end:
+                _unfinished.append((request, unfinished))
+                return None
+            time.sleep(0.01)
+        return not unfinished
+
     def abort(self, code: int = 1) -> None:
         """End all workers at once, wherever they are."""
         sys.stdout.flush()
@@ -225,6 +254,10 @@ class Workers:
             np.multiply(0 if array is None else array.reshape(-1), weight, out=part)
         flat[-1] = weight
         self._add_up(flat)
+        if flat[-1] == 0:
+            raise ValueError(
+                "the workers' weights add up to 0, so there is no mean; weigh by numbers of items"
+            )
         return [
             part.reshape(x.shape) / flat[-1] if anywhere else None
             for part, x, anywhere in zip(parts, like, there, strict=True)
@@ -298,7 +331,7 @@ def _limit_threads(threads: int) -> None:
         numba = sys.modules["numba"]
         numba.set_num_threads(min(threads, numba.get_num_threads()))
     else:
-        wanted = int(os.environ.get("NUMBA_NUM_THREADS", threads))
+        wanted = int(os.environ.get("NUMBA_NUM_THREADS") or threads)
         os.environ["NUMBA_NUM_THREADS"] = str(min(threads, wanted))
     if one_thread.limit is not None:
         one_thread.limit(min(threads, one_thread.count()))

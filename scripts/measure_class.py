@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from serve_class import Class, serve_class
+from serve_class import Class, check_processes, serve_class
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
@@ -260,6 +260,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="default: one per processor")
     parser.add_argument("--seconds", type=float, default=30, help="how long is counted (default: 30)")
     arguments = parser.parse_args()
+    if arguments.people < 1:
+        parser.error(f"--people: at least 1, not {arguments.people}")
+    check_processes(parser, arguments.processes)
+    if not arguments.seconds > 0:
+        parser.error(f"--seconds: more than 0, not {arguments.seconds:g}")
     with TemporaryDirectory() as folder, serve_class(arguments.processes, log=Path(folder)) as house:
         time.sleep(3)
         rows = asyncio.run(measure(house, arguments.people, arguments.seconds))

@@ -87,6 +87,7 @@ def serve_class(
         subprocess.run([DEPLOY / "servers.sh"], env=environment, check=True)
         text = (DEPLOY / "nginx.conf").read_text().replace("listen 8500;", f"listen {host}:{port};")
         Path(folder, "nginx.conf").write_text(text)
+        Path(folder).chmod(0o711)  # nginx that root starts writes long requests there as somebody else
 
         ends = threading.Event()
         address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
@@ -135,11 +136,11 @@ class _Keeper(threading.Thread):
                         while not self._ends.wait(LOOK) and _is_there(process):
                             pass
                 except RuntimeError as error:
-                    print(error, file=sys.stderr)
                     if begin == 1:
                         self._trouble = error
                         return
-                    self._ends.wait(LOOK)  # it was there before: it will come up when the machine has time
+                    if not self._ends.wait(LOOK):  # it was there before: it will come up when there is time
+                        print(error, file=sys.stderr)
         finally:
             self._begun.set()
 
@@ -179,6 +180,12 @@ def _free_hundred(count: int) -> int:
     raise RuntimeError(f"No {count} ports beside each other are free on this machine.")
 
 
+def check_processes(parser: argparse.ArgumentParser, count: int) -> None:
+    """Refuse a number of processes for which there are no ports beside each other."""
+    if not 1 <= count <= 99:
+        parser.error(f"--processes: from 1 to 99, not {count}")
+
+
 def main() -> None:
     """Serve a class until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -188,11 +195,12 @@ def main() -> None:
         "--host", default="127.0.0.1", help="0.0.0.0 lets other machines in (default: %(default)s)"
     )
     arguments = parser.parse_args()
-    if not 1 <= arguments.processes <= 99:
-        parser.error(f"--processes: from 1 to 99, not {arguments.processes}")
+    check_processes(parser, arguments.processes)
     if not 1 <= arguments.port <= 65535:
         parser.error(f"--port: from 1 to 65535, not {arguments.port}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # as Ctrl-C: all that was started is ended
+    for name in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: all that was started is ended
+        if signal.getsignal(name) is signal.SIG_DFL:  # under nohup, a closed terminal ends nothing
+            signal.signal(name, lambda *_: sys.exit())
     try:
         with serve_class(arguments.processes, port=arguments.port, host=arguments.host) as house:
             number = "1 process" if arguments.processes == 1 else f"{arguments.processes} processes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -354,7 +355,8 @@ class Training:
                     print(f"{name}  {_words('train', trained)}  {_words('test', tested)}  {seconds:.1f} s")
                 metrics = _metrics("train", trained) | _metrics("test", tested)
         except KeyboardInterrupt:
-            way = f"; go on with --checkpoint {args.checkpoint} --resume" if args.checkpoint else ""
+            path = args.checkpoint and shlex.quote(str(args.checkpoint))
+            way = f"; go on with --checkpoint {path} --resume" if path else ""
             raise SystemExit(f"\nstopped after {self.epoch} of {args.epochs} epochs{way}") from None
         metrics = metrics or _metrics("test", evaluate())  # where no epoch was left
         if self.leads:
@@ -378,7 +380,7 @@ class Training:
         if self.workers is not None and self.workers.size > 1 and steps:
             print(
                 f"{self.workers.size} workers: a step of the last epoch took "
-                f"{1e3 * self._seconds / steps:.3g} ms, {1e3 * seconds / steps:.3g} ms of it for "
+                f"{_milliseconds(self._seconds / steps)}, {_milliseconds(seconds / steps)} of it for "
                 f"communication of {size / steps / 1e6:.3g} MB"
             )
 
@@ -424,6 +426,10 @@ class Training:
 
 def _metrics(part: str, averages: Averages) -> dict[str, float]:
     return {f"{part}_loss": averages.loss, f"{part}_accuracy": averages.accuracy}
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{1e3 * seconds:.0f} ms"
 
 
 def _words(part: str, averages: Averages) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -18,6 +20,7 @@ import needle as ndl
 from benchmarks import scaling
 from needle import nn, parallel
 from needle.apps import mlp_resnet
+from needle.apps.together import run_together, way_out
 from needle.apps.training import learning_step, run_epoch
 from needle.autograd import Tensor
 
@@ -105,6 +108,50 @@ def test_a_worker_alone_keeps_everything(alone):
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     assert parallel.synchronise(model, alone) is model
     assert "_standardize" not in vars(model[1])
+
+
+def test_a_copy_of_a_model_has_the_same_workers_and_they_stay_where_they_are(alone):
+    alone.size = 2
+    model = parallel.synchronise(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), alone)
+    again = copy.deepcopy(model)
+    assert again[1]._standardize.keywords["workers"] is alone
+    assert again[1].weight is not model[1].weight
+    with pytest.raises(TypeError, match="Workers cannot be pickled"):
+        pickle.dumps(alone)
+
+
+def test_weights_that_add_up_to_nothing_are_refused(alone, monkeypatch):
+    alone.size = 2
+    monkeypatch.setattr(alone, "_add_up", lambda array: None)
+    x = Tensor([1.0, 2.0])
+    x.grad = Tensor([3.0, 4.0])
+    with pytest.raises(ValueError, match="weights add up to 0"):
+        alone.average_gradients([x], weight=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--epochs", "3"], "Nothing was saved; with --checkpoint PATH each epoch is"),
+        (["--checkpoint", "a.st", "--lr", "1"], "with --checkpoint a.st --resume."),
+        (["--checkp=a.st"], "with --checkpoint a.st --resume."),
+        (["--checkpoint", "my runs/a.st"], "with --checkpoint 'my runs/a.st' --resume."),
+    ],
+)
+def test_the_way_out_names_the_checkpoint_as_one_types_it(options, words):
+    assert words in way_out(options)
+
+
+def test_a_worker_alone_is_told_how_to_start_several(alone, capsys, monkeypatch):
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert run_together(lambda argv: argv, ["--data-parallel"]) == ["--data-parallel"]
+    assert capsys.readouterr().err == (
+        "--data-parallel: this is the only worker; mpiexec -n 4 … starts four\n"
+    )
+    monkeypatch.setenv("PMI_RANK", "0")
+    run_together(lambda argv: argv, ["--data-parallel"])
+    assert capsys.readouterr().err == ""
 
 
 def test_a_communicator_may_be_passed(mpi):
@@ -264,16 +311,28 @@ def test_the_constants_of_the_model_are_found_and_its_predictions_printed_and_dr
         return took | {"bytes": size, "items": items, "gradients": size}
 
     monkeypatch.setattr(scaling, "on_workers", measured)
+    monkeypatch.setattr(scaling.os, "cpu_count", lambda: 3)
     monkeypatch.setattr(sys, "argv", ["scaling", "--workers", "2", "4", "--picture", str(tmp_path / "x.svg")])
     scaling.main()
     out = capsys.readouterr().out
-    assert out.count("5 ms + 200 µs an item; a message 31 µs + 1 GB/s") == 3
+    assert out.count("a message: 31 µs + 1 GB/s") == 1
+    assert out.count("5 ms + 200 µs an item") == 3
     rows = [line.split() for line in out.splitlines() if re.match(r" +[24] ", line)]
     assert len(rows) == 6
-    for *_, speed_up, model in rows:
-        assert float(model) == pytest.approx(float(speed_up), abs=0.02)
+    for workers, *_, speed_up, model in rows:
+        if workers == "4":  # more than there are processors
+            assert model == "-"
+        else:
+            assert float(model) == pytest.approx(float(speed_up), abs=0.02)
     assert out.count("10,000: ") == 3
     assert "<svg" in (tmp_path / "x.svg").read_text()
+
+
+def test_a_picture_needs_a_folder_before_anything_is_measured(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["scaling", "--picture", "no/such/x.svg"])
+    with pytest.raises(SystemExit):
+        scaling.main()
+    assert "--picture: there is no folder no/such" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", ["0", "-2"])
@@ -462,8 +521,12 @@ def test_errors_of_options_are_said_once(together, tmp_path):
     assert err.count("is there already") == 1
     _, _, err = together(3, *app, "--checkpoint", there, "--resume", fails=True)
     assert err.count("is not a safetensors file") == 1
+    assert "Abort" not in err  # each worker has ended by itself
     _, _, err = together(3, *app, "--checkpoint", tmp_path / "no" / "x", fails=True)
     assert err.count("cannot be written") == 1
+    code, _, err = together(3, *app, "--device", "cuda", fails=True)
+    assert code == 1
+    assert err.count("--device cuda: ") == len(err.splitlines()) == 1
     assert there.read_text() == "nothing"
     _, out, err = together(3, *app, "--help")
     assert out.count("--sync-batchnorm") == 2  # in the usage, and in its own line
@@ -514,7 +577,7 @@ def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, w
     )
     assert code == 9
     (sentence,) = re.findall("One of the 2 workers failed or was killed.+", err)
-    assert "exit code 9 means that it was killed" in sentence
+    assert "The one that MPI names may be another." in sentence
     assert sentence.endswith(f"Go on after the last whole epoch with --checkpoint {path} --resume.")
     assert ndl.load(path)["epoch"] == 2
     resumed(together, path)
