@@ -35,6 +35,8 @@ PAUSE = 0.25
 #: Seconds in which a class arrives, and then plays before anything is counted: meanwhile steps are compiled.
 ARRIVING = 10.0
 WARM_UP = 45.0
+#: Seconds for which counting waits, after that, for sessions that have learned nothing yet.
+MOST_WARM_UP = 60.0
 #: What a session runs: most take the default, others something larger.
 RUNS = ({}, {}, {"dataset": "xor"}, {"dataset": "spiral", "hidden": "8-8-8", "inputs": "x1,x2,sin(x1)"})
 #: Seconds from one click of a session's to the next. It changes the learning rate, which starts nothing anew.
@@ -144,6 +146,11 @@ class Session:
         with suppress(ConnectionClosed):
             await self._say(socket, do="set", values={"learning_rate": self._asked[0]})
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether a picture has shown an epoch."""
+        return bool(self.pictures) and self.pictures[-1][1] > 0
+
     def rates(self, begin: float, end: float) -> tuple[float, float]:
         """Pictures and epochs a second between two moments."""
         within = [epochs for at, epochs in self.pictures if begin <= at < end]
@@ -160,6 +167,9 @@ async def measure(house: Class, people: int, seconds: float) -> list[tuple[str, 
         tasks.append(asyncio.create_task(session.live()))
         await asyncio.sleep(ARRIVING / people)
     await asyncio.sleep(WARM_UP)
+    latest = time.perf_counter() + MOST_WARM_UP
+    while time.perf_counter() < latest and not all(session.has_learned for session in sessions):
+        await asyncio.sleep(0.1)
 
     rows = [("seconds until the first picture", _spread([session.ready for session in sessions]))]
     begin, spent = time.perf_counter(), _spent(house)

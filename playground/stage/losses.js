@@ -137,7 +137,8 @@ export class Losses {
       if (isDrag && this.scale) travel(this.scale.epochAt(event.offsetX));
       this.repaint();
     };
-    canvas.onclick = ({ offsetX }) => this.scale && travel(this.scale.epochAt(offsetX));
+    // At the end of a drag, too: what somebody does next must not be overtaken.
+    canvas.onclick = ({ offsetX }) => this.scale && travel.now(this.scale.epochAt(offsetX));
     canvas.onpointerup = canvas.onpointercancel = () => { start = null; };
     canvas.onpointerleave = () => {
       this.#pointer = null;

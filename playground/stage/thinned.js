@@ -1,6 +1,6 @@
 // For what must not happen too often.
 
-// Calls at most once in a while, and always with the last value.
+// Calls at most once in a while, and always with the last value. Its `now` calls at once: nothing waits after it.
 export function thinned(call, period) {
   let timer = null;
   let waiting = null; // what it is to be called with next
@@ -15,6 +15,11 @@ export function thinned(call, period) {
       timer = null;
       if (waiting) run(...waiting);
     }, period);
+  };
+  run.now = (...given) => {
+    clearTimeout(timer);
+    timer = null;
+    run(...given);
   };
   return run;
 }

@@ -3,10 +3,12 @@
 import { theme } from "./colours.js";
 import { MapImage, stillImage } from "./draw.js";
 import { part } from "./plane.js";
-import { element } from "./words.js";
+import { element, keepChildren, write } from "./words.js";
 
 export class Tiles {
   #shown = []; // texts, in the order of the rows
+  #made = {}; // by text: the tiles so far
+  #pointed = null; // the text of the tile that the mouse or the keyboard points at
   #wanted = []; // texts, as they were chosen last
 
   constructor(stage) {
@@ -40,9 +42,10 @@ export class Tiles {
     const { scene, welcome } = this.stage;
     const known = Object.keys(welcome.fields.inputs.known);
     const used = scene.inputs.map(({ text }) => text);
+    const before = this.#made;
+    this.#made = {};
     this.#shown = this.isFixed ? used : [...known, ...used.filter((text) => !known.includes(text))];
     const image = new MapImage(welcome.thumbnail);
-    const focused = document.activeElement?.dataset?.input;
     this.buttons = this.#shown.map((text) => {
       const index = used.indexOf(text);
       const label = scene.inputs[index]?.label ?? welcome.fields.inputs.known[text];
@@ -51,22 +54,35 @@ export class Tiles {
       image.shadeSmall(map, theme.smallShades);
       const size = 2 * welcome.thumbnail;
       const picture = stillImage(size, (pen) => image.drawPixels(pen, 0, 0, size));
-      const button = element("button", {
-        className: "tile", title: `${text}: click to turn it ${index >= 0 ? "off" : "on"}`, ariaLabel: `Input ${label}`,
-        ariaPressed: String(index >= 0), disabled: this.isFixed, data: { input: text },
-      }, element("span", { textContent: label }), picture);
+      const button = this.#made[text] = before[text] ?? this.#makeTile(text, picture);
+      Object.assign(button, {
+        title: `${text}: click to turn it ${index >= 0 ? "off" : "on"}`, ariaLabel: `Input ${label}`,
+        ariaPressed: String(index >= 0), disabled: this.isFixed,
+      });
+      write(button.querySelector("span"), label);
+      const shown = button.querySelector("img");
+      if (shown.src !== picture.src) shown.src = picture.src;
       button.classList.toggle("typed", !known.includes(text));
-      button.onclick = () => this.#toggle(text);
-      const point = (isOver) =>
-        this.stage.point(isOver && index >= 0 ? { kind: "neuron", layer: 0, index } : null, "hovered");
-      button.onpointerenter = ({ pointerType }) => pointerType === "mouse" && point(true);
-      button.onpointerleave = () => point(false);
-      button.onfocus = () => button.matches(":focus-visible") && point(true);
-      button.onblur = () => point(false);
       return button;
     });
-    this.group.replaceChildren(...this.buttons, ...(this.isFixed ? [] : [this.form]));
-    if (focused) this.buttons.find((button) => button.dataset.input === focused)?.focus();
+    keepChildren(this.group, [...this.buttons, ...(this.isFixed ? [] : [this.form])]);
+    if (this.#pointed !== null) this.#point(this.#shown.includes(this.#pointed) ? this.#pointed : null);
+  }
+
+  // A tile stays the same while its input is there.
+  #makeTile(text, picture) {
+    const button = element("button", { className: "tile", data: { input: text } }, element("span"), picture);
+    button.onclick = () => this.#toggle(text);
+    button.onpointerenter = ({ pointerType }) => pointerType === "mouse" && this.#point(text);
+    button.onfocus = () => button.matches(":focus-visible") && this.#point(text);
+    button.onpointerleave = button.onblur = () => this.#point(null);
+    return button;
+  }
+
+  #point(text) {
+    this.#pointed = text;
+    const index = this.stage.scene.inputs.findIndex((input) => input.text === text);
+    this.stage.point(index >= 0 ? { kind: "neuron", layer: 0, index } : null, "hovered");
   }
 
   place(layout) {

@@ -32,6 +32,14 @@ export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+// Gives a place these children. Those that stay are left alone: a press on one of them still becomes a click.
+export function keepChildren(place, children) {
+  for (const old of [...place.children]) if (!children.includes(old)) old.remove();
+  children.forEach((child, i) => {
+    if (place.children[i] !== child) place.insertBefore(child, place.children[i] ?? null);
+  });
+}
+
 export function element(tag, properties = {}, ...children) {
   const { data = {}, ...rest } = properties;
   const made = Object.assign(document.createElement(tag), rest);

@@ -681,6 +681,9 @@ def test_after_an_error_on_an_engine_new_workers_go_on(engines, call, rank):
     begin = "import needle as ndl, numpy as np\nworkers = ndl.parallel.Workers()"
     view.execute(begin, block=True)
     running = view.execute(FAILING.format(call=call, rank=rank))
+    end = time.monotonic() + TIMEOUT
+    while running.progress == 0 and time.monotonic() < end:
+        time.sleep(0.1)
     with pytest.raises(TimeoutError):
         running.get(timeout=5)  # one engine waits for the other, which has failed
     engines.cluster.signal_engines_sync(signal.SIGINT)

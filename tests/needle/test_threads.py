@@ -80,12 +80,12 @@ def test_a_mode_holds_in_its_own_thread_only(block):
     def inside():
         with block():
             entered.set()
-            looked.wait(10)
+            looked.wait(60)
             return mode()
 
     def outside():
         before = mode()
-        entered.wait(10)
+        entered.wait(60)
         during = mode()
         looked.set()
         return before, during

@@ -105,7 +105,7 @@ def kernel() -> Kernel:
         manager._kernel_spec = KernelSpec(
             argv=[str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
         )
-        client = NotebookClient(notebook, km=manager, timeout=60, allow_errors=True)
+        client = NotebookClient(notebook, km=manager, timeout=300, allow_errors=True)
         with client.setup_kernel(cwd=str(cwd), cleanup_kc=True):
             yield client
 

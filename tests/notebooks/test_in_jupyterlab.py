@@ -30,6 +30,9 @@ TROUBLE = """() => [...document.querySelectorAll(".jp-Cell")].flatMap((cell) => 
 })"""
 
 
+ALL_ARE_LOADED = """() => [...document.querySelectorAll(".jp-OutputArea img")]
+    .every((image) => image.complete)"""
+
 ALL_RAN = """() => jupyterapp.shell.currentWidget.content.widgets
     .every(({ model }) => model.type !== "code" || model.executionCount)"""
 
@@ -80,4 +83,5 @@ def test_a_lecture_runs_and_nothing_is_cut_off(lecture, open_notebook, width):
     all_drawn = f"document.querySelectorAll('.jp-Cell').length === {len(cells)}"
     page.wait_for_function(all_drawn)  # JupyterLab draws what is in sight, and here that is everything
     page.wait_for_timeout(1000)  # the last pictures
+    page.wait_for_function(ALL_ARE_LOADED)
     assert page.evaluate(TROUBLE) == []

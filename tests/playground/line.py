@@ -28,7 +28,7 @@ class Page:
 
     def receive(self, *kinds):
         """The header of the next message of these kinds, and its arrays as bytes."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             data = self.socket.recv(timeout=max(0.1, deadline - time.monotonic()))
             (length,) = struct.unpack_from("<I", data)
@@ -67,6 +67,18 @@ def opened(address, texts=SMALL, run=None, origin=None, hello=None, cookie=None)
         yield page
 
 
+@contextmanager
+def reopened(address, run):
+    """A page that shows a run again, as soon as the server has noticed that the page before is gone."""
+    for _ in range(100):
+        with opened(address, {}, run) as page:
+            if page.run == run:
+                yield page
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"the run {run} is not shown again")
+
+
 def get(url):
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.status, answer.headers, answer.read()

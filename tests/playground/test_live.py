@@ -22,7 +22,7 @@ from playground.training.points import Point
 from playground.training.settings import Settings
 from playground.training.trainer import Trainer
 
-from .line import get, opened
+from .line import get, opened, reopened
 
 SORRY = "This page asked for something that isn't understood. Reload it."
 
@@ -119,9 +119,7 @@ def test_a_reload_shows_the_same_run(address):
         while page.picture()["epochs"] < 2:
             pass
         name = page.run
-    time.sleep(0.1)
-    with opened(address, {}, name) as page:
-        assert page.run == name
+    with reopened(address, name) as page:
         assert page.scene["settings"]["points"] == "60"
         assert page.picture()["epochs"] == 2
         with opened(address, {"dataset": "xor"}, name) as other:  # it is shown already

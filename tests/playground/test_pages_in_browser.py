@@ -28,6 +28,11 @@ def figure(page, name):
     return float(page.locator(f"[data-say={name}]").inner_text().replace("−", "-"))
 
 
+def is_laid_out(page):
+    """Wait until the page's element says something."""
+    page.locator("[data-say]", has_text=re.compile(r"\d")).first.wait_for()
+
+
 def at(page, **entries):
     """Wait until the page's address has these entries."""
 
@@ -42,6 +47,7 @@ def test_a_tangent_moves(page, address):
     visit(page, address, "maths", f="sin(2 * x)", x="0")
     slider = page.get_by_role("slider", name="x", exact=True)
     slider.wait_for()
+    is_laid_out(page)
     computed = maths.compute.__wrapped__("sin(2 * x)", "curve", 3)
     for place in (140, 7):
         slider.evaluate(
@@ -62,6 +68,7 @@ def test_a_tangent_moves(page, address):
 def test_a_gradient_moves(page, address):
     visit(page, address, "maths", mode="surface", g="x * x + 3 * y", x="1", y="0")
     page.get_by_role("slider", name="y", exact=True).wait_for()
+    is_laid_out(page)
     assert (figure(page, "value"), figure(page, "x"), figure(page, "y")) == (1, 2, 3)
     page.get_by_role("slider", name="x", exact=True).press("ArrowRight")
     assert figure(page, "x") == pytest.approx(2.2)
@@ -72,6 +79,7 @@ def test_a_boundary_moves_and_steps(page, address):
     visit(page, address, "classifier", gradient="True")
     slider = page.get_by_role("slider", name="w1", exact=True)
     slider.wait_for()
+    is_laid_out(page)
     slider.evaluate("slider => { slider.value = -2; slider.dispatchEvent(new Event('input')); }")
     points, labels = classifier._data.__wrapped__("gaussian", 0)
     here = classifier.measure(points, labels, {"w1": -2.0, "w2": -0.5, "b": 0.0})
@@ -141,7 +149,7 @@ def test_another_network_while_one_learns(page, address):
         page.get_by_text("epoch 0").wait_for()
         page.get_by_role("img", name=re.compile(units)).first.wait_for()
         page.get_by_role("button", name="Learn 5 epochs").wait_for()
-        assert sheet.is_visible()
+        sheet.wait_for()
 
 
 CHANGED = {
@@ -165,7 +173,7 @@ def test_links_lead_back_to_what_was_on_each_page(page, address):
         expect(to).to_have_attribute("href", kept, timeout=30_000)
         to.click()
         at(page, **CHANGED[name])
-    assert urlsplit(page.url).path == "/"
+    assert urlsplit(address_now(page)).path == "/"
     expect(link(page, "Tensor")).to_have_attribute("href", re.compile("view=a.T"))
 
 

@@ -42,7 +42,7 @@ class Page:
             opened.set()
 
         house.open(self.viewer, address, name, begin, token)
-        assert opened.wait(10)
+        assert opened.wait(60)
         if asks and self.run:
             self.do("ready")
 
@@ -66,12 +66,21 @@ class Page:
     def of(self, kind):
         return [message for message in self.messages if message["kind"] == kind]
 
-    def wait_for(self, condition, seconds=20):
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
         with self.came:
-            assert self.came.wait_for(lambda: condition(self), seconds), self.messages[-1:]
+            while not condition(self):
+                assert time.monotonic() < end, self.messages[-1:]
+                self.came.wait(0.05)  # some conditions hold without a message
 
     def leave(self):
         self.house.leave(self.run, self.viewer)
+
+
+@pytest.fixture(autouse=True)
+def small_epochs_end_at_once(monkeypatch):
+    """However busy the machine is."""
+    monkeypatch.setattr(runs, "AT_ONCE", 60.0)
 
 
 @pytest.fixture
@@ -99,7 +108,7 @@ def settled(house, wish=lambda: None):
     done = threading.Event()
     result = []
     house.wish(lambda: (result.append(wish()), done.set()))
-    assert done.wait(20)
+    assert done.wait(60)
     return result[0]
 
 
@@ -139,11 +148,12 @@ def test_the_last_picture_is_not_lost(house):
     page.do("ready")
     page.do("play")
     page.wait_for(lambda page: page.of("picture"))
-    time.sleep(0.05)
+    page.wait_for(lambda page: page.run.trainer.steps > page.of("picture")[0]["steps"])
     page.do("pause")
     settled(house)
     page.do("ready")
-    page.wait_for(lambda page: page.of("picture")[-1]["steps"] == page.run.trainer.steps)
+    page.wait_for(lambda page: len(page.of("picture")) == 2)
+    assert page.of("picture")[-1]["steps"] == page.run.trainer.steps
     assert page.of("picture")[-1]["playing"] is False
     page.do("ready")
     settled(house)
@@ -182,7 +192,7 @@ def test_who_plays_goes_on_while_a_crowd_arrives(house):
     for _ in range(80):
         house.wish(lambda: time.sleep(0.01), is_long=True)
     house.wish(done.set, is_long=True)
-    assert done.wait(20)
+    assert done.wait(60)
     assert len(page.of("picture")) >= count + 30
     page.do("pause")
     page.wait_for(lambda page: not page.of("picture")[-1]["playing"])
@@ -196,12 +206,12 @@ def test_it_is_told_when_a_command_is_done(house, monkeypatch):
     for command in ({"do": "step"}, b"no file", {"do": "nothing"}):
         done = threading.Event()
         house.command(page.run, page.viewer, command, lambda done=done: (order.append("done"), done.set()))
-        assert done.wait(10)
+        assert done.wait(60)
     assert order == ["do", "done"] * 3
     page.leave()
     left = threading.Event()
     house.command(page.run, page.viewer, {"do": "step"}, left.set)  # nobody is there any more
-    assert left.wait(10)
+    assert left.wait(60)
     assert order == ["do", "done"] * 3
 
 
@@ -211,15 +221,19 @@ def test_what_somebody_does_shows_at_once_while_fifty_play(house):
         page.do("play")
     pages[-1].wait_for(lambda page: page.run.trainer.steps > 1)
     turns, real = [], Run.learn
+    pictures, really = [], Run.send_picture  # each run, and the turns until then
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "learn", lambda run, seconds: (turns.append(run), real(run, seconds)))
+        patch.setattr(Run, "send_picture", lambda run: (pictures.append((run, len(turns))), really(run)))
         waited = []
         for page in pages[:20]:
             settled(house)
-            before, count = len(turns), len(page.of("picture"))
+            shown = lambda page=page: [at for run, at in pictures if run is page.run]  # noqa: E731
+            count = len(shown())
+            before = len(turns)
             page.do("weight", layer=1, to=0, value=0.5, **{"from": 0})
-            page.wait_for(lambda page, count=count: len(page.of("picture")) > count)
-            waited.append(len(turns) - before)
+            page.wait_for(lambda _, shown=shown, count=count: len(shown()) > count)
+            waited.append(shown()[count] - before)
     assert sorted(waited)[10] <= 5, waited
 
 
@@ -239,11 +253,8 @@ def test_a_command_takes_effect_within_a_turn_while_twenty_play(house):
         patch.setattr(Run, "learn", counted)
         waited = []
         for page in pages[:10]:
-            done = threading.Event()
             before = len(turns)
-            house.wish(done.set)
-            assert done.wait(10)
-            waited.append(len(turns) - before)
+            waited.append(settled(house, lambda: len(turns)) - before)
             page.do("pause")
             settled(house)
             assert not page.run.playing
@@ -258,7 +269,7 @@ def test_the_more_play_the_shorter_are_turns():
 
 
 def test_a_run_waits_for_its_page():
-    house = Runs(patience=0.2)
+    house = Runs(patience=60.0)
     page = Page(house)
     page.do("step")
     settled(house)
@@ -268,8 +279,8 @@ def test_a_run_waits_for_its_page():
     assert again.run.trainer.epochs == 1
     assert again.of("welcome")[0]["run"] == page.run.id
     again.leave()
-    time.sleep(0.25)
     settled(house)
+    page.run.left_at -= 61.0  # a minute later
     settled(house, house._forget)
     late = Page(house, SMALL, page.run.id)
     assert late.run is not page.run
@@ -468,6 +479,7 @@ def test_nothing_runs_while_nobody_watches(house, monkeypatch):
     real = Runs._wait
     monkeypatch.setattr(Runs, "_wait", lambda self, seconds: (rounds.append(seconds), real(self, seconds)))
     settled(house)
+    page.wait_for(lambda page: rounds)
     before = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - before < 0.1
@@ -488,11 +500,15 @@ def test_a_run_that_stands_in_trouble_does_not_play(house):
 @pytest.mark.parametrize(("pace", "low", "high"), [("10", 3, 9), ("1", 1, 2)])
 def test_pace(house, pace, low, high):
     page = Page(house, {**SMALL, "pace": pace})
+    began = time.monotonic()
     page.do("play")
     page.wait_for(lambda page: page.run.trainer.epochs >= 1)
     time.sleep(0.5)
-    assert low <= page.run.trainer.epochs <= high
-    assert page.run.trainer.steps == 3 * page.run.trainer.epochs
+    look = lambda: (page.run.trainer.epochs, page.run.trainer.steps, time.monotonic())  # noqa: E731
+    epochs, steps, now = settled(house, look)
+    longer = max(1.0, (now - began) / 0.6)  # than that, if the machine is busy
+    assert low <= epochs <= high * longer
+    assert steps == 3 * epochs
 
 
 # ---- commands ----------------------------------------------------------------------------------------------
@@ -788,7 +804,7 @@ def test_another_process_goes_on_from_a_backup(house, monkeypatch):
     assert again.of("welcome")[0]["is_lost"]
     done = threading.Event()
     other.command(again.run, again.viewer, to_file(newest), done.set)
-    assert done.wait(10)
+    assert done.wait(60)
     again.do("play")
     again.wait_for(lambda page: page.of("picture") and page.of("picture")[-1]["steps"] > 3)
     assert again.of("notice")[0]["text"] == "This run goes on after epoch 1."
@@ -820,6 +836,7 @@ def test_backups_come_once_a_second_and_only_of_what_changes(house, monkeypatch)
     page.wait_for(lambda page: page.run.trainer.steps > 1000)
     page.do("pause")
     settled(house)
+    page.wait_for(lambda page: page.backups and not backups(page)[-1][1])
     time.sleep(0.4)
     assert 1 <= len(page.backups) <= 3 + (time.monotonic() - began) / 0.3
     trainer, playing = backups(page)[-1]

@@ -305,7 +305,7 @@ def test_the_notebook_repeats_a_compiled_run(compiles, tmp_path):
 
     trainer = eventful()
     notebook = reads(as_python.as_notebook(trainer), as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     assert_told(trainer, outputs[-2][0].text.splitlines())
     assert "image/png" in str(outputs[-1])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import needle as ndl
 import viz
@@ -183,9 +184,12 @@ def button(page, name):
 
 def look(page, nth=0) -> tuple[float, float, float]:
     """Where the first drawing's picture stands in its view, and how large it is drawn."""
-    transform = page.locator(".world").nth(nth).get_attribute("transform")
-    x, y, scale = map(float, re.findall(r"-?[\d.]+", transform))
+    x, y, scale = map(float, re.findall(r"-?[\d.]+", transform(page, nth)))
     return x, y, scale
+
+
+def transform(page, nth=0) -> str:
+    return page.locator(".world").nth(nth).get_attribute("transform")
 
 
 BOXES = """() => [...document.querySelectorAll("[data-needle-drawing]")].flatMap(({shadowRoot}) =>
@@ -391,6 +395,16 @@ def test_dragging_moves_and_does_not_click(show, network) -> None:
     assert look(page) == pytest.approx((x, y, scale), abs=0.1)
 
 
+#: Keeps each hint that is shown: it is gone in a moment.
+KEEP_HINTS = """() => {
+    const {shadowRoot} = document.querySelector("[data-needle-drawing]")
+    const hint = shadowRoot.querySelector(".hint")
+    window.hints = []
+    new MutationObserver(() => hint.classList.contains("shown") && hints.push(hint.innerText))
+        .observe(hint, {attributes: true})
+}"""
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
@@ -400,9 +414,10 @@ def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
     at = (120, 60)
     page.mouse.move(view["x"] + at[0], view["y"] + at[1])
     page.keyboard.down("Control")
+    before = transform(page)
     page.mouse.wheel(0, -200)
     page.keyboard.up("Control")
-    page.wait_for_timeout(100)
+    expect(page.locator(".world").first).not_to_have_attribute("transform", before, timeout=30_000)
     u, v, larger = look(page)
     assert larger > 1.3 * scale
     assert ((at[0] - u) / larger, (at[1] - v) / larger) == pytest.approx(
@@ -414,10 +429,12 @@ def test_the_wheel_zooms_only_with_a_key(show, network) -> None:
     before = look(page)
     view = page.locator(".view").bounding_box()
     page.mouse.move(view["x"] + 100, view["y"] + 60)
+    page.evaluate(KEEP_HINTS)
     page.mouse.wheel(0, 120)
     page.wait_for_function("scrollY > 50")
     assert look(page) == before
-    assert "scroll to zoom" in page.locator(".hint.shown").inner_text()
+    page.wait_for_function("hints.length")
+    assert "scroll to zoom" in page.evaluate("hints[0]")
 
 
 @pytest.mark.slow
@@ -623,9 +640,9 @@ def test_the_page_and_the_drawing_keep_their_styles(show, network) -> None:
 @pytest.mark.browser
 def test_the_drawing_follows_the_width_of_the_page(show, gradient) -> None:
     page = show(gradient.html(), width=1280)
-    wide = look(page)[2]
+    wide, before = look(page)[2], transform(page)
     page.set_viewport_size({"width": 380, "height": 800})
-    page.wait_for_timeout(200)
+    expect(page.locator(".world").first).not_to_have_attribute("transform", before, timeout=30_000)
     assert look(page)[2] < wide
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 

@@ -41,7 +41,7 @@ def player(page_of_player, jupyterlab):
 
 
 def wait_for_frame(page, number):
-    page.locator(f"{PLAYER} .count", has_text=f"{number + 1} / {LAST + 1}").wait_for(timeout=10_000)
+    page.locator(f"{PLAYER} .count", has_text=f"{number + 1} / {LAST + 1}").wait_for()
 
 
 def current(page):
@@ -50,7 +50,7 @@ def current(page):
 
 def python_frame(page, jupyterlab, number):
     """Wait until Python sees a frame."""
-    for _ in range(50):
+    for _ in range(300):
         if (seen := jupyterlab.execute(page, "print(player.frame)").strip()) == str(number):
             return
         page.wait_for_timeout(100)
@@ -97,7 +97,7 @@ def test_it_plays_pauses_and_stops_at_the_end(player):
     count = player.locator(f"{PLAYER} .count")
     player.locator(PLAYER).focus()
     player.keyboard.press(" ")
-    wait_for_frame(player, 1)
+    count.filter(has_not_text=f"1 / {LAST + 1}").wait_for()
     player.get_by_role("button", name="Pause").click()
     player.get_by_role("button", name="Play").wait_for()
     stopped = count.inner_text()
@@ -139,7 +139,7 @@ def test_without_graphviz_the_equations_are_shown(open_notebook):
 def test_a_saved_notebook_holds_the_strip(player, jupyterlab):
     jupyterlab.run(player, "docmanager:save")
     path = jupyterlab.folder / player.url.rpartition("/")[2]
-    for _ in range(50):
+    for _ in range(300):
         outputs = json.loads(path.read_text())["cells"][1]["outputs"]
         if outputs:
             break
@@ -180,9 +180,12 @@ def test_pictures_change_with_jupyterlabs_own_theme(open_notebook, jupyterlab):
     for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
         jupyterlab.run(page, "apputils:change-theme", theme=theme)
         page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(not is_dark).lower()}'")
-        page.wait_for_timeout(1000)  # the theme's style sheet
         for picture in (drawing, page.locator(PLAYER), figure):
-            assert (lightness(picture) < 0.3) == is_dark
+            for _ in range(100):  # the theme's style sheet is on its way
+                if is_so := (lightness(picture) < 0.3) == is_dark:
+                    break
+                page.wait_for_timeout(100)
+            assert is_so
 
 
 def lightness(picture) -> float:

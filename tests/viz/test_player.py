@@ -26,6 +26,19 @@ RINGED = (
 )
 HEIGHT = "() => document.querySelector('.needle-steps .now').getBoundingClientRect().top"
 SCALE = "() => document.querySelector('.needle-steps svg').getScreenCTM().a"
+#: Waits until a scroll has come to its end.
+RESTS = """() => new Promise((done) => {
+    const view = document.querySelector(".needle-steps .picture")
+    let [last, frames] = [null, 0]
+    const look = () => {
+        const now = `${view.scrollLeft},${view.scrollTop}`
+        frames = now === last ? frames + 1 : 0
+        last = now
+        if (frames < 36) requestAnimationFrame(look)
+        else done()
+    }
+    look()
+})"""
 SCROLLS = """() => {
     const view = document.querySelector(".needle-steps .picture")
     return view.scrollWidth > view.clientWidth || view.scrollHeight > view.clientHeight
@@ -125,7 +138,7 @@ def test_the_current_node_is_seen_after_keys_in_quick_succession(page_of) -> Non
     for keys in (["ArrowRight"] * 25, ["ArrowLeft"] * 12, ["ArrowRight", "ArrowLeft"] * 3, ["End"]):
         for key in keys:
             page.keyboard.press(key)
-        page.wait_for_timeout(600)  # scrolls come to their end
+        page.evaluate(RESTS)
         assert page.evaluate(IS_SEEN)
 
 

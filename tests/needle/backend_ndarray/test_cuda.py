@@ -212,7 +212,7 @@ def test_the_first_kernel_runs_once_whoever_asks(first_kernel):
 
     def try_out():
         calls.append(None)
-        go.wait(10)
+        go.wait(60)
 
     first_kernel(try_out)
     device = devices.CudaDevice()

@@ -271,21 +271,21 @@ def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
 
     def run(self, other):
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         seen.append(self.sources)
         self.finished.set()
 
     monkeypatch.setattr(Task, "run", run)
     monkeypatch.setattr(background._Background, "fresh", lambda: None)
     first = Task(["first"], [(None, ())])
-    assert begun.wait(10)
+    assert begun.wait(60)
     dropped = Task(["dropped"], [(None, ())])
     last = Task(["last"], [(None, ())])
     del dropped
     gc.collect()
     go_on.set()
-    assert first.finished.wait(10)
-    assert last.finished.wait(10)
+    assert first.finished.wait(60)
+    assert last.finished.wait(60)
     assert seen == [["first"], ["last"]]
 
 

@@ -72,7 +72,7 @@ def test_threads_that_trace_at_the_same_time():
             return x + n
 
         x = ndl.ones(n, 3)
-        Signals.ready.wait(10)
+        Signals.ready.wait(60)
         found[n] = jit(f)(x).numpy()
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 6)]
@@ -96,17 +96,17 @@ def test_a_thread_that_computes_while_another_traces_is_told():
         entered, done = threading.Barrier(2), threading.Barrier(2)
 
     def f(x):
-        Signals.entered.wait(10)
-        Signals.done.wait(10)
+        Signals.entered.wait(60)
+        Signals.done.wait(60)
         return x * w
 
     def other():
-        Signals.entered.wait(10)
+        Signals.entered.wait(60)
         try:
             (w * 2).numpy()
         except CannotTrace as error:
             found.append(error)
-        Signals.done.wait(10)
+        Signals.done.wait(60)
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -136,13 +136,13 @@ def test_two_threads_never_wait_for_each_other():
         return found
 
     def other():
-        Signals.entered.wait(10)
+        Signals.entered.wait(60)
         predict(x=one)
 
     threads = [threading.Thread(target=f, daemon=True) for f in (lambda: jit(step)(one), other)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert Signals.entered.is_set()
     assert not any(thread.is_alive() for thread in threads)

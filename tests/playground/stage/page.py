@@ -15,6 +15,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Error
 
+from playground.results.take_home import from_file
+
 BLUE, ORANGE = np.array([47, 111, 222]), np.array([224, 138, 30])
 INK, WHITE = np.array([29, 36, 51]), np.array([255, 255, 255])
 
@@ -185,7 +187,7 @@ def says(page, words):
 
 
 def query(page):
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+    return {name: values[0] for name, values in parse_qs(urlsplit(address_now(page)).query).items()}
 
 
 def address_says(page, **settings):
@@ -205,12 +207,23 @@ def heard(page, kind):
     return header, arrays
 
 
+def forget(page, kind):
+    """Let the next message of a kind be known from those that came before."""
+    page.evaluate("kind => { delete heard[kind]; }", kind)
+
+
+def hears(page, kind):
+    until(page, lambda: page.evaluate("kind => kind in heard", kind), f"the server sends another {kind}")
+    painted(page)
+
+
 def weights(page, layer=1):
     return heard(page, "picture")[1][f"weights_{layer}"]
 
 
 def step(page, times=1):
     for _ in range(times):
+        painted(page)
         before = epochs(page)
         button(page, "Step").click()
         until(page, lambda before=before: epochs(page) == before + 1, "an epoch is over")
@@ -233,6 +246,18 @@ def pause(page):
     until(page, lambda: figure(page, "speed") == "paused", "the speed says paused")
     until(page, lambda: not heard(page, "picture")[0]["playing"], "the last picture has come")
     painted(page)
+
+
+def is_backed_up(page, steps=None):
+    """Wait until the page has a backup of what it shows, or of so many steps at least."""
+
+    def of():
+        header, arrays = heard(page, "backup")
+        return from_file(arrays["file"].tobytes()).steps, header["playing"]
+
+    now = heard(page, "picture")[0]
+    wanted = (lambda: of()[0] >= steps) if steps else (lambda: of() == (now["steps"], False))
+    until(page, lambda: page.evaluate("Boolean(heard.backup)") and wanted(), "there is a backup")
 
 
 def learned(trainer, count):

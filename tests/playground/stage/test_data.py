@@ -207,9 +207,9 @@ def test_points_that_no_address_holds_are_told_of_once(page, address):
     page.mouse.click(*place(page, -4, 3))
     says(page, remark)
     assert page.locator(".status").get_attribute("data-tone") == "info"
-    for name in ("x₁", "x₂"):
-        button(page, f"Input {name}").click()
+    button(page, "Input x₁").click()
     until(page, lambda: "inputs" in query(page), "an input is off")
+    button(page, "Input x₂").click()
     says(page, "A network needs at least one input.")  # the last one stays
     says(page, remark)  # it was hidden
     until(page, lambda: status(page) != remark, "it is over")

@@ -18,13 +18,16 @@ from .page import (
     choose_nothing,
     diagram,
     epochs,
+    forget,
     heard,
+    hears,
     hover_neuron,
     learned,
     number,
     open_bias,
     open_link,
     overlap,
+    painted,
     pixels,
     query,
     same,
@@ -74,6 +77,29 @@ def test_two_quick_clicks_turn_on_two_inputs(page, address):
             document.querySelector(`.tile[data-input="${text}"]`).click(); }"""
     )
     address_says(page, inputs="x1,x1**2,x2**2,maximum(x1,x2)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("Input x₁²", {"inputs": "x1,x2,x1**2"}),
+        ("Layer 1: one more neuron", {"hidden": "5-2"}),
+        ("Network: one fewer layer", {"hidden": "4"}),
+    ],
+)
+def test_a_press_counts_though_the_server_answers_meanwhile(page, address, name, wanted):
+    visit(page, address)
+    box = button(page, name).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    forget(page, "scene")
+    page.get_by_role("combobox", name="Activation").evaluate(
+        "list => { list.value = 'relu'; list.dispatchEvent(new Event('change')); }"
+    )
+    hears(page, "scene")
+    page.mouse.up()
+    address_says(page, activation="relu", **wanted)
 
 
 def test_layers_and_neurons_by_plus_and_minus(page, address):
@@ -206,6 +232,14 @@ def test_the_number_is_at_the_mouse_and_its_editor_leaves_the_neuron_free(page, 
         page.keyboard.press("Escape")
 
 
+LEFT = "document.querySelector('.diagram-frame').scrollLeft"
+#: Where the button that leads further right scrolls to.
+FURTHER = """() => {
+  const { scrollLeft, scrollWidth, clientWidth } = document.querySelector(".diagram-frame");
+  return Math.min(scrollLeft + clientWidth / 2, scrollWidth - clientWidth);
+}"""
+
+
 def test_more_layers_than_fit_can_be_reached(page, address):
     visit(page, address, hidden="8-8-8-8-8-8-8-8", points="10")
     output = page.get_by_text("Output (tanh)")
@@ -214,8 +248,10 @@ def test_more_layers_than_fit_can_be_reached(page, address):
     assert not seen()
     for _ in range(3):
         if button(page, "Show the layers further right").count():
+            there = page.evaluate(FURTHER)
             button(page, "Show the layers further right").click()
-            page.wait_for_timeout(600)
+            until(page, lambda there=there: page.evaluate(LEFT) == pytest.approx(there, abs=1), "it is there")
+            painted(page)
     until(page, seen, "the output is seen")
     button(page, "Back to the inputs").click()
     until(page, lambda: not seen(), "the inputs are seen again")
@@ -234,7 +270,7 @@ def test_an_own_expression_is_an_input(page, address):
     address_says(page, inputs="x1,x2,cos(x1) + x2 / 9")
     assert field.input_value() == ""
     tile.hover()
-    until(page, lambda: heard(page, "picture")[0].get("look") == [0, 2], "the plane shows the input")
+    until(page, lambda: looks_at(page) == [0, 2], "the plane shows the input")
     focus = heard(page, "picture")[1]["focus"].reshape(73, 73)
     lattice = np.linspace(-6, 6, 73)
     np.testing.assert_allclose(focus, np.cos(lattice) + lattice[::-1, None] / 9, atol=1e-3)
@@ -248,7 +284,9 @@ def test_an_own_expression_is_an_input(page, address):
         "<b>x1</b>": "Inputs:",
     }.items():
         field.fill(wrong)
+        forget(page, "scene")
         field.press("Enter")
+        hears(page, "scene")
         says(page, sentence)
         assert field.input_value() == ("" if wrong == "x1" else wrong)  # stays to be mended
         assert heard(page, "scene")[0]["settings"]["inputs"] == "x1,x2,cos(x1) + x2 / 9"
@@ -283,6 +321,10 @@ def test_a_layer_has_its_own_options(page, address):
     address_says(page, hidden="5:dropout0.2:batchnorm-2")
 
 
+def looks_at(page):
+    return heard(page, "picture")[0].get("look")
+
+
 def test_a_neuron_shows_its_map_large(page, visitor, address):
     settings = Settings(inputs=("x1", "x2", "sin(x1)"), points=10)
     trainer = Trainer(settings)
@@ -293,12 +335,13 @@ def test_a_neuron_shows_its_map_large(page, visitor, address):
     for layer, index, name in ((1, 2, "Layer 1, neuron 3"), (2, 0, "Layer 2, neuron 1")):
         hover_neuron(page, layer, index)
         until(page, lambda name=name: title.inner_text() == name, f"{name} is named")
+        until(page, lambda at=[layer, index]: looks_at(page) == at, f"{name} comes in full resolution")
         answers = lambda points, layer=layer, index=index: trainer.activations(points)[layer - 1][:, index]  # noqa: E731
         shows_map(page, answers, f"the plane shows {name}")
         assert heard(page, "picture")[1]["focus"].size == 73**2
     button(page, "Input sin x₁").hover()
     until(page, lambda: title.inner_text() == "Input sin x₁", "the input is named")
-    until(page, lambda: "focus" in heard(page, "picture")[1], "the input is shown in full resolution")
+    until(page, lambda: looks_at(page) == [0, 2], "the input is shown in full resolution")
     page.mouse.move(5, 300)
     until(page, lambda: title.inner_text() == "Output", "the output is named again")
     until(page, lambda: same(pixels(page, "plane"), output), "the output is shown again")

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from playground.pages import TITLES
-from playground.results.take_home import from_file
 from playground.server import messages
 from playground.testing import APP, free_port, serving
 from playground.training.lessons import LESSONS
@@ -32,8 +31,11 @@ from .page import (
     diagram,
     epochs,
     figure,
+    forget,
     heard,
+    hears,
     inside,
+    is_backed_up,
     is_shown,
     learned,
     losses,
@@ -87,13 +89,13 @@ def test_the_address_holds_everything(page, visitor, address):
     page.mouse.move(0, 0)
 
     other = visitor()
-    other.goto(page.url)
+    other.goto(address_now(page))
     is_shown(other)
     settings = heard(other, "scene")[0]["settings"]
     assert settings == heard(page, "scene")[0]["settings"]
     assert wanted.items() <= settings.items()
     for name in ("plane", "network", "loss"):
-        assert same(pixels(other, name), pixels(page, name)), name
+        until(page, lambda name=name: same(pixels(other, name), pixels(page, name)), f"both show one {name}")
     assert query(other) == query(page)
 
 
@@ -132,7 +134,7 @@ def test_a_link_of_tensorflow_playground_opens_here(page, address):
     visit(page, address)
     page.goto(f"{address}/#problem=regression&regDataset=reg-gauss&networkShape=")  # into the open page
     says(page, "From the link of TensorFlow Playground: data set, hidden layers.")
-    assert urlsplit(page.url).query == "dataset=multi-gaussian&hidden="
+    assert urlsplit(address_now(page)).query == "dataset=multi-gaussian&hidden="
     for link, wanted in {
         "activation=tanh&networkShape=4,99": "Hidden layers must be at most 8 layers of 1 to 32 neurons",
         "dataset=circle&tutorial=it": "what is here by default. Left out: tutorial.",
@@ -409,6 +411,9 @@ def test_dark_follows_the_system(visitor, address):
         until(page, lambda name=name: same(pixels(page, name, dark), pictures[name]), f"{name} is dark again")
 
 
+ALL_ARE_LARGE = "all => all.every((image) => image.complete && image.naturalWidth >= 48)"
+
+
 def test_what_stays_as_it_is_is_no_canvas(visitor, address):
     """Browsers copy each canvas in each frame; opaque ones, which they need not mix with what lies below."""
     for scheme, paper in (("light", 255), ("dark", 20)):
@@ -420,12 +425,10 @@ def test_what_stays_as_it_is_is_no_canvas(visitor, address):
             "all => all.map((canvas) => [...canvas.getContext('2d').getImageData(0, 0, 1, 1).data])"
         )
         assert all(corner[0] == paper and corner[3] == 255 for corner in corners)
-        images = page.locator(".tile img, .pictures img").evaluate_all(
-            "all => all.map((image) => [image.complete, image.naturalWidth, image.src])"
-        )
-        assert len(images) == 7 + len(FIELDS["dataset"].choices)
-        assert all(complete and width >= 48 for complete, width, _ in images)
-        assert len({source for *_, source in images}) == len(images)
+        images = page.locator(".tile img, .pictures img")
+        assert images.count() == 7 + len(FIELDS["dataset"].choices)
+        until(page, lambda images=images: images.evaluate_all(ALL_ARE_LARGE), "all images are there")
+        assert images.evaluate_all("all => new Set(all.map((image) => image.src)).size") == images.count()
 
 
 def test_numbers_of_16_bits_are_read(page, address):
@@ -453,6 +456,7 @@ def test_a_reload_shows_the_same_run(page, address):
     until(page, lambda: weights(page)[0, 0] == 1.5, "a weight is changed")
     page.locator("#editor").wait_for(state="hidden")
     choose_nothing(page)
+    painted(page)
     before = losses(page)
     run, scene = heard(page, "welcome")[0]["run"], heard(page, "scene")[0]
     page.reload()
@@ -528,8 +532,10 @@ def test_a_killed_server_loses_nothing(visitor, troubles):
         picture, before = pixels(page, "plane"), heard(page, "picture")
     says(page, "Connecting again …")
     assert same(pixels(page, "plane"), picture)  # what was there stays
+    forget(page, "picture")
     with server():  # it comes back by itself
         says(page, f"This run goes on after epoch {before[0]['epochs']:,}.")
+        hears(page, "picture")
         is_where_it_was(page, before)
         assert query(page) == {"dataset": "xor", "hidden": "3", "optimiser": "adam"}
         before_steps = epochs(page)
@@ -543,10 +549,11 @@ def test_a_killed_server_loses_nothing(visitor, troubles):
         is_where_it_was(page, before)
         button(page, "Play").click()
         until(page, lambda: epochs(page) > before[0]["epochs"] + 2, "it learns")
-        is_backed_up(page, steps=before[0]["steps"] + 1)
-        run = heard(page, "welcome")[0]["run"]
+        is_backed_up(page, steps=heard(page, "picture")[0]["steps"])
+    says(page, "Connecting again …")
+    forget(page, "picture")
     with server():  # it played, and goes on playing
-        until(page, lambda: heard(page, "welcome")[0]["run"] != run, "the line is there again")
+        hears(page, "picture")
         until(page, lambda: heard(page, "picture")[0]["playing"], "it goes on")
         pause(page)
         assert epochs(page) > before[0]["epochs"] + 1
@@ -555,18 +562,6 @@ def test_a_killed_server_loses_nothing(visitor, troubles):
         page.goto("about:blank")
     assert all("WebSocket connection" in text for text in troubles)
     troubles.clear()
-
-
-def is_backed_up(page, steps=None):
-    """Wait until the page has a backup of what it shows, or of so many steps at least."""
-
-    def of():
-        header, arrays = heard(page, "backup")
-        return from_file(arrays["file"].tobytes()).steps, header["playing"]
-
-    now = heard(page, "picture")[0]
-    wanted = (lambda: of()[0] >= steps) if steps else (lambda: of() == (now["steps"], False))
-    until(page, lambda: page.evaluate("Boolean(heard.backup)") and wanted(), "there is a backup")
 
 
 def is_where_it_was(page, before):

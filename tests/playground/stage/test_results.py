@@ -217,6 +217,7 @@ def test_travel_along_the_loss_curve(page, address):
     page.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + 30)
     page.mouse.move(0, 0)
     until(page, lambda: "in epoch" in page.locator("[data-note=map]").inner_text(), "the map says when")
+    painted(page)
     there = epochs(page)
     assert 0 < there < now
     said = re.fullmatch(
@@ -256,12 +257,35 @@ def test_travel_along_the_loss_curve(page, address):
 
 
 @pytest.mark.slow
+def test_what_follows_a_drag_along_the_curve_is_not_overtaken_by_it(page, address):
+    page.add_init_script(LATE)
+    visit(page, address)
+    step(page, 3)
+    box = canvas(page, "loss").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 5, box["y"] + 30, steps=5)
+    page.mouse.up()
+    button(page, "Step").click()
+    until(page, lambda: epochs(page) == 1, "it goes on from the beginning")
+    assert heard(page, "picture")[1]["epochs"].tolist() == [0, 1]
+
+
+#: A browser that is busy: of a drag, the moments that it thins out come late.
+LATE = """
+const soon = setTimeout;
+window.setTimeout = (call, delay, ...given) => soon(call, delay === 50 ? 1000 : delay, ...given);
+"""
+
+
+@pytest.mark.slow
 def test_a_diverged_network_says_so(page, address):
     visit(page, address, dataset="plane", learning_rate="10", activation="linear")
     button(page, "Play").click()
     says(page, "Training diverged in epoch ")
     assert "Choose a learning rate below 10 and press Reset." in status(page)
     button(page, "Play").wait_for()
+    painted(page)
     assert figure(page, "train_loss") == "overflowed"
     size = diagram(page)["size"]
     for layer in (1, 2, 3):  # no old picture stays
