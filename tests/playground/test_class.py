@@ -217,10 +217,15 @@ def test_a_whole_class_is_measured(house, monkeypatch):
     assert float(rows["…, epochs that they lost, in seconds of play"].split()[2]) < 4
 
 
-def command(port, *options):
-    words = [sys.executable, SCRIPT, "--processes=1", f"--port={port}", *options]
+def command(port, *words, **options):
+    words = [sys.executable, SCRIPT, "--processes=1", f"--port={port}", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, **pipes)
+    return subprocess.Popen(words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, **pipes, **options)
+
+
+def children_of(process):
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def test_a_port_that_is_taken_is_said(house):
@@ -242,8 +247,7 @@ def test_another_address_of_this_machine_may_be_served_and_nothing_goes_on_witho
     try:
         assert process.stdout.readline().startswith(f"1 process behind http://127.0.0.2:{port} ")
         assert get(f"http://127.0.0.2:{port}/_stcore/health")[2] == b"ok"
-        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
-        children = [int(child) for task in tasks for child in task.read_text().split()]
+        children = children_of(process)
         (front,) = [child for child in children if "nginx" in Path(f"/proc/{child}/cmdline").read_text()]
         assert len(children) == 2
         os.kill(front, signal.SIGTERM)
@@ -252,3 +256,34 @@ def test_another_address_of_this_machine_may_be_served_and_nothing_goes_on_witho
         process.terminate()
     assert "nginx has ended" in err
     assert not any(map(is_there, children))
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
+def test_a_closed_terminal_and_ctrl_c_end_all(name):
+    """A terminal sends its signal to all that was started from it. nginx takes SIGHUP for something else."""
+    port = free_port()
+    process = command(port, start_new_session=True)
+    try:
+        assert process.stdout.readline().startswith("1 process behind ")
+        children = children_of(process)
+        os.killpg(process.pid, getattr(signal, name))
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.terminate()
+    assert err == ""
+    assert not any(map(is_there, children))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--people=0"], "--people: at least 1, not 0"),
+        (["--processes=0"], "--processes: from 1 to 99, not 0"),
+        (["--seconds=0"], "--seconds: more than 0, not 0"),
+    ],
+)
+def test_a_class_that_cannot_be_measured_is_refused(options, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["measure_class.py", *options])
+    with pytest.raises(SystemExit):
+        measure_class.main()
+    assert words in capsys.readouterr().err
