@@ -69,6 +69,9 @@ def test_what_an_image_copies_is_there_and_sent_to_the_builder(dockerfile):
             assert wanted
             assert all(Path(ROOT, name).is_file() for name in wanted)
             assert all(is_sent(name, ignore) for name in wanted)
+    copied = {source for value in values(dockerfile, "COPY") for source in value.split()[:-1]}
+    for name in re.findall(r"^!(.+)$", ignore.read_text(), flags=re.MULTILINE):
+        assert {name, name.split("/")[0]} & copied, f"{name} is sent, but not copied"
     for name in (".git/config", ".venv/bin/python", "build/book/html/index.html", "needle/__pycache__/a.pyc"):
         assert not is_sent(name, ignore)
 
