@@ -233,6 +233,13 @@ def test_what_the_hub_writes_is_in_the_folder_of_the_class(folder):
         assert Path(path).parent == folder
 
 
+def test_the_page_collects_what_a_student_submits_again():
+    page = (ROOT / "notebooks" / "JUPYTERHUB.md").read_text()
+    collects = re.findall(r"^ +nbgrader collect (.*)$", page, flags=re.MULTILINE)
+    assert collects
+    assert all(arguments.startswith("--update ") for arguments in collects)
+
+
 def test_the_hub_starts_the_image_that_the_page_builds(folder):
     config, page = hub(), (ROOT / "notebooks" / "JUPYTERHUB.md").read_text()
     assert f"docker build --file deploy/hub/Dockerfile --tag {config.DockerSpawner.image} ." in page
