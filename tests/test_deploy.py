@@ -69,6 +69,9 @@ def test_what_an_image_copies_is_there_and_sent_to_the_builder(dockerfile):
             assert wanted
             assert all(Path(ROOT, name).is_file() for name in wanted)
             assert all(is_sent(name, ignore) for name in wanted)
+    copied = {source for value in values(dockerfile, "COPY") for source in value.split()[:-1]}
+    for name in re.findall(r"^!(.+)$", ignore.read_text(), flags=re.MULTILINE):
+        assert {name, name.split("/")[0]} & copied, f"{name} is sent, but not copied"
     for name in (".git/config", ".venv/bin/python", "build/book/html/index.html", "needle/__pycache__/a.pyc"):
         assert not is_sent(name, ignore)
 
@@ -216,7 +219,25 @@ def test_each_person_keeps_a_number_and_a_folder(folder, owners):
     }
     for name in ("ada", "grace", "barbara"):
         assert stat.S_IMODE((folder / "homes" / name).stat().st_mode) == 0o700
-    assert stat.S_IMODE((folder / "exchange").stat().st_mode) == 0o777
+    assert stat.S_IMODE((folder / "exchange").stat().st_mode) == 0o1777
+
+
+def test_what_the_hub_writes_is_in_the_folder_of_the_class(folder):
+    config = hub()
+    for path in (
+        config.FirstUseAuthenticator.dbm_path,
+        config.JupyterHub.cookie_secret_file,
+        config.JupyterHub.db_url.removeprefix("sqlite:///"),
+        config.ConfigurableHTTPProxy.pid_file,  # it would be in the checkout
+    ):
+        assert Path(path).parent == folder
+
+
+def test_the_page_collects_what_a_student_submits_again():
+    page = (ROOT / "notebooks" / "JUPYTERHUB.md").read_text()
+    collects = re.findall(r"^ +nbgrader collect (.*)$", page, flags=re.MULTILINE)
+    assert collects
+    assert all(arguments.startswith("--update ") for arguments in collects)
 
 
 def test_the_hub_starts_the_image_that_the_page_builds(folder):
@@ -231,5 +252,7 @@ def test_the_hub_starts_the_image_that_the_page_builds(folder):
     mounts = config.DockerSpawner.volumes
     assert mounts[str(folder / "homes/{username}")] == "/home/student"
     assert mounts[str(folder / "passwd")] == {"bind": "/etc/passwd", "mode": "ro"}
+    assert config.Spawner.environment["HOME"] == "/home/student"
+    assert config.Spawner.environment["SHELL"] == "/bin/bash"
     ci = (ROOT / ".ci" / "run").read_text()
     assert set(re.findall(r"nbgrader==([\d.]+)", image)) == set(re.findall(r"nbgrader==([\d.]+)", ci))

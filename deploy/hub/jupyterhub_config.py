@@ -42,7 +42,12 @@ c.DockerSpawner.volumes = {
 c.Spawner.mem_limit = "2G"
 c.Spawner.cpu_limit = 2
 c.Spawner.default_url = "/lab"
-c.Spawner.environment = {"NUMBA_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "HOME": "/home/student"}
+c.Spawner.environment = {
+    "NUMBA_NUM_THREADS": "2",
+    "OPENBLAS_NUM_THREADS": "2",
+    "HOME": "/home/student",
+    "SHELL": "/bin/bash",  # a terminal would be plain sh, without earlier commands on the arrow keys
+}
 c.Spawner.http_timeout = 120
 c.JupyterHub.concurrent_spawn_limit = 10  # when a class begins, the others wait a moment
 
@@ -59,7 +64,7 @@ def prepare(spawner):
             file.write(f"{name}:x:{number}:{number}::/home/student:/bin/bash\n")
     if not (CLASS / "exchange").exists():
         (CLASS / "exchange").mkdir()
-        (CLASS / "exchange").chmod(0o777)
+        (CLASS / "exchange").chmod(0o1777)  # anybody may write there, but nobody moves what others wrote
     (homes / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chown(homes / name, number, number)
     spawner.extra_create_kwargs = {"user": f"{number}:{number}"}
@@ -72,6 +77,7 @@ c.JupyterHub.hub_ip = os.environ.get("HUB_ADDRESS", "172.30.0.1")
 c.JupyterHub.db_url = f"sqlite:///{CLASS / 'jupyterhub.sqlite'}"
 c.JupyterHub.cleanup_servers = False  # what people have open goes on while the hub is started again
 c.JupyterHub.cookie_secret_file = str(CLASS / "cookie_secret")
+c.ConfigurableHTTPProxy.pid_file = str(CLASS / "proxy.pid")
 
 # A server that nobody has used for an hour ends, and its memory is free. What was saved stays.
 c.JupyterHub.services = [

@@ -89,7 +89,7 @@ def test_it_is_handed_out_and_collected_as_in_a_hub(course, tmp_path):
     exchange, home = tmp_path / "exchange", tmp_path / "home"
     for folder in (exchange, home):
         folder.mkdir()
-    exchange.chmod(0o777)
+    exchange.chmod(0o1777)
     root = f"--Exchange.root={exchange}"
     run(course, "-m", "nbgrader", "release_assignment", LECTURE, root)
     run(home, "-m", "nbgrader", "fetch_assignment", LECTURE, "--course=needle", root)
@@ -97,6 +97,11 @@ def test_it_is_handed_out_and_collected_as_in_a_hub(course, tmp_path):
     assert (home / LECTURE / f"{LECTURE}.ipynb").read_text() == released
     run(home, "-m", "nbgrader", "submit", LECTURE, "--course=needle", root)
     before = {path.name for path in (course / "submitted").iterdir()}
-    run(course, "-m", "nbgrader", "collect", LECTURE, root)
+    run(course, "-m", "nbgrader", "collect", "--update", LECTURE, root)
     (student,) = {path.name for path in (course / "submitted").iterdir()} - before
-    assert (course / "submitted" / student / LECTURE / f"{LECTURE}.ipynb").read_text() == released
+    collected = course / "submitted" / student / LECTURE / f"{LECTURE}.ipynb"
+    assert collected.read_text() == released
+    (home / LECTURE / f"{LECTURE}.ipynb").write_text(released + "\n")
+    run(home, "-m", "nbgrader", "submit", LECTURE, "--course=needle", root)
+    run(course, "-m", "nbgrader", "collect", "--update", LECTURE, root)
+    assert collected.read_text() == released + "\n"
