@@ -67,6 +67,7 @@ def page(browser, predictions):
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_in_a_page_you_choose_by_mouse_or_keys_and_read_the_reply(page):
     page.get_by_text("1", exact=True).click()
@@ -94,6 +95,7 @@ def test_in_a_page_you_type_and_read_the_reply(page):
     assert not page.get_by_text("8. 2 · 2 · 2.").is_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_where_scripts_do_not_run_the_answer_is_folded(browser, predictions):
     context = browser.new_context(java_script_enabled=False)

@@ -314,6 +314,7 @@ def test_what_comes_behind_a_file_waits_for_it(address):
         assert picture["epochs"] == 4
 
 
+@pytest.mark.slow
 def test_a_page_that_sends_without_end_keeps_nobody_waiting(address):
     points = np.random.default_rng(0).uniform(-6, 6, (5000, 2))
     own = tuple(Point(round(x1, 4), round(x2, 4), 1.0) for x1, x2 in points.tolist())

@@ -58,6 +58,7 @@ def playground(script, tmp_path):
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_each_page_of_a_class_is_counted(script, playground, browser, monkeypatch):
     monkeypatch.setattr(script, "CLASS_WARM_UP", 500)

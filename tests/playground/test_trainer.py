@@ -844,6 +844,7 @@ def test_a_loss_that_stands_still_is_told():
     )
 
 
+@pytest.mark.slow
 def test_no_advice_about_what_is_wanted():
     """Where units sleep by a penalty's will, labels are wrong, or units tell two classes apart clearly."""
     quiet = [

@@ -294,6 +294,7 @@ def test_groups_open_and_close(show, gradient) -> None:
     assert page.locator(".sheet").first.bounding_box() == pytest.approx(closed, abs=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("rankdir", ["LR", pytest.param("TB", marks=pytest.mark.slow)])
 def test_adjoints_stay_in_the_columns_of_their_variables(show, loss, rankdir) -> None:
@@ -323,6 +324,7 @@ def test_nothing_overlaps_with_all_groups_open(show, loss, rankdir, style) -> No
     assert assert_no_overlap(page) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_result_is_drawn_beside_its_closed_group_or_where_it_is_made(show) -> None:
     model = nn.Sequential(nn.ReLU(), nn.Linear(2, 3))
@@ -360,6 +362,7 @@ def test_a_level_of_modules_is_opened_as_a_whole(show, loss) -> None:
     assert set(opened) <= sizes
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_groups_open_at_a_depth_are_open_at_first(show, loss) -> None:
     page = show(viz.draw(loss, depth=1).html())
@@ -380,6 +383,7 @@ def test_a_transition_ends_where_a_step_does(show, network) -> None:
     assert page.evaluate(BOXES)[1][0] == pytest.approx(other.evaluate(BOXES)[1][0], abs=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_dragging_moves_and_does_not_click(show, network) -> None:
     page = show(network.html())
@@ -493,6 +497,7 @@ LIT = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_pointer_and_the_keyboard_show_all_about_a_node(show, example) -> None:
     page = show(viz.draw(example.v4, names=vars(example)).html())
@@ -520,6 +525,7 @@ def test_the_pointer_and_the_keyboard_show_all_about_a_node(show, example) -> No
     assert "v2 = ndl.exp(v1)" in about.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_what_repeats_is_opened_at_any_round(show, example) -> None:
     y = example.v1
@@ -573,6 +579,7 @@ def test_a_matrix_is_shown_as_a_table(show) -> None:
     assert set(page.evaluate(LIT)[0]) >= {"n1", "g1"}
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_searching_opens_what_hides_and_goes_there(show, network) -> None:
     page = show(network.html(), width=700)
@@ -608,6 +615,7 @@ def test_names_shapes_and_operators_are_found(show, network, text, found) -> Non
     assert page.locator(".count").inner_text() == f"{found} found"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_drawings_on_one_page_do_not_disturb_each_other(show, network, example) -> None:
     plain = viz.draw(example.v4).html()

@@ -142,6 +142,7 @@ def test_the_current_node_is_seen_after_keys_in_quick_succession(page_of) -> Non
         assert page.evaluate(IS_SEEN)
 
 
+@pytest.mark.slow
 def test_the_operator_at_work_has_a_ring(example, page_of) -> None:
     steps = viz.steps(example.v4, names=vars(example))
     keys = {x.name: x.key for x in steps.passes.graph.variables}
@@ -154,6 +155,7 @@ def test_the_operator_at_work_has_a_ring(example, page_of) -> None:
         page.keyboard.press("ArrowRight")
 
 
+@pytest.mark.slow
 def test_fit_shows_all_of_it_and_goes_back(network, page_of) -> None:
     page = page_of(network)
     fit = page.get_by_role("button", name="Fit")
@@ -171,6 +173,7 @@ def test_fit_shows_all_of_it_and_goes_back(network, page_of) -> None:
     assert page.evaluate(SCALE) == pytest.approx(before, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_small_picture_has_nothing_to_fit(example, page_of) -> None:
     page = page_of(viz.steps(example.v4), width=1000)
     assert not page.get_by_role("button", name="Fit").is_visible()
@@ -186,6 +189,7 @@ MATRIX = """() => {
 FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
+@pytest.mark.slow
 def test_equations_show_matrices_row_by_row_and_fit_a_phone(page_of) -> None:
     X, W = ndl.Tensor([[1.0, 0.0], [-2.0, 1.0], [0.5, 3.0]]), ndl.Tensor([[1.0, 2.0, 1.5, -1.2345]] * 2)
     adjoint = ndl.Tensor([[0.12345, -0.98765, 0.45678, -0.11111]] * 3)

@@ -80,6 +80,7 @@ def test_play_pause_step_and_reset(page, address):
     until(page, lambda: epochs(page) == 0, "the key r has reset")
 
 
+@pytest.mark.slow
 def test_reset_draws_other_weights(page, address):
     visit(page, address)
     first = weights(page)
@@ -199,6 +200,7 @@ def test_first_weights_as_in_the_reference(page, address):
             np.testing.assert_allclose(heard(page, "picture")[1]["biases_1"], 0.1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_pace_is_beside_play(page, address):
     visit(page, address, points="10")
     pace = page.get_by_role("combobox", name="Pace")

@@ -149,6 +149,7 @@ def test_regenerate_draws_new_points(page, address):
     until(page, lambda: same(pixels(page, "plane"), first), "the same seed shows the same again")
 
 
+@pytest.mark.slow
 def test_points_are_painted_and_erased(page, address):
     visit(page, address, dataset="own")
     says(page, "Choose Blue or Orange, and paint points in the plane.")
@@ -188,6 +189,7 @@ def test_points_are_painted_and_erased(page, address):
     assert button(page, "Clear").is_disabled()
 
 
+@pytest.mark.slow
 def test_a_refused_point_vanishes(page, address):
     Line(page, say=lambda message: {"do": "set", "values": {}} if message["do"] == "paint" else message)
     visit(page, address, dataset="own", own="1,1,1")

@@ -70,6 +70,7 @@ def test_inputs_go_on_and_off(page, address):
     assert tiles["sin(x2)"].get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.slow
 def test_two_quick_clicks_turn_on_two_inputs(page, address):
     visit(page, address, inputs="x1,maximum(x1,x2)")
     page.evaluate(
@@ -102,6 +103,7 @@ def test_a_press_counts_though_the_server_answers_meanwhile(page, address, name,
     address_says(page, activation="relu", **wanted)
 
 
+@pytest.mark.slow
 def test_layers_and_neurons_by_plus_and_minus(page, address):
     visit(page, address)
     button(page, "Layer 1: one more neuron").click()
@@ -127,6 +129,7 @@ def test_layers_and_neurons_by_plus_and_minus(page, address):
     assert button(page, "Network: one more layer").is_disabled()
 
 
+@pytest.mark.slow
 def test_links_tell_weights_by_width_and_colour(page, address):
     visit(page, address, hidden="", inputs="x1")
     widths = {}
@@ -157,6 +160,7 @@ def test_links_tell_weights_by_width_and_colour(page, address):
     assert widths[-1.0] == pytest.approx(widths[1.0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_clicked_link_and_bias_can_be_changed(page, address):
     visit(page, address)
     trainer = Trainer(Settings())
@@ -193,6 +197,7 @@ def test_a_clicked_link_and_bias_can_be_changed(page, address):
     assert "understood" not in status(page)
 
 
+@pytest.mark.slow
 def test_the_number_is_at_the_mouse_and_its_editor_leaves_the_neuron_free(page, address):
     visit(page, address)
     trainer = Trainer(Settings())
@@ -240,6 +245,7 @@ FURTHER = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_more_layers_than_fit_can_be_reached(page, address):
     visit(page, address, hidden="8-8-8-8-8-8-8-8", points="10")
     output = page.get_by_text("Output (tanh)")
@@ -325,6 +331,7 @@ def looks_at(page):
     return heard(page, "picture")[0].get("look")
 
 
+@pytest.mark.slow
 def test_a_neuron_shows_its_map_large(page, visitor, address):
     settings = Settings(inputs=("x1", "x2", "sin(x1)"), points=10)
     trainer = Trainer(settings)

@@ -145,6 +145,7 @@ def test_a_link_of_tensorflow_playground_opens_here(page, address):
         assert wanted in status(page)
 
 
+@pytest.mark.slow
 def test_the_address_changes_seldom_and_a_browser_may_refuse(page, address):
     visit(page, address)
     page.evaluate(
@@ -414,6 +415,7 @@ def test_dark_follows_the_system(visitor, address):
 ALL_ARE_LARGE = "all => all.every((image) => image.complete && image.naturalWidth >= 48)"
 
 
+@pytest.mark.slow
 def test_what_stays_as_it_is_is_no_canvas(visitor, address):
     """Browsers copy each canvas in each frame; opaque ones, which they need not mix with what lies below."""
     for scheme, paper in (("light", 255), ("dark", 20)):
@@ -469,6 +471,7 @@ def test_a_reload_shows_the_same_run(page, address):
     assert (epochs(page), heard(page, "welcome")[0]["run"] == run) == (0, False)
 
 
+@pytest.mark.slow
 def test_a_broken_line_comes_back_to_its_run(page, address):
     line = Line(page)
     visit(page, address)
@@ -497,6 +500,7 @@ def test_a_broken_line_comes_back_to_its_run(page, address):
     assert epochs(page) == 3
 
 
+@pytest.mark.slow
 def test_a_question_on_a_broken_line_is_answered_at_once(page, address):
     line = Line(page)
     visit(page, address)

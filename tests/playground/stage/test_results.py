@@ -152,6 +152,7 @@ def test_losses_are_numbers_and_a_curve(page, address):
         )
 
 
+@pytest.mark.slow
 def test_without_test_points_there_is_no_test_loss(page, address):
     visit(page, address, dataset="own", own="1,1,1")
     box = canvas(page, "loss").bounding_box()
@@ -206,6 +207,7 @@ def test_a_steep_boundary_is_straight(page, address):
         assert abs(int(column) + darkest + 0.5 - column) < 1.6, row
 
 
+@pytest.mark.slow
 def test_travel_along_the_loss_curve(page, address):
     visit(page, address)
     play(page, lambda: epochs(page) >= 20, "twenty epochs were shown")
