@@ -38,7 +38,7 @@ __all__ = ["Drag", "drag"]
 STOPS = (5, 11, 21, 41, 101, 201)
 MOST_FRAMES = 450
 MOST_BYTES = 4_000_000  # of a page
-SECONDS_TO_SHOW = float(os.environ.get("NEEDLE_DRAG_SECONDS", 2))  # on frames before it shows itself, …
+SECONDS_TO_SHOW = float(os.environ.get("NEEDLE_DRAG_SECONDS") or 2)  # for frames, before it shows itself, …
 SECONDS_TO_SAVE = 30.0  # … and before it is saved
 SECONDS_FOR_A_LAYOUT = 0.08
 

@@ -80,9 +80,9 @@ def test_a_lecture_runs_and_nothing_is_cut_off(lecture, open_notebook):
     cells = [cell for cell in nbformat.read(lecture, as_version=4).cells if cell.id != "badge"]  # from Colab
     page = open_notebook(*cells, viewport={"width": 390, "height": 30_000}, reduced_motion="reduce")
     page.wait_for_function(ALL_RAN, timeout=300_000)
+    all_drawn = f"document.querySelectorAll('.jp-Cell').length === {len(cells)}"
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 30_000})
-        all_drawn = f"document.querySelectorAll('.jp-Cell').length === {len(cells)}"
         page.wait_for_function(all_drawn)  # JupyterLab draws what is in sight, and here that is everything
         page.wait_for_timeout(1000)  # the last pictures
         page.wait_for_function(ALL_ARE_LOADED)
