@@ -11,6 +11,8 @@ FLAGS ?=
 # take longest have few tests, and would come last if sorted by their number. FLAGS=-n0 runs them in one process.
 # A process that dies, as one does whose test hangs (pyproject.toml), ends the run: it would try that test again.
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+# One thread for NumPy's products in each: with more, the processes would wait for each other's threads.
+test test-slow: export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help app class lab test test-slow check format bench book gallery student contents pictures address lock setup
 

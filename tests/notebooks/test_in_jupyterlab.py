@@ -78,7 +78,7 @@ def test_a_comma_may_part_the_thousands_or_begin_the_decimals(open_notebook):
 def test_a_lecture_runs_and_nothing_is_cut_off(lecture, open_notebook):
     """It runs on a phone, which is then turned into a desktop: a lecture is long, so it runs once."""
     cells = [cell for cell in nbformat.read(lecture, as_version=4).cells if cell.id != "badge"]  # from Colab
-    page = open_notebook(*cells, viewport={"width": 390, "height": 30_000}, reduced_motion="reduce")
+    page = open_notebook(*cells, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
     page.wait_for_function(ALL_RAN, timeout=300_000)
     all_drawn = f"document.querySelectorAll('.jp-Cell').length === {len(cells)}"
     for width in (390, 1280):

@@ -136,15 +136,6 @@ def test_what_its_prose_claims_is_true(beside, solved):
     assert [x for x, answer in zip(expressions, answers, strict=False) if answer != "True"] == [], answers
 
 
-@pytest.mark.slow
-def test_solved_runs_repeat_to_the_letter(solved, notebook, kernel, editions):
-    with kernel(editions.solved(notebook)) as client:
-        again = executed(client)
-    assert [text_of(cell) for cell in again.notebook.cells] == [
-        text_of(cell) for cell in solved.notebook.cells
-    ]
-
-
 def test_a_wrong_answer_is_shown_as_a_message(beside, untried):
     """Once on the kernel, as the reader sees it; the modules' own tests go through all mistakes."""
     name, answers = next(iter(beside.NEAR_MISSES.items()))

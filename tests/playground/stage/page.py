@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Error
+from playwright.sync_api import Error, TimeoutError
 
 from playground.results.take_home import from_file
 
@@ -145,7 +145,9 @@ def until(page, condition, what, seconds=40):
 def address_now(page):
     """The address that the page shows, asked of the page: events about it may be late on a busy machine."""
     try:
-        return page.evaluate("location.href")
+        return page.wait_for_function("location.href").json_value()  # waits 30 s at most
+    except TimeoutError:
+        raise
     except Error:  # it is between two documents
         return page.url
 
