@@ -1,8 +1,8 @@
 """A pytest plugin: the test that a process hung in is tried once more, in a new process.
 
 pytest-rerunfailures tries a test again that failed. It leaves one alone whose process died, as that of a test
-that hangs does (`faulthandler_timeout`), although pytest-xdist gives the rest of its file, this test included,
-to a new process.
+that hangs does (`faulthandler_timeout`), though pytest-xdist gives the rest of its file, this test too, to a
+new process.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ function openNumber(words, read, send, x, y, boxes) {
     const now = read().toFixed(3);
     if (performance.now() - changed < IDLE || +number.value === +now) return;
     slider.value = number.value = now;
+    if (document.activeElement === number) number.select(); // what one types takes its place
   };
   panel.ontoggle = ({ newState }) => { if (newState === "closed") follow = () => {}; };
 }

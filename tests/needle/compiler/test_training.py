@@ -313,7 +313,7 @@ def language(kind: str) -> tuple[Callable, Callable, tuple]:
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable, tuple]] = {
     "TwoLayers": (lambda: simple_ml.TwoLayers(5, 8, 4), None, rows(5)),
     "MLPResNet": (lambda: mlp_resnet.MLPResNet(5, 8, 2, 4), None, rows(5)),
-    "MLPResNet, layers": (lambda: mlp_resnet.MLPResNet(5, 8, 2, 4, nn.LayerNorm1d, 0.2), None, rows(5)),
+    "MLPResNet, layers": (lambda: mlp_resnet.MLPResNet(5, 8, 1, 4, nn.LayerNorm1d, 0.2), None, rows(5)),
     "CNN": (lambda: models.CNN(8, 4, 4), None, images(1, 8)),
     "ResNet9": (lambda: models.ResNet9(), None, images(3, 32)),
     "rnn": language("rnn"),
@@ -321,7 +321,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable, tuple]] = {
     "gru": language("gru"),
     "transformer": language("transformer"),
     "GPT": (
-        lambda: gpt.GPT(7, 5, 8, 2, 2, dropout=0.1),
+        lambda: gpt.GPT(7, 5, 8, 1, 2, dropout=0.1),
         lambda model, x, y: nn.SoftmaxLoss()(model(x).reshape((-1, 7)), y),
         words(7, 2, 5),
     ),

@@ -189,7 +189,8 @@ def test_a_clicked_link_and_bias_can_be_changed(page, address):
     weight = open_link(page, 1, 0, 1)
     before = weight.input_value()
     until(page, lambda: weight.input_value() != before, "the number follows the training")
-    weight.fill("9")
+    page.keyboard.type("9")  # takes the place of the number, as it does before any training
+    assert weight.input_value() == "9"
     until(page, lambda: abs(weights(page)[0, 1]) > 7, "the network has the new weight")
     until(page, lambda: epochs(page) > 1, "the training goes on")
     weight.fill("1e9")  # too much: as much as is possible
