@@ -38,9 +38,17 @@ __all__ = ["Drag", "drag"]
 STOPS = (5, 11, 21, 41, 101, 201)
 MOST_FRAMES = 450
 MOST_BYTES = 4_000_000  # of a page
-SECONDS_TO_SHOW = float(os.environ.get("NEEDLE_DRAG_SECONDS") or 2)  # for frames, before it shows itself, …
+SECONDS_TO_SHOW = 2.0  # for frames, before it shows itself, …
 SECONDS_TO_SAVE = 30.0  # … and before it is saved
 SECONDS_FOR_A_LAYOUT = 0.08
+
+if asked := os.environ.get("NEEDLE_DRAG_SECONDS"):
+    try:
+        SECONDS_TO_SHOW = float(asked)
+    except ValueError:
+        raise ValueError(
+            f"NEEDLE_DRAG_SECONDS is {asked!r}: give a number of seconds, such as 120, or unset it"
+        ) from None
 
 
 class Drag(LivePicture):

@@ -261,16 +261,28 @@ def test_as_many_frames_as_there_is_time_for() -> None:
     assert len(drag.data(seconds=1e9)["frames"]) == 60
 
 
-@pytest.mark.parametrize(("seconds", "frames"), [("1e-9", 4), ("1e9", 60)])
-def test_the_environment_says_how_much_time_there_is(seconds, frames) -> None:
+def frames_with(seconds: str) -> subprocess.CompletedProcess[str]:
+    """Print how many frames there are with these seconds in the environment."""
     code = "import viz; print(len(viz.drag(lambda x: x * x, x=[i / 8 for i in range(60)]).data()['frames']))"
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"NEEDLE_DRAG_SECONDS": seconds},
         capture_output=True,
         text=True,
     )
+
+
+@pytest.mark.parametrize(("seconds", "frames"), [("1e-9", 4), ("1e9", 60)])
+def test_the_environment_says_how_much_time_there_is(seconds, frames) -> None:
+    done = frames_with(seconds)
     assert done.stdout == f"{frames}\n", done.stderr
+
+
+def test_seconds_that_are_no_number_are_named() -> None:
+    *_, sentence = frames_with("2 min").stderr.splitlines()
+    assert sentence == (
+        "ValueError: NEEDLE_DRAG_SECONDS is '2 min': give a number of seconds, such as 120, or unset it"
+    )
 
 
 def test_a_kernel_answers_with_numbers_and_lays_out_only_what_is_new(monkeypatch) -> None:
