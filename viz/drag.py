@@ -6,6 +6,7 @@ import base64
 import html
 import inspect
 import json
+import math
 import os
 import sys
 import time
@@ -38,17 +39,24 @@ __all__ = ["Drag", "drag"]
 STOPS = (5, 11, 21, 41, 101, 201)
 MOST_FRAMES = 450
 MOST_BYTES = 4_000_000  # of a page
-SECONDS_TO_SHOW = 2.0  # for frames, before it shows itself, …
-SECONDS_TO_SAVE = 30.0  # … and before it is saved
+SECONDS_TO_SAVE = 30.0  # for frames, before it is saved
 SECONDS_FOR_A_LAYOUT = 0.08
 
-if asked := os.environ.get("NEEDLE_DRAG_SECONDS"):
+
+def _seconds(asked: str) -> float:
+    """What ``NEEDLE_DRAG_SECONDS`` says."""
     try:
-        SECONDS_TO_SHOW = float(asked)
+        seconds = float(asked)
     except ValueError:
+        seconds = math.nan
+    if not seconds >= 0:
         raise ValueError(
             f"NEEDLE_DRAG_SECONDS is {asked!r}: give a number of seconds, such as 120, or unset it"
-        ) from None
+        )
+    return seconds
+
+
+SECONDS_TO_SHOW = _seconds(os.environ.get("NEEDLE_DRAG_SECONDS") or "2")  # for frames, before it shows itself
 
 
 class Drag(LivePicture):

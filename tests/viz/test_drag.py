@@ -278,10 +278,11 @@ def test_the_environment_says_how_much_time_there_is(seconds, frames) -> None:
     assert done.stdout == f"{frames}\n", done.stderr
 
 
-def test_seconds_that_are_no_number_are_named() -> None:
-    *_, sentence = frames_with("2 min").stderr.splitlines()
+@pytest.mark.parametrize("seconds", ["2 min", "-5", "nan"])
+def test_seconds_that_cannot_be_are_named(seconds) -> None:
+    *_, sentence = frames_with(seconds).stderr.splitlines()
     assert sentence == (
-        "ValueError: NEEDLE_DRAG_SECONDS is '2 min': give a number of seconds, such as 120, or unset it"
+        f"ValueError: NEEDLE_DRAG_SECONDS is '{seconds}': give a number of seconds, such as 120, or unset it"
     )
 
 
