@@ -1,4 +1,4 @@
-"""The CUDA backend: kernels in Python that Numba compiles for NVIDIA's graphics cards.
+"""The CUDA backend: kernels in Python that Numba compiles for NVIDIA's GPUs.
 
 A kernel is a function that thousands of threads run at once, each for numbers of its own. Threads start in
 blocks, and the blocks form a grid: from ``threadIdx`` and ``blockIdx`` a thread finds out which numbers are
@@ -7,75 +7,90 @@ guard: a thread without numbers does nothing. The threads of a block share a sma
 (`cuda.shared`), and wait for each other at `cuda.syncthreads()`. They run in warps of 32, whose threads take
 each step together and can look at each other's variables.
 
-Memory and launches come first, then map and zip, copies, reductions and matrix products, each with its
-kernels and the function that launches them. Last come the plans: the host makes them from shapes and strides
-alone. ``ndarray_backend_numpy.py`` lists what every backend offers.
+A GPU is fast as long as many reads of its memory are under way at once. So a thread reads four numbers before
+it uses the first one, and neighbouring threads read neighbouring numbers, which the GPU fetches in one go.
 
-All work goes to the card's default stream. The card does it in the order in which it is asked for, from any
-thread. So a kernel is launched without waiting for the one before it, and the memory of an array that is no
-longer used can go to the next kernel at once. Only `to_numpy` waits.
+First comes how templates become kernels. Then map and zip, copies, parts by index, reductions, rows and
+matrix products, each with its kernels and the function that launches them. Last come the plans: the host
+makes them from shapes and strides alone. `launching.py` tells how a kernel gets to the GPU, `cublas.py` what
+multiplies matrices, and ``ndarray_backend_numpy.py`` lists what every backend offers.
 
 With ``NUMBA_ENABLE_CUDASIM=1`` in the environment, Numba's simulator runs the kernels in Python, without a
-card. It starts a Python thread for each thread of the kernel, so blocks are tiny there.
+GPU. It starts a Python thread for each thread of a kernel, so blocks are tiny there.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
 import threading
 from builtins import zip as _zip  # here `zip` is a builder of kernels
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from functools import cache, lru_cache, wraps
+from functools import cache, lru_cache
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import cuda
-from numba.core import config
-from numba.cuda import current_context, device_array, jit
 
+from . import cublas
+from .indexing import in_range
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 from .strides import compact_strides, merged_axes
+from .views import View, assemble, new_array
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
+
+if SIMULATED:
+    from . import simulator as gpu
+else:
+    from . import launching as gpu  # type: ignore[no-redef]
 
 __device_name__ = "cuda"
 
 Shape = tuple[int, ...]
 
-SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
-
 THREADS = 4 if SIMULATED else 256  # of a block
-BLOCKS = 2 if SIMULATED else 1 << 20  # of a grid, at most, where each thread can take several numbers
+PART = 4 * THREADS  # numbers of a block whose threads take four each
 WARP = 1 if SIMULATED else 32  # threads of a block that run in step; the simulator has no such thing
 ALL_LANES = 0xFFFFFFFF  # every thread of a warp
+MOST_BLOCKS = 65535  # along the second axis of a grid
 __tile_size__ = TILE = 2 if SIMULATED else 16  # threads along a side of a square block
 
-# Numba warns about small grids. Small arrays need no larger ones, and a user who adds two cannot change that.
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
-
-
-# Memory
+launch = gpu.launch
 
 
 class Array:
-    """Flat storage on the card for `size` numbers, not yet written."""
+    """Flat storage on the GPU for `size` numbers, not yet written.
 
-    __slots__ = ("buffer", "dtype", "size")
+    Attributes
+    ----------
+    address : int
+        Where the first number is, as kernels take it. (In the simulator: an array.)
+    """
+
+    __slots__ = ("_memory", "address", "dtype", "size")
 
     def __init__(self, size: int, dtype: Any = "float32"):
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype = np.dtype(dtype)
         self.size = size
-        self.buffer = unused.take(size, self.dtype)
-
-    def __del__(self):
-        if hasattr(self, "buffer"):  # there is none if memory ran out
-            unused.put(self.buffer)
+        self.address, self._memory = gpu.allocate(size, dtype)
 
     def __reduce__(self):
-        return _from_host, (self.buffer.copy_to_host(),)
+        return _from_host, (gpu.download(self.address, self.size, self.dtype),)
 
     def ptr(self) -> int:
         """Address of the first number: two arrays share memory when their storage's addresses are equal."""
-        return self.buffer.ctypes.data if SIMULATED else self.buffer.device_ctypes_pointer.value or 0
+        return self.address.ctypes.data if SIMULATED else self.address
+
+    def at(self, offset: int) -> Any:
+        """The address of number `offset`."""
+        return gpu.at(self.address, offset, self.dtype) if offset else self.address
+
+    def whole(self) -> Any:
+        """What a kernel takes that needs one of Numba's arrays."""
+        return gpu.whole(self.address, self.size, self.dtype)
 
 
 def _from_host(values: np.ndarray) -> Array:
@@ -84,105 +99,117 @@ def _from_host(values: np.ndarray) -> Array:
     return array
 
 
-class Unused:
-    """Memory that no array uses any more, kept for the next array of the same size and type.
+# Templates. A kernel is written once, for all data types. The names that stand for types and for the function
+# of a row are filled in for each of them, then it is compiled.
 
-    It takes longer to get memory from the card and to give it back than to run most kernels, and a training
-    loop needs the same arrays in every step. When more than a quarter of the card's memory is kept, all of it
-    is given back.
+f: Any = None  # the scalar function of a row of the table
+dtype: Any = None  # makes a number of the data type of the result
+origin: Any = None  # the type of numbers that a kernel reads, if it is another one
+wide: Any = None  # makes a number of the type of totals: int64 for whole numbers, else the same type
+neutral: Any = None  # what a total begins with: f(neutral, x) is x
+lowest: Any = None  # the least and the greatest finite number
+highest: Any = None
+exp: Any = None  # as the table has them
+log: Any = None
+cuda: Any = None  # numba.cuda, which is imported only if something has to be compiled
+
+
+class Template(dict):
+    """A kernel for all data types: ``template[dtype]`` is the compiled one.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel in Python.
+    arguments : str
+        A letter for each of its arguments: a (pointer to numbers), s (pointer to numbers of the data type
+        `source`), n (pointer to int64), A (an array of Numba's), x (a number), i (a whole number), p and q (a
+        tuple of whole numbers, one for each of `axes`), d (a tuple of two).
+    row : ScalarFunction, optional
+        What `f` stands for.
+    **names
+        What other names stand for.
     """
 
-    def __init__(self):
-        self.buffers: dict[tuple, list] = {}
-        self.bytes = 0
-        self.limit = math.inf  # until there is an array, and with it a card to ask
-        self.lock = threading.RLock()  # the garbage collector may end an Array while another one is made
+    def __init__(
+        self, function: Callable, arguments: str, row: ScalarFunction | None = None, **names: Any
+    ):
+        super().__init__()
+        self.function = function
+        self.arguments = arguments
+        self.row = row
+        self.names = names
 
-    def take(self, size: int, dtype: np.dtype) -> Any:
-        """A device array for `size` numbers; MemoryError if the card has no room for it."""
-        with self.lock:
-            if buffers := self.buffers.get((size, dtype)):
-                buffer = buffers.pop()
-                self.bytes -= buffer.nbytes
-                return buffer
-            if self.limit == math.inf:
-                self.limit = current_context().get_memory_info().total / 4
-        with suppress(MemoryError):
-            return _allocate(size, dtype)
-        self.clear()
-        return _allocate(size, dtype)
+    def __missing__(self, dtype: np.dtype) -> Any:
+        found = self[dtype] = self.version(dtype)
+        return found
 
-    def put(self, buffer: Any) -> None:
-        """Keep the memory of an array that nobody uses any more."""
-        with self.lock:
-            self.buffers.setdefault((buffer.size, buffer.dtype), []).append(buffer)
-            self.bytes += buffer.nbytes
-            if self.bytes > self.limit:
-                self.clear()
+    def version(
+        self, dtype: np.dtype, axes: Shape = (), source: np.dtype | None = None, **constants: int
+    ) -> Any:
+        """The compiled kernel for a data type, numbers of axes, and values of names in the function."""
+        which = (dtype, axes, source, *constants.values())
+        if (kernel := self.get(which)) is None:
+            with _compiling:
+                if (kernel := self.get(which)) is None:
+                    kernel = self[which] = self._compiled(dtype, axes, source or dtype, constants)
+        return kernel
 
-    def clear(self) -> None:
-        """Give all of it back to the card."""
-        with self.lock:
-            self.buffers.clear()
-            self.bytes = 0
-
-
-unused = Unused()
-
-
-def _allocate(size: int, dtype: np.dtype) -> Any:
-    try:
-        return device_array(size, dtype)
-    except Exception as error:
-        if "OUT_OF_MEMORY" not in str(error):
-            raise
-        free, total = current_context().get_memory_info()
-        raise MemoryError(
-            f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}; "
-            f"{_readable(free)} of the card's {_readable(total)} are free. Delete arrays that you no longer "
-            "need, take smaller batches, or use needle.cpu()."
-        ) from error
+    def _compiled(self, dtype: np.dtype, axes: Shape, source: np.dtype, constants: dict[str, int]) -> Any:
+        kinds = {"a": f"{stored(dtype)}*", "s": f"{stored(source)}*", "n": "int64*", "i": "int64"}
+        kinds |= {"A": f"{stored(dtype)}[]", "x": stored(dtype), "d": "int64[2]"}
+        kinds |= {letter: f"int64[{count}]" for letter, count in _zip("pq", axes, strict=False)}
+        signature = " ".join(kinds[letter] for letter in self.arguments)
+        row = self.row
+        key = None  # a row of your own may mean something else next time
+        if row is None or SCALAR_FUNCTIONS.get(row.name, row) is row:
+            name = row.name if row else ""
+            key = f"{_sources()} {self.function.__name__} {name} {dtype} {self.arguments} {constants}"
+        names = {"origin": np.dtype(stored(source)).type} | self.names | constants
+        return gpu.compile(lambda: filled_in(self.function, names_for(dtype, row) | names), signature, key)
 
 
-def _readable(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+_compiling = threading.RLock()
 
 
-# Compiling and launching
+def stored(dtype: np.dtype) -> str:
+    """The name of the type with which a kernel reads and writes numbers: booleans are 0 and 1."""
+    return "uint8" if dtype == np.bool_ else dtype.name
 
 
-def kernel(function: Callable) -> Any:
-    """`function` as a kernel. Numba compiles it the first time that it meets some types of arguments."""
-    if not SIMULATED:
-        return jit(function)
-
-    @wraps(function)
-    def quiet(*arguments):
-        with np.errstate(all="ignore"):  # a card does not warn about 1 / 0 either
-            function(*arguments)
-
-    return jit(quiet)
-
-
-def device_function(function: Callable) -> Callable:
-    """`function` as one that kernels can call."""
-    return function if SIMULATED else jit(device=True)(function)
+def names_for(dtype: np.dtype, row: ScalarFunction | None = None) -> dict[str, Any]:
+    """What a template's names stand for."""
+    wide = dtype.type if dtype.kind == "f" else np.int64
+    bounds = np.finfo(wide) if dtype.kind == "f" else np.iinfo(wide)
+    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min), "highest": wide(bounds.max)}
+    names["dtype"] = _number_type(dtype)
+    names |= {name: scalar_function(SCALAR_FUNCTIONS[name], dtype) for name in ("exp", "log")}
+    if row is not None:
+        names["f"] = scalar_function(row, dtype)
+        names["neutral"] = _neutral(row.name, wide)
+    return names
 
 
-def launch(kernel: Any, blocks: int, threads: int | tuple[int, ...], *arguments: Any) -> None:
-    """Start a kernel on a grid of `blocks` blocks of `threads` threads, and do not wait for it."""
-    if blocks:  # a driver refuses an empty grid
-        with one_at_a_time:
-            kernel[blocks, threads](*arguments)
+def _neutral(name: str, wide: Any) -> Any:
+    if name in ("maximum", "minimum"):
+        sign = -1 if name == "maximum" else 1
+        info = np.finfo if issubclass(wide, np.floating) else np.iinfo
+        return (
+            wide(sign * math.inf)
+            if info is np.finfo
+            else wide(info(wide).min if sign < 0 else info(wide).max)
+        )
+    return wide(1) if name == "multiply" else wide(-0.0)  # -0.0 + x is x, for -0.0 as well
 
 
-# The simulator runs one kernel at a time.
-one_at_a_time: Any = threading.RLock() if SIMULATED else nullcontext()
+def _number_type(dtype: np.dtype) -> Callable:
+    if SIMULATED:  # plain NumPy refuses what a GPU converts
+        return lambda x: np.asarray(x).astype(dtype)[()]
+    return _truth if dtype == np.bool_ else dtype.type
 
 
-def spread(kernel: Any, size: int, *arguments: Any) -> None:
-    """Launch a kernel whose threads divide `size` numbers among themselves."""
-    launch(kernel, min(-(-size // THREADS), BLOCKS), THREADS, *arguments)
+def _truth(x):
+    return x != 0
 
 
 def scalar_function(row: ScalarFunction, dtype: np.dtype) -> Callable:
@@ -193,7 +220,7 @@ def scalar_function(row: ScalarFunction, dtype: np.dtype) -> Callable:
     """
     if SIMULATED:
         return row.numpy
-    return device_function(WITHOUT_DOUBLES.get(row.name, row.python) if dtype == np.float32 else row.python)
+    return WITHOUT_DOUBLES.get(row.name, row.python) if dtype == np.float32 else row.python
 
 
 def _sigmoid(x):
@@ -205,12 +232,38 @@ def _sign(x):
     return x if x != x else np.float32((x > 0) - (x < 0))
 
 
-#: Numba computes the sum of a whole number and a float32 in float64, which is slow on most cards. Rows of the
+#: Numba computes the sum of a whole number and a float32 in float64, which is slow on most GPUs. Rows of the
 #: table in which that happens have another version here.
 WITHOUT_DOUBLES = {"sigmoid": _sigmoid, "sign": _sign}
 
 
-@device_function
+def filled_in(function: Callable, names: dict[str, Any]) -> Callable:
+    """A template with its names filled in. What it calls is compiled for the GPU, too."""
+    from numba import cuda
+
+    world: dict[str, Any] = function.__globals__ | names | {"cuda": cuda}
+
+    def prepared(function: Any) -> FunctionType:
+        for name in function.__code__.co_names:
+            called = world.get(name)
+            if isinstance(called, FunctionType) and called.__globals__ is not world:
+                if called.__globals__ is globals():  # one of this file has names to be filled in, too
+                    called = prepared(called)
+                # The simulator calls a function of Python as it is.
+                world[name] = called if SIMULATED else cuda.jit(device=True)(called)
+        return FunctionType(function.__code__, world, function.__name__, None, function.__closure__)
+
+    return prepared(function)
+
+
+@cache
+def _sources() -> str:
+    """What the kernels of this file are made of."""
+    folder = Path(__file__).parent
+    files = (Path(__file__).name, "scalar_functions.py")
+    return "".join((folder / file).read_text("utf-8") for file in files)
+
+
 def position(index, shape, strides):
     """How far element number `index`, in row-major order, lies from the first element of a view."""
     place = 0
@@ -221,37 +274,166 @@ def position(index, shape, strides):
     return place + index * strides[0]
 
 
-# Map and zip. If the grid has n threads, each takes every n-th number. So neighbouring threads always read
-# and write neighbouring places, and the card does that in one go. With strides, the place of a number has to
-# be worked out first.
+def row_start(row, shape, strides):
+    """How far the first element of row number `row` lies from that of a view; a row is the last axis."""
+    place = 0
+    for axis in range(len(shape) - 2, 0, -1):
+        before = row // shape[axis]
+        place += (row - before * shape[axis]) * strides[axis]
+        row = before
+    return place + row * strides[0]  # of a single axis there is only row 0
+
+
+# Map and zip, over numbers that lie side by side. A block takes PART of them, each of its threads four that
+# are a block's width apart.
+
+
+def spread(size: int) -> int:
+    """How many blocks take `size` numbers."""
+    return -(-size // PART)
+
+
+def map_aligned(a, out, n):
+    """out = f(a)"""
+    i = cuda.blockIdx.x * PART + cuda.threadIdx.x
+    if i + 3 * THREADS < n:
+        x0, x1, x2, x3 = a[i], a[i + THREADS], a[i + 2 * THREADS], a[i + 3 * THREADS]
+        out[i] = dtype(f(x0))
+        out[i + THREADS] = dtype(f(x1))
+        out[i + 2 * THREADS] = dtype(f(x2))
+        out[i + 3 * THREADS] = dtype(f(x3))
+    else:
+        for j in range(i, min(i + PART, n), THREADS):
+            out[j] = dtype(f(a[j]))
+
+
+def zip_aligned(a, b, out, n):
+    """out = f(a, b); either operand may be a number"""
+    i = cuda.blockIdx.x * PART + cuda.threadIdx.x
+    if i + 3 * THREADS < n:
+        x0, x1 = left(a, i), left(a, i + THREADS)
+        x2, x3 = left(a, i + 2 * THREADS), left(a, i + 3 * THREADS)
+        y0, y1 = right(b, i), right(b, i + THREADS)
+        y2, y3 = right(b, i + 2 * THREADS), right(b, i + 3 * THREADS)
+        out[i] = dtype(f(x0, y0))
+        out[i + THREADS] = dtype(f(x1, y1))
+        out[i + 2 * THREADS] = dtype(f(x2, y2))
+        out[i + 3 * THREADS] = dtype(f(x3, y3))
+    else:
+        for j in range(i, min(i + PART, n), THREADS):
+            out[j] = dtype(f(left(a, j), right(b, j)))
+
+
+def item(array, i):
+    """Number `i` of an array."""
+    return array[i]
+
+
+def same(number, i):
+    """A number that is an operand itself."""
+    return number
+
+
+left = right = item  # how `zip_aligned` reads its operands
+
+
+def fill_aligned(out, number, n):
+    """out = number"""
+    i = cuda.blockIdx.x * PART + cuda.threadIdx.x
+    for j in range(i, min(i + PART, n), THREADS):
+        out[j] = number
+
+
+# The same with strides. The last axis lies along the blocks, and rows of it one below the other: a thread
+# takes one column of four rows. So it works out where a row begins, and no number needs a division. A stride
+# of 0 repeats a number: broadcasting.
+
+
+def rows_of(shape: Shape) -> tuple:
+    """How a grid covers rows: its blocks, their threads, and the number of rows."""
+    length, rows = shape[-1], math.prod(shape[:-1])
+    across = min(THREADS, power_of_two(length))
+    down = THREADS // across
+    return (-(-length // across), min(-(-rows // (4 * down)), MOST_BLOCKS)), (across, down), rows
+
+
+def map_strided(a, out, shape, a_strides, out_strides, rows):
+    """out = f(a)"""
+    last, step = len(shape) - 1, cuda.blockDim.y
+    j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    a_column, out_column = j * a_strides[last], j * out_strides[last]
+    if j < shape[last]:
+        for row in range(cuda.blockIdx.y * 4 * step + cuda.threadIdx.y, rows, cuda.gridDim.y * 4 * step):
+            if row + 3 * step < rows:
+                x0 = a[row_start(row, shape, a_strides) + a_column]
+                x1 = a[row_start(row + step, shape, a_strides) + a_column]
+                x2 = a[row_start(row + 2 * step, shape, a_strides) + a_column]
+                x3 = a[row_start(row + 3 * step, shape, a_strides) + a_column]
+                out[row_start(row, shape, out_strides) + out_column] = dtype(f(x0))
+                out[row_start(row + step, shape, out_strides) + out_column] = dtype(f(x1))
+                out[row_start(row + 2 * step, shape, out_strides) + out_column] = dtype(f(x2))
+                out[row_start(row + 3 * step, shape, out_strides) + out_column] = dtype(f(x3))
+            else:
+                for r in range(row, rows, step):
+                    x = a[row_start(r, shape, a_strides) + a_column]
+                    out[row_start(r, shape, out_strides) + out_column] = dtype(f(x))
+
+
+def zip_strided(a, b, out, shape, a_strides, b_strides, rows):
+    """out = f(a, b)"""
+    last, step = len(shape) - 1, cuda.blockDim.y
+    n = shape[last]
+    j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    a_column, b_column = j * a_strides[last], j * b_strides[last]
+    if j < n:
+        for row in range(cuda.blockIdx.y * 4 * step + cuda.threadIdx.y, rows, cuda.gridDim.y * 4 * step):
+            if row + 3 * step < rows:
+                x0 = a[row_start(row, shape, a_strides) + a_column]
+                x1 = a[row_start(row + step, shape, a_strides) + a_column]
+                x2 = a[row_start(row + 2 * step, shape, a_strides) + a_column]
+                x3 = a[row_start(row + 3 * step, shape, a_strides) + a_column]
+                y0 = b[row_start(row, shape, b_strides) + b_column]
+                y1 = b[row_start(row + step, shape, b_strides) + b_column]
+                y2 = b[row_start(row + 2 * step, shape, b_strides) + b_column]
+                y3 = b[row_start(row + 3 * step, shape, b_strides) + b_column]
+                out[row * n + j] = dtype(f(x0, y0))
+                out[(row + step) * n + j] = dtype(f(x1, y1))
+                out[(row + 2 * step) * n + j] = dtype(f(x2, y2))
+                out[(row + 3 * step) * n + j] = dtype(f(x3, y3))
+            else:
+                for r in range(row, rows, step):
+                    x, y = (
+                        a[row_start(r, shape, a_strides) + a_column],
+                        b[row_start(r, shape, b_strides) + b_column],
+                    )
+                    out[r * n + j] = dtype(f(x, y))
+
+
+def fill_strided(out, number, shape, strides, rows):
+    """out = number"""
+    last, step = len(shape) - 1, cuda.blockDim.y
+    j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if j < shape[last]:
+        for row in range(cuda.blockIdx.y * 4 * step + cuda.threadIdx.y, rows, cuda.gridDim.y * 4 * step):
+            for r in range(row, min(row + 4 * step, rows), step):
+                out[row_start(r, shape, strides) + j * strides[last]] = number
 
 
 def map(row: ScalarFunction) -> Callable:
     """The kernel ``out = row(a)``; layout: ``(shape, strides, offset)``."""
-
-    @cache
-    def kernels(dtype: np.dtype) -> tuple:
-        f = scalar_function(row, dtype)
-
-        @kernel
-        def aligned(a, out):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                out[i] = f(a[i])
-
-        @kernel
-        def strided(a, out, shape, strides, offset):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                out[i] = f(a[offset + position(i, shape, strides)])
-
-        return aligned, strided
+    aligned = Template(map_aligned, "sai", row)
+    strided = Template(map_strided, "sapppi", row)
 
     def run(a: Array, out: Array, layout: tuple | None = None) -> None:
-        aligned, strided = kernels(out.dtype)
+        n = out.size
         if layout is None:
-            spread(aligned, out.size, a.buffer, out.buffer)
+            launch(aligned[out.dtype], spread(n), THREADS, a.address, out.address, n)
         else:
             shape, strides, offset = layout
-            spread(strided, out.size, a.buffer, out.buffer, *merged_axes(shape, strides), offset)
+            plan = merged_axes(shape, strides, compact_strides(shape))
+            blocks, threads, rows = rows_of(plan[0])
+            kernel = strided.version(out.dtype, (len(plan[0]),))
+            launch(kernel, blocks, threads, a.at(offset), out.address, *plan, rows)
 
     return run
 
@@ -261,100 +443,55 @@ def zip(row: ScalarFunction) -> Callable:
 
     Without a layout either operand may be a Python number.
     """
-
-    @cache
-    def kernels(dtype: np.dtype) -> tuple:
-        f = scalar_function(row, dtype)
-
-        @kernel
-        def aligned(a, b, out):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                out[i] = f(a[i], b[i])
-
-        @kernel
-        def number_last(a, number, out):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                out[i] = f(a[i], number)
-
-        @kernel
-        def number_first(number, b, out):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                out[i] = f(number, b[i])
-
-        @kernel
-        def strided(a, b, out, shape, a_strides, b_strides, a_offset, b_offset):
-            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-                x = a[a_offset + position(i, shape, a_strides)]
-                y = b[b_offset + position(i, shape, b_strides)]
-                out[i] = f(x, y)
-
-        return aligned, number_last, number_first, strided
+    aligned = Template(zip_aligned, "aaai", row)
+    number_last = Template(zip_aligned, "axai", row, right=same)
+    number_first = Template(zip_aligned, "xaai", row, left=same)
+    strided = Template(zip_strided, "aaapppi", row)
 
     def run(a: Any, b: Any, out: Array, layout: tuple | None = None) -> None:
-        aligned, number_last, number_first, strided = kernels(out.dtype)
+        n, dtype = out.size, out.dtype
         if layout is not None:
             shape, a_strides, a_offset, b_strides, b_offset = layout
             plan = merged_axes(shape, a_strides, b_strides)
-            spread(strided, out.size, a.buffer, b.buffer, out.buffer, *plan, a_offset, b_offset)
+            blocks, threads, rows = rows_of(plan[0])
+            kernel = strided.version(dtype, (len(plan[0]),))
+            launch(kernel, blocks, threads, a.at(a_offset), b.at(b_offset), out.address, *plan, rows)
         elif not isinstance(b, Array):
-            spread(number_last, out.size, a.buffer, _number(b, out.dtype), out.buffer)
+            launch(number_last[dtype], spread(n), THREADS, a.address, _number(b, dtype), out.address, n)
         elif not isinstance(a, Array):
-            spread(number_first, out.size, _number(a, out.dtype), b.buffer, out.buffer)
+            launch(number_first[dtype], spread(n), THREADS, _number(a, dtype), b.address, out.address, n)
         else:
-            spread(aligned, out.size, a.buffer, b.buffer, out.buffer)
+            launch(aligned[dtype], spread(n), THREADS, a.address, b.address, out.address, n)
 
     return run
 
 
-# Copies, on the card and between the card and the host
+# Copies, on the GPU and between the GPU and the host. A copy is a map that changes nothing but, perhaps, the
+# data type.
 
-
-@kernel
-def fill_aligned(out, value):
-    """out = value"""
-    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-        out[i] = value
-
-
-@kernel
-def fill_strided(out, value, size, shape, strides, offset):
-    """out = value, everywhere in a view of `out`."""
-    for i in range(cuda.grid(1), size, cuda.gridsize(1)):
-        out[offset + position(i, shape, strides)] = value
-
-
-@kernel
-def copy_aligned(a, out, size, a_offset, out_offset):
-    """out = a, for numbers that lie side by side."""
-    for i in range(cuda.grid(1), size, cuda.gridsize(1)):
-        out[out_offset + i] = a[a_offset + i]
-
-
-@kernel
-def copy_strided(a, out, size, shape, a_strides, out_strides, a_offset, out_offset):
-    """out = a, for views."""
-    for i in range(cuda.grid(1), size, cuda.gridsize(1)):
-        out[out_offset + position(i, shape, out_strides)] = a[a_offset + position(i, shape, a_strides)]
-
+IDENTITY = ScalarFunction("copy", lambda x: x, lambda x: x)
+_copy_aligned = Template(map_aligned, "sai", IDENTITY)
+_copy_strided = Template(map_strided, "sapppi", IDENTITY)
+_fill_aligned = Template(fill_aligned, "axi")
+_fill_strided = Template(fill_strided, "axppi")
 
 COPY_TILE = 2 if SIMULATED else 32
 COPY_ROWS = 1 if SIMULATED else 8  # of threads
 COPY_PITCH = COPY_TILE + 1
 
 
-@kernel
-def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides, a_offset, out_offset):
+def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides):
     """out = a, for matrices that are dense along columns in `a` and along rows in `out`.
 
     A copy number by number would either read or write places that lie far apart. So a block reads a tile
     column by column into shared memory, and writes it row by row. A row of the tile has one place more than
     it needs: then neighbours in a column lie in different banks of the memory, and can be read at once.
     """
-    tile = cuda.shared.array((COPY_TILE, COPY_PITCH), a.dtype)
+    tile = cuda.shared.array((COPY_TILE, COPY_PITCH), origin)
     height, width = shape
     matrix, top, left = corner(cuda.blockIdx.x, height, width, COPY_TILE)
-    a_start = a_offset + position(matrix, outer, a_outer)
-    out_start = out_offset + position(matrix, outer, out_outer)
+    a_start = position(matrix, outer, a_outer)
+    out_start = position(matrix, outer, out_outer)
     x = cuda.threadIdx.x
     for y in range(cuda.threadIdx.y, COPY_TILE, COPY_ROWS):
         row, column = top + x, left + y
@@ -364,10 +501,9 @@ def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides,
     for y in range(cuda.threadIdx.y, COPY_TILE, COPY_ROWS):
         row, column = top + y, left + x
         if row < height and column < width:
-            out[out_start + row * out_strides[0] + column * out_strides[1]] = tile[y, x]
+            out[out_start + row * out_strides[0] + column * out_strides[1]] = dtype(tile[y, x])
 
 
-@device_function
 def corner(block, height, width, side):
     """The matrix that a block works on, and the first row and column of its tile.
 
@@ -378,18 +514,23 @@ def corner(block, height, width, side):
     return row_of_tiles // down, row_of_tiles % down * side, block % across * side
 
 
+_copy_tiles = Template(copy_tiles, "sapppddd")
+
+
 def copy(a: Array, out: Array, shape: Shape, a_strides: Shape, a_offset: int, strides: Shape, offset: int):
-    """Copy a view of `a` into a view of `out`, on the card. Their data types may differ."""
+    """Copy a view of `a` into a view of `out`, on the GPU. Their data types may differ."""
     outer, inner, size = _copy_plan(shape, a_strides, strides)
+    source, target, kinds = a.at(a_offset), out.at(offset), (out.dtype, (len(outer[0]),), a.dtype)
     if inner is not None:
         (height, width), *_ = inner
         tiles = size // (height * width) * -(-height // COPY_TILE) * -(-width // COPY_TILE)
-        threads = (COPY_TILE, COPY_ROWS)
-        launch(copy_tiles, tiles, threads, a.buffer, out.buffer, *outer, *inner, a_offset, offset)
+        kernel = _copy_tiles.version(*kinds)
+        launch(kernel, tiles, (COPY_TILE, COPY_ROWS), source, target, *outer, *inner)
     elif outer[1:] == ((1,), (1,)):
-        spread(copy_aligned, size, a.buffer, out.buffer, size, a_offset, offset)
+        launch(_copy_aligned.version(*kinds), spread(size), THREADS, source, target, size)
     else:
-        spread(copy_strided, size, a.buffer, out.buffer, size, *outer, a_offset, offset)
+        blocks, threads, rows = rows_of(outer[0])
+        launch(_copy_strided.version(*kinds), blocks, threads, source, target, *outer, rows)
 
 
 def from_numpy(a: np.ndarray, out: Array) -> None:
@@ -397,30 +538,30 @@ def from_numpy(a: np.ndarray, out: Array) -> None:
     if out.size:
         with np.errstate(all="ignore"):
             values = np.ascontiguousarray(a.reshape(-1).astype(out.dtype, copy=False))
-        out.buffer.copy_to_device(values)
+        gpu.upload(values, out.address)
 
 
 def to_numpy(a: Array, shape: Shape, strides: Shape, offset: int) -> np.ndarray:
     """A NumPy array with a copy of a view's numbers; it waits until all earlier work is done."""
     size = math.prod(shape)
-    if size != a.size or offset or strides != compact_strides(shape):
+    if strides != compact_strides(shape):
         gathered = Array(size, a.dtype)
         compact(a, gathered, shape, strides, offset)
-        a = gathered
-    return a.buffer.copy_to_host().reshape(shape)
+        a, offset = gathered, 0
+    values = gpu.download(a.at(offset), size, a.dtype).reshape(shape)
+    checks.look()
+    return values
 
 
 def fill(out: Array, value: float) -> None:
     """Write `value` everywhere."""
-    if out.size:
-        spread(fill_aligned, out.size, out.buffer, _number(value, out.dtype))
+    launch(
+        _fill_aligned[out.dtype], spread(out.size), THREADS, out.address, _number(value, out.dtype), out.size
+    )
 
 
 def compact(a: Array, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write a view's numbers in row-major order into `out`, which may have another data type."""
-    if SIMULATED and a.dtype.kind == "f" and out.dtype.kind != "f":
-        from_numpy(to_numpy(a, shape, strides, offset), out)  # Python cannot turn NaN into an integer
-        return
     copy(a, out, shape, strides, offset, compact_strides(shape), 0)
 
 
@@ -431,8 +572,10 @@ def ewise_setitem(a: Array, out: Array, shape: Shape, strides: Shape, offset: in
 
 def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: Shape, offset: int) -> None:
     """Write `value` everywhere in the view of `out`."""
-    plan = merged_axes(shape, strides)
-    spread(fill_strided, size, out.buffer, _number(value, out.dtype), size, *plan, offset)
+    shape, strides = merged_axes(shape, strides)
+    blocks, threads, rows = rows_of(shape)
+    kernel = _fill_strided.version(out.dtype, (len(shape),))
+    launch(kernel, blocks, threads, out.at(offset), _number(value, out.dtype), shape, strides, rows)
 
 
 # Parts that an index names. If several of its numbers are the same, several threads add to one place. They
@@ -440,41 +583,258 @@ def scalar_setitem(size: int, value: float, out: Array, shape: Shape, strides: S
 # sum of floats.
 
 
-@kernel
-def gather_numbers(a, out, index, count, n, inner):
+def gather_numbers(a, out, index, size, count, n, inner):
     """out[o, j, i] = a[o, index[j], i]"""
-    for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+    place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if place < size:
         row = place // inner
         start = (row // count * n + index[row % count]) * inner
         out[place] = a[start + place % inner]
 
 
-@kernel
-def add_numbers(a, out, index, count, n, inner):
+def add_numbers(a, out, index, size, count, n, inner):
     """out[o, index[j], i] += a[o, j, i]"""
-    for place in range(cuda.grid(1), a.size, cuda.gridsize(1)):
+    place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if place < size:
         row = place // inner
         start = (row // count * n + index[row % count]) * inner
         cuda.atomic.add(out, start + place % inner, a[place])
 
 
+_gather = Template(gather_numbers, "aaniiii")
+_scatter_add = Template(add_numbers, "aAniiii")
+
+
 def gather(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, j, i] = a[o, index[j], i]``; ``n = a.shape[1]``, `inner` is the length of the last axis."""
-    spread(gather_numbers, out.size, a.buffer, out.buffer, index.buffer, index.size, n, inner)
+    sizes = (out.size, index.size, n, inner)
+    launch(
+        _gather[out.dtype], -(-out.size // THREADS), THREADS, a.address, out.address, index.address, *sizes
+    )
 
 
 def scatter_add(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """``out[o, index[j], i] += a[o, j, i]``; ``n = out.shape[1]``, `inner` is the length of the last axis."""
-    spread(add_numbers, a.size, a.buffer, out.buffer, index.buffer, index.size, n, inner)
+    sizes = (a.size, index.size, n, inner)
+    kernel = _scatter_add[out.dtype]
+    launch(kernel, -(-a.size // THREADS), THREADS, a.address, out.whole(), index.address, *sizes)
 
 
-# Reductions. The threads of a block form a table of `width` columns: a column of threads folds the numbers
-# that become one number of `out`. Each thread folds a few of them for itself. Then the lower half of the
-# table is folded into the upper half, and so on, until a single row is left. If there are too many numbers
-# for a block, they are divided into parts. The results of the parts are rows of an array, which is folded in
-# turn. So no total is a sum of many numbers one after the other, and float32 totals stay accurate.
+# Checks of numbers on the GPU, such as labels that may name no class. To ask at once, the host would have to
+# wait for the GPU in each step of a training. So a kernel leaves a mark if something is wrong, and the host
+# looks at it when it waits for numbers anyway.
 
-SHARE = 4 if SIMULATED else 64  # numbers that a thread folds, at most
+
+class Checks:
+    """The checks whose outcome the host has not seen yet.
+
+    Attributes
+    ----------
+    at_once : bool
+        Whether the host waits for each check. Then an error is raised where it was made, which helps to find
+        it; otherwise it is raised when numbers are next copied to the host.
+    """
+
+    MOST = 256  # checks that wait, with the numbers that they are about
+
+    def __init__(self) -> None:
+        self.at_once = False
+        self._waiting: list[Callable[[], Any]] = []
+        self._mark: Array | None = None
+        self._lock = threading.RLock()
+
+    def mark(self) -> Array:
+        """A number that a kernel sets to 1 if something is wrong."""
+        with self._lock:
+            if self._mark is None:
+                self._mark = Array(1, "int64")
+                fill(self._mark, 0)
+            return self._mark
+
+    def add(self, again: Callable[[], Any]) -> None:
+        """Note a check that was launched. `again` repeats it on the host, and raises the error."""
+        self._waiting.append(again)
+        if self.at_once or len(self._waiting) >= self.MOST:
+            self.look()
+
+    def look(self) -> None:
+        """Raise the error of the first check that failed. The host waits for the GPU if there are any."""
+        if not self._waiting:
+            return
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            mark = self.mark()
+            if not gpu.download(mark.address, 1, mark.dtype)[0]:
+                return
+            fill(mark, 0)
+        for again in waiting:
+            again()
+        raise IndexError("cuda(): an index led beyond its axis; its numbers have been overwritten since")
+
+
+checks = Checks()
+
+
+def synchronize() -> None:
+    """Wait until the GPU has done all that it was asked for; raise the error of a check that failed."""
+    gpu.synchronize()
+    checks.look()
+
+
+def mark_outside(index, out, mark, size, length, from_end):
+    """out = index, counted from 0 on; marks numbers that are not in ``0 .. length - 1``"""
+    place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if place < size:
+        i = np.int64(index[place])
+        outside = i != index[place]  # it is not whole
+        if from_end and i < 0:
+            i += length
+        if i < 0 or i >= length or outside:
+            mark[0] = 1
+            i = 0  # so that no kernel reads or writes elsewhere
+        out[place] = i
+
+
+def mark_zero(a, mark, size):
+    """Marks that a number is 0."""
+    place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if place < size and a[place] == 0:
+        mark[0] = 1
+
+
+def one_hot_rows(labels, out, size, n):
+    """out[i, j] = 1 if labels[i] is j, else 0"""
+    place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if place < size:
+        out[place] = dtype(labels[place // n] == place % n)
+
+
+_mark_outside = Template(mark_outside, "snniii")
+_mark_zero = Template(mark_zero, "ani")
+_one_hot = Template(one_hot_rows, "naii")
+
+
+def checked_index(index: View, length: int, refusal: Callable, from_end: bool) -> Any:
+    """See `kernel_calls.checked_index`: the error comes later, and until then a wrong number is 0."""
+    return _checked(index, length, from_end, lambda: in_range(index.numpy(), length, refusal, from_end))
+
+
+def _checked(index: View, length: int, from_end: bool, again: Callable[[], Any]) -> Any:
+    given, out, mark = index.compact()._handle, Array(index.size, "int64"), checks.mark()
+    kernel = _mark_outside.version(out.dtype, source=given.dtype)
+    sizes = (index.size, length, int(from_end))
+    launch(kernel, -(-index.size // THREADS), THREADS, given.address, out.address, mark.address, *sizes)
+    checks.add(again)
+    return assemble(new_array(type(index)), out, index.device, index.shape, compact_strides(index.shape))
+
+
+def one_hot(labels: View, n: int, dtype: Any) -> Any:
+    """See `kernel_calls.one_hot`."""
+    index = _checked(labels, n, False, lambda: labels.device.one_hot(n, labels.numpy(), dtype))
+    shape = (*labels.shape, n)
+    out = Array(math.prod(shape), dtype)
+    blocks = -(-out.size // THREADS)
+    launch(_one_hot[out.dtype], blocks, THREADS, index._handle.address, out.address, out.size, n)
+    return assemble(new_array(type(labels)), out, labels.device, shape, compact_strides(shape))
+
+
+def checked_not_zero(a: View, refusal: str) -> Any:
+    """See `kernel_calls.checked_not_zero`."""
+
+    def again() -> None:
+        if not a.numpy().all():
+            raise ValueError(refusal)
+
+    given, mark = a.compact()._handle, checks.mark()
+    launch(_mark_zero[a.dtype], -(-a.size // THREADS), THREADS, given.address, mark.address, a.size)
+    checks.add(again)
+    return a
+
+
+# Reductions: many numbers become one. A thread keeps four totals, so that four reads are under way at once,
+# and adds them up at the end. So no total is a sum of many numbers one after the other, and float32 totals
+# stay accurate. If there are too few results to keep the GPU busy, the numbers of each are divided into parts,
+# and the results of the parts are folded in turn.
+#
+# Where the numbers of one result are neighbours, a warp or a block takes them (`fold_along`). Where neighbours
+# belong to different results, each thread walks down a column (`fold_across`). Either way the threads of a
+# warp read neighbours.
+
+ENOUGH_THREADS = 8 if SIMULATED else 2048  # for each processor of a GPU
+LEAST = 2 if SIMULATED else 16  # numbers that a thread folds before there are several parts
+
+
+def lanes_total(total, lanes):
+    """The total of so many neighbouring threads of a warp; the first of them has it."""
+    distance = min(lanes, WARP) // 2
+    while distance > 0:
+        # They need no shared memory: the threads of a warp can look at each other's variables.
+        total = f(total, cuda.shfl_down_sync(ALL_LANES, total, distance))
+        distance //= 2
+    return total
+
+
+def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, length):
+    """Fold `k` numbers into each of `size`: a row of threads for each, or for each of its parts."""
+    lane, lanes = cuda.threadIdx.x, cuda.blockDim.x
+    i = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    t0 = t1 = t2 = t3 = neutral
+    if i < size:
+        start = position(i, kept, kept_strides)
+        j, end = cuda.blockIdx.y * length + lane, min(cuda.blockIdx.y * length + length, k)
+        while j + 3 * lanes < end:
+            x0 = a[start + position(j, folded, folded_strides)]
+            x1 = a[start + position(j + lanes, folded, folded_strides)]
+            x2 = a[start + position(j + 2 * lanes, folded, folded_strides)]
+            x3 = a[start + position(j + 3 * lanes, folded, folded_strides)]
+            t0, t1, t2, t3 = wide(f(t0, x0)), wide(f(t1, x1)), wide(f(t2, x2)), wide(f(t3, x3))
+            j += 4 * lanes
+        while j < end:
+            t0 = wide(f(t0, a[start + position(j, folded, folded_strides)]))
+            j += lanes
+    total = lanes_total(wide(f(wide(f(t0, t1)), wide(f(t2, t3)))), lanes)
+    if lanes > WARP:
+        totals = cuda.shared.array(THREADS // WARP, wide)
+        if lane % WARP == 0:
+            totals[lane // WARP] = total
+        cuda.syncthreads()
+        if lane == 0:
+            for warp in range(1, THREADS // WARP):
+                total = wide(f(total, totals[warp]))
+    if lane == 0 and i < size:
+        out[i * cuda.gridDim.y + cuda.blockIdx.y] = dtype(total)
+
+
+def fold_across(a, out, kept, kept_strides, folded, folded_strides, size, k, length):
+    """Fold `k` numbers into each of `size`: a column of threads for each, or for each of its parts."""
+    totals = cuda.shared.array(THREADS, wide)
+    columns, rows = cuda.blockDim.x, cuda.blockDim.y
+    i = cuda.blockIdx.x * columns + cuda.threadIdx.x
+    t0 = t1 = t2 = t3 = neutral
+    if i < size:
+        start = position(i, kept, kept_strides)
+        j = cuda.blockIdx.y * length + cuda.threadIdx.y
+        end = min(cuda.blockIdx.y * length + length, k)
+        while j + 3 * rows < end:
+            x0 = a[start + position(j, folded, folded_strides)]
+            x1 = a[start + position(j + rows, folded, folded_strides)]
+            x2 = a[start + position(j + 2 * rows, folded, folded_strides)]
+            x3 = a[start + position(j + 3 * rows, folded, folded_strides)]
+            t0, t1, t2, t3 = wide(f(t0, x0)), wide(f(t1, x1)), wide(f(t2, x2)), wide(f(t3, x3))
+            j += 4 * rows
+        while j < end:
+            t0 = wide(f(t0, a[start + position(j, folded, folded_strides)]))
+            j += rows
+    thread = cuda.threadIdx.y * columns + cuda.threadIdx.x
+    totals[thread] = wide(f(wide(f(t0, t1)), wide(f(t2, t3))))
+    half = rows // 2
+    while half > 0:  # the lower half of the rows is folded into the upper half, until one row is left
+        cuda.syncthreads()
+        if cuda.threadIdx.y < half:
+            totals[thread] = wide(f(totals[thread], totals[thread + half * columns]))
+        half //= 2
+    if cuda.threadIdx.y == 0 and i < size:
+        out[cuda.blockIdx.y * size + i] = dtype(totals[thread])
 
 
 def reduce(row: ScalarFunction) -> Callable:
@@ -483,176 +843,253 @@ def reduce(row: ScalarFunction) -> Callable:
     Layout: ``(kept_shape, kept_strides, folded_shape, folded_strides, offset)``. Without one, each `k`
     neighbours in `a` are folded.
     """
-
-    @cache
-    def compiled(dtype: np.dtype) -> Any:
-        f = scalar_function(row, dtype)
-        number = _total_type(dtype)
-
-        @kernel
-        def fold(a, out, kept, kept_strides, folded, folded_strides, offset, size, k, length, width):
-            totals = cuda.shared.array(THREADS, number)
-            thread = cuda.threadIdx.x
-            rows = THREADS // width
-            row, column = thread // width, thread % width
-            groups = (size + width - 1) // width
-            part, group = cuda.blockIdx.x // groups, cuda.blockIdx.x % groups
-            i = group * width + column
-            first, end = part * length, min(part * length + length, k)
-            filled = min(rows, end - first)  # rows of threads that have something to fold
-
-            if i < size and row < filled:
-                start = offset + position(i, kept, kept_strides)
-                total = number(a[start + position(first + row, folded, folded_strides)])
-                j = first + row + rows
-                while j + 3 * rows < end:  # four at a time, to wait for memory only once
-                    x0 = number(a[start + position(j, folded, folded_strides)])
-                    x1 = number(a[start + position(j + rows, folded, folded_strides)])
-                    x2 = number(a[start + position(j + 2 * rows, folded, folded_strides)])
-                    x3 = number(a[start + position(j + 3 * rows, folded, folded_strides)])
-                    total = f(total, f(f(x0, x1), f(x2, x3)))
-                    j += 4 * rows
-                while j < end:
-                    total = f(total, number(a[start + position(j, folded, folded_strides)]))
-                    j += rows
-                totals[thread] = total
-            cuda.syncthreads()
-
-            half = rows // 2
-            while half > 0 and half * width >= WARP:
-                if row < half and row + half < filled:
-                    totals[thread] = f(totals[thread], totals[thread + half * width])
-                cuda.syncthreads()
-                half //= 2
-            if thread < max(width, WARP):
-                total = totals[thread]
-                # The threads of a warp need no shared memory: they can look at each other's variables.
-                while half > 0:
-                    other = cuda.shfl_down_sync(ALL_LANES, total, half * width)
-                    if row + half < filled:
-                        total = f(total, other)
-                    half //= 2
-                if thread < width and i < size:
-                    out[part * size + i] = total
-
-        return fold
+    along, across = Template(fold_along, "aappqqiii", row), Template(fold_across, "aappqqiii", row)
 
     def run(a: Array, out: Array, k: int, layout: tuple | None = None) -> None:
-        *views, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
-        plan, width = _fold_plan(*views, k)
-        length = THREADS // width * SHARE
-        parts = -(-k // length)
-        target = out if parts == 1 else Array(parts * out.size, out.dtype)
-        blocks = parts * -(-out.size // width)
-        sizes = (out.size, k, length, width)
-        launch(compiled(out.dtype), blocks, THREADS, a.buffer, target.buffer, *plan, offset, *sizes)
+        size = out.size
+        *views, offset = layout or ((size,), (k,), (k,), (1,), 0)
+        plan, is_along, blocks, threads, length = _fold_plan(*views, k, gpu.gpu().processors)
+        parts = blocks[1]
+        target = out if parts == 1 else Array(parts * size, out.dtype)
+        kernel = (along if is_along else across).version(out.dtype, (len(plan[0]), len(plan[2])))
+        launch(kernel, blocks, threads, a.at(offset), target.address, *plan, size, k, length)
         if parts > 1:
-            run(target, out, parts, ((out.size,), (1,), (parts,), (out.size,), 0))
+            steps = (parts, 1) if is_along else (1, size)
+            run(target, out, parts, ((size,), steps[:1], (parts,), steps[1:], 0))
 
     return run
 
 
+# Rows, for softmax and its relatives and for layer normalization. A warp takes a row, or a block if the row is
+# long. Its numbers stay in the threads' registers: they are read once, and the result is written once.
+
+HELD = 0  # numbers of a row that a thread holds; filled in
+LANES = 0  # threads that share a row: those of a warp or of a block; filled in
+MOST_HELD = 4 if SIMULATED else 32
+
+
+def row_total(total):
+    """The sum of what all threads of a row have; each of them gets it."""
+    distance = WARP // 2
+    while distance > 0:
+        total += cuda.shfl_xor_sync(ALL_LANES, total, distance)
+        distance //= 2
+    if LANES > WARP:
+        totals = cuda.shared.array(THREADS // WARP, wide)
+        cuda.syncthreads()  # nobody needs the totals from before any more
+        if cuda.threadIdx.x % WARP == 0:
+            totals[cuda.threadIdx.x // WARP] = total
+        cuda.syncthreads()
+        total = wide(0)
+        for warp in range(THREADS // WARP):
+            total += totals[warp]
+    return total
+
+
+def larger(x, y):
+    return x if x > y or x != x else y
+
+
+def row_maximum(top):
+    """The maximum of what all threads of a row have; NaN if one of them has it."""
+    distance = WARP // 2
+    while distance > 0:
+        top = larger(top, cuda.shfl_xor_sync(ALL_LANES, top, distance))
+        distance //= 2
+    if LANES > WARP:
+        tops = cuda.shared.array(THREADS // WARP, wide)
+        cuda.syncthreads()
+        if cuda.threadIdx.x % WARP == 0:
+            tops[cuda.threadIdx.x // WARP] = top
+        cuda.syncthreads()
+        for warp in range(THREADS // WARP):
+            top = larger(top, tops[warp])
+    return top
+
+
+LOGARITHM = 0  # 1 for the logarithm of softmax; filled in
+
+
+def softmax_rows(a, out, rows, n):
+    """out = softmax(a), row by row, or its logarithm"""
+    x = cuda.local.array(HELD, wide)
+    row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    start = row * n + cuda.threadIdx.x
+    left = n - cuda.threadIdx.x if row < rows else 0  # how far the row goes on from here
+    top = lowest
+    for s in range(HELD):
+        x[s] = a[start + s * LANES] if s * LANES < left else wide(-math.inf)
+        top = larger(top, x[s])
+    top = row_maximum(top)
+    top = highest if top > highest else top  # inf - inf is not a number, so the shift stays finite
+    total = wide(0)
+    for s in range(HELD):
+        power = exp(x[s] - top)
+        total += power
+        x[s] = x[s] - top if LOGARITHM else power
+    total = row_total(total)
+    if LOGARITHM:
+        total = log(total)
+    for s in range(HELD):
+        if s * LANES < left:
+            out[start + s * LANES] = x[s] - total if LOGARITHM else x[s] / total
+
+
+def standardize_rows(a, out, means, variances, rows, n, eps):
+    """out = (a - mean) / sqrt(variance + eps), row by row"""
+    x = cuda.local.array(HELD, wide)
+    row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    start = row * n + cuda.threadIdx.x
+    left = n - cuda.threadIdx.x if row < rows else 0
+    total = wide(0)
+    for s in range(HELD):
+        x[s] = a[start + s * LANES] if s * LANES < left else wide(0)
+        total += x[s]
+    mean = row_total(total) / wide(n)
+    total = wide(0)
+    for s in range(HELD):
+        x[s] -= mean
+        if s * LANES < left:
+            total += x[s] * x[s]
+    variance = row_total(total) / wide(n)
+    deviation = math.sqrt(variance + eps)
+    for s in range(HELD):
+        if s * LANES < left:
+            out[start + s * LANES] = x[s] / deviation
+    if cuda.threadIdx.x == 0 and row < rows:
+        means[row], variances[row] = mean, variance
+
+
+_softmax = Template(softmax_rows, "aaii")
+_standardize = Template(standardize_rows, "aaaaiix")
+
+
+def fits_rows(n: int) -> bool:
+    """Whether the threads of a block can hold a row of `n` numbers."""
+    return 0 < n <= MOST_HELD * THREADS
+
+
+def _row_plan(n: int) -> tuple:
+    """For rows of `n` numbers: how many threads take one, and how many numbers each of them holds."""
+    lanes = WARP if n <= MOST_HELD * WARP else THREADS
+    return {"HELD": power_of_two(-(-n // lanes)), "LANES": lanes}, THREADS // lanes, (lanes, THREADS // lanes)
+
+
+def softmax(a: Array, out: Array, n: int, logarithm: bool) -> None:
+    """Softmax of rows of `n` numbers, for which `fits_rows`, or its logarithm."""
+    constants, of_a_block, threads = _row_plan(n)
+    rows = a.size // n
+    kernel = _softmax.version(a.dtype, **constants, LOGARITHM=int(logarithm))
+    launch(kernel, -(-rows // of_a_block), threads, a.address, out.address, rows, n)
+
+
+def standardize(a: Array, out: Array, mean: Array, variance: Array, n: int, eps: float) -> None:
+    """Rows of `n` numbers, for which `fits_rows`, shifted and scaled to mean 0 and variance 1."""
+    constants, of_a_block, threads = _row_plan(n)
+    rows = a.size // n
+    kernel = _standardize.version(a.dtype, **constants)
+    arrays = (a.address, out.address, mean.address, variance.address)
+    launch(kernel, -(-rows // of_a_block), threads, *arrays, rows, n, _number(eps, a.dtype))
+
+
 # Matrix products. A number of `out` needs a row of `a` and a column of `b`, and so do its neighbours. So a
 # block computes a tile of `out`: step by step it loads a piece of these rows and columns into shared memory,
-# and all its threads use it.
+# and all its threads use it. cuBLAS does the same with more care, and multiplies floats where it is installed.
 
 
-@cache
-def _product_of_tiles(dtype: np.dtype) -> Any:
-    number = _total_type(dtype)
+def product_of_tiles(a, b, out, n, p):
+    """One tile of `out` per block, one number of it per thread; the matrices are stored tile by tile."""
+    a_tile = cuda.shared.array((TILE, TILE), wide)
+    b_tile = cuda.shared.array((TILE, TILE), wide)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    within = y * TILE + x
+    tiles, across = n // TILE, p // TILE
+    row, column = cuda.blockIdx.x // across, cuda.blockIdx.x % across
+    total = wide(0)
+    for i in range(tiles):
+        a_tile[y, x] = a[(row * tiles + i) * TILE * TILE + within]
+        b_tile[y, x] = b[(i * across + column) * TILE * TILE + within]
+        cuda.syncthreads()  # now both tiles are complete
+        for k in range(TILE):
+            total += a_tile[y, k] * b_tile[k, x]
+        cuda.syncthreads()  # no thread needs the tiles any more
+    out[(row * across + column) * TILE * TILE + within] = dtype(total)
 
-    @kernel
-    def product(a, b, out, n, p):
-        """One tile of `out` per block, one number of it per thread; the matrices are stored tile by tile."""
-        a_tile = cuda.shared.array((TILE, TILE), number)
-        b_tile = cuda.shared.array((TILE, TILE), number)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        within = y * TILE + x
-        tiles, across = n // TILE, p // TILE
-        row, column = cuda.blockIdx.x // across, cuda.blockIdx.x % across
-        total = number(0)
-        for i in range(tiles):
-            a_tile[y, x] = a[(row * tiles + i) * TILE * TILE + within]
-            b_tile[y, x] = b[(i * across + column) * TILE * TILE + within]
-            cuda.syncthreads()  # now both tiles are complete
-            for k in range(TILE):
-                total += a_tile[y, k] * b_tile[k, x]
-            cuda.syncthreads()  # no thread needs the tiles any more
-        out[(row * across + column) * TILE * TILE + within] = total
 
-    return product
+_product_of_tiles = Template(product_of_tiles, "aaaii")
 
 
 def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None:
     """The matrix product of matrices that are stored tile by tile: shape (rows/t, columns/t, t, t)."""
-    blocks = (m // TILE) * (p // TILE)
-    launch(_product_of_tiles(out.dtype), blocks, (TILE, TILE), a.buffer, b.buffer, out.buffer, n, p)
+    blocks, kernel = (m // TILE) * (p // TILE), _product_of_tiles[out.dtype]
+    launch(kernel, blocks, (TILE, TILE), a.address, b.address, out.address, n, p)
 
 
-DEPTH = 3 if SIMULATED else 16  # columns of `a` and rows of `b` that are in shared memory at a time
+DEPTH = 4 if SIMULATED else 16  # columns of `a` and rows of `b` that are in shared memory at a time
+EACH = 0  # a thread computes so many times so many numbers; filled in
+SIDE = 0  # of a tile: TILE * EACH; filled in
+GROUP = 2 if SIMULATED else 4  # numbers that a thread reads from shared memory at once
+ALIGNMENT = None if SIMULATED else 16  # bytes
+PITCH = 0  # how far it is from row to row of a tile; filled in
 
 
-@cache
-def _product(dtype: np.dtype, each: int) -> Any:
-    """The kernel in which a thread computes `each` times `each` numbers.
+def load(tile, matrix, start, across, along, width, depth):
+    """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
+    thread = cuda.threadIdx.y * TILE + cuda.threadIdx.x
+    for s in range(DEPTH * SIDE // (TILE * TILE)):
+        i = s * TILE * TILE + thread
+        if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
+            k, line = i % DEPTH, i // DEPTH
+        else:
+            k, line = i // SIDE, i % SIDE
+        if line < width and k < depth:
+            tile[k, line] = matrix[start + line * across + k * along]
+        else:
+            tile[k, line] = 0
 
-    It keeps their totals in registers, and uses each number that it reads from shared memory `each` times.
-    Otherwise most of the time would go into reading, not multiplying.
+
+def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
+    """A thread keeps the totals of EACH times EACH numbers in registers.
+
+    It uses each number that it reads from shared memory EACH times. Otherwise most of the time would go into
+    reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at multiples of
+    16 bytes, so that the compiler lets it read GROUP numbers at once.
     """
-    number = _total_type(dtype)
-    side = TILE * each
-    pitch = side + 1  # a place more than it needs, as in `copy_tiles`
-
-    @device_function
-    def load(tile, matrix, start, across, along, width, depth):
-        """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
-        for i in range(cuda.threadIdx.y * TILE + cuda.threadIdx.x, DEPTH * side, TILE * TILE):
-            if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
-                k, line = i % DEPTH, i // DEPTH
-            else:
-                k, line = i // side, i % side
-            if line < width and k < depth:
-                tile[k, line] = matrix[start + line * across + k * along]
-            else:
-                tile[k, line] = 0
-
-    @kernel
-    def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides, a_offset, b_offset):
-        a_tile = cuda.shared.array((DEPTH, pitch), number)
-        b_tile = cuda.shared.array((DEPTH, pitch), number)
-        totals = cuda.local.array((each, each), number)
-        a_column = cuda.local.array(each, number)
-        b_row = cuda.local.array(each, number)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        matrix, top, left = corner(cuda.blockIdx.x, m, p, side)
-        a_start = a_offset + position(matrix, batch, a_batch) + top * a_strides[0]
-        b_start = b_offset + position(matrix, batch, b_batch) + left * b_strides[1]
-        for i in range(each):
-            for j in range(each):
-                totals[i, j] = 0
-        for k in range(0, n, DEPTH):
-            load(a_tile, a, a_start + k * a_strides[1], a_strides[0], a_strides[1], m - top, n - k)
-            load(b_tile, b, b_start + k * b_strides[0], b_strides[1], b_strides[0], p - left, n - k)
-            cuda.syncthreads()
-            for depth in range(DEPTH):
-                for i in range(each):
-                    a_column[i] = a_tile[depth, y + TILE * i]
-                    b_row[i] = b_tile[depth, x + TILE * i]
-                for i in range(each):
-                    for j in range(each):
-                        totals[i, j] += a_column[i] * b_row[j]
-            cuda.syncthreads()
-        for i in range(each):
-            for j in range(each):
-                row, column = top + y + TILE * i, left + x + TILE * j
-                if row < m and column < p:
-                    out[(matrix * m + row) * p + column] = totals[i, j]
-
-    return product
+    a_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
+    b_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
+    totals = cuda.local.array((EACH, EACH), wide)
+    a_column = cuda.local.array(EACH, wide)
+    b_row = cuda.local.array(EACH, wide)
+    x, y = cuda.threadIdx.x * GROUP, cuda.threadIdx.y * GROUP
+    matrix, top, left = corner(cuda.blockIdx.x, m, p, SIDE)
+    a_start = position(matrix, batch, a_batch) + top * a_strides[0]
+    b_start = position(matrix, batch, b_batch) + left * b_strides[1]
+    for i in range(EACH):
+        for j in range(EACH):
+            totals[i, j] = 0
+    for k in range(0, n, DEPTH):
+        load(a_tile, a, a_start + k * a_strides[1], a_strides[0], a_strides[1], m - top, n - k)
+        load(b_tile, b, b_start + k * b_strides[0], b_strides[1], b_strides[0], p - left, n - k)
+        cuda.syncthreads()
+        for depth in range(DEPTH):
+            for i in range(EACH):
+                place = i // GROUP * GROUP * TILE + i % GROUP
+                a_column[i] = a_tile[depth, y + place]
+                b_row[i] = b_tile[depth, x + place]
+            for i in range(EACH):
+                for j in range(EACH):
+                    totals[i, j] += a_column[i] * b_row[j]
+        cuda.syncthreads()
+    for i in range(EACH):
+        row = top + y + i // GROUP * GROUP * TILE + i % GROUP
+        for j in range(EACH):
+            column = left + x + j // GROUP * GROUP * TILE + j % GROUP
+            if row < m and column < p:
+                out[(matrix * m + row) * p + column] = dtype(totals[i, j])
 
 
-EACH = (2, 1) if SIMULATED else (8, 4, 2)
-ENOUGH = 4 if SIMULATED else 128  # blocks for all processors of a card
+_product = Template(product, "aaaiiipppdd")
+SIDES = (4, 2) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
 
 
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
@@ -662,14 +1099,26 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     batch axes, then of rows and columns. Without one there is a single product.
     """
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
-    for each in EACH:  # large tiles read memory least often, as long as there are enough of them
-        side = TILE * each
-        blocks = math.prod(batch) * -(-m // side) * -(-p // side)
-        if blocks >= ENOUGH:
-            break
     plan = merged_axes(batch, a_strides[:-2], b_strides[:-2])
-    rest = (*plan, a_strides[-2:], b_strides[-2:], a_offset, b_offset)
-    launch(_product(out.dtype, each), blocks, (TILE, TILE), a.buffer, b.buffer, out.buffer, m, n, p, *rest)
+    a_place, b_place, count = a.at(a_offset), b.at(b_offset), math.prod(batch)
+    if not SIMULATED and len(plan[0]) == 1:
+        left = (a_place, a_strides[-2:], plan[1][0])
+        right = (b_place, b_strides[-2:], plan[2][0])
+        if cublas.multiply(out.dtype, (m, n, p), count, left, right, out.address):
+            return
+    for each in SIDES:  # large tiles read memory least often, as long as there are enough of them
+        side = TILE * each
+        blocks = count * -(-m // side) * -(-p // side)
+        if blocks >= gpu.gpu().processors:
+            break
+    kernel = _product.version(out.dtype, (len(plan[0]),), EACH=each, SIDE=side, PITCH=side + GROUP)
+    matrices = (*plan, a_strides[-2:], b_strides[-2:])
+    launch(kernel, blocks, (TILE, TILE), a_place, b_place, out.address, m, n, p, *matrices)
+
+
+def why_not_cublas() -> str:
+    """One sentence that says why cuBLAS does not multiply matrices; empty if it does."""
+    return "Numba's simulator has no cuBLAS." if SIMULATED else cublas.why_not()
 
 
 def try_out() -> None:
@@ -685,14 +1134,11 @@ def try_out() -> None:
 
 def _number(value: float, dtype: np.dtype) -> Any:
     """A Python number in an array's data type, as kernels take it."""
+    if dtype == np.float32 and not SIMULATED:
+        return ctypes.c_float(value).value  # one that is too large becomes an infinity
     with np.errstate(all="ignore"):
         number = np.full((), value, dtype)[()]
-    return bool(number) if dtype == np.bool_ else number
-
-
-def _total_type(dtype: np.dtype) -> type:
-    """The type of totals: int64 for whole numbers, the same type for floats, as float64 is slow."""
-    return dtype.type if dtype.kind == "f" else np.int64
+    return number if SIMULATED else number.item()
 
 
 @lru_cache(maxsize=4096)
@@ -710,19 +1156,32 @@ def _copy_plan(shape: Shape, a_strides: Shape, out_strides: Shape) -> tuple:
 
 
 @lru_cache(maxsize=4096)
-def _fold_plan(kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape, k: int) -> tuple:
-    """The axes to keep and to fold, and how many columns a block of threads has."""
+def _fold_plan(
+    kept: Shape, kept_strides: Shape, folded: Shape, folded_strides: Shape, k: int, processors: int
+) -> tuple:
+    """The axes to keep and to fold; whether along them; blocks and their threads; the length of a part."""
     by_stride = sorted(_zip(folded, folded_strides, strict=True), key=lambda axis: -abs(axis[1]))
     kept, kept_strides = merged_axes(kept, kept_strides)
     folded, folded_strides = merged_axes(*_zip(*by_stride, strict=True)) if folded else ((1,), (1,))
-    rows = min(THREADS, _power_of_two(-(-k // 8)))
-    if abs(kept_strides[-1]) < abs(folded_strides[-1]):
-        # Neighbours in memory go to different numbers of `out`: so the threads of a warp read neighbours.
-        rows = min(rows, THREADS // min(32, THREADS, _power_of_two(kept[-1])))
-    return (kept, kept_strides, folded, folded_strides), THREADS // rows
+    size, enough, quarter = math.prod(kept), ENOUGH_THREADS * processors, power_of_two(-(-k // 4))
+    is_along = size == 1 or abs(folded_strides[-1]) <= abs(kept_strides[-1])
+    if is_along:
+        lanes = min(WARP, quarter)
+        if 2 * size * lanes < enough and k > 8 * WARP:  # there are few rows, and they are long
+            lanes = THREADS
+        results, threads = THREADS // lanes, (lanes, THREADS // lanes)
+    else:
+        lanes = min(THREADS // min(power_of_two(size), THREADS // 2), quarter)
+        results = min(power_of_two(size), THREADS // lanes)
+        threads = (results, lanes)
+    blocks = -(-size // results)
+    parts = min(-(-enough // (blocks * math.prod(threads))), k // (lanes * LEAST), MOST_BLOCKS)
+    length = -(-k // max(parts, 1) // (4 * lanes)) * 4 * lanes
+    plan = (kept, kept_strides, folded, folded_strides)
+    return plan, is_along, (blocks, -(-k // length)), threads, length
 
 
-def _power_of_two(n: int) -> int:
+def power_of_two(n: int) -> int:
     """The smallest power of two that is not less than `n`."""
     return 1 << (n - 1).bit_length()
 

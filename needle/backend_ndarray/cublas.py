@@ -1,0 +1,128 @@
+"""cuBLAS, NVIDIA's library that multiplies matrices, as BLAS does on the processor.
+
+It comes with the CUDA toolkit, with PyTorch and with CuPy; ``pip install nvidia-cublas`` (for CUDA 12:
+``nvidia-cublas-cu12``) brings it alone. Where it is missing, our own kernel multiplies, tile by tile.
+
+cuBLAS stores matrices column by column, and we row by row. What we call C is for it the transpose of C. So we
+ask for the transpose of ``A @ B``, which is ``B.T @ A.T``: nothing has to be copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .shapes import Shape
+
+_AS_IT_IS, _TRANSPOSED = 0, 1
+_LETTERS = {"float32": ("S", ctypes.c_float), "float64": ("D", ctypes.c_double)}
+_LARGEST = 2**31 - 1  # sizes are ints of C
+
+
+@cache
+def library() -> Any:
+    """The library and a handle for its calls; None if it cannot be used, see `why_not`."""
+    return _library()[0]
+
+
+@cache
+def why_not() -> str:
+    """One sentence that says why cuBLAS does not multiply; empty if it does."""
+    return _library()[1]
+
+
+@cache
+def _library() -> tuple[Any, str]:
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        found = load_nvidia_dynamic_lib("cublas").abs_path
+        # PyDLL keeps Python's lock during a call: a call takes a microsecond, and one handle serves all threads.
+        lib = ctypes.PyDLL(found)
+        handle = ctypes.c_void_p()
+        if status := lib.cublasCreate_v2(ctypes.byref(handle)):
+            raise RuntimeError(f"cublasCreate returned {status}; is {found} older or newer than the driver?")
+    except Exception as error:  # whatever is wrong with it, our own kernel multiplies
+        first = str(error).strip().partition("\n")[0].rstrip(".")
+        return (
+            None,
+            f"cuBLAS is not here ({first}): pip install nvidia-cublas, or nvidia-cublas-cu12 for CUDA 12.",
+        )
+    return _Cublas(lib, handle), ""
+
+
+class _Cublas:
+    """The functions of the library that we call, with the types of their arguments."""
+
+    def __init__(self, lib: Any, handle: ctypes.c_void_p):
+        self.handle = handle
+        self.one, self.each = {}, {}  # by data type: a product, and a product for each matrix of a batch
+        operation = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+        for dtype, (letter, number) in _LETTERS.items():
+            factor, matrix, step = ctypes.POINTER(number), [ctypes.c_void_p, ctypes.c_int], ctypes.c_longlong
+            one = getattr(lib, f"cublas{letter}gemm_v2")
+            one.argtypes = [*operation, factor, *matrix, *matrix, factor, *matrix]
+            each = getattr(lib, f"cublas{letter}gemmStridedBatched")
+            each.argtypes = [
+                *operation,
+                factor,
+                *matrix,
+                step,
+                *matrix,
+                step,
+                factor,
+                *matrix,
+                step,
+                ctypes.c_int,
+            ]
+            factors = ctypes.byref(number(1)), ctypes.byref(number(0))
+            self.one[np.dtype(dtype)], self.each[np.dtype(dtype)] = (one, *factors), (each, *factors)
+
+
+def operand(shape: Shape, strides: Shape) -> tuple[int, int] | None:
+    """How cuBLAS reads a matrix: whether transposed, and how far it is from row to row (from column to column).
+
+    None if neither its rows nor its columns lie side by side.
+    """
+    (rows, columns), (down, right) = shape, strides
+    if (right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
+        return _AS_IT_IS, max(down if rows > 1 else columns, 1)
+    if (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1):
+        return _TRANSPOSED, max(right if columns > 1 else rows, 1)
+    return None
+
+
+def multiply(dtype: np.dtype, sizes: Shape, count: int, a: tuple, b: tuple, out: int) -> bool:
+    """``out = a @ b``, for each matrix of a batch; False if cuBLAS does not take these operands.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    sizes : (m, n, p)
+        (m, n) times (n, p).
+    count : int
+        How many matrices there are.
+    a, b : tuple
+        (address, strides of rows and columns, how far it is to the next matrix).
+    out : int
+        The address of the result, which lies row by row, matrix by matrix.
+    """
+    m, n, p = sizes
+    left, right = operand((m, n), a[1]), operand((n, p), b[1])
+    cublas = library() if dtype.name in _LETTERS else None
+    if cublas is None or left is None or right is None or max(*sizes, left[1], right[1], count) > _LARGEST:
+        return False
+    kinds = (cublas.handle, right[0], left[0], p, m, n)
+    if count == 1:
+        gemm, one, zero = cublas.one[dtype]
+        status = gemm(*kinds, one, b[0], right[1], a[0], left[1], zero, out, p)
+    else:
+        gemm, one, zero = cublas.each[dtype]
+        matrices = (one, b[0], right[1], b[2], a[0], left[1], a[2], zero, out, p, m * p)
+        status = gemm(*kinds, *matrices, count)
+    if status:
+        raise RuntimeError(f"cuBLAS: a product of {(m, n)} and {(n, p)}, {count} times, returned {status}")
+    return True

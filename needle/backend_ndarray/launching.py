@@ -1,0 +1,360 @@
+"""How Python reaches the GPU: `compile` makes a kernel, `launch` starts it, `allocate` gets memory for it.
+
+Take ``c = a + b`` for two arrays of 1,000 numbers. What happens:
+
+1. **compile**, once. A kernel is a function in Python, and its arguments have types: here three pointers to
+   float32 and a whole number, ``"float32* float32* float32* int64"``. Numba translates it into PTX, NVIDIA's
+   portable assembly language, and nvJitLink makes machine code of that, for this GPU. We keep it on disk, so
+   that the next process needs neither of them. The driver loads it and hands out a `Kernel`.
+2. **allocate**: memory for c comes from the driver's pool. A pointer is a number, the address of the first
+   byte. When nobody uses the array any more, its memory goes back to the pool.
+3. **launch**: the host writes the three addresses and the number 1,000 into a small buffer, one after the
+   other, as C would lay them out. It gives the driver the kernel, the grid (here one block of 256 threads)
+   and, for each argument, the place in that buffer. The driver copies the arguments and puts the launch into
+   a queue, the stream. It does not wait: the host goes on after some microseconds, often before the GPU has
+   begun.
+
+The GPU takes from the stream in order. So a kernel finds what earlier ones wrote, and memory that goes back to
+the pool while a kernel still uses it is given away only after that kernel. Only `download` waits.
+
+Numba has a launch of its own, ``kernel[blocks, threads](a, b, c)``. It looks at each argument to find out its
+type, and takes six times as long. Numba's simulator has nothing but that one, so `simulator.py` offers the
+same functions for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
+from struct import Struct, calcsize
+from types import SimpleNamespace
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from cuda.bindings import driver
+
+from .disk import kept
+
+STREAM = 0  # the default stream, which Numba, CuPy and PyTorch use, too
+
+
+# The driver. Each of its functions returns a status and, if there is one, a result.
+
+
+class DriverError(RuntimeError):
+    """The driver refused a call."""
+
+
+def call(function: Callable, *arguments: Any) -> Any:
+    """The result of one of the driver's functions.
+
+    Raises
+    ------
+    DriverError
+        If it refuses.
+    """
+    found = function(*arguments)
+    if found[0]:
+        if found[0] in _NOT_ENTERED:
+            enter()
+            found = function(*arguments)
+        if found[0]:
+            raise DriverError(f"{function.__name__}: {found[0].name}")
+    return found[1] if len(found) > 1 else None
+
+
+#: What the driver says to a thread that has not entered a GPU's context yet.
+_NOT_ENTERED = (
+    driver.CUresult.CUDA_ERROR_NOT_INITIALIZED,
+    driver.CUresult.CUDA_ERROR_INVALID_CONTEXT,
+)
+_entering = threading.RLock()
+_gpu: SimpleNamespace | None = None
+
+
+def enter() -> None:
+    """Let this thread work with the first GPU, in the context that all libraries share."""
+    global _gpu
+    with _entering:
+        if _gpu is None:
+            (status,) = driver.cuInit(0)
+            if status:
+                raise DriverError(f"cuInit: {status.name}")
+            device = call(driver.cuDeviceGet, 0)
+            context = call(driver.cuDevicePrimaryCtxRetain, device)
+            _gpu = SimpleNamespace(context=context, pool=None)
+            call(driver.cuCtxSetCurrent, context)
+            _look_at(_gpu, device)
+    call(driver.cuCtxSetCurrent, _gpu.context)
+
+
+def _look_at(gpu: SimpleNamespace, device: Any) -> None:
+    """Find out what a GPU is, and set up its pool of memory."""
+
+    def attribute(name: str) -> int:
+        kind = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return call(driver.cuDeviceGetAttribute, kind, device)
+
+    gpu.name = call(driver.cuDeviceGetName, 100, device).split(b"\0")[0].decode()
+    gpu.capability = attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")
+    gpu.processors = attribute("MULTIPROCESSOR_COUNT")
+    if attribute("MEMORY_POOLS_SUPPORTED"):
+        gpu.pool = call(driver.cuDeviceGetDefaultMemPool, device)
+        # What is free stays in the pool. Else it would go back to the system each time that somebody waits.
+        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        call(driver.cuMemPoolSetAttribute, gpu.pool, threshold, driver.cuuint64_t(2**64 - 1))
+
+
+def gpu() -> SimpleNamespace:
+    """The GPU: its `name`, compute `capability`, such as (9, 0), and how many `processors` it has."""
+    if _gpu is None:
+        enter()
+    return _gpu  # type: ignore[return-value]
+
+
+def synchronize() -> None:
+    """Wait until the GPU has done all that it was asked for."""
+    call(driver.cuCtxSynchronize)
+
+
+# Compiling
+
+#: The types that arguments have, as `struct` packs them.
+_LETTERS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i", "uint8": "B"}
+_ARRAY = "QQqqQqq"  # one of Numba's: two pointers, size, bytes of a number, address, length, stride in bytes
+
+
+class Kernel:
+    """A kernel that the driver has loaded, and the buffer for the arguments of its next launch.
+
+    Parameters
+    ----------
+    image : bytes
+        Machine code, or PTX, with one function, ``kernel``.
+    signature : str
+        See `compile`.
+    """
+
+    def __init__(self, image: bytes, signature: str):
+        self.module = call(driver.cuModuleLoadData, image)
+        self.function = call(driver.cuModuleGetFunction, self.module, b"kernel")
+        letters = "".join(_letters(name) for name in signature.split())
+        self.pack = Struct(letters).pack_into
+        self.buffer = ctypes.create_string_buffer(calcsize(letters))
+        first = ctypes.addressof(self.buffer)
+        ends = [calcsize(letters[: i + 1]) for i in range(len(letters))]
+        self.places = (ctypes.c_void_p * len(letters))(
+            *[first + end - calcsize(letter) for end, letter in zip(ends, letters, strict=True)]
+        )
+        self.addresses = ctypes.addressof(self.places)
+        self.takes_tuples = "[" in signature
+        self.lock = threading.Lock()  # another thread must not write arguments before these are copied
+
+
+def _letters(name: str) -> str:
+    if name.endswith("*"):
+        return "Q"
+    if name.endswith("[]"):
+        return _ARRAY
+    name, _, count = name.rstrip("]").partition("[")
+    return _LETTERS[name] * int(count or 1)
+
+
+def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Kernel:
+    """A kernel, compiled for this GPU, unless it is on disk already.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the kernel as a function in Python; called only if it has to be compiled.
+    signature : str
+        The types of its arguments: ``float32*`` is a pointer, ``int64`` a number, ``int64[2]`` a tuple of two,
+        ``float32[]`` an array of Numba's, for what pointers cannot do.
+    key : str or None
+        All that the function depends on, to find it on disk. None: it is not kept there.
+    """
+    capability = gpu().capability
+
+    def made() -> bytes:
+        return machine_code(to_ptx(make(), signature, capability), capability)
+
+    if key is None:
+        return Kernel(made(), signature)
+    versions = f"{version('numba')} {version('numba-cuda')} {capability}"
+    return Kernel(kept("cuda", f"{versions}\n{signature}\n{key}", made), signature)
+
+
+def to_ptx(function: Callable, signature: str, capability: tuple[int, int]) -> str:
+    """A kernel in PTX, with the name ``kernel``. No GPU is needed for that."""
+    from numba import cuda, types  # importing it takes half a second, and only those wait who compile
+
+    def of(name: str) -> Any:
+        if name.endswith("*"):
+            return types.CPointer(getattr(types, name[:-1]))
+        if name.endswith("[]"):
+            return types.Array(getattr(types, name[:-2]), 1, "C")
+        name, _, count = name.rstrip("]").partition("[")
+        return types.UniTuple(getattr(types, name), int(count)) if count else getattr(types, name)
+
+    arguments = [of(name) for name in signature.split()]
+    code, _ = cuda.compile_ptx(function, types.void(*arguments), cc=capability)
+    (name,) = re.findall(r"\.entry (\w+)\(", code)
+    return code.replace(name, "kernel")
+
+
+def machine_code(ptx: str, capability: tuple[int, int]) -> bytes:
+    """Machine code from PTX; PTX itself where there is no nvJitLink: then the driver compiles it."""
+    code = ptx.encode() + b"\0"
+    try:
+        from cuda.bindings import nvjitlink
+
+        linker = nvjitlink.create(1, [f"-arch=sm_{capability[0]}{capability[1]}"])
+    except (ImportError, RuntimeError):
+        return code
+    try:
+        nvjitlink.add_data(linker, nvjitlink.InputType.PTX, code, len(code), "kernel")
+        nvjitlink.complete(linker)
+        image = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, image)
+    finally:
+        nvjitlink.destroy(linker)
+    return bytes(image)
+
+
+# Launching
+
+
+def launch(
+    kernel: Kernel, blocks: int | tuple[int, int], threads: int | tuple[int, int], *arguments: Any
+) -> None:
+    """Put a launch into the stream: a grid of `blocks`, with so many `threads` in each. Nobody waits for it."""
+    across, down = blocks if type(blocks) is tuple else (blocks, 1)
+    if not across or not down:  # the driver refuses an empty grid
+        return
+    wide, high = threads if type(threads) is tuple else (threads, 1)
+    if kernel.takes_tuples:
+        arguments = tuple([x for given in arguments for x in (given if type(given) is tuple else (given,))])
+    with kernel.lock:
+        kernel.pack(kernel.buffer, 0, *arguments)
+        call(
+            driver.cuLaunchKernel,
+            *(kernel.function, across, down, 1, wide, high, 1),
+            *(0, STREAM, kernel.addresses, 0),
+        )
+
+
+# Memory
+
+
+class Loan(ref):
+    """A weak reference to what stands for a piece of memory. When that is gone, the memory goes back."""
+
+    __slots__ = ("address",)
+
+    address: int
+
+
+_loans: dict[int, Loan] = {}  # a weak reference has to be kept, or nobody hears from it
+# When the program ends, its modules go in any order, and the driver takes all memory back by itself.
+atexit.register(_loans.clear)
+
+
+def allocate(size: int, dtype: np.dtype) -> tuple[int, Any]:
+    """Memory for `size` numbers, not yet written: its address, and an object that stands for it.
+
+    As long as the object lives, the memory is ours. It is a NumPy array of nothing, for a reason. When Python
+    collects objects that hold each other in a circle, it calls their ``__del__`` and the callbacks of weak
+    references to them in an order of its own. So somebody may still read an array whose memory was given
+    away. NumPy's arrays are never collected like that: one goes when the last of those that hold it is gone.
+
+    Raises
+    ------
+    MemoryError
+        If there is not enough memory, not even after all that is free has been given back.
+    """
+    nbytes = size * dtype.itemsize or 1
+    try:
+        address = int(_take(nbytes))
+    except DriverError as error:
+        if _OUT_OF_MEMORY not in str(error):
+            raise
+        release()
+        try:
+            address = int(_take(nbytes))
+        except DriverError:
+            raise _no_memory(size, dtype) from None
+    memory = np.empty(0, np.uint8)
+    loan = Loan(memory, _give_back)
+    loan.address = address
+    _loans[id(loan)] = loan
+    return address, memory
+
+
+_OUT_OF_MEMORY = "OUT_OF_MEMORY"
+
+
+def _take(nbytes: int) -> Any:
+    if gpu().pool is None:
+        return call(driver.cuMemAlloc, nbytes)
+    return call(driver.cuMemAllocAsync, nbytes, STREAM)
+
+
+def _give_back(loan: Loan) -> None:
+    del _loans[id(loan)]
+    with suppress(DriverError):  # an error of an earlier kernel: whoever waits for the GPU is told
+        if gpu().pool is None:
+            call(driver.cuMemFree, loan.address)
+        else:
+            call(driver.cuMemFreeAsync, loan.address, STREAM)
+
+
+def release() -> None:
+    """Give all memory that is free back to the system, that of objects in circles, too."""
+    gc.collect()
+    synchronize()
+    if gpu().pool is not None:
+        call(driver.cuMemPoolTrimTo, gpu().pool, 0)
+
+
+def _no_memory(size: int, dtype: np.dtype) -> MemoryError:
+    status, free, total = driver.cuMemGetInfo()
+    numbers = "" if status else f"; {_readable(free)} of the GPU's {_readable(total)} are free"
+    return MemoryError(
+        f"cuda(): no memory for {_readable(size * dtype.itemsize)}, {size} numbers of type {dtype}{numbers}. "
+        "Delete arrays that you no longer need, take smaller batches, or use needle.cpu()."
+    )
+
+
+def _readable(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+def at(address: int, offset: int, dtype: np.dtype) -> int:
+    """The address of number `offset` of an array."""
+    return address + offset * dtype.itemsize
+
+
+def upload(values: np.ndarray, address: int) -> None:
+    """Copy a compact NumPy array to the GPU. The driver reads it before this returns."""
+    call(driver.cuMemcpyHtoDAsync, address, values.ctypes.data, values.nbytes, STREAM)
+
+
+def download(address: int, size: int, dtype: np.dtype) -> np.ndarray:
+    """A NumPy array with a copy of numbers on the GPU. It waits until all earlier work is done."""
+    values = np.empty(size, dtype)
+    if size:
+        call(driver.cuMemcpyDtoH, values.ctypes.data, address, values.nbytes)
+    return values
+
+
+def whole(address: int, size: int, dtype: np.dtype) -> tuple:
+    """An array of Numba's for a kernel that takes ``float32[]``."""
+    nbytes = dtype.itemsize
+    return 0, 0, size, nbytes, address, size, nbytes
