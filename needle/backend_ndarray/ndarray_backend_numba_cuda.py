@@ -54,6 +54,7 @@ Shape = tuple[int, ...]
 THREADS = 4 if SIMULATED else 256  # of a block
 PART = 4 * THREADS  # numbers of a block whose threads take four each
 WARP = 1 if SIMULATED else 32  # threads of a block that run in step; the simulator has no such thing
+WARPS = THREADS // WARP  # of a block
 ALL_LANES = 0xFFFFFFFF  # every thread of a warp
 MOST_BLOCKS = 65535  # along the second axis of a grid
 __tile_size__ = TILE = 2 if SIMULATED else 16  # threads along a side of a square block
@@ -794,12 +795,12 @@ def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, leng
             j += lanes
     total = lanes_total(wide(f(wide(f(t0, t1)), wide(f(t2, t3)))), lanes)
     if lanes > WARP:
-        totals = cuda.shared.array(THREADS // WARP, wide)
+        totals = cuda.shared.array(WARPS, wide)
         if lane % WARP == 0:
             totals[lane // WARP] = total
         cuda.syncthreads()
         if lane == 0:
-            for warp in range(1, THREADS // WARP):
+            for warp in range(1, WARPS):
                 total = wide(f(total, totals[warp]))
     if lane == 0 and i < size:
         out[i * cuda.gridDim.y + cuda.blockIdx.y] = dtype(total)
@@ -875,13 +876,13 @@ def row_total(total):
         total += cuda.shfl_xor_sync(ALL_LANES, total, distance)
         distance //= 2
     if LANES > WARP:
-        totals = cuda.shared.array(THREADS // WARP, wide)
+        totals = cuda.shared.array(WARPS, wide)
         cuda.syncthreads()  # nobody needs the totals from before any more
         if cuda.threadIdx.x % WARP == 0:
             totals[cuda.threadIdx.x // WARP] = total
         cuda.syncthreads()
         total = wide(0)
-        for warp in range(THREADS // WARP):
+        for warp in range(WARPS):
             total += totals[warp]
     return total
 
@@ -897,12 +898,12 @@ def row_maximum(top):
         top = larger(top, cuda.shfl_xor_sync(ALL_LANES, top, distance))
         distance //= 2
     if LANES > WARP:
-        tops = cuda.shared.array(THREADS // WARP, wide)
+        tops = cuda.shared.array(WARPS, wide)
         cuda.syncthreads()
         if cuda.threadIdx.x % WARP == 0:
             tops[cuda.threadIdx.x // WARP] = top
         cuda.syncthreads()
-        for warp in range(THREADS // WARP):
+        for warp in range(WARPS):
             top = larger(top, tops[warp])
     return top
 
