@@ -25,7 +25,18 @@ TYPES = {
 }  # fmt: skip
 WIDER = {"s32": "int64_t", "u32": "uint64_t", "s16": "int32_t", "u16": "uint32_t"}
 BINARY = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "div": "/", "rem": "%"}
-COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+COMPARED = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 ROUNDED = {"rni": "rint", "rmi": "floor", "rpi": "ceil", "rzi": "trunc"}
 UNARY = {
     "neg": "-{x}", "sqrt": "sqrt{s}({x})", "rcp": "1 / {x}", "ex2": "exp2{s}({x})", "lg2": "log2{s}({x})",
@@ -46,7 +57,9 @@ def c_source(ptx: str) -> str:
         "void poison(void) { memset(&shared, 0xFF, sizeof shared); }",
         f"int waits = {int('bar.' in ptx or 'shfl.' in ptx)};",
     ]
-    function = re.compile(r"(?:\.func\s*(?:\([^)]*\))?|\.entry)\s*(\w+)\(([^)]*)\)[^{;]*\{(.*?)\n\}", re.DOTALL)
+    function = re.compile(
+        r"(?:\.func\s*(?:\([^)]*\))?|\.entry)\s*(\w+)\(([^)]*)\)[^{;]*\{(.*?)\n\}", re.DOTALL
+    )
     found = function.findall(re.sub(r"//.*", "", ptx))
     lines += [f"static void {name}(Thread *, void *, void **);" for name, _, _ in found if name != "kernel"]
     for name, _, code in found:
@@ -61,7 +74,9 @@ def c_source(ptx: str) -> str:
 def _statements(code: str, places: dict[str, str]) -> list[str]:
     lines = ["  uint32_t carry = 0;"]
     code = re.sub(r"\{(\s*%[^{};]*)\}", r"[[\1]]", code)  # several values; other braces hold declarations
-    for text in re.split(r"[;\n](?![^\[]*\])|(?<=:)\s|(?=[{}])|(?<=[{}])", re.sub(r",\s*\n", ", ", _calls(code))):
+    for text in re.split(
+        r"[;\n](?![^\[]*\])|(?<=:)\s|(?=[{}])|(?<=[{}])", re.sub(r",\s*\n", ", ", _calls(code))
+    ):
         text = " ".join(text.split())
         if not text or text.startswith(".pragma"):
             continue
@@ -178,7 +193,9 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         if len(targets) != count:
             raise NotImplementedError(whole)
         address = _address(place, places)
-        check = f"if ({address} % {count * (4 if '32' in kind else 8)}) __builtin_trap(); " if count > 1 else ""
+        check = (
+            f"if ({address} % {count * (4 if '32' in kind else 8)}) __builtin_trap(); " if count > 1 else ""
+        )
         reads = [_assigned(x, kind, f"(({TYPES[kind]} *){address})[{i}]") for i, x in enumerate(targets)]
         return f"{{ {check}{'; '.join(reads)}; }}"
     if name == "st":
@@ -186,11 +203,16 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         if "param" in marks:
             return f"*({TYPES[kind]} *){_parameter(place)} = {value(given)}"
         values = [x.strip() for x in given.strip("[] ").split(",")]
-        writes = [f"(({TYPES[kind]} *){_address(place, places)})[{i}] = {value(x)}" for i, x in enumerate(values)]
+        writes = [
+            f"(({TYPES[kind]} *){_address(place, places)})[{i}] = {value(x)}" for i, x in enumerate(values)
+        ]
         return f"{{ {'; '.join(writes)}; }}"
     if name in ("atom", "red"):
         to, place, x = operands if name == "atom" else ("", *operands)
-        old, cell = f"{TYPES[kind]} old = *cell", f"{TYPES[kind]} *cell = ({TYPES[kind]} *){_address(place, places)}"
+        old, cell = (
+            f"{TYPES[kind]} old = *cell",
+            f"{TYPES[kind]} *cell = ({TYPES[kind]} *){_address(place, places)}",
+        )
         step = {"add": f"old + {value(x)}", "min": f"{value(x)} < old ? {value(x)} : old"}[
             next(mark for mark in marks if mark in ("add", "min"))
         ]
@@ -244,7 +266,11 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         return _assigned(to, kind, f"fabs{s}({x})" if kind[0] == "f" else f"{x} < 0 ? -{x} : {x}")
     if name in ("min", "max"):
         x, y = value(given[0]), value(given[1])
-        call = f"f{name}{s}({x}, {y})" if kind[0] == "f" else f"{x} {'<' if name == 'min' else '>'} {y} ? {x} : {y}"
+        call = (
+            f"f{name}{s}({x}, {y})"
+            if kind[0] == "f"
+            else f"{x} {'<' if name == 'min' else '>'} {y} ? {x} : {y}"
+        )
         return _assigned(to, kind, call)
     if name == "copysign":
         return _assigned(to, kind, f"copysign{s}({value(given[1])}, {value(given[0])})")
@@ -252,7 +278,11 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         bits = 64 if "64" in kind else 32
         by, x = value(given[1], "u32"), value(given[0])
         beyond = f"{x} >> {bits - 1}" if name == "shr" and kind[0] == "s" else "0"
-        return _assigned(to, kind, f"{by} > {bits - 1} ? {beyond} : ({TYPES[kind]})({x} {'<<' if name == 'shl' else '>>'} {by})")
+        return _assigned(
+            to,
+            kind,
+            f"{by} > {bits - 1} ? {beyond} : ({TYPES[kind]})({x} {'<<' if name == 'shl' else '>>'} {by})",
+        )
     if name == "bfi":
         new, old, start, length = given
         mask = f"((({length} >= 64 ? 0 : 1ull << {length}) - 1) << {start})"
@@ -261,16 +291,28 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         return _assigned(to, kind, f"fma{s}({', '.join(value(x) for x in given)})")
     if name in ("mul", "mad") and "cc" not in marks:
         x, y = value(given[0]), value(given[1])
-        plus = f" + {_value(given[2], kind.replace('32', '64') if 'wide' in marks else kind, places)}" if name == "mad" else ""
+        plus = (
+            f" + {_value(given[2], kind.replace('32', '64') if 'wide' in marks else kind, places)}"
+            if name == "mad"
+            else ""
+        )
         if "wide" in marks:
             return _assigned(to, kind.replace("32", "64"), f"({WIDER[kind]}){x} * ({WIDER[kind]}){y}{plus}")
         if "hi" in marks:
             wide = "__int128" if "64" in kind else "int64_t"
             wide = ("unsigned " if wide == "__int128" else "u") * (kind[0] == "u") + wide
-            return _assigned(to, kind, f"({TYPES[kind]})((({wide}){x} * ({wide}){y}) >> {64 if '64' in kind else 32}){plus}")
+            return _assigned(
+                to,
+                kind,
+                f"({TYPES[kind]})((({wide}){x} * ({wide}){y}) >> {64 if '64' in kind else 32}){plus}",
+            )
         if kind[0] == "s":  # as unsigned: it may wrap around
             unsigned = TYPES["u" + kind[1:]]
-            return _assigned(to, kind, f"({TYPES[kind]})(({unsigned}){x} * ({unsigned}){y}{plus.replace('(', f'({unsigned})(', 1)})")
+            return _assigned(
+                to,
+                kind,
+                f"({TYPES[kind]})(({unsigned}){x} * ({unsigned}){y}{plus.replace('(', f'({unsigned})(', 1)})",
+            )
         return _assigned(to, kind, f"{x} * {y}{plus}")
     if name == "mad":  # with carry
         x, y, z = (value(operand) for operand in given)
@@ -293,4 +335,3 @@ def _saturated(x: str, target: str) -> str:
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else (0, 2**bits)
     least = f"(-{2**63 - 1}ll - 1)" if low == -(2**63) else f"{low}ll"
     return f"!({x} == {x}) ? 0 : {x} >= {high}.0 ? {high - 1}{'ull' if not signed else 'll'} : {x} < {low}.0 ? {least} : ({TYPES[target]})({x})"
-
