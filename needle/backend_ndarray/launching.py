@@ -104,6 +104,8 @@ def _look_at(gpu: SimpleNamespace, device: Any) -> None:
 
     gpu.name = call(driver.cuDeviceGetName, 100, device).split(b"\0")[0].decode()
     gpu.capability = attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")
+    number = call(driver.cuDriverGetVersion)
+    gpu.driver = f"driver for CUDA {number // 1000}.{number % 1000 // 10}"
     gpu.processors = attribute("MULTIPROCESSOR_COUNT")
     if attribute("MEMORY_POOLS_SUPPORTED"):
         gpu.pool = call(driver.cuDeviceGetDefaultMemPool, device)
@@ -113,7 +115,7 @@ def _look_at(gpu: SimpleNamespace, device: Any) -> None:
 
 
 def gpu() -> SimpleNamespace:
-    """The GPU: its `name`, compute `capability`, such as (9, 0), and how many `processors` it has."""
+    """The GPU: its `name`, compute `capability`, such as (9, 0), number of `processors`, and its `driver`."""
     if _gpu is None:
         enter()
     return _gpu  # type: ignore[return-value]

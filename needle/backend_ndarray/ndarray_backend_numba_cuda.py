@@ -1065,23 +1065,22 @@ DEPTH = 4 if SIMULATED else 16  # columns of `a` and rows of `b` that are in sha
 EACH = 0  # a thread computes so many times so many numbers; filled in
 SIDE = 0  # of a tile: TILE * EACH; filled in
 GROUP = 2 if SIMULATED else 4  # numbers that a thread reads from shared memory at once
-ALIGNMENT = None if SIMULATED else 16  # bytes
 PITCH = 0  # how far it is from row to row of a tile; filled in
 
 
 def load(tile, matrix, start, across, along, width, depth):
     """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
     thread = cuda.threadIdx.y * TILE + cuda.threadIdx.x
-    for s in range(DEPTH * SIDE // (TILE * TILE)):
-        i = s * TILE * TILE + thread
-        if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
-            k, line = i % DEPTH, i // DEPTH
-        else:
-            k, line = i // SIDE, i % SIDE
+    k, line, down, right = thread // SIDE, thread % SIDE, TILE * TILE // SIDE, 0
+    if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
+        k, line, down, right = thread % DEPTH, thread // DEPTH, 0, TILE * TILE // DEPTH
+    for _ in range(DEPTH * SIDE // (TILE * TILE)):
         if line < width and k < depth:
             tile[k, line] = matrix[start + line * across + k * along]
         else:
             tile[k, line] = 0
+        k += down
+        line += right
 
 
 def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
@@ -1091,8 +1090,12 @@ def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
     reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at multiples
     of 16 bytes, so that the compiler lets it read GROUP numbers at once.
     """
-    a_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
-    b_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
+    if SIMULATED:
+        a_tile = cuda.shared.array((DEPTH, PITCH), wide)
+        b_tile = cuda.shared.array((DEPTH, PITCH), wide)
+    else:
+        a_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
+        b_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
     totals = cuda.local.array((EACH, EACH), wide)
     a_column = cuda.local.array(EACH, wide)
     b_row = cuda.local.array(EACH, wide)
@@ -1125,7 +1128,7 @@ def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
 
 
 _product = Template(product, "aaaiiipppdd")
-SIDES = (4, 2) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
+SIDES = (2,) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
 
 
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
@@ -1155,6 +1158,13 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
 def why_not_cublas() -> str:
     """One sentence that says why cuBLAS does not multiply matrices; empty if it does."""
     return "Numba's simulator has no cuBLAS." if SIMULATED else cublas.why_not()
+
+
+def about() -> str:
+    """The GPU in a line: its name, compute capability, processors, and the version of CUDA of its driver."""
+    found = gpu.gpu()
+    major, minor = found.capability
+    return f"{found.name}, compute capability {major}.{minor}, {found.processors} processors, {found.driver}"
 
 
 def try_out() -> None:

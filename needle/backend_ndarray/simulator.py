@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-_GPU = SimpleNamespace(name="Numba's simulator", capability=(0, 0), processors=2)
+_GPU = SimpleNamespace(name="Numba's simulator", capability=(0, 0), processors=2, driver="no driver")
 
 
 def gpu() -> SimpleNamespace:

@@ -9,7 +9,9 @@ import ctypes
 import hashlib
 import os
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from types import SimpleNamespace
 
 import ptx
@@ -17,20 +19,29 @@ import ptx
 HERE = Path(__file__).parent
 
 
+def possible() -> bool:
+    """Whether this machine has what it takes: Numba's compiler for GPUs and a compiler of C."""
+    return bool(find_spec("numba_cuda") and find_spec("cuda") and find_spec("cuda.bindings") and which("gcc"))
+
+
 def compiled(source: Path, target: Path, *options: str) -> Path:
     """A shared library from C; once for each source."""
     if not target.exists():
-        partial = target.with_suffix(".partial")
+        partial = target.with_suffix(f".{os.getpid()}")
         command = ["gcc", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", f"-I{HERE}", *options]
         subprocess.run([*command, str(source), "-o", str(partial), "-lm", "-ldl"], check=True)
         partial.rename(target)
     return target
 
 
-def build(folder: Path) -> dict[str, str]:
-    """Put the driver into a folder; the environment in which Python finds it there."""
-    driver = compiled(HERE / "libcuda.c", folder / "libcuda.so.1")
-    return {"LD_LIBRARY_PATH": str(driver.parent), "STAND_IN": str(folder)}
+def build() -> dict[str, str]:
+    """Make the driver, where build/ is; the environment in which Python finds it."""
+    kernels = HERE.parents[3] / "build" / "stand_in"
+    sources = b"".join((HERE / name).read_bytes() for name in ("libcuda.c", "thread.h"))
+    folder = kernels / hashlib.sha256(sources).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    compiled(HERE / "libcuda.c", folder / "libcuda.so.1")
+    return {"LD_LIBRARY_PATH": str(folder), "STAND_IN": str(kernels), "NUMBA_CACHE_DIR": str(kernels)}
 
 
 class Counts(ctypes.Structure):

@@ -89,6 +89,8 @@ def _statements(code: str, places: dict[str, str]) -> list[str]:
             lines.append(f"  {TYPES[match[1]]} {_plain(match[2])};")
         elif match := re.fullmatch(r"\.param \.b(\d+) (\w+)", text):
             lines.append(f"  char {match[2]}[{int(match[1]) // 8}] __attribute__((aligned(8)));")
+        elif match := re.fullmatch(r"\.param \.align (\d+) \.b8 (\w+)\[(\d+)\]", text):
+            lines.append(f"  char {match[2]}[{match[3]}] __attribute__((aligned({match[1]})));")
         elif match := re.fullmatch(r"\.local \.align (\d+) \.b8 (\w+)\[(\d+)\]", text):
             lines.append(f"  char {match[2]}[{match[3]}] __attribute__((aligned({match[1]})));")
             places |= dict.fromkeys((match[2], "%SPL", "%SP"), f"(uint64_t){match[2]}")
@@ -246,6 +248,8 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         if source[0] == "f" and target[0] in "us":
             x = _saturated(x, target)
         return _assigned(operands[0], target, f"({TYPES[target]})({x})")
+    if not operands:
+        raise NotImplementedError(whole)
     to, *given = operands
     if kind == "pred" and name in ("and", "or", "xor", "not", "mov"):
         x = [_plain(y) if y.startswith("%") else str(int(y) & 1) for y in given]
