@@ -40,7 +40,8 @@ def resnet9(library: str, device: str, batch: int) -> float:
     if library == "torch":
         with in_torch.torch.device(device):
             step = in_torch.resnet9_step(parameters, LEARNING_RATE)
-            return _seconds(step, *map(in_torch.constant, arrays))
+            x, y = map(in_torch.constant, arrays)
+        return _seconds(step, x, y)
     place = getattr(ndl, device)()
     step = resnet9_step(parameters, LEARNING_RATE, place)
     return _seconds(ndl.jit(step) if library == "jit" else step, *(tensor(array, place) for array in arrays))

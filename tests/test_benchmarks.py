@@ -24,6 +24,7 @@ PARTS = ("arrays", "products", "formulas", "networks", "resnet9")
 def tiny(monkeypatch):
     """``tiny(*omitted)`` returns the table of tiny arrays on the processor; NumPy stands in for CuPy."""
     monkeypatch.setattr(cuda, "SECONDS", 0.0)
+    monkeypatch.setattr(ndl.cpu().mod, "blas", "a library to do without", raising=False)
     found = cuda.libraries(ndl.cpu())
     found["CuPy"] = cuda.Library(np, np.asarray, np.asarray, lambda result: None)
 
@@ -50,6 +51,7 @@ def run(table: cuda.Table, part: str) -> dict[str, cuda.Row]:
 def test_operations_of_arrays_are_those_of_cupy(tiny, part):
     for name, row in run(tiny("jit", "torch"), part).items():
         assert "CuPy" in row.samples or name == "… of Tensors"
+        assert ("own kernel" in row.samples) == (part == "products")
 
 
 @pytest.mark.slow
