@@ -243,7 +243,8 @@ class Row(Case):
         if self.work:
             for name in filter(None, (self.fastest(("needle", "jit")), best)):
                 parts.append(f"{name} {self.work / self.seconds(name) / 1e9:,.0f} G{self.unit}")
-        return " ".join([*parts, *(f"\n    {name}: {words}" for name, words in self.failures.items())])
+        failures = (f"\n    {name}: {words}" for name, words in self.failures.items())
+        return ", ".join(parts) + "".join(failures)
 
 
 def in_a_line(error: Exception) -> str:
