@@ -935,8 +935,11 @@ def softmax_rows(a, out, rows, n):
             out[start + s * LANES] = x[s] - total if LOGARITHM else x[s] / total
 
 
-def standardize_rows(a, out, means, variances, rows, n, eps):
-    """out = (a - mean) / sqrt(variance + eps), row by row"""
+AFFINE = 0  # 1 if there are a weight and a bias; filled in
+
+
+def standardize_rows(a, out, means, variances, weight, bias, scaled, rows, n, eps):
+    """out = (a - mean) / sqrt(variance + eps), row by row; scaled = out * weight + bias"""
     x = cuda.local.array(HELD, wide)
     row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
     start = row * n + cuda.threadIdx.x
@@ -955,13 +958,17 @@ def standardize_rows(a, out, means, variances, rows, n, eps):
     deviation = math.sqrt(variance + eps)
     for s in range(HELD):
         if s * LANES < left:
-            out[start + s * LANES] = x[s] / deviation
+            y = x[s] / deviation
+            out[start + s * LANES] = y
+            if AFFINE:
+                j = s * LANES + cuda.threadIdx.x
+                scaled[start + s * LANES] = y * weight[j] + bias[j]
     if cuda.threadIdx.x == 0 and row < rows:
         means[row], variances[row] = mean, variance
 
 
 _softmax = Template(softmax_rows, "aaii")
-_standardize = Template(standardize_rows, "aaaaiix")
+_standardize = Template(standardize_rows, "aaaaaaaiix")
 
 
 def fits_rows(n: int) -> bool:
@@ -987,18 +994,21 @@ def softmax(a: View, logarithm: bool) -> Any:
     return assemble(new_array(type(a)), out, a.device, a.shape, a.strides)
 
 
-def standardize(a: View, eps: float) -> Any:
-    """Rows of a compact array shifted and scaled to mean 0 and variance 1; their means and variances."""
+def standardize(a: View, eps: float, weight: Any = None, bias: Any = None) -> Any:
+    """Rows of a compact array shifted and scaled to mean 0 and variance 1; their means and variances; and, if
+    there are a weight and a bias, the rows times one plus the other."""
     constants, of_a_block, threads, rows, n = _row_plan(a.shape)
-    out, mean, variance = (Array(size, a.dtype) for size in (a.size, rows, rows))
-    kernel = _standardize.version(a.dtype, **constants)
-    addresses = (a._handle.address, out.address, mean.address, variance.address)
-    launch(kernel, -(-rows // of_a_block), threads, *addresses, rows, n, _number(eps, a.dtype))
     kept = (*a.shape[:-1], 1)
-    moments = [
-        assemble(new_array(type(a)), x, a.device, kept, compact_strides(kept)) for x in (mean, variance)
-    ]
-    return assemble(new_array(type(a)), out, a.device, a.shape, a.strides), *moments
+    affine = weight is not None
+    shapes = (a.shape, kept, kept, a.shape) if affine else (a.shape, kept, kept)
+    results = [Array(math.prod(shape), a.dtype) for shape in shapes]
+    factors = [x._handle.address for x in (weight, bias)] if affine else [a._handle.address] * 2
+    addresses = (*[x.address for x in results[:3]], *factors, results[-1].address)
+    kernel = _standardize.version(a.dtype, **constants, AFFINE=int(affine))
+    blocks, sizes = -(-rows // of_a_block), (rows, n, _number(eps, a.dtype))
+    launch(kernel, blocks, threads, a._handle.address, *addresses, *sizes)
+    made = _zip(results, shapes, strict=True)
+    return tuple([assemble(new_array(type(a)), x, a.device, s, compact_strides(s)) for x, s in made])
 
 
 # An optimiser's step: one kernel in place of a dozen.
