@@ -453,8 +453,9 @@ class Tensor(Value):
         """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor with
         respect to that node.
 
-        Gradients of an earlier call are replaced, not added to. Two nodes may share one gradient: after
-        ``c = a + b``, `a.grad` is `b.grad`.
+        Gradients of an earlier call are replaced, not added to. A node that does not lead to this one keeps
+        the gradient it had; an optimiser's `step` and `reset_grad` set gradients to None. Two nodes may share
+        one gradient: after ``c = a + b``, `a.grad` is `b.grad`.
 
         Parameters
         ----------
