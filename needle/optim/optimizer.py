@@ -212,8 +212,9 @@ class Optimizer:
     def clip_grad_norm(self, max_norm: float = 0.25) -> float | Tensor:
         """Scale all gradients by one factor, so that the norm of all of them together is at most `max_norm`.
 
-        Parameters that require no gradient have no part in it. If a gradient holds an infinity or NaN, they stay as they are; you see it from the norm returned. If
-        gradients still wait to be computed (see `needle.lazy`), the scaling waits too.
+        Parameters that require no gradient have no part in it. If a gradient holds an infinity or NaN, all
+        stay as they are; you see it from the norm returned. If gradients still wait to be computed (see
+        `needle.lazy`), the scaling waits too.
 
         Parameters
         ----------
