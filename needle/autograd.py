@@ -17,6 +17,7 @@ import numpy as np
 from . import modes, ops
 from .backend_ndarray.device import common_device
 from .backend_ndarray.indexing import index_in_words
+from .backend_ndarray.shapes import DTYPES, python_number, result_dtype
 from .backend_selection import (
     BACKEND,
     Device,
@@ -505,13 +506,16 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(other, self)
 
     def __sub__(self, other):
-        if isinstance(other, NUMBERS) and self.dtype.kind != "u":  # an unsigned integer cannot be -other
-            # As a Python number: -np.uint8(1) is 255.
-            return ops.AddScalar(-(other.item() if isinstance(other, np.generic) else other))(self)
-        return NotImplemented if (other := _operand(other, self)) is None else self + ops.negate(other)
+        if isinstance(other, NUMBERS) and self.dtype.kind not in "bu":  # these have no -other
+            return ops.AddScalar(-python_number(other))(self)
+        other = _operand(other, self, "subtract")
+        return NotImplemented if other is None else self + _negated(other, self)
 
     def __rsub__(self, other):
-        return other + ops.negate(self)
+        if isinstance(other, NUMBERS):
+            return ops.AddScalar(other)(_negated(self, python_number(other)))
+        other = _operand(other, self, "subtract")
+        return NotImplemented if other is None else other + _negated(self, other)
 
     def __truediv__(self, other):
         if isinstance(other, NUMBERS):
@@ -519,7 +523,9 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.divide(self, other)
 
     def __rtruediv__(self, other):
-        return NotImplemented if (other := _operand(other, self)) is None else ops.divide(other, self)
+        return (
+            NotImplemented if (other := _operand(other, self, "divide")) is None else ops.divide(other, self)
+        )
 
     def __pow__(self, other):
         if isinstance(other, NUMBERS):
@@ -527,7 +533,7 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.power(self, other)
 
     def __rpow__(self, other):
-        return NotImplemented if (other := _operand(other, self)) is None else ops.power(other, self)
+        return NotImplemented if (other := _operand(other, self, "power")) is None else ops.power(other, self)
 
     def __matmul__(self, other):
         return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(self, other)
@@ -634,19 +640,33 @@ def _holds_tensor(array) -> bool:
     )
 
 
-def _operand(other, tensor: Tensor) -> Tensor | None:
-    """`other` as an operand beside `tensor`: numbers and arrays become constants there; None if it is
-    neither."""
+def _operand(other, tensor: Tensor, function: str = "add") -> Tensor | None:
+    """`other` as an operand of a scalar function beside `tensor`; None if it is no operand.
+
+    Numbers and arrays become constants. Beside floats they have the type of these; beside whole numbers, a
+    number has the type of the result, and an array its own.
+    """
     if isinstance(other, Tensor):
         return other
-    if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray, HostArray)):
-        kind = other.__class__
-        kinds = "fiu" if issubclass(kind, (int, np.integer)) else "f"
-        dtype = tensor.dtype if tensor.dtype.kind in kinds else None
-        if isinstance(other, Number):
-            return Tensor.make_const(tensor.device.full((), 0, dtype or np.dtype("float32"))) + other
-        return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
+    if isinstance(other, NUMBERS):
+        number = python_number(other)
+        dtype = result_dtype(function, number, tensor)
+        if isinstance(number, Number):
+            return Tensor.make_const(tensor.device.full((), 0, dtype)) + number
+        # By way of NumPy, which refuses a number that does not fit.
+        return Tensor(np.array(number, dtype), device=tensor.device, dtype=dtype, requires_grad=False)
+    if isinstance(other, (list, np.ndarray, NDArray, HostArray)):
+        array = other if isinstance(other, (NDArray, HostArray)) else _as_numpy(other)
+        own = array.dtype if array.dtype in DTYPES else None
+        dtype = tensor.dtype if tensor.dtype.kind == "f" else own
+        return Tensor(array, device=tensor.device, dtype=dtype, requires_grad=False)
     return None
+
+
+def _negated(x: Tensor, other) -> Tensor:
+    """-x, for ``other - x``: of whole numbers in the type of that difference, since an unsigned one has no
+    negative."""
+    return ops.negate(x if x.dtype.kind == "f" else x.astype(result_dtype("subtract", other, x)))
 
 
 # Reverse mode for Tensors: the seed, and what is done with each adjoint
