@@ -60,8 +60,16 @@ LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
 
 
+#: The attributes of a Value that say how it was computed.
+HISTORY = {"op", "inputs", "line", "detached", "step_function", "_operands", "_overwritten"}
+
+
 class Value(Node):
     """A node of the graph that stands for data. It has all that a `Node` has, and two more.
+
+    A copy, by `copy.copy`, `copy.deepcopy` or `pickle`, takes the numbers and not the history: it is a leaf,
+    and its gradient is a constant. `requires_grad` and a subclass's own attributes stay. A lazy Value is
+    computed first.
 
     Attributes
     ----------
@@ -97,7 +105,12 @@ class Value(Node):
         TENSOR_COUNTER -= 1
 
     def __getstate__(self):
-        return {name: x for name, x in vars(self).items() if name != "line"}  # code cannot be copied
+        """What a copy takes."""
+        state = {name: x for name, x in vars(self).items() if name not in HISTORY}
+        state["_data"] = self.realize_cached_data()
+        if isinstance(self.grad, Value):
+            state["grad"] = self.grad.detach()
+        return state
 
     @classmethod
     def make_const(cls, data, *, requires_grad: bool = False):
@@ -650,7 +663,7 @@ def _operand(other, tensor: Tensor, function: str = "add") -> Tensor | None:
         return other
     if isinstance(other, NUMBERS):
         number = python_number(other)
-        dtype = result_dtype(function, number, tensor)
+        dtype: Any = result_dtype(function, number, tensor)
         if isinstance(number, Number):
             return Tensor.make_const(tensor.device.full((), 0, dtype)) + number
         # By way of NumPy, which refuses a number that does not fit.
