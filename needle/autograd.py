@@ -108,7 +108,7 @@ class Value(Node):
         """What a copy takes."""
         state = {name: x for name, x in vars(self).items() if name not in HISTORY}
         state["_data"] = self.realize_cached_data()
-        if isinstance(self.grad, Value):
+        if isinstance(self.grad, (Tensor, TensorTuple)):
             state["grad"] = self.grad.detach()
         return state
 
