@@ -429,7 +429,8 @@ class Tensor(Value):
         as it is.
 
         What was computed before the assignment, and gradients of it, keep the value from before. The new
-        value has the same shape; leading axes of length 1 may be missing.
+        value has the same shape; leading axes of length 1 may be missing. It has the same dtype, except that
+        under ``NEEDLE_BACKEND=np``, where few numbers come as float32, a float32 Tensor converts it.
         """
         return self.detach()
 
@@ -437,6 +438,8 @@ class Tensor(Value):
     def data(self, value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         common_device("data = ...", [self, value])
+        if BACKEND == "np" and self.dtype == "float32" != value.dtype:
+            value = value.detach().astype(self.dtype)
         if value.shape != self.shape == (1,) * (self.ndim - value.ndim) + value.shape:
             value = value.detach().reshape(self.shape)
         if value.dtype != self.dtype or value.shape != self.shape:

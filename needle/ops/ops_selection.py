@@ -9,7 +9,7 @@ from numbers import Real
 
 from ..backend_ndarray.device import common_device
 from ..backend_ndarray.scalar_functions import COMPARISONS
-from ..backend_ndarray.shapes import broadcast_shape, result_dtype
+from ..backend_ndarray.shapes import broadcast_shape, python_number, result_dtype
 from ..backend_selection import checked_not_zero, elementwise
 from ..graph import Spec, TensorOp, is_tensor
 from .families import Elementwise, ElementwiseScalar, Pointwise
@@ -197,6 +197,7 @@ def clip(a, low=None, high=None):
 
     The derivative is 1 from `low` to `high`, both included, and 0 outside.
     """
+    low, high = python_number(low), python_number(high)
     for bound in (low, high):
         if bound is not None and not isinstance(bound, Real):
             raise TypeError(

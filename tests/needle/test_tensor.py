@@ -295,6 +295,31 @@ def test_whole_numbers_mix_as_in_numpy(dtype, beside, f, mode):
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
 
 
+SCALARS = [np.float64(0.5), np.float16(0.5), np.int64(1), np.uint8(1), np.True_]
+
+
+@pytest.mark.parametrize("number", SCALARS, ids=lambda x: type(x).__name__)
+def test_numbers_of_numpy_are_python_numbers(number, mode):
+    """They do not widen float32, on either side of an operator and among the options of functions."""
+    x = Tensor([[0.25, 1.0, 2.0]], dtype="float32")
+    number_of_python = float(number)
+    for f in [
+        *OPERATORS.values(),
+        lambda x, n: ndl.clip(x, n, n + 1),
+        lambda x, n: ndl.leaky_relu(x, n),
+        lambda x, n: ndl.where(x > n, x, n),
+        lambda x, n: ndl.standardize(x, -1, n)[0],
+        lambda x, n: ndl.nn.LayerNorm1d(3, eps=n)(x),
+        lambda x, n: ndl.nn.BatchNorm1d(3, eps=n, momentum=n)(x),
+        lambda x, n: ndl.fused_add_scalars(x, n, n)[np.int64(1)],
+    ]:
+        found = f(x, number)
+        assert found.dtype == found.numpy().dtype == "float32"
+        np.testing.assert_array_equal(found.numpy(), f(x, number_of_python).numpy())
+        (gradient,) = ndl.gradients(found, [x])
+        assert gradient.dtype == gradient.numpy().dtype == "float32"
+
+
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 def test_whole_numbers_are_subtracted_in_the_type_of_the_difference(device):
     bright = Tensor([200], device=device, dtype="uint8")
