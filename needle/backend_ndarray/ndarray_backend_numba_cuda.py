@@ -108,8 +108,7 @@ dtype: Any = None  # makes a number of the data type of the result
 origin: Any = None  # the type of numbers that a kernel reads, if it is another one
 wide: Any = None  # makes a number of the type of totals: int64 for whole numbers, else the same type
 neutral: Any = None  # what a total begins with: f(neutral, x) is x
-lowest: Any = None  # the least and the greatest finite number
-highest: Any = None
+lowest: Any = None  # the least finite number
 exp: Any = None  # as the table has them
 log: Any = None
 cuda: Any = None  # numba.cuda, which is imported only if something has to be compiled
@@ -180,7 +179,7 @@ def names_for(dtype: np.dtype, row: ScalarFunction | None = None) -> dict[str, A
     """What a template's names stand for."""
     wide = dtype.type if dtype.kind == "f" else np.int64
     bounds = np.finfo(wide) if dtype.kind == "f" else np.iinfo(wide)
-    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min), "highest": wide(bounds.max)}
+    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min)}
     names["dtype"] = _number_type(dtype)
     names |= {name: scalar_function(SCALAR_FUNCTIONS[name], dtype) for name in ("exp", "log")}
     if row is not None:
@@ -921,7 +920,6 @@ def softmax_rows(a, out, rows, n):
         x[s] = a[start + s * LANES] if s * LANES < left else wide(-math.inf)
         top = larger(top, x[s])
     top = row_maximum(top)
-    top = highest if top > highest else top  # inf - inf is not a number, so the shift stays finite
     total = wide(0)
     for s in range(HELD):
         power = exp(x[s] - top)

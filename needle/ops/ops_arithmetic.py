@@ -117,10 +117,12 @@ class EWisePow(Elementwise):
     def gradient(self, out_grad, node):
         a, b = node.inputs
         # With respect to a the slope is b * a**(b - 1); where a = b = 0 we use a = 1, to avoid 0 ** -1.
-        # With respect to b it is a**b * log(a), whose limit at a = 0 is 0; there we use log(1) for log(0).
-        base = a + compare(a, "eq", 0) * compare(b, "eq", 0)
+        # With respect to b it is a**b * log(a). At a = 0 its limit is 0 for b > 0, and for b = 0 we
+        # take 0, too: there we use log(1) for log(0).
+        a_is_0 = compare(a, "eq", 0)
+        base = a + a_is_0 * compare(b, "eq", 0)
         slope_a = b * base ** (b - 1)
-        slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
+        slope_b = node * log(a + a_is_0 * compare(b, "ge", 0)) if b.requires_grad else None
         return out_grad * slope_a, None if slope_b is None else out_grad * slope_b
 
 

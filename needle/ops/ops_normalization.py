@@ -6,7 +6,13 @@ import math
 from functools import reduce
 from operator import add
 
-from ..backend_ndarray.shapes import common_dtype, hashable_axes, reduced_shape, result_dtype
+from ..backend_ndarray.shapes import (
+    common_dtype,
+    hashable_axes,
+    python_number,
+    reduced_shape,
+    result_dtype,
+)
 from ..backend_selection import elementwise, standardized_rows
 from ..graph import Spec, TensorOp, TensorTupleOp
 from .ops_tuple import partials_of_items, spec_of
@@ -23,7 +29,7 @@ class Standardize(TensorTupleOp):
 
     def __init__(self, axes: int | tuple[int, ...] | None, eps: float):
         self.axes = hashable_axes(axes)
-        self.eps = eps
+        self.eps = python_number(eps)
 
     def infer(self, a):
         dtype = result_dtype("exp", a)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import NamedTuple
 
+import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Run(NamedTuple):
@@ -73,6 +77,16 @@ def test_it_runs_with_its_exercises_untried(untried):
 
 def test_it_runs_with_its_exercises_solved(solved):
     assert errors(solved) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["03", "07", "16"])
+def test_lectures_on_numpys_own_arrays(number, kernel, monkeypatch):
+    """These ask for no device, so they run under ``NEEDLE_BACKEND=np``, too."""
+    monkeypatch.setenv("NEEDLE_BACKEND", "np")
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    with kernel(nbformat.read(path, as_version=4)) as client:
+        assert errors(executed(client)) == []
 
 
 def test_an_untried_exercise_says_so(untried, editions):
