@@ -58,7 +58,8 @@ class EWiseMul(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        return out_grad * b, out_grad * a
+        # Nothing is computed for a constant.
+        return out_grad * b if a.requires_grad else None, out_grad * a if b.requires_grad else None
 
 
 def multiply(a, b):
@@ -86,8 +87,11 @@ class EWiseDiv(Elementwise):
     function = "divide"
 
     def gradient(self, out_grad, node):
-        b = node.inputs[1]
-        return out_grad / b, -(out_grad * node) / b
+        a, b = node.inputs
+        return (
+            out_grad / b if a.requires_grad else None,
+            -(out_grad * node) / b if b.requires_grad else None,
+        )
 
 
 def divide(a, b):
