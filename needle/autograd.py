@@ -529,6 +529,8 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.power(other, self)
 
     def __matmul__(self, other):
+        if isinstance(other, Tensor):
+            return ops.matmul(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(self, other)
 
     def __rmatmul__(self, other):

@@ -61,10 +61,7 @@ def walk_back(output: Any, seed: Any) -> Iterator[tuple[Any, list, Any]]:
         if node.op is not None:
             for x, partial in zip(node.inputs, pull_back(node, total)):  # noqa: B905 - already counted
                 if partial is not None and x.requires_grad:
-                    if x in partials_of:
-                        partials_of[x].append((node, partial))
-                    else:
-                        partials_of[x] = [(node, partial)]
+                    partials_of.setdefault(x, []).append((node, partial))
 
 
 def pull_back(node: Any, adjoint: Any) -> Sequence[Any]:

@@ -285,8 +285,9 @@ def matmul(a, b):
     A vector counts as a row on the left and as a column on the right; its axis is dropped from the result, as
     in NumPy.
     """
-    matrices = a.ndim > 1 and b.ndim > 1
-    if matrices or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+    a_shape, b_shape = a.shape, b.shape
+    matrices = len(a_shape) > 1 and len(b_shape) > 1
+    if matrices or not a_shape or not b_shape or a_shape[-1] != b_shape[-2 if len(b_shape) > 1 else 0]:
         return MatMul()(a, b)  # if the shapes do not fit, this raises the error
     rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
