@@ -552,6 +552,8 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self, "power")) is None else ops.power(other, self)
 
     def __matmul__(self, other):
+        if isinstance(other, Tensor):
+            return ops.matmul(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(self, other)
 
     def __rmatmul__(self, other):
@@ -710,6 +712,11 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     ValueError
         If `out_grad` has another shape than `output`, or is on another device.
     """
+    return map(Adjoint, _walk(output, out_grad))
+
+
+def _walk(output: Tensor, out_grad: Tensor | None) -> Iterator[tuple]:
+    """`adjoints`, as plain tuples."""
     if not output.requires_grad:
         raise RuntimeError(f"backward: {_why_no_gradient(output)}")
     if out_grad is None:
@@ -752,7 +759,7 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:
     """Set `grad` on every node that leads to `output_tensor` and requires it."""
-    for node, _, total in adjoints(output_tensor, out_grad):
+    for node, _, total in _walk(output_tensor, out_grad):
         node.grad = total
 
 
@@ -792,7 +799,7 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
                 "before what is computed from it"
             )
     wanted = set(inputs)
-    found: dict[Value, Any] = {node: total for node, _, total in adjoints(output, out_grad) if node in wanted}
+    found: dict[Value, Any] = {node: total for node, _, total in _walk(output, out_grad) if node in wanted}
     return [
         found[x] if x in found else Tensor.make_const(x.device.full(x.shape, 0, gradient_dtype(x)))
         for x in inputs
