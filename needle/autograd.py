@@ -6,6 +6,7 @@ methods, and `backward`. How the graph is walked is in `reverse.py`, the operato
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
@@ -808,3 +809,5 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
 
 TensorOp.out = Tensor
 TensorTupleOp.out = TensorTuple
+# When the program ends, modules go in any order, and nobody counts any more.
+atexit.register(lambda: delattr(Value, "__del__"))
