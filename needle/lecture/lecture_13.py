@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -2016,7 +2017,7 @@ def additions(kernels: dict[str, tuple[Callable, int]]) -> None:
             out = cuda.to_device(np.zeros(size, "float32"))
             launch = cuda.jit(kernel)[size // (each * THREADS), THREADS]
             seconds[name] = seconds_each(lambda: launch(out, a, b)) * NUMBERS / size  # noqa: B023
-            _expect(name, out.copy_to_host(), np.full(size, 3))
+            _expect(name, out.copy_to_host(), 3)
         return seconds
 
     def in_words(seconds: float) -> str:
@@ -2108,8 +2109,8 @@ def seconds_each(launch: Callable[[], object]) -> float:
     return once if once > 0.1 else median(burst(many) for _ in range(5))
 
 
-def _expect(name: str, result: np.ndarray, expected: np.ndarray) -> None:
-    if not np.array_equal(result, expected):
+def _expect(name: str, result: np.ndarray, expected: np.ndarray | int) -> None:
+    if not np.all(result == expected):
         raise ArithmeticError(f"{name}: these are not the numbers that NumPy gives.")
 
 
@@ -2118,7 +2119,9 @@ def _on_this_gpu(measure: Callable[[], dict[str, float]]) -> dict[str, float]:
     if not device.cuda().enabled():
         return {}
     try:
-        seconds = measure()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Grid size")  # that a grid is small: some are meant to be
+            seconds = measure()
     except Exception as error:  # whatever is wrong with the GPU, the lecture goes on
         print(f"Nothing was measured here. {type(error).__name__}: {error}")
         return {}

@@ -7,10 +7,12 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import nbformat
 import pytest
+from numba import cuda, types
 
 import needle as ndl
 from needle.lecture import lecture_13
@@ -136,9 +138,19 @@ def test_a_gpu_that_fails_does_not_end_the_lecture(shown):
     assert shown["a failure"].count("and not on this machine.\n") == 3
 
 
-def test_a_loop_divides_before_it_begins_and_other_kernels_do_not():
-    from numba import cuda, types
+def test_a_small_grid_is_no_reason_for_a_warning(monkeypatch, capsys):
+    """Numba warns that it leaves most of a GPU idle, which it does without a GPU, too."""
+    monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "")
+    kernel = cuda.jit(lecture_13.product)
+    with pytest.warns(match="low occupancy"):
+        kernel[4, 256]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lecture_13._on_this_gpu(lambda: {"launched": kernel[5, 256] and 1.0}) == {"launched": 1.0}
+    assert capsys.readouterr().out == ""
 
+
+def test_a_loop_divides_before_it_begins_and_other_kernels_do_not():
     namespace: dict = {}
     exec(KERNELS, namespace)
     arrays = [types.Array(types.float32, 1, "C")] * 3
