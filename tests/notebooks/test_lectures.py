@@ -92,7 +92,7 @@ STANDS_IN = re.compile(
     r"so the lecture's own stands? in for (it|them)\.\n"
 )
 OWN = re.compile(r"(?m) \(the lecture's own\)$")  # stands where a right answer has "(yours)"
-MEASURED = re.compile(r" *[\d,.]+ (µs|GB/s)\b,?| +(?=here|–)")  # on a GPU, with the spaces that align a column
+MEASURED = re.compile(r" *[\d,.]+ (µs|GB/s)\b,?| +(?=here|–)")  # on a GPU, and the spaces between columns
 
 
 def as_if_solved(shown: str) -> str:
