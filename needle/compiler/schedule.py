@@ -44,7 +44,7 @@ class Loop:
     length : int
     body : list of Loop or Nest
     is_parallel : bool
-        For a card: whether threads can take its iterations, each one, as nothing goes from one to another.
+        For a GPU: whether threads can take its iterations, each one, as nothing goes from one to another.
     """
 
     def __init__(self, length: int, is_parallel: bool = False):
@@ -289,9 +289,9 @@ def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
 
 
 def _may_open(work: _Work, on_card: bool) -> tuple[list[int], bool]:
-    """The loops of a nest that may be opened next, and whether threads of a card can take their iterations.
+    """The loops of a nest that may be opened next, and whether threads of a GPU can take their iterations.
 
-    The one that goes best inside waits for the others. On a card, loops for threads come first: then a thread
+    The one that goes best inside waits for the others. On a GPU, loops for threads come first: then a thread
     has a total of its own, and adds up what the loops inside give.
     """
     if on_card and work.nest.product:
@@ -374,7 +374,7 @@ class Schedule:
     sizes : dict of Buffer to int
         How many numbers each buffer held then.
     on_card : bool
-        Whether it is for a card: then each segment is one launch.
+        Whether it is for a GPU: then each segment is one kernel launch.
     """
 
     def __init__(self, on_card: bool = False) -> None:
@@ -425,7 +425,7 @@ def is_one_total(loop: Loop) -> bool:
     return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
 
 
-#: On a card, a total of more numbers than this is the work of several blocks.
+#: On a GPU, a total of more numbers than this is the work of several blocks.
 LONG = 1 << 14
 
 #: About how long a function takes, in additions.
@@ -470,7 +470,7 @@ def schedule(steps: list[Nest | Call], on_card: bool = False) -> Schedule:
 _MOST_LOCAL = 1024
 _MOST_OF_FUNCTION = 8192
 
-#: On a card, so many numbers may a thread keep in an array of its own.
+#: On a GPU, so many numbers may a thread keep in an array of its own.
 _MOST_OF_THREAD = 256
 
 
@@ -499,7 +499,7 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
         if plan.on_card:
             among_threads = math.prod(loop.length for loop in around if loop.is_parallel)
             if buffer.size > _MOST_OF_THREAD * among_threads:
-                around = [loop for loop in around if not loop.is_parallel]  # it stays in the card's memory
+                around = [loop for loop in around if not loop.is_parallel]  # it stays in the GPU's memory
         for loop in around:
             _drop_loop(plan, buffer, loop, users)
         in_array = any(nest.product or x.via is not None for nest, x in users[buffer])

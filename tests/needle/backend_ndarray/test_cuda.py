@@ -169,7 +169,7 @@ def first_kernel(monkeypatch):
         (RuntimeError("the provided PTX was compiled with an unsupported toolchain."), "newer than"),
         (
             ImportError("Error at driver init: Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)"),
-            "no card",
+            "no GPU",
         ),
         (ImportError("\nCUDA driver library cannot be found.\nEnsure"), "no NVIDIA driver"),
         (
