@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from textwrap import shorten
 from types import ModuleType
@@ -229,9 +230,21 @@ def _why_no_kernel_runs() -> str:
         import_module(_CUDA_KERNELS).try_out()
     except Exception as error:  # whatever is wrong with the GPU, the lecture goes on without it
         found = f"{type(error).__name__}: {error}"
-        known = (sentence for pattern, sentence in _CAUSES if re.search(pattern, found, re.IGNORECASE))
+        releases = _release("numba-cuda"), _release("numpy")
+        known = (
+            sentence.format(*releases)
+            for pattern, sentence in _CAUSES
+            if re.search(pattern, found, re.IGNORECASE)
+        )
         return next(known, shorten(found, 300).rstrip(" .:") + ".")
     return ""
+
+
+def _release(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def _has_driver() -> bool:
@@ -256,8 +269,14 @@ _CAUSES = (
         "The CUDA toolkit is newer than the GPU's driver, which cannot read what it compiles: "
         f"{_INSTALL}, or install a newer driver.",
     ),
+    (
+        "module 'numpy' has no attribute|a module that was compiled using NumPy|numpy.core.multiarray failed",
+        "numba-cuda {} and NumPy {} do not fit; numba-cuda 0.30.4 and NumPy 2.4.6 do: "
+        "pip install 'numba-cuda>=0.30.4' 'numpy<2.5'.",
+    ),
     ("NO_DEVICE", "There is an NVIDIA driver, but no GPU that it can use."),
-    ("driver library cannot be found", _NO_DRIVER),
+    ("driver library", _NO_DRIVER),
+    ("No module named 'cuda", f"The package cuda-bindings is missing: {_INSTALL}."),
     ("nvvm|nvrtc|nvjitlink|libdevice", f"The part of the CUDA toolkit that compiles is missing: {_INSTALL}."),
 )
 
