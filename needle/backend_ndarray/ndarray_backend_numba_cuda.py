@@ -68,7 +68,7 @@ class Array:
     Attributes
     ----------
     address : int
-        Where the first number is, as kernels take it. (In the simulator: an array.)
+        Where the first number is, as kernels take it. (In the simulator: a `Pointer`.)
     """
 
     __slots__ = ("_memory", "address", "dtype", "size")
@@ -83,7 +83,7 @@ class Array:
 
     def ptr(self) -> int:
         """Address of the first number: two arrays share memory when their storage's addresses are equal."""
-        return self.address.ctypes.data if SIMULATED else self.address
+        return self.address.values.ctypes.data if SIMULATED else self.address
 
     def at(self, offset: int) -> Any:
         """The address of number `offset`."""
@@ -689,7 +689,7 @@ def mark_outside(index, out, mark, size, length, from_end):
             i += length
         if i < 0 or i >= length or outside:
             mark[0] = 1
-            i = 0  # so that no kernel reads or writes elsewhere
+            i = np.int64(0)  # so that no kernel reads or writes elsewhere
         out[place] = i
 
 
@@ -712,12 +712,12 @@ _mark_zero = Template(mark_zero, "ani")
 _one_hot = Template(one_hot_rows, "naii")
 
 
-def checked_index(index: View, length: int, refusal: Callable, from_end: bool) -> Any:
+def checked_index(index: Any, length: int, refusal: Callable, from_end: bool) -> Any:
     """See `kernel_calls.checked_index`: the error comes later, and until then a wrong number is 0."""
     return _checked(index, length, from_end, lambda: in_range(index.numpy(), length, refusal, from_end))
 
 
-def _checked(index: View, length: int, from_end: bool, again: Callable[[], Any]) -> Any:
+def _checked(index: Any, length: int, from_end: bool, again: Callable[[], Any]) -> Any:
     given, out, mark = index.compact()._handle, Array(index.size, "int64"), checks.mark()
     kernel = _mark_outside.version(out.dtype, source=given.dtype)
     sizes = (index.size, length, int(from_end))
@@ -726,7 +726,7 @@ def _checked(index: View, length: int, from_end: bool, again: Callable[[], Any])
     return assemble(new_array(type(index)), out, index.device, index.shape, compact_strides(index.shape))
 
 
-def one_hot(labels: View, n: int, dtype: Any) -> Any:
+def one_hot(labels: Any, n: int, dtype: Any) -> Any:
     """See `kernel_calls.one_hot`."""
     index = _checked(labels, n, False, lambda: labels.device.one_hot(n, labels.numpy(), dtype))
     shape = (*labels.shape, n)
@@ -736,7 +736,7 @@ def one_hot(labels: View, n: int, dtype: Any) -> Any:
     return assemble(new_array(type(labels)), out, labels.device, shape, compact_strides(shape))
 
 
-def checked_not_zero(a: View, refusal: str) -> Any:
+def checked_not_zero(a: Any, refusal: str) -> Any:
     """See `kernel_calls.checked_not_zero`."""
 
     def again() -> None:
