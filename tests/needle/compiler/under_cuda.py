@@ -11,7 +11,8 @@ import needle as ndl
 from needle import nn, optim
 from needle.autograd import Tensor
 from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
-from needle.compiler import cuda, lower, schedule
+from needle.compiler import kernels as generated
+from needle.compiler import lower, schedule
 
 from ...training import SmallTraining
 from .conftest import assert_close, assert_same, count_of
@@ -63,8 +64,8 @@ def takes_a_row(request, monkeypatch):
     """Who computes a row. Of what a kernel chooses by the sizes of arrays, each is tried out with small ones."""
     monkeypatch.setattr(schedule, "SHARED", 100 if request.param == "a thread" else 2)
     if request.param == "a block":
-        monkeypatch.setattr(cuda, "_MOST_OF_LANE", 0)
-    for module in (cuda, schedule):
+        monkeypatch.setattr(generated, "_MOST_OF_LANE", 0)
+    for module in (generated, schedule):
         monkeypatch.setattr(module, "goes_across", lambda *_: request.param == "columns")
     return request.param
 
