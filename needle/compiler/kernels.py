@@ -74,11 +74,11 @@ from .schedule import Band, Loop, goes_across, nests_in, parts_of, taken
 _FEW = 1 << 14  # threads; fewer go in small blocks, so that more of the GPU's processors have one
 _SMALL_BLOCK = 64
 
-#: Each lane of a warp takes so many numbers of a row, or the lanes are a whole block.
-_MOST_OF_LANE = 32
+#: If the lanes of a warp would take more numbers of a row than so many each, the lanes are a whole block.
+_MOST_OF_WARP = 32
 
-#: So many numbers a lane keeps in registers, those of all arrays together.
-_KEPT = 64
+#: So many numbers a lane keeps in registers: of one array, and of all together.
+_MOST_OF_ARRAY, _KEPT = 32, 64
 
 
 GUARD = "    if mark[0] != 0: return"
@@ -144,6 +144,8 @@ class KernelWriter(Writer):
         self.lanes = 1
         self.barrier = ""
         self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
+        self._by_row: dict[Buffer, int] = {}  # arrays of rows that are too long for that: how long
+        self._row = self._item = ""  # what the source calls the number of a row, and of a number in it
         self._shares: dict[Nest, str] = {}  # what a lane folds its share of a total into
         self._read: dict[Buffer, set[Any]] = {}  # since the last barrier, and by which lanes; see `_place_of`
         self._written: dict[Buffer, set[Any]] = {}
@@ -166,7 +168,9 @@ class KernelWriter(Writer):
         if x is nest.out and nest in self._shares:
             return self._shares[nest]
         if isinstance(x, Access) and x.buffer in self.kept:
-            return f"{x.buffer.name}[s]"
+            return f"{x.buffer.name}[s]" if self.kept[x.buffer] > 1 else x.buffer.name
+        if isinstance(x, Access) and x.buffer in self._by_row:
+            return f"{x.buffer.name}[{self._by_row[x.buffer]} * {self._row} + {self._item}]"
         text = super().operand(x, nest)
         return f"({text} != 0)" if text.endswith("]") and x is not nest.out and _is_bool(x.buffer) else text
 
@@ -250,15 +254,15 @@ class KernelWriter(Writer):
         bands = [self.plan.bands[part] for part in parts if isinstance(part, Loop)]
         longest = max((band.length for band in bands), default=0)
         rows, most, warp = math.prod(loop.length for loop in loops), self.mod.THREADS, self.mod.WARP
-        power, width, first = self.mod.power_of_two, 0, "cuda.blockIdx.x"
+        power, first = self.mod.power_of_two, "cuda.blockIdx.x"
+        width = self._width(rows) if loops and goes_across(bands, loops, self.plan) else 1
         grid: tuple[int, int | tuple[int, int]]
-        if loops and goes_across(bands, loops, self.plan):
-            width = self._width(rows)
+        if width > 1:
             self.lanes = min(power(longest), power(most // width + 1) // 2)
             self._total, self.barrier = ("columns", f"thread, {self.lanes}, {width}"), "syncthreads"
             first += f" * {width} + cuda.threadIdx.x"
             grid = rows // width, (width, self.lanes)
-        elif loops and longest <= _MOST_OF_LANE * warp:
+        elif loops and longest <= _MOST_OF_WARP * warp:
             self.lanes = min(warp, power(longest))
             self._total, self.barrier = ("warp", str(self.lanes)), "syncwarp"
             high = max(self._block(rows * self.lanes) // self.lanes, 1)
@@ -268,13 +272,13 @@ class KernelWriter(Writer):
             self.lanes = most if bands else 1
             self._total, self.barrier = ("block", f"lane, {self.lanes}"), "syncthreads"
             grid = rows, self.lanes
-        if self.lanes > 1 or width:
-            self.head.append(f"    lane = cuda.threadIdx.{'y' if width else 'x'}")
-        if width:
-            self.head.append(f"    thread = lane * {width} + cuda.threadIdx.x")
+        if width > 1:
+            self.head += ["    lane = cuda.threadIdx.y", f"    thread = {width} * lane + cuda.threadIdx.x"]
+        elif self.lanes > 1:
+            self.head.append("    lane = cuda.threadIdx.x")
         if loops:
             loops = self._in_order(loops)
-            index = letter_of(0) if len(loops) == 1 else "row"
+            self._row = index = letter_of(0) if len(loops) == 1 else "row"
             self.head.append(f"    {index} = {first}")
             if self.barrier == "syncwarp":
                 self.head.append(f"    if {index} >= {rows}: return")
@@ -307,14 +311,18 @@ class KernelWriter(Writer):
             self._shares[nest] = name = f"share{len(self._shares)}"
             self.lines.append(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
         level, length = 2, band.length
-        index = letter_of(depth) if len(band.loops) == 1 else "item"
+        self._item = index = letter_of(depth) if len(band.loops) == 1 else "item"
         if any(x.buffer in self.kept for nest in part.nests() for x in nest.accesses):
             each = -(-length // self.lanes)
-            place = f"{self.lanes} * s + lane" if self.lanes > 1 else "s"
-            self.lines += [f"    for s in range({each}):", f"        {index} = {place}"]
+            if each > 1:
+                place = f"{self.lanes} * s + lane" if self.lanes > 1 else "s"
+                self.lines += [f"    for s in range({each}):", f"        {index} = {place}"]
+            else:
+                self.lines.append(f"    {index} = lane")
+                level = 1
             if each * self.lanes > length:
-                self.lines.append(f"        if {index} < {length}:")
-                level = 3
+                self.lines.append(f"{'    ' * level}if {index} < {length}:")
+                level += 1
         else:
             shared = f"lane, {length}, {self.lanes}" if self.lanes > 1 else str(length)
             self.lines.append(f"    for {index} in range({shared}):")
@@ -349,7 +357,11 @@ class KernelWriter(Writer):
         return x.offset, *inside, *outside, *[loop.length for loop in band.loops]
 
     def _keep(self, parts: list[Any], loops: list[Loop]) -> None:
-        """Find out which arrays the lanes can keep in registers: a lane reads what it has written itself."""
+        """Find out which arrays lanes can keep in registers, as each reads only what it has written itself.
+
+        What does not fit is stored row by row, whatever the order of its axes, so that neighbouring lanes
+        meet neighbouring numbers.
+        """
         places: dict[Buffer, set[Any]] = {}
         lengths: dict[Buffer, int] = {}
         for part in parts:
@@ -361,9 +373,13 @@ class KernelWriter(Writer):
         for buffer, found in places.items():
             each = -(-lengths[buffer] // self.lanes)
             is_inside = buffer in self.plan.inside and buffer in self.plan.work
-            if is_inside and len(found) == 1 and None not in found and each <= min(room, _MOST_OF_LANE):
+            if not is_inside or len(found) > 1 or None in found:
+                continue
+            if each <= min(room, _MOST_OF_ARRAY):
                 self.kept[buffer] = each
                 room -= each
+            elif self._total[0] != "columns":
+                self._by_row[buffer] = lengths[buffer]
 
     def _wait(self, part: Any, loops: list[Loop]) -> None:
         """Let all lanes arrive before one reads what another wrote, or writes what another reads."""
@@ -431,7 +447,8 @@ def write_kernel(
     has_lanes = isinstance(segment, list) or any(part in plan.bands for part in row)
     grid: tuple[int, Any] = (1, 1)
     if has_lanes:
-        grid, local = writer.write_rows(row, loops), writer.kept
+        grid = writer.write_rows(row, loops)
+        local = writer.kept
     elif loops:
         grid = writer.write_for_threads(loops)
         local = {x: x.size for x in arrays if x.is_ours and is_of_one_iteration(x, segment, plan)}
@@ -443,7 +460,8 @@ def write_kernel(
         first.append(GUARD_FOR_ALL if has_lanes and writer.checks else GUARD)
     first += writer.head
     for buffer, size in local.items():
-        first.append(f"    {buffer.name} = cuda.local.array({size}, {_type(buffer.dtype)})")
+        if size > 1 or not has_lanes:
+            first.append(f"    {buffer.name} = cuda.local.array({size}, {_type(buffer.dtype)})")
     for dtype in sorted(writer.shared, key=str):
         first.append(f"    {_shares_of(dtype)} = cuda.shared.array({mod.THREADS}, {_type(dtype)})")
     arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}

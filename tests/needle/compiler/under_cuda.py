@@ -59,12 +59,14 @@ def test_a_layer_is_one_kernel_with_a_thread_for_each_number():
     assert "local" not in compiled.source
 
 
-@pytest.fixture(params=["a thread", "a warp", "a block", "columns"])
+@pytest.fixture(params=["a thread", "a warp", "a block", "a block without registers", "columns"])
 def takes_a_row(request, monkeypatch):
-    """Who computes a row. Of what a kernel chooses by the sizes of arrays, each is tried out with small ones."""
+    """Who computes a row. What is chosen by the sizes of arrays is tried out here with small ones."""
     monkeypatch.setattr(schedule, "SHARED", 100 if request.param == "a thread" else 2)
-    if request.param == "a block":
-        monkeypatch.setattr(generated, "_MOST_OF_LANE", 0)
+    if "block" in request.param:
+        monkeypatch.setattr(generated, "_MOST_OF_WARP", 0)
+    if "without" in request.param:
+        monkeypatch.setattr(generated, "_KEPT", 0)
     for module in (generated, schedule):
         monkeypatch.setattr(module, "goes_across", lambda *_: request.param == "columns")
     return request.param
