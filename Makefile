@@ -14,7 +14,7 @@ WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --
 # One thread for NumPy's products in each: with more, the processes would wait for each other's threads.
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help app class lab test test-slow check format bench book gallery student contents pictures address lock setup
+.PHONY: help app class lab test test-cuda test-slow check format bench book gallery student contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ lab: $(READY)  ## open the lectures in JupyterLab
 
 test: $(READY)  ## run all tests but the slow ones
 	$(RUN) pytest $(WORKERS) $(FLAGS)
+
+test-cuda: $(READY)  ## run on the GPU of this machine what the CUDA device does, and say on which
+	.venv/bin/python tests/needle/backend_ndarray/cuda_suite.py $(FLAGS)
 
 test-slow: $(READY)  ## run the slow tests
 	$(RUN) pytest -m slow $(WORKERS) $(FLAGS)

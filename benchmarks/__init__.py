@@ -14,3 +14,6 @@ for _variable in (
     "NPROC",  # what jax reads
 ):
     os.environ[_variable] = str(THREADS)
+
+# jax would take three quarters of a card's memory, and leave the others too little.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -1,4 +1,7 @@
-"""``python -m benchmarks [group …]`` times the groups (default: all) and prints their tables."""
+"""``python -m benchmarks [group …]`` times the groups (default: all) and prints their tables.
+
+The environment variable THREADS says how many threads each library may use. The groups:
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,11 @@ RIVALS = ("NumPy", "torch")
 
 def main(names: list[str]) -> str | None:
     """Print the table of the named groups line by line; return what is wrong with the names."""
+    if {"-h", "--help"} & {*names}:
+        print(__doc__)
+        for name, group in GROUPS.items():
+            print(f"  {name:10} {group.__doc__.partition(chr(10))[0]}")
+        return None
     if unknown := [name for name in names if name not in GROUPS]:
         return f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}"
     print(f"Python {platform.python_version()}, NumPy {np.__version__}", end=", ")
@@ -54,6 +62,7 @@ def main(names: list[str]) -> str | None:
         for note in getattr(group, "notes", tuple)():
             print(f"  {note}")
         for case in group.cases():
+            print(f"{case.name:48}", end=" ", flush=True)
             case.run()
             figures = [figure(case, "needle")]
             for rival in rivals:
@@ -62,7 +71,7 @@ def main(names: list[str]) -> str | None:
                 )
             if best_of:
                 figures.append(ratio(case.ratio(case.fastest(best_of))))
-            print(f"{case.name:48}", *(f"{text:>9}" for text in figures), flush=True)
+            print(" ".join([*(f"{text:>9}" for text in figures), case.remark()]).rstrip(), flush=True)
     return None
 
 

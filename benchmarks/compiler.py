@@ -27,7 +27,7 @@ from playground.training.trainer import Trainer
 
 from . import THREADS, first_calls, in_jax, in_numpy, in_torch
 from .timing import Case, torch
-from .training import mlp_step, needle_training, step_name, training_data
+from .training import initial, mlp_step, step_name, step_of, tensor, training_data
 
 RIVALS = ("eager", "NumPy", "torch", "jax", "lax.scan")
 BEST_OF = ("NumPy", "torch", "jax")
@@ -128,11 +128,6 @@ def number(result) -> float:
     return float(result.detach().numpy() if hasattr(result, "detach") else result)
 
 
-def tensor(array: np.ndarray) -> ndl.Tensor:
-    """Data that needs no gradient."""
-    return ndl.Tensor(array, dtype=array.dtype, requires_grad=False)
-
-
 def network_step(sizes: tuple[int, ...], batch: int) -> Case:
     """Forward, softmax loss, backward and update of a ReLU network with layers of these sizes."""
     x, y, weights = training_data(sizes, batch)
@@ -192,36 +187,24 @@ def cnn_step(batch: int) -> Case:
     )
 
 
-def initial(model: Callable[[], nn.Module]) -> list[np.ndarray]:
-    """The first parameters of a model."""
-    np.random.seed(0)
-    return [p.numpy().copy() for p in model().parameters()]
-
-
-def step_of(model: Callable[[], nn.Module], optimizer: type, parameters, lr: float) -> Callable:
-    """Return ``step(x, y)`` of a model that begins with these parameters."""
-    network = model()
-    for parameter, array in zip(network.parameters(), parameters, strict=True):
-        parameter.data = ndl.Tensor(array)
-    return needle_training(network, optimizer(network.parameters(), lr=lr))
-
-
 def formula(name: str, function: Callable, arrays: list[np.ndarray], in_library: str, *args) -> Case:
     """A function of Tensors without gradients, compiled and not, and what the other libraries call it."""
     tensors = [tensor(array) for array in arrays]
-
-    def without_graph(run: Callable) -> Callable:
-        def contender():
-            with ndl.no_grad():
-                return run(*tensors)
-
-        return contender
-
-    contenders = {"needle": without_graph(ndl.jit(function))} if hasattr(ndl, "jit") else {}
-    contenders["eager"] = without_graph(function)
+    contenders = {"needle": without_graph(ndl.jit(function), tensors)} if hasattr(ndl, "jit") else {}
+    contenders["eager"] = without_graph(function, tensors)
     for library, module in LIBRARIES.items():
         contenders[library] = getattr(module, in_library)(*args)
     return Case(name, contenders)
+
+
+def without_graph(function: Callable, tensors: list[ndl.Tensor]) -> Callable:
+    """A call of the function that no gradient will be asked of."""
+
+    def run() -> ndl.Tensor:
+        with ndl.no_grad():
+            return function(*tensors)
+
+    return run
 
 
 def six_operators(numbers: int) -> Case:
@@ -308,18 +291,18 @@ def fresh_processes() -> Iterator[Case]:
         caches = Path(folder)
         # A folder with needle's own kernels, and nothing else: what a person has who has used needle before.
         kernels = caches / "kernels"
-        in_fresh_process("eager", kernels)
+        in_fresh_process("eager()", kernels)
 
         def empty(function: str) -> float:
             with TemporaryDirectory(dir=folder) as cache:
                 shutil.copytree(kernels, cache, dirs_exist_ok=True)
-                return in_fresh_process(function, Path(cache))
+                return in_fresh_process(f"{function}()", Path(cache))
 
         def filled(function: str) -> Callable[[], float]:
             cache = caches / function
             shutil.copytree(kernels, cache)
-            in_fresh_process(function, cache)
-            return partial(in_fresh_process, function, cache)
+            in_fresh_process(f"{function}()", cache)
+            return partial(in_fresh_process, f"{function}()", cache)
 
         def case(name: str, contenders: dict[str, Callable]) -> Case:
             return Case(name, contenders, stopwatch=True, rounds=FRESH_PROCESSES)
@@ -334,15 +317,21 @@ def fresh_processes() -> Iterator[Case]:
         yield case(name, {name: partial(empty, f"{name}_deep") for name in names})
 
 
-def in_fresh_process(function: str, cache: Path) -> float:
-    """What a function of `first_calls` returns in a new interpreter, which has its caches in `cache`."""
-    program = f"from benchmarks import first_calls; print(first_calls.{function}())"
+def in_fresh_process(call: str, cache: Path | None = None) -> float:
+    """What a call of a function of `first_calls` returns in a new interpreter.
+
+    It has its caches in the folder `cache`; without one, where this process has them.
+    """
+    program = f"from benchmarks import first_calls; print(first_calls.{call})"
+    places = {"NUMBA_CACHE_DIR": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
     environment = {
         **os.environ,
-        "NUMBA_CACHE_DIR": str(cache),
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        **places,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     command = [sys.executable, "-c", program]
-    return float(subprocess.run(command, capture_output=True, check=True, env=environment).stdout)
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if run.returncode:
+        raise RuntimeError(f"{call} in a new process: {run.stderr.strip().rpartition(chr(10))[2]}")
+    return float(run.stdout)

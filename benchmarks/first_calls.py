@@ -7,9 +7,10 @@ from collections.abc import Callable
 from time import perf_counter
 
 import needle as ndl
+from needle.apps.models import ResNet9
 
-from . import in_jax
-from .training import mlp_step, training_data
+from . import in_jax, in_torch
+from .training import initial, mlp_step, photographs, resnet9_step, tensor, training_data
 
 LEARNING_RATE = 1e-4
 SMALL = (2, 8, 8, 2)
@@ -31,6 +32,19 @@ def needle() -> float:
 def jax() -> float:
     """The seconds of the first call of ``jax.jit(step)``."""
     return _seconds(*_jax(SMALL))
+
+
+def resnet9(library: str, device: str, batch: int) -> float:
+    """The seconds of the first step of ResNet9 with "needle", "jit" or "torch" on "cpu" or "cuda"."""
+    parameters, arrays = initial(ResNet9), photographs(batch)
+    if library == "torch":
+        with in_torch.torch.device(device):
+            step = in_torch.resnet9_step(parameters, LEARNING_RATE)
+            x, y = map(in_torch.constant, arrays)
+        return _seconds(step, x, y)
+    place = getattr(ndl, device)()
+    step = resnet9_step(parameters, LEARNING_RATE, place)
+    return _seconds(ndl.jit(step) if library == "jit" else step, *(tensor(array, place) for array in arrays))
 
 
 def needle_deep() -> float:

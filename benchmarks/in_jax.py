@@ -1,7 +1,8 @@
 """What the compiler is compared with, written in jax as one would: see `in_numpy`. Written for jax 0.10.
 
-Steps give their parameters away (``donate_argnums``), so that jax may write the new ones in their place. Each
-call is waited for, and computed where it is called: that is faster here than to hand it to another thread.
+Steps give their parameters away (``donate_argnums``), so that jax may write the new ones in their place. On
+the processor, a call computes where it is called: that is faster here than to hand it to another thread. On a
+card, whoever takes the time waits for the result, and products are of float32, not TF32.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ except ImportError:
     jax = None
 else:
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    jax.config.update("jax_default_matmul_precision", "highest")
 
 
 def constant(array: np.ndarray):
@@ -36,7 +38,7 @@ def carried(update: Callable, state: Any) -> Callable:
     def step(*args):
         nonlocal state
         state, loss = compiled(state, *args)
-        return loss.block_until_ready()
+        return loss
 
     return step
 
@@ -69,9 +71,42 @@ def mlp_layers(weights: Arrays) -> list:
     return [(weight, np.zeros(weight.shape[1], "float32")) for weight in weights]
 
 
-def mlp_step(weights: Arrays, lr: float) -> Callable:
-    """A ReLU network with softmax loss and stochastic gradient descent; the biases begin at 0."""
-    return carried(descent(mlp_loss, lr), mlp_layers(weights))
+def mlp_step(weights: Arrays, lr: float, optimizer: str = "SGD") -> Callable:
+    """A ReLU network with softmax loss and stochastic gradient descent or Adam; the biases begin at 0."""
+    layers = mlp_layers(weights)
+    if optimizer == "SGD":
+        return carried(descent(mlp_loss, lr), layers)
+
+    def update(state, x, y):
+        loss, gradients = jax.value_and_grad(mlp_loss)(state["parameters"], x, y)
+        return adam(state, gradients, lr), loss
+
+    return carried(update, adam_state(layers))
+
+
+def adam_state(parameters: Any) -> dict[str, Any]:
+    """The parameters and what Adam remembers beside them, before the first update."""
+    zeros = jax.tree.map(np.zeros_like, parameters)
+    return {"parameters": parameters, "means": zeros, "squares": zeros, "updates": np.int32(0)}
+
+
+def adam(state: dict[str, Any], gradients: Any, lr: float) -> dict[str, Any]:
+    """What follows on such a state after an update."""
+    updates = state["updates"] + 1
+    beta1, beta2 = BETAS
+
+    def mean_of(beta, means, news):
+        return jax.tree.map(lambda mean, new: beta * mean + (1 - beta) * new, means, news)
+
+    means = mean_of(beta1, state["means"], gradients)
+    squares = mean_of(beta2, state["squares"], jax.tree.map(jnp.square, gradients))
+
+    def moved(p, m, v):
+        m_hat, v_hat = m / (1 - beta1**updates), v / (1 - beta2**updates)
+        return p - lr * m_hat / (jnp.sqrt(v_hat) + 1e-8)
+
+    parameters = jax.tree.map(moved, state["parameters"], means, squares)
+    return {"parameters": parameters, "means": means, "squares": squares, "updates": updates}
 
 
 def mlp_steps(weights: Arrays, lr: float) -> Callable:
@@ -84,20 +119,20 @@ def mlp_steps(weights: Arrays, lr: float) -> Callable:
     return carried(many, mlp_layers(weights))
 
 
-def waited(function: Callable, *args) -> Callable:
-    """Return a call of the compiled function that waits for the result."""
-    compiled, args = jax.jit(function), jax.tree.map(constant, args)
-    return lambda: compiled(*args).block_until_ready()
+def compiled(function: Callable, *args) -> Callable:
+    """Return a call of the compiled function."""
+    call, args = jax.jit(function), jax.tree.map(constant, args)
+    return lambda: call(*args)
 
 
 def six_operators(x: np.ndarray, y: np.ndarray) -> Callable:
     """tanh(x) * y + exp(-x) * x."""
-    return waited(lambda x, y: jnp.tanh(x) * y + jnp.exp(-x) * x, x, y)
+    return compiled(lambda x, y: jnp.tanh(x) * y + jnp.exp(-x) * x, x, y)
 
 
 def softmax(x: np.ndarray) -> Callable:
     """A softmax over rows."""
-    return waited(lambda x: jax.nn.softmax(x, axis=1), x)
+    return compiled(lambda x: jax.nn.softmax(x, axis=1), x)
 
 
 def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> Callable:
@@ -107,7 +142,7 @@ def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> Callable:
         mean, variance = x.mean(axis=1, keepdims=True), x.var(axis=1, keepdims=True)
         return (x - mean) * jax.lax.rsqrt(variance + EPS) * weight + bias
 
-    return waited(run, x, weight, bias)
+    return compiled(run, x, weight, bias)
 
 
 def attention(x: np.ndarray, parameters: Arrays, heads: int) -> Callable:
@@ -118,7 +153,16 @@ def attention(x: np.ndarray, parameters: Arrays, heads: int) -> Callable:
         q, k, v = ((x @ w + b).reshape(*x.shape[:2], heads, -1) for w, b in ((wq, bq), (wk, bk), (wv, bv)))
         return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(x.shape) @ wo + bo
 
-    return waited(run, x, list(parameters))
+    return compiled(run, x, list(parameters))
+
+
+def dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Callable:
+    """Attention of heads: softmax(q kᵀ / √dim) v, each of shape (batch, heads, time, dim)."""
+
+    def run(q, k, v):
+        return jax.nn.softmax(q @ k.swapaxes(2, 3) * q.shape[-1] ** -0.5) @ v
+
+    return compiled(run, q, k, v)
 
 
 def cnn_step(parameters: Arrays, lr: float) -> Callable:
@@ -145,13 +189,8 @@ def cnn_step(parameters: Arrays, lr: float) -> Callable:
 def residual_step(parameters: Arrays, lr: float) -> Callable:
     """Linear, ReLU, residual blocks of two linear layers with batch normalisation, linear; Adam."""
     vectors = [p for p in parameters if p.ndim == 1][::2]
-    state = {
-        "parameters": list(parameters),
-        "running": [(np.zeros_like(p), np.ones_like(p)) for p in vectors],
-        "means": [np.zeros_like(p) for p in parameters],
-        "squares": [np.zeros_like(p) for p in parameters],
-        "updates": np.int32(0),
-    }
+    state = adam_state(list(parameters))
+    state["running"] = [(np.zeros_like(p), np.ones_like(p)) for p in vectors]
 
     def loss_of(parameters, running, x, y):
         weight, bias, *inner, last_weight, last_bias = parameters
@@ -179,27 +218,7 @@ def residual_step(parameters: Arrays, lr: float) -> Callable:
         (loss, running), gradients = jax.value_and_grad(loss_of, has_aux=True)(
             state["parameters"], state["running"], x, y
         )
-        updates = state["updates"] + 1
-        beta1, beta2 = BETAS
-
-        def mean_of(beta, means, news):
-            return jax.tree.map(lambda mean, new: beta * mean + (1 - beta) * new, means, news)
-
-        means = mean_of(beta1, state["means"], gradients)
-        squares = mean_of(beta2, state["squares"], [gradient**2 for gradient in gradients])
-
-        def moved(p, m, v):
-            m_hat, v_hat = m / (1 - beta1**updates), v / (1 - beta2**updates)
-            return p - lr * m_hat / (jnp.sqrt(v_hat) + 1e-8)
-
-        new = jax.tree.map(moved, state["parameters"], means, squares)
-        return {
-            "parameters": new,
-            "running": running,
-            "means": means,
-            "squares": squares,
-            "updates": updates,
-        }, loss
+        return adam(state, gradients, lr) | {"running": running}, loss
 
     return carried(update, state)
 

@@ -29,14 +29,14 @@ def training_step(model, optimizer) -> Callable:
     return step
 
 
-def mlp_step(weights: Arrays, lr: float) -> Callable:
-    """A ReLU network with softmax loss and stochastic gradient descent; the biases begin at 0."""
+def mlp_step(weights: Arrays, lr: float, optimizer: str = "SGD") -> Callable:
+    """A ReLU network with softmax loss and an optimiser of torch; the biases begin at 0."""
     layers = []
     for weight in weights:
         layers += [torch.nn.Linear(*weight.shape), torch.nn.ReLU()]
         _fill(layers[-2], [weight, np.zeros(weight.shape[1], "float32")])
     model = torch.nn.Sequential(*layers[:-1])
-    return training_step(model, torch.optim.SGD(model.parameters(), lr=lr))
+    return training_step(model, getattr(torch.optim, optimizer)(model.parameters(), lr=lr))
 
 
 def _fill(model, parameters: Arrays) -> None:
@@ -90,6 +90,12 @@ def attention_of(heads: int) -> Callable:
     return run
 
 
+def dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Callable:
+    """Attention of heads: softmax(q kᵀ / √dim) v, each of shape (batch, heads, time, dim)."""
+    q, k, v = constant(q), constant(k), constant(v)
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
 def cnn_step(parameters: Arrays, lr: float) -> Callable:
     """Two convolutions, each with ReLU and max pooling, and a linear layer; stochastic gradient descent."""
     layers = []
@@ -101,20 +107,51 @@ def cnn_step(parameters: Arrays, lr: float) -> Callable:
     return training_step(model, torch.optim.SGD(model.parameters(), lr=lr))
 
 
-def residual_step(parameters: Arrays, lr: float) -> Callable:
-    """Linear, ReLU, residual blocks of two linear layers with batch normalisation, linear; Adam."""
+def resnet9_step(parameters: Arrays, lr: float) -> Callable:
+    """The residual network of `needle.apps.models` for photographs of 32 x 32 pixels; Adam."""
 
-    class Residual(torch.nn.Sequential):
+    def block(inputs: int, outputs: int, kernel: int, stride: int):
+        convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2)
+        return torch.nn.Sequential(convolution, torch.nn.BatchNorm2d(outputs), torch.nn.ReLU())
+
+    def residual(channels: int):
+        return _residual(block(channels, channels, 3, 1), block(channels, channels, 3, 1))
+
+    model = torch.nn.Sequential(
+        block(3, 16, 7, 4),
+        block(16, 32, 3, 2),
+        residual(32),
+        block(32, 64, 3, 2),
+        block(64, 128, 3, 2),
+        residual(128),
+        torch.nn.Flatten(),
+        torch.nn.Linear(128, 128),
+        torch.nn.ReLU(),
+        torch.nn.Linear(128, 10),
+    )
+    _fill(model, parameters)
+    return training_step(model, torch.optim.Adam(model.parameters(), lr=lr))
+
+
+def _residual(*layers):
+    """Layers to whose result their input is added."""
+
+    class Residual(torch.nn.Sequential):  # here, because there may be no torch
         def forward(self, x):
             return x + super().forward(x)
 
+    return Residual(*layers)
+
+
+def residual_step(parameters: Arrays, lr: float) -> Callable:
+    """Linear, ReLU, residual blocks of two linear layers with batch normalisation, linear; Adam."""
     weight, _, *inner, last_weight, _ = parameters
     layers = [torch.nn.Linear(*weight.shape), torch.nn.ReLU()]
     for i in range(0, len(inner), 8):
         dim, hidden = inner[i].shape
         norms = torch.nn.BatchNorm1d(hidden), torch.nn.BatchNorm1d(dim)
         linears = torch.nn.Linear(dim, hidden), torch.nn.Linear(hidden, dim)
-        layers += [Residual(linears[0], norms[0], torch.nn.ReLU(), linears[1], norms[1]), torch.nn.ReLU()]
+        layers += [_residual(linears[0], norms[0], torch.nn.ReLU(), linears[1], norms[1]), torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(*last_weight.shape))
     _fill(model, parameters)
     return training_step(model, torch.optim.Adam(model.parameters(), lr=lr))

@@ -78,27 +78,34 @@ class Case:
         """The median time of a contender; None if it does not take part."""
         return median(self.samples[name]) if name in self.samples else None
 
-    def ratio(self, name: str) -> float | None:
-        """How many times as long as contender `name` needle took; None if one of them does not take part."""
-        if not {"needle", name} <= self.samples.keys():
+    def ratio(self, name: str | None, ours: str = "needle") -> float | None:
+        """How many times as long as contender `name` `ours` took; None if one of them does not take part."""
+        if not {ours, name} <= self.samples.keys():
             return None
-        pairs = zip(self.samples["needle"], self.samples[name], strict=True)
-        return median(needle / other for needle, other in pairs)
+        pairs = zip(self.samples[ours], self.samples[name], strict=True)
+        return median(our / other for our, other in pairs)
 
     def fastest(self, names: tuple[str, ...]) -> str | None:
         """The contender among `names` that took the least time; None if none of them takes part."""
         return min((name for name in names if name in self.samples), key=self.seconds, default=None)
 
+    def remark(self) -> str:
+        """What stands behind the figures in the table."""
+        return ""
+
     def _agree(self) -> None:
         runs = self.compared or self.contenders
         results = {name: _as_numpy(run()) for name, run in runs.items()}
         first, expected = next(iter(results.items()))
-        # What is small beside the other numbers has fewer right digits.
-        tolerance = {"rtol": 1e-3, "atol": 1e-5 * np.abs(expected).max()}
         for name, result in results.items():
-            np.testing.assert_allclose(
-                result, expected, **tolerance, err_msg=f"{self.name}: {name} beside {first}"
-            )
+            agree(result, expected, f"{self.name}: {name} beside {first}")
+
+
+def agree(result: np.ndarray, expected: np.ndarray, who: str) -> None:
+    """Raise AssertionError unless the numbers of two libraries are the same, but for rounding."""
+    # What is small beside the other numbers has fewer right digits.
+    atol = 1e-5 * np.abs(expected).max()
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=atol, err_msg=who)
 
 
 def _as_numpy(result) -> np.ndarray:

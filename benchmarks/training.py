@@ -10,6 +10,7 @@ import numpy as np
 
 import needle as ndl
 from needle import nn, optim
+from needle.apps.models import ResNet9
 
 from . import in_numpy, in_torch
 from .timing import Case, torch
@@ -51,15 +52,47 @@ def training_data(sizes: tuple[int, ...], *batch: int) -> tuple[np.ndarray, np.n
     return inputs, labels, [rng.normal(0, m**-0.5, (m, n)).astype("float32") for m, n in pairwise(sizes)]
 
 
-def mlp_step(weights: list[np.ndarray], lr: float) -> Callable:
+def mlp_step(weights: list[np.ndarray], lr: float, optimizer: str = "SGD", device=None) -> Callable:
     """Return ``step(x, y)``, written with modules and an optimiser; the biases begin at 0."""
-    layers: list[nn.Module] = []
-    for weight in weights:
-        layers += [nn.Linear(*weight.shape), nn.ReLU()]
-        layers[-2].weight.data = ndl.Tensor(weight)
-        layers[-2].bias.data = ndl.zeros(1, weight.shape[1])
-    model = nn.Sequential(*layers[:-1])
-    return needle_training(model, optim.SGD(model.parameters(), lr=lr))
+
+    def model() -> nn.Module:
+        layers: list[nn.Module] = []
+        for weight in weights:
+            layers += [nn.Linear(*weight.shape, device=device), nn.ReLU()]
+        return nn.Sequential(*layers[:-1])
+
+    parameters = [p for weight in weights for p in (weight, np.zeros((1, weight.shape[1]), "float32"))]
+    return step_of(model, getattr(optim, optimizer), parameters, lr)
+
+
+def resnet9_step(parameters: list[np.ndarray], lr: float, device=None) -> Callable:
+    """Return ``step(x, y)`` of `needle.apps.models.ResNet9` with Adam."""
+    return step_of(lambda: ResNet9(device=device), optim.Adam, parameters, lr)
+
+
+def photographs(batch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random images for ResNet9 with their labels."""
+    rng = np.random.default_rng(0)
+    return rng.random((batch, 3, 32, 32), dtype="float32"), rng.integers(10, size=batch)
+
+
+def step_of(model: Callable[[], nn.Module], optimizer: type, parameters, lr: float) -> Callable:
+    """Return ``step(x, y)`` of a model that begins with these parameters."""
+    network = model()
+    for parameter, array in zip(network.parameters(), parameters, strict=True):
+        parameter.data = ndl.Tensor(array, device=parameter.device)
+    return needle_training(network, optimizer(network.parameters(), lr=lr))
+
+
+def initial(model: Callable[[], nn.Module]) -> list[np.ndarray]:
+    """The first parameters of a model."""
+    np.random.seed(0)
+    return [p.numpy().copy() for p in model().parameters()]
+
+
+def tensor(array: np.ndarray, device=None) -> ndl.Tensor:
+    """Data that needs no gradient."""
+    return ndl.Tensor(array, dtype=array.dtype, device=device, requires_grad=False)
 
 
 def needle_training(model, optimizer) -> Callable:

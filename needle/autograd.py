@@ -334,8 +334,8 @@ class Tensor(Value):
             self._data = array.cell(dtype, device or default_device())
             return
         if BACKEND == "nd" and isinstance(array, NDArray):
-            device, dtype = device or array.device, dtype or array.dtype
-            array = to_numpy(array)
+            self._data = NDArray(array, device=device, dtype=dtype)
+            return
         self._data = array_from_numpy(_as_numpy(array), dtype=dtype, device=device or default_device())
 
     # What it is. Nothing here computes a lazy Tensor.

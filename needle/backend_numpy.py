@@ -168,6 +168,13 @@ def checked_not_zero(array: np.ndarray, refusal: str) -> np.ndarray:
     return array
 
 
+def _no_kernel(*operands: Any) -> None:
+    """NumPy has no kernel of its own for this."""
+
+
+adam = softmax_of_rows = standardized_rows = _no_kernel
+
+
 def device_of(array: np.ndarray) -> Device:
     """The device where an array lives."""
     return _CPU

@@ -35,6 +35,7 @@ cuda = library.cuda
 default_device = library.default_device
 device_of = library.device_of
 
+adam = library.adam
 array_from_numpy = library.array_from_numpy
 astype = library.astype
 broadcast_to = library.broadcast_to
@@ -46,7 +47,9 @@ full = library.full
 one_hot = library.one_hot
 permute = library.permute
 scatter_add = library.scatter_add
+softmax_of_rows = library.softmax_of_rows
 stack = library.stack
+standardized_rows = library.standardized_rows
 take = library.take
 to_numpy = library.to_numpy
 unstack = library.unstack

@@ -21,13 +21,16 @@ from .device import (
     default_device,
 )
 from .kernel_calls import (
+    adam,
     checked_index,
     checked_not_zero,
     concatenate,
     elementwise,
     one_hot,
     scatter_add,
+    softmax_of_rows,
     stack,
+    standardized_rows,
     take,
 )
 from .ndarray import (
@@ -51,10 +54,11 @@ from .views import unstack
 
 __all__ = [
     "SCALAR_FUNCTIONS", "BackendDevice", "Device", "DeviceUnavailable", "NDArray", "ScalarFunction",
-    "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "checked_index",
+    "adam", "all_devices", "array", "array_from_numpy", "astype", "broadcast_to", "checked_index",
     "checked_not_zero", "concatenate", "cpu", "cpu_numpy", "cuda", "default_device", "device_of",
     "elementwise", "empty", "exp", "flip", "full", "log", "maximum", "one_hot", "permute", "reshape",
-    "scatter_add", "stack", "sum", "take", "tanh", "to_numpy", "unstack", "windows",
+    "scatter_add", "softmax_of_rows", "stack", "standardized_rows", "sum", "take", "tanh", "to_numpy",
+    "unstack", "windows",
 ]  # fmt: skip
 
 

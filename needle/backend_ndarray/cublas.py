@@ -40,7 +40,7 @@ def _library() -> tuple[Any, str]:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         found = load_nvidia_dynamic_lib("cublas").abs_path
-        # PyDLL keeps Python's lock during a call: a call takes a microsecond, and one handle serves all threads.
+        # PyDLL keeps Python's lock during a call, which is short. So one handle serves all threads.
         lib = ctypes.PyDLL(found)
         handle = ctypes.c_void_p()
         if status := lib.cublasCreate_v2(ctypes.byref(handle)):
@@ -83,9 +83,9 @@ class _Cublas:
 
 
 def operand(shape: Shape, strides: Shape) -> tuple[int, int] | None:
-    """How cuBLAS reads a matrix: whether transposed, and how far it is from row to row (from column to column).
+    """How cuBLAS reads a matrix: whether as its transpose, and how far it is from one row to the next.
 
-    None if neither its rows nor its columns lie side by side.
+    Of a transpose, the rows are the columns. None if neither its rows nor its columns lie side by side.
     """
     (rows, columns), (down, right) = shape, strides
     if (right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):

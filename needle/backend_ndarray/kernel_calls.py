@@ -306,6 +306,39 @@ def _product_plan(a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: S
     return shape, compact_strides(shape), math.prod(shape), (m, n, p), batch, a_steps, b_steps
 
 
+# What takes several kernels, unless a device has one of its own for it. Then the caller gets None.
+
+
+def softmax_of_rows(a: View, axes: Any, logarithm: bool) -> Any:
+    """Softmax along the last axis, or its logarithm, by one kernel."""
+    return _by_rows("softmax", a, axes, logarithm)
+
+
+def standardized_rows(a: View, axes: Any, eps: float) -> Any:
+    """The last axis shifted and scaled to mean 0 and variance 1; the mean and the variance; by one kernel."""
+    return _by_rows("standardize", a, axes, eps)
+
+
+def _by_rows(name: str, a: View, axes: Any, option: float) -> Any:
+    kernel = getattr(a.device.mod, name, None)
+    if kernel is None or a.dtype.kind != "f" or not a.size or not a.shape:
+        return None
+    if axes not in (-1, len(a.shape) - 1, (-1,), (len(a.shape) - 1,)) or not a.device.mod.fits_rows(
+        a.shape[-1]
+    ):
+        return None
+    return kernel(a.compact(), option)
+
+
+def adam(p: View, grad: View, mean: View, mean_square: View, *numbers: float) -> Any:
+    """The new values of a parameter and of its two running means, by one kernel; see `needle.optim.Adam`."""
+    arrays = (p, grad, mean, mean_square)
+    kernel = getattr(p.device.mod, "adam", None)
+    if kernel is None or not all(isinstance(x, View) and x.dtype is p.dtype and x._compact for x in arrays):
+        return None
+    return kernel(*arrays, *numbers)
+
+
 # Joining arrays; gather and scatter
 
 

@@ -14,8 +14,8 @@ Take ``c = a + b`` for two arrays of 1,000 numbers. What happens:
    a queue, the stream. It does not wait: the host goes on after some microseconds, often before the GPU has
    begun.
 
-The GPU takes from the stream in order. So a kernel finds what earlier ones wrote, and memory that goes back to
-the pool while a kernel still uses it is given away only after that kernel. Only `download` waits.
+The GPU takes from the stream in order. So a kernel finds what earlier ones wrote. And memory that goes back
+to the pool while a kernel still uses it is given away only after that kernel. Only `download` waits.
 
 Numba has a launch of its own, ``kernel[blocks, threads](a, b, c)``. It looks at each argument to find out its
 type, and takes six times as long. Numba's simulator has nothing but that one, so `simulator.py` offers the
@@ -104,6 +104,8 @@ def _look_at(gpu: SimpleNamespace, device: Any) -> None:
 
     gpu.name = call(driver.cuDeviceGetName, 100, device).split(b"\0")[0].decode()
     gpu.capability = attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")
+    number = call(driver.cuDriverGetVersion)
+    gpu.driver = f"driver for CUDA {number // 1000}.{number % 1000 // 10}"
     gpu.processors = attribute("MULTIPROCESSOR_COUNT")
     if attribute("MEMORY_POOLS_SUPPORTED"):
         gpu.pool = call(driver.cuDeviceGetDefaultMemPool, device)
@@ -113,7 +115,7 @@ def _look_at(gpu: SimpleNamespace, device: Any) -> None:
 
 
 def gpu() -> SimpleNamespace:
-    """The GPU: its `name`, compute `capability`, such as (9, 0), and how many `processors` it has."""
+    """The GPU: its `name`, compute `capability`, such as (9, 0), number of `processors`, and its `driver`."""
     if _gpu is None:
         enter()
     return _gpu  # type: ignore[return-value]
@@ -175,8 +177,8 @@ def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Ke
     make : callable
         Returns the kernel as a function in Python; called only if it has to be compiled.
     signature : str
-        The types of its arguments: ``float32*`` is a pointer, ``int64`` a number, ``int64[2]`` a tuple of two,
-        ``float32[]`` an array of Numba's, for what pointers cannot do.
+        The types of its arguments: ``float32*`` is a pointer, ``int64`` a number, ``int64[2]`` a tuple of
+        two, ``float32[]`` an array of Numba's, for what pointers cannot do.
     key : str or None
         All that the function depends on, to find it on disk. None: it is not kept there.
     """
@@ -234,7 +236,7 @@ def machine_code(ptx: str, capability: tuple[int, int]) -> bytes:
 def launch(
     kernel: Kernel, blocks: int | tuple[int, int], threads: int | tuple[int, int], *arguments: Any
 ) -> None:
-    """Put a launch into the stream: a grid of `blocks`, with so many `threads` in each. Nobody waits for it."""
+    """Put a launch into the stream: a grid of `blocks`, with so many `threads` in each."""
     across, down = blocks if type(blocks) is tuple else (blocks, 1)
     if not across or not down:  # the driver refuses an empty grid
         return

@@ -54,6 +54,7 @@ Shape = tuple[int, ...]
 THREADS = 4 if SIMULATED else 256  # of a block
 PART = 4 * THREADS  # numbers of a block whose threads take four each
 WARP = 1 if SIMULATED else 32  # threads of a block that run in step; the simulator has no such thing
+WARPS = THREADS // WARP  # of a block
 ALL_LANES = 0xFFFFFFFF  # every thread of a warp
 MOST_BLOCKS = 65535  # along the second axis of a grid
 __tile_size__ = TILE = 2 if SIMULATED else 16  # threads along a side of a square block
@@ -131,9 +132,7 @@ class Template(dict):
         What other names stand for.
     """
 
-    def __init__(
-        self, function: Callable, arguments: str, row: ScalarFunction | None = None, **names: Any
-    ):
+    def __init__(self, function: Callable, arguments: str, row: ScalarFunction | None = None, **names: Any):
         super().__init__()
         self.function = function
         self.arguments = arguments
@@ -753,12 +752,12 @@ def checked_not_zero(a: View, refusal: str) -> Any:
 
 # Reductions: many numbers become one. A thread keeps four totals, so that four reads are under way at once,
 # and adds them up at the end. So no total is a sum of many numbers one after the other, and float32 totals
-# stay accurate. If there are too few results to keep the GPU busy, the numbers of each are divided into parts,
-# and the results of the parts are folded in turn.
+# stay accurate. If there are too few results to keep the GPU busy, the numbers of each are divided into
+# parts, and the results of the parts are folded in turn.
 #
-# Where the numbers of one result are neighbours, a warp or a block takes them (`fold_along`). Where neighbours
-# belong to different results, each thread walks down a column (`fold_across`). Either way the threads of a
-# warp read neighbours.
+# Where the numbers of one result are neighbours, a warp or a block takes them (`fold_along`). Where
+# neighbours belong to different results, each thread walks down a column (`fold_across`). Either way the
+# threads of a warp read neighbours.
 
 ENOUGH_THREADS = 8 if SIMULATED else 2048  # for each processor of a GPU
 LEAST = 2 if SIMULATED else 16  # numbers that a thread folds before there are several parts
@@ -794,12 +793,12 @@ def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, leng
             j += lanes
     total = lanes_total(wide(f(wide(f(t0, t1)), wide(f(t2, t3)))), lanes)
     if lanes > WARP:
-        totals = cuda.shared.array(THREADS // WARP, wide)
+        totals = cuda.shared.array(WARPS, wide)
         if lane % WARP == 0:
             totals[lane // WARP] = total
         cuda.syncthreads()
         if lane == 0:
-            for warp in range(1, THREADS // WARP):
+            for warp in range(1, WARPS):
                 total = wide(f(total, totals[warp]))
     if lane == 0 and i < size:
         out[i * cuda.gridDim.y + cuda.blockIdx.y] = dtype(total)
@@ -860,8 +859,8 @@ def reduce(row: ScalarFunction) -> Callable:
     return run
 
 
-# Rows, for softmax and its relatives and for layer normalization. A warp takes a row, or a block if the row is
-# long. Its numbers stay in the threads' registers: they are read once, and the result is written once.
+# Rows, for softmax and its relatives and for layer normalization. A warp takes a row, or a block if the row
+# is long. Its numbers stay in the threads' registers: they are read once, and the result is written once.
 
 HELD = 0  # numbers of a row that a thread holds; filled in
 LANES = 0  # threads that share a row: those of a warp or of a block; filled in
@@ -875,18 +874,19 @@ def row_total(total):
         total += cuda.shfl_xor_sync(ALL_LANES, total, distance)
         distance //= 2
     if LANES > WARP:
-        totals = cuda.shared.array(THREADS // WARP, wide)
+        totals = cuda.shared.array(WARPS, wide)
         cuda.syncthreads()  # nobody needs the totals from before any more
         if cuda.threadIdx.x % WARP == 0:
             totals[cuda.threadIdx.x // WARP] = total
         cuda.syncthreads()
         total = wide(0)
-        for warp in range(THREADS // WARP):
+        for warp in range(WARPS):
             total += totals[warp]
     return total
 
 
 def larger(x, y):
+    """The larger of two numbers, or NaN."""
     return x if x > y or x != x else y
 
 
@@ -897,12 +897,12 @@ def row_maximum(top):
         top = larger(top, cuda.shfl_xor_sync(ALL_LANES, top, distance))
         distance //= 2
     if LANES > WARP:
-        tops = cuda.shared.array(THREADS // WARP, wide)
+        tops = cuda.shared.array(WARPS, wide)
         cuda.syncthreads()
         if cuda.threadIdx.x % WARP == 0:
             tops[cuda.threadIdx.x // WARP] = top
         cuda.syncthreads()
-        for warp in range(THREADS // WARP):
+        for warp in range(WARPS):
             top = larger(top, tops[warp])
     return top
 
@@ -969,32 +969,68 @@ def fits_rows(n: int) -> bool:
     return 0 < n <= MOST_HELD * THREADS
 
 
-def _row_plan(n: int) -> tuple:
-    """For rows of `n` numbers: how many threads take one, and how many numbers each of them holds."""
+def _row_plan(shape: Shape) -> tuple:
+    """How many numbers of a row each thread holds and how many threads share one, how many rows a block has
+    and how its threads lie; the number of rows and their length."""
+    n = shape[-1]
     lanes = WARP if n <= MOST_HELD * WARP else THREADS
-    return {"HELD": power_of_two(-(-n // lanes)), "LANES": lanes}, THREADS // lanes, (lanes, THREADS // lanes)
+    constants = {"HELD": power_of_two(-(-n // lanes)), "LANES": lanes}
+    return constants, THREADS // lanes, (lanes, THREADS // lanes), math.prod(shape[:-1]), n
 
 
-def softmax(a: Array, out: Array, n: int, logarithm: bool) -> None:
-    """Softmax of rows of `n` numbers, for which `fits_rows`, or its logarithm."""
-    constants, of_a_block, threads = _row_plan(n)
-    rows = a.size // n
+def softmax(a: View, logarithm: bool) -> Any:
+    """Softmax of the rows of a compact array, for whose length `fits_rows`, or its logarithm."""
+    constants, of_a_block, threads, rows, n = _row_plan(a.shape)
+    out = Array(a.size, a.dtype)
     kernel = _softmax.version(a.dtype, **constants, LOGARITHM=int(logarithm))
-    launch(kernel, -(-rows // of_a_block), threads, a.address, out.address, rows, n)
+    launch(kernel, -(-rows // of_a_block), threads, a._handle.address, out.address, rows, n)
+    return assemble(new_array(type(a)), out, a.device, a.shape, a.strides)
 
 
-def standardize(a: Array, out: Array, mean: Array, variance: Array, n: int, eps: float) -> None:
-    """Rows of `n` numbers, for which `fits_rows`, shifted and scaled to mean 0 and variance 1."""
-    constants, of_a_block, threads = _row_plan(n)
-    rows = a.size // n
+def standardize(a: View, eps: float) -> Any:
+    """Rows of a compact array shifted and scaled to mean 0 and variance 1; their means and variances."""
+    constants, of_a_block, threads, rows, n = _row_plan(a.shape)
+    out, mean, variance = (Array(size, a.dtype) for size in (a.size, rows, rows))
     kernel = _standardize.version(a.dtype, **constants)
-    arrays = (a.address, out.address, mean.address, variance.address)
-    launch(kernel, -(-rows // of_a_block), threads, *arrays, rows, n, _number(eps, a.dtype))
+    addresses = (a._handle.address, out.address, mean.address, variance.address)
+    launch(kernel, -(-rows // of_a_block), threads, *addresses, rows, n, _number(eps, a.dtype))
+    kept = (*a.shape[:-1], 1)
+    moments = [
+        assemble(new_array(type(a)), x, a.device, kept, compact_strides(kept)) for x in (mean, variance)
+    ]
+    return assemble(new_array(type(a)), out, a.device, a.shape, a.strides), *moments
+
+
+# An optimiser's step: one kernel in place of a dozen.
+
+
+def adam_step(p, grad, m, v, p_out, m_out, v_out, n, left1, left2, lr, beta1, beta2, eps, decay):
+    """A step of `needle.optim.Adam`; left1 and left2 are what 1 - beta ** t is."""
+    i = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
+    if i < n:
+        g = grad[i] + decay * p[i]
+        mean = beta1 * m[i] + (wide(1) - beta1) * g
+        mean_square = beta2 * v[i] + (wide(1) - beta2) * (g * g)
+        m_out[i], v_out[i] = mean, mean_square
+        p_out[i] = p[i] - lr * (mean / left1) / (math.sqrt(mean_square / left2) + eps)
+
+
+_adam = Template(adam_step, "aaaaaaaixxxxxxx")
+
+
+def adam(p: View, grad: View, mean: View, mean_square: View, *numbers: float) -> Any:
+    """The new parameter and its new running means, of compact arrays of floats."""
+    given = [x._handle.address for x in (p, grad, mean, mean_square)]
+    made = [Array(p.size, p.dtype) for _ in range(3)]
+    options = [_number(x, p.dtype) for x in numbers]
+    blocks = -(-p.size // THREADS)
+    launch(_adam[p.dtype], blocks, THREADS, *given, *[x.address for x in made], p.size, *options)
+    return tuple([assemble(new_array(type(p)), x, p.device, p.shape, p.strides) for x in made])
 
 
 # Matrix products. A number of `out` needs a row of `a` and a column of `b`, and so do its neighbours. So a
 # block computes a tile of `out`: step by step it loads a piece of these rows and columns into shared memory,
-# and all its threads use it. cuBLAS does the same with more care, and multiplies floats where it is installed.
+# and all its threads use it. cuBLAS does the same with more care, and multiplies floats where it is there.
 
 
 def product_of_tiles(a, b, out, n, p):
@@ -1029,34 +1065,37 @@ DEPTH = 4 if SIMULATED else 16  # columns of `a` and rows of `b` that are in sha
 EACH = 0  # a thread computes so many times so many numbers; filled in
 SIDE = 0  # of a tile: TILE * EACH; filled in
 GROUP = 2 if SIMULATED else 4  # numbers that a thread reads from shared memory at once
-ALIGNMENT = None if SIMULATED else 16  # bytes
 PITCH = 0  # how far it is from row to row of a tile; filled in
 
 
 def load(tile, matrix, start, across, along, width, depth):
     """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
     thread = cuda.threadIdx.y * TILE + cuda.threadIdx.x
-    for s in range(DEPTH * SIDE // (TILE * TILE)):
-        i = s * TILE * TILE + thread
-        if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
-            k, line = i % DEPTH, i // DEPTH
-        else:
-            k, line = i // SIDE, i % SIDE
+    k, line, down, right = thread // SIDE, thread % SIDE, TILE * TILE // SIDE, 0
+    if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
+        k, line, down, right = thread % DEPTH, thread // DEPTH, 0, TILE * TILE // DEPTH
+    for _ in range(DEPTH * SIDE // (TILE * TILE)):
         if line < width and k < depth:
             tile[k, line] = matrix[start + line * across + k * along]
         else:
             tile[k, line] = 0
+        k += down
+        line += right
 
 
 def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
     """A thread keeps the totals of EACH times EACH numbers in registers.
 
     It uses each number that it reads from shared memory EACH times. Otherwise most of the time would go into
-    reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at multiples of
-    16 bytes, so that the compiler lets it read GROUP numbers at once.
+    reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at multiples
+    of 16 bytes, so that the compiler lets it read GROUP numbers at once.
     """
-    a_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
-    b_tile = cuda.shared.array((DEPTH, PITCH), wide, ALIGNMENT)
+    if SIMULATED:
+        a_tile = cuda.shared.array((DEPTH, PITCH), wide)
+        b_tile = cuda.shared.array((DEPTH, PITCH), wide)
+    else:
+        a_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
+        b_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
     totals = cuda.local.array((EACH, EACH), wide)
     a_column = cuda.local.array(EACH, wide)
     b_row = cuda.local.array(EACH, wide)
@@ -1089,7 +1128,8 @@ def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
 
 
 _product = Template(product, "aaaiiipppdd")
-SIDES = (4, 2) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
+blas: Any = None if SIMULATED else cublas  # None: our own kernel multiplies
+SIDES = (2,) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
 
 
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
@@ -1101,10 +1141,10 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
     plan = merged_axes(batch, a_strides[:-2], b_strides[:-2])
     a_place, b_place, count = a.at(a_offset), b.at(b_offset), math.prod(batch)
-    if not SIMULATED and len(plan[0]) == 1:
+    if blas is not None and len(plan[0]) == 1:
         left = (a_place, a_strides[-2:], plan[1][0])
         right = (b_place, b_strides[-2:], plan[2][0])
-        if cublas.multiply(out.dtype, (m, n, p), count, left, right, out.address):
+        if blas.multiply(out.dtype, (m, n, p), count, left, right, out.address):
             return
     for each in SIDES:  # large tiles read memory least often, as long as there are enough of them
         side = TILE * each
@@ -1119,6 +1159,13 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
 def why_not_cublas() -> str:
     """One sentence that says why cuBLAS does not multiply matrices; empty if it does."""
     return "Numba's simulator has no cuBLAS." if SIMULATED else cublas.why_not()
+
+
+def about() -> str:
+    """The GPU in a line: its name, compute capability, processors, and the version of CUDA of its driver."""
+    found = gpu.gpu()
+    major, minor = found.capability
+    return f"{found.name}, compute capability {major}.{minor}, {found.processors} processors, {found.driver}"
 
 
 def try_out() -> None:

@@ -1,7 +1,7 @@
 """The functions of `launching.py` for Numba's simulator, which runs kernels in Python, without a GPU.
 
-It starts a Python thread for each thread of a kernel, and has a launch of its own. An array stands for its own
-memory here, and for its address.
+It starts a Python thread for each thread of a kernel, and has a launch of its own. Here an array stands for
+its memory and for its address.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-_GPU = SimpleNamespace(name="Numba's simulator", capability=(0, 0), processors=2)
+_GPU = SimpleNamespace(name="Numba's simulator", capability=(0, 0), processors=2, driver="no driver")
 
 
 def gpu() -> SimpleNamespace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backend_ndarray.shapes import hashable_axes, normal_axes, number_range, result_dtype
-from ..backend_selection import elementwise
+from ..backend_selection import elementwise, softmax_of_rows
 from ..graph import Spec, TensorOp
 from .families import Reduction, check_keywords
 from .ops_arithmetic import exp
@@ -64,6 +64,8 @@ class Softmax(Normalization):
     """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
 
     def compute(self, a):
+        if (by_kernel := softmax_of_rows(a, self.axes, False)) is not None:
+            return by_kernel
         powers = elementwise("exp", shifted(a, self.axes)[0])
         return elementwise("divide", powers, powers.sum(axis=self.axes, keepdims=True))
 
@@ -82,6 +84,8 @@ class LogSoftmax(Normalization):
     """y = log(softmax(a)): dy = da - sum(exp(y) * da)."""
 
     def compute(self, a):
+        if (by_kernel := softmax_of_rows(a, self.axes, True)) is not None:
+            return by_kernel
         below, _ = shifted(a, self.axes)
         total = elementwise("exp", below).sum(axis=self.axes, keepdims=True)
         return elementwise("subtract", below, elementwise("log", total))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ..autograd import Tensor
+from ..backend_selection import NDArray, adam
 from .optimizer import Optimizer
 
 
@@ -124,6 +125,11 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay)
 
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps, weight_decay):
+        if state and isinstance(p, NDArray):
+            numbers = (1 - beta1**t, 1 - beta2**t, lr, beta1, beta2, eps, weight_decay)
+            if by_kernel := adam(p, grad, state["mean"], state["mean_square"], *numbers):
+                p, state["mean"], state["mean_square"] = by_kernel
+                return p
         if weight_decay:
             grad = grad + weight_decay * p
         state["mean"] = m = beta1 * state.get("mean", 0) + (1 - beta1) * grad

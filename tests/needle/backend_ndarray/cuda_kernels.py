@@ -1,47 +1,36 @@
-"""Compile the CUDA kernels for a card that is not here: ``python cuda_kernels.py 7.5`` (compute capability).
+"""Compile the CUDA kernels for a GPU that is not here: ``python cuda_kernels.py 7.5`` (compute capability).
 
-Operations on arrays run as usual, but a launch only compiles, and results are whatever the memory held.
-Prints a line of JSON for each kernel: its name, the types of its arguments, its assembly code (PTX). Needs
-numba-cuda and the CUDA toolkit's compiler; where one is missing, the last line says so and the exit status
-is 3.
+Operations on arrays run as usual, but nothing is launched. Prints a line of JSON for each kernel: its name, the
+row of the table that it is for, its signature, and its PTX. Needs numba-cuda with the CUDA toolkit.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
 from types import SimpleNamespace
 
-if find_spec("numba_cuda") is None:  # Numba's own, older CUDA is not what the device uses
-    print("The package numba-cuda is missing.")
-    sys.exit(3)
-
-import numba
+import numba.cuda.dispatcher
 import numpy as np
-from numba import cuda
 
-from needle.backend_ndarray import NDArray, elementwise
+from needle.backend_ndarray import NDArray, elementwise, launching
 from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
 from needle.backend_ndarray.device import BackendDevice
 from needle.backend_ndarray.ndarray import DTYPES
 from needle.backend_ndarray.scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS
 
 CAPABILITY = tuple(int(part) for part in sys.argv[1].split("."))
-seen = set()
+row = ""
 
 
-def compile_only(kernel, blocks, threads, *arguments):
-    types = tuple(numba.typeof(argument) for argument in arguments)
-    if (kernel, types) not in seen:
-        seen.add((kernel, types))
-        code, _ = cuda.compile_ptx(kernel.py_func, types, cc=CAPABILITY)
-        print(
-            json.dumps({"kernel": kernel.py_func.__qualname__, "row": row, "types": str(types), "ptx": code})
-        )
+def compile_only(make, signature, key):
+    function = make()
+    names = {"name": function.__name__, "row": row, "signature": signature}
+    print(json.dumps(names | {"ptx": launching.to_ptx(function, signature, CAPABILITY)}))
 
 
 def run(dtype: np.dtype) -> None:
+    """Make use of every kernel, for numbers of one data type."""
     global row
 
     def array(*shape):
@@ -63,14 +52,17 @@ def run(dtype: np.dtype) -> None:
     for row in REDUCTIONS:
         backend.REDUCES[row](a._handle, out, 4)
         backend.REDUCES[row](a._handle, out, 16, ((64, 4), (1, 64), (2, 8), (512, 64), 0))
+        backend.REDUCES[row](a._handle, out, 4, ((4096,), (1,), (4,), (4096,), 0))
     row = ""
-    square @ square, a @ a, array(800, 3) @ array(3, 800), array(2048, 3) @ array(3, 2048)
+    square @ square, a @ a, array(8000, 3) @ array(3, 8000)
     backend.matmul_tiled(square._handle, square._handle, out, 64, 64, 64)
     index = backend.Array(64, np.int64)
-    backend.fill(index, 0)
     backend.gather(square._handle, out, index, 64, 1)
     if dtype.kind == "f" or dtype == np.int64:  # the types of sums
         backend.scatter_add(square._handle, out, index, 64, 1)
+    backend.checked_index(square, 64, str, True)
+    backend.one_hot(array(4), 3, dtype)
+    backend.checked_not_zero(square, "")
     a.fill(1)
     a[:, ::2] = 1
     a[:, ::2] = array(4, 32, 64)
@@ -79,20 +71,19 @@ def run(dtype: np.dtype) -> None:
             view.astype(kind)
     if dtype.kind == "f":
         elementwise("add", a, square)
+        backend.adam(*[square] * 4, *[0.5] * 7)
+        for length in (5, 100, 300, 1000, 2000, 8000):
+            backend.softmax(array(2, length), False)
+            backend.softmax(array(2, length), True)
+            backend.standardize(array(2, length), 1e-5)
 
 
-row = ""
+launching._gpu = SimpleNamespace(name="", capability=CAPABILITY, processors=132, pool=None)
+launching.compile = compile_only
+launching.allocate = lambda size, dtype: (0, None)
+launching.upload = backend.launch = lambda *arguments: None
+backend.cublas.library = lambda: None
+numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
 device = BackendDevice("cuda", backend)
-cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
-backend.Unused.take = lambda self, size, dtype: np.empty(size, dtype)
-backend.Unused.put = lambda self, buffer: None
-backend.from_numpy = lambda a, out: None
-backend.launch = compile_only
-
-try:
-    cuda.compile_ptx(lambda: None, (), cc=CAPABILITY)
-except Exception as error:
-    print(f"{type(error).__name__}: {error}".splitlines()[0])
-    sys.exit(3)
 for dtype in DTYPES:
     run(dtype)
