@@ -27,7 +27,6 @@ stands outermost becomes a kernel:
 
       lane = cuda.threadIdx.x
       i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
-      if i >= 128: return
       summation1 = float32(0)
       share0 = float32(0)
       for j in range(lane, 1024, 32):
@@ -143,6 +142,7 @@ class KernelWriter(Writer):
         self.shared: set[np.dtype] = set()
         self.lanes = 1
         self.barrier = ""
+        self.rest = False  # whether some lanes have no row; their number is then too high for all loops
         self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
         self._by_row: dict[Buffer, int] = {}  # arrays of rows that are too long for that: how long
         self._row = self._item = ""  # what the source calls the number of a row, and of a number in it
@@ -268,6 +268,7 @@ class KernelWriter(Writer):
             high = max(self._block(rows * self.lanes) // self.lanes, 1)
             first += f" * {high} + cuda.threadIdx.y"
             grid = -(-rows // high), (self.lanes, high)
+            self.rest = bool(rows % high)
         else:
             self.lanes = most if bands else 1
             self._total, self.barrier = ("block", f"lane, {self.lanes}"), "syncthreads"
@@ -280,8 +281,9 @@ class KernelWriter(Writer):
             loops = self._in_order(loops)
             self._row = index = letter_of(0) if len(loops) == 1 else "row"
             self.head.append(f"    {index} = {first}")
-            if self.barrier == "syncwarp":
-                self.head.append(f"    if {index} >= {rows}: return")
+            if self.rest:  # all threads of a warp have to meet, so those without a row go along
+                go_along = f"{index}, lane = {rows - 1}, {longest}" if self.lanes > 1 else "return"
+                self.head.append(f"    if {index} >= {rows}: {go_along}")
             letters = self._letters(loops, 0, index)
             if len(loops) > 1:
                 self.head.append(f"    {letters}")
@@ -320,7 +322,7 @@ class KernelWriter(Writer):
             else:
                 self.lines.append(f"    {index} = lane")
                 level = 1
-            if each * self.lanes > length:
+            if each * self.lanes > length or self.rest:
                 self.lines.append(f"{'    ' * level}if {index} < {length}:")
                 level += 1
         else:
