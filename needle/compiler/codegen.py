@@ -237,7 +237,7 @@ class Writer:
     def place(self, x: Access, nest: Nest) -> str:
         terms = []
         for loop, step in zip(self.plan.loops[nest], x.strides, strict=True):
-            if step and loop is not None:
+            if step and loop is not None and self.letters[loop]:
                 terms.append((step, self.letters[loop]))
         if x.via is not None:
             terms.append((x.step, self.operand(x.via, nest)))

@@ -74,7 +74,7 @@ def jit(function: Any = _LATER, *, debug: bool | None = None, background: bool |
     background : bool, optional
         Compile in the background. The function runs as it is until the program is ready, which then takes
         over. If Numba fails to compile it, there is a warning, and the function goes on as it is. Programs
-        for a card are compiled at once all the same.
+        for a GPU are compiled at once all the same.
 
     Raises
     ------

@@ -10,8 +10,8 @@ stands outermost becomes a kernel:
 
       def step(x, W, b, result):
           thread = cuda.grid(1)
+          if thread >= 80: return
           i, j = thread // 8, thread % 8
-          if i >= 10: return
           # MatMul, Add, ReLU
           matmul1 = float32(0)
           for k in range(2):
@@ -48,6 +48,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +80,6 @@ _MOST_OF_WARP = 32
 #: So many numbers a lane keeps in registers: of one array, and of all together.
 _MOST_OF_ARRAY, _KEPT = 32, 64
 
-
 GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
 
@@ -94,7 +94,7 @@ class Kernel(NamedTuple):
         Their names and types.
     functions : set of (str, str)
         What the source calls: the names of rows of the table, and data types.
-    blocks_of_threads : (int, int or tuple of int)
+    grid : (int, int or tuple of int)
         How many blocks there are, and how many threads each has.
     checks : list of Nest
     blocks : list of Block
@@ -145,7 +145,8 @@ class KernelWriter(Writer):
         self.rest = False  # whether some lanes have no row; their number is then too high for all loops
         self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
         self._by_row: dict[Buffer, int] = {}  # arrays of rows that are too long for that: how long
-        self._row = self._item = ""  # what the source calls the number of a row, and of a number in it
+        # What the source calls the number of an iteration, of a row, and of a number in a row.
+        self.number = self._row = self._item = ""
         self._shares: dict[Nest, str] = {}  # what a lane folds its share of a total into
         self._read: dict[Buffer, set[Any]] = {}  # since the last barrier, and by which lanes; see `_place_of`
         self._written: dict[Buffer, set[Any]] = {}
@@ -164,7 +165,7 @@ class KernelWriter(Writer):
         return f"{condition}: mark[0] = 1"
 
     def operand(self, x: Any, nest: Nest) -> str:
-        """A number that a statement reads or writes. In memory, a boolean is 0 or 1."""
+        """The number that a statement reads or writes. In memory, a boolean is 0 or 1."""
         if x is nest.out and nest in self._shares:
             return self._shares[nest]
         if isinstance(x, Access) and x.buffer in self.kept:
@@ -183,15 +184,41 @@ class KernelWriter(Writer):
         """Whether others can see what a statement writes."""
         return nest.refusal is None and nest.out.buffer not in self.plan.variables
 
-    def _letters(self, loops: list[Loop], depth: int, index: str) -> str:
-        """The variables of loops, made from the number of an iteration of all of them."""
-        self.letters |= {loop: letter_of(depth + i) for i, loop in enumerate(loops)}
-        steps = compact_strides(tuple(loop.length for loop in loops))
-        parts = [
-            (index if step == 1 else f"{index} // {step}") + (f" % {loop.length}" if number else "")
-            for number, (loop, step) in enumerate(zip(loops, steps, strict=True))
-        ]
-        return f"{', '.join(self.letters[loop] for loop in loops)} = {', '.join(parts)}"
+    def _index(self, loops: list[Loop], depth: int, name: str, number: str = "") -> list[str]:
+        """Statements that make the variables of loops from the number of an iteration of all of them.
+
+        Loops that go through all arrays as one long loop have one variable. If that is the only one, it is
+        the number itself; otherwise the number is called `name`.
+        """
+        pieces: list[list[Loop]] = []
+        for loop in loops:
+            if pieces and self._is_one(pieces[-1][-1], loop):
+                pieces[-1].append(loop)
+            else:
+                pieces.append([loop])
+        self.letters |= dict.fromkeys(loops, "")
+        self.letters |= {piece[-1]: letter_of(depth + i) for i, piece in enumerate(pieces)}
+        lengths = tuple(math.prod(loop.length for loop in piece) for piece in pieces)
+        letters = [self.letters[piece[-1]] for piece in pieces]
+        self.number = letters[0] if len(pieces) == 1 else name
+        lines = [f"{self.number} = {number}"] if number else []
+        if len(pieces) > 1:
+            parts = [
+                (name if step == 1 else f"{name} // {step}") + (f" % {length}" if i else "")
+                for i, (length, step) in enumerate(zip(lengths, compact_strides(lengths), strict=True))
+            ]
+            lines.append(f"{', '.join(letters)} = {', '.join(parts)}")
+        return lines
+
+    def _is_one(self, outer: Loop, inner: Loop) -> bool:
+        """Whether two loops, one inside the other, go through all arrays as one long loop would."""
+        for nest in inner.nests():
+            first, second = (self.plan.loops[nest].index(loop) for loop in (outer, inner))
+            for x in nest.accesses:
+                is_stored = x.buffer not in self.plan.variables and x.buffer not in self.kept
+                if is_stored and x.strides[first] != x.strides[second] * inner.length:
+                    return False
+        return True
 
     def _in_order(self, loops: list[Loop]) -> list[Loop]:
         """Loops that threads take, so that neighbouring threads write neighbouring places."""
@@ -222,11 +249,9 @@ class KernelWriter(Writer):
         """Write the body of loops whose iterations threads take; the grid."""
         body, loops = loops[-1].body, self._in_order(loops)
         count = math.prod(loop.length for loop in loops)
-        if len(loops) == 1:
-            self.head.append(f"    {self._letters(loops, 0, 'cuda.grid(1)')}")
-        else:
-            self.head += ["    thread = cuda.grid(1)", f"    {self._letters(loops, 0, 'thread')}"]
-        self.head.append(f"    if {self.letters[loops[0]]} >= {loops[0].length}: return")
+        lines = self._index(loops, 0, "thread", "cuda.grid(1)")
+        lines.insert(1, f"if {self.number} >= {count}: return")
+        self.head = [f"    {line}" for line in lines]
         about = by_module(nests_in(body))
         fits = len(about) < PAGE - len("    # ")
         if about and fits:
@@ -279,14 +304,12 @@ class KernelWriter(Writer):
             self.head.append("    lane = cuda.threadIdx.x")
         if loops:
             loops = self._in_order(loops)
-            self._row = index = letter_of(0) if len(loops) == 1 else "row"
-            self.head.append(f"    {index} = {first}")
+            lines = self._index(loops, 0, "row", first)
+            self._row = self.number
             if self.rest:  # all threads of a warp have to meet, so those without a row go along
-                go_along = f"{index}, lane = {rows - 1}, {longest}" if self.lanes > 1 else "return"
-                self.head.append(f"    if {index} >= {rows}: {go_along}")
-            letters = self._letters(loops, 0, index)
-            if len(loops) > 1:
-                self.head.append(f"    {letters}")
+                go_along = f"{self._row}, lane = {rows - 1}, {longest}" if self.lanes > 1 else "return"
+                lines.insert(1, f"if {self._row} >= {rows}: {go_along}")
+            self.head += [f"    {line}" for line in lines]
         self._keep(parts, loops)
         for part in parts:
             about = by_module(nests_in([part]))
@@ -313,7 +336,8 @@ class KernelWriter(Writer):
             self._shares[nest] = name = f"share{len(self._shares)}"
             self.lines.append(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
         level, length = 2, band.length
-        self._item = index = letter_of(depth) if len(band.loops) == 1 else "item"
+        places = self._index(band.loops, depth, "item")
+        self._item = index = self.number
         if any(x.buffer in self.kept for nest in part.nests() for x in nest.accesses):
             each = -(-length // self.lanes)
             if each > 1:
@@ -328,9 +352,8 @@ class KernelWriter(Writer):
         else:
             shared = f"lane, {length}, {self.lanes}" if self.lanes > 1 else str(length)
             self.lines.append(f"    for {index} in range({shared}):")
-        indent, places = "    " * level, self._letters(band.loops, depth, index)
-        if len(band.loops) > 1:
-            self.lines.append(f"{indent}{places}")
+        indent = "    " * level
+        self.lines += [f"{indent}{line}" for line in places]
         depth += len(band.loops)
         self.commented, self.without_line = -1, depth + 1 - level
         body = len(self.lines)
@@ -573,9 +596,10 @@ def function_of(kernel: Kernel, mod: Any) -> Callable:
     names |= {name: _Type(name.rstrip("_")) if mod.SIMULATED else getattr(np, name) for name in TYPES}
     exec(compile(kernel.source, f"<needle {kernel.name}>", "exec"), names)
     for name, dtype in kernel.functions:
-        names[function_name(name, dtype)] = function = _device_function(name, dtype, mod)
+        function = _device_function(name, dtype, mod)
         if mod.SIMULATED:
-            function.__globals__["cuda"] = _Cuda(names)
+            function = FunctionType(function.__code__, function.__globals__ | {"cuda": _Cuda(names)})
+        names[function_name(name, dtype)] = function
     return names[kernel.name]
 
 

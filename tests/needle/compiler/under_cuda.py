@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import needle as ndl
 from needle import nn, optim
@@ -16,6 +17,7 @@ from needle.compiler import lower, schedule
 
 from ...training import SmallTraining
 from .conftest import assert_close, assert_same, count_of
+from .test_random_graphs import Program, check, programs, quiet
 
 CUDA = ndl.cuda()
 
@@ -47,7 +49,7 @@ def kernels(compiled) -> int:
 def test_a_chain_is_one_kernel():
     compiled = assert_equals_eager(lambda x: ndl.tanh(x * 2) / 3 + ndl.exp(x), tensor(3, 4))
     assert kernels(compiled) == 1
-    assert "thread = cuda.grid(1)" in compiled.source
+    assert "i = cuda.grid(1)" in compiled.source  # one index for both axes
 
 
 def test_a_layer_is_one_kernel_with_a_thread_for_each_number():
@@ -86,6 +88,15 @@ def test_rows_are_one_kernel(name, columns, takes_a_row):
     x = tensor(3, columns)
     compiled = assert_equals_eager(ROWS[name], x)
     assert kernels(compiled) == 1
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=quiet)
+@given(program=programs())
+def test_random_programs(takes_a_row: str, program: Program):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lower, "SMALL_ON_GPU", 24)
+        check(program, CUDA, debug=False)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 11), (3, 4, 5)])
