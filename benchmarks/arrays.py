@@ -1,4 +1,4 @@
-"""Single operations, and a long chain of them."""
+"""Single operations, and long chains of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def cases() -> Iterator[Case]:
     yield operation(
         "a + 1, one number, keeping the graph", lambda library, a: a + 1, (1,), requires_grad=True
     )
-    yield chain()
+    yield chain(f"{LINKS:,} times x * number", lambda x, factor: x * factor, FACTOR)
+    yield chain(f"{LINKS:,} times x * array", lambda x, factor: x * factor, [FACTOR])
+    yield chain(f"{LINKS:,} times (x + x) * number", lambda x, factor: (x + x) * factor, FACTOR / 2)
 
 
 def transposed_copy(library, a):
@@ -54,31 +56,32 @@ def operation(name: str, run: Callable, *shapes: tuple[int, ...], requires_grad:
     return Case(name, contenders)
 
 
-def chain() -> Case:
-    """The derivative of a product of many factors; NumPy multiplies forth and back without a graph."""
+def chain(name: str, link: Callable, factor: float | list[float]) -> Case:
+    """The derivative of ``link(link(… x, factor), factor)``; NumPy walks the chain twice, without a graph.
+
+    `factor` is a number, or a list for an array that needs no gradient.
+    """
+
+    def chained(x, factor):
+        for _ in range(LINKS):
+            x = link(x, factor)
+        return x
 
     def with_numpy():
-        value = gradient = np.ones(1, "float32")
-        for _ in range(LINKS):
-            value = value * FACTOR
-        for _ in range(LINKS):
-            gradient = gradient * FACTOR
-        return gradient
-
-    def product(x):
-        for _ in range(LINKS):
-            x = x * FACTOR
-        return x
+        ones, number = np.ones(1, "float32"), np.asarray(factor, "float32")
+        chained(ones, number)
+        return chained(ones, number)
 
     def with_needle():
         x = ndl.Tensor([1.0])
-        product(x).backward(create_graph=False)
+        constant = ndl.Tensor(factor, requires_grad=False) if isinstance(factor, list) else factor
+        chained(x, constant).backward(create_graph=False)
         return x.grad
 
     def with_torch():
         x = torch.ones(1, requires_grad=True)
-        product(x).backward()
+        chained(x, torch.tensor(factor) if isinstance(factor, list) else factor).backward()
         return x.grad
 
     contenders = {"needle": with_needle, "NumPy": with_numpy} | ({"torch": with_torch} if torch else {})
-    return Case(f"chain of {LINKS:,} products, forward and backward", contenders)
+    return Case(f"{name}, forward and backward", contenders)

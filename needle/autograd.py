@@ -6,6 +6,7 @@ methods, and `backward`. How the graph is walked is in `reverse.py`, the operato
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
@@ -17,6 +18,7 @@ import numpy as np
 from . import modes, ops
 from .backend_ndarray.device import common_device
 from .backend_ndarray.indexing import index_in_words
+from .backend_ndarray.shapes import DTYPES, python_number, result_dtype
 from .backend_selection import (
     BACKEND,
     Device,
@@ -59,8 +61,16 @@ LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
 
 
+#: The attributes of a Value that say how it was computed.
+HISTORY = {"op", "inputs", "line", "detached", "step_function", "_operands", "_overwritten"}
+
+
 class Value(Node):
     """A node of the graph that stands for data. It has all that a `Node` has, and two more.
+
+    A copy, by `copy.copy`, `copy.deepcopy` or `pickle`, takes the numbers and not the history: it is a leaf,
+    and its gradient is a constant. `requires_grad` and a subclass's own attributes stay. A lazy Value is
+    computed first.
 
     Attributes
     ----------
@@ -96,7 +106,12 @@ class Value(Node):
         TENSOR_COUNTER -= 1
 
     def __getstate__(self):
-        return {name: x for name, x in vars(self).items() if name != "line"}  # code cannot be copied
+        """What a copy takes."""
+        state = {name: x for name, x in vars(self).items() if name not in HISTORY}
+        state["_data"] = self.realize_cached_data()
+        if isinstance(self.grad, (Tensor, TensorTuple)):
+            state["grad"] = self.grad.detach()
+        return state
 
     @classmethod
     def make_const(cls, data, *, requires_grad: bool = False):
@@ -415,7 +430,8 @@ class Tensor(Value):
         as it is.
 
         What was computed before the assignment, and gradients of it, keep the value from before. The new
-        value has the same shape; leading axes of length 1 may be missing.
+        value has the same shape; leading axes of length 1 may be missing. It has the same dtype, except that
+        under ``NEEDLE_BACKEND=np``, where few numbers come as float32, a float32 Tensor converts it.
         """
         return self.detach()
 
@@ -423,6 +439,8 @@ class Tensor(Value):
     def data(self, value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         common_device("data = ...", [self, value])
+        if BACKEND == "np" and self.dtype == "float32" != value.dtype:
+            value = value.detach().astype(self.dtype)
         if value.shape != self.shape == (1,) * (self.ndim - value.ndim) + value.shape:
             value = value.detach().reshape(self.shape)
         if value.dtype != self.dtype or value.shape != self.shape:
@@ -453,8 +471,9 @@ class Tensor(Value):
         """Set `grad` on every node that leads to this one and requires it: the derivative of this Tensor with
         respect to that node.
 
-        Gradients of an earlier call are replaced, not added to. Two nodes may share one gradient: after
-        ``c = a + b``, `a.grad` is `b.grad`.
+        Gradients of an earlier call are replaced, not added to. A node that does not lead to this one keeps
+        the gradient it had; an optimiser's `step` and `reset_grad` set gradients to None. Two nodes may share
+        one gradient: after ``c = a + b``, `a.grad` is `b.grad`.
 
         Parameters
         ----------
@@ -504,13 +523,16 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(other, self)
 
     def __sub__(self, other):
-        if isinstance(other, NUMBERS) and self.dtype.kind != "u":  # an unsigned integer cannot be -other
-            # As a Python number: -np.uint8(1) is 255.
-            return ops.AddScalar(-(other.item() if isinstance(other, np.generic) else other))(self)
-        return NotImplemented if (other := _operand(other, self)) is None else self + ops.negate(other)
+        if isinstance(other, NUMBERS) and self.dtype.kind not in "bu":  # these have no -other
+            return ops.AddScalar(-python_number(other))(self)
+        other = _operand(other, self, "subtract")
+        return NotImplemented if other is None else self + _negated(other, self)
 
     def __rsub__(self, other):
-        return other + ops.negate(self)
+        if isinstance(other, NUMBERS):
+            return ops.AddScalar(other)(_negated(self, python_number(other)))
+        other = _operand(other, self, "subtract")
+        return NotImplemented if other is None else other + _negated(self, other)
 
     def __truediv__(self, other):
         if isinstance(other, NUMBERS):
@@ -518,7 +540,9 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.divide(self, other)
 
     def __rtruediv__(self, other):
-        return NotImplemented if (other := _operand(other, self)) is None else ops.divide(other, self)
+        return (
+            NotImplemented if (other := _operand(other, self, "divide")) is None else ops.divide(other, self)
+        )
 
     def __pow__(self, other):
         if isinstance(other, NUMBERS):
@@ -526,9 +550,11 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.power(self, other)
 
     def __rpow__(self, other):
-        return NotImplemented if (other := _operand(other, self)) is None else ops.power(other, self)
+        return NotImplemented if (other := _operand(other, self, "power")) is None else ops.power(other, self)
 
     def __matmul__(self, other):
+        if isinstance(other, Tensor):
+            return ops.matmul(self, other)
         return NotImplemented if (other := _operand(other, self)) is None else ops.matmul(self, other)
 
     def __rmatmul__(self, other):
@@ -633,19 +659,33 @@ def _holds_tensor(array) -> bool:
     )
 
 
-def _operand(other, tensor: Tensor) -> Tensor | None:
-    """`other` as an operand beside `tensor`: numbers and arrays become constants there; None if it is
-    neither."""
+def _operand(other, tensor: Tensor, function: str = "add") -> Tensor | None:
+    """`other` as an operand of a scalar function beside `tensor`; None if it is no operand.
+
+    Numbers and arrays become constants. Beside floats they have the type of these; beside whole numbers, a
+    number has the type of the result, and an array its own.
+    """
     if isinstance(other, Tensor):
         return other
-    if isinstance(other, (*NUMBERS, list, np.ndarray, NDArray, HostArray)):
-        kind = other.__class__
-        kinds = "fiu" if issubclass(kind, (int, np.integer)) else "f"
-        dtype = tensor.dtype if tensor.dtype.kind in kinds else None
-        if isinstance(other, Number):
-            return Tensor.make_const(tensor.device.full((), 0, dtype or np.dtype("float32"))) + other
-        return Tensor(other, device=tensor.device, dtype=dtype, requires_grad=False)
+    if isinstance(other, NUMBERS):
+        number = python_number(other)
+        dtype: Any = result_dtype(function, number, tensor)
+        if isinstance(number, Number):
+            return Tensor.make_const(tensor.device.full((), 0, dtype)) + number
+        # By way of NumPy, which refuses a number that does not fit.
+        return Tensor(np.array(number, dtype), device=tensor.device, dtype=dtype, requires_grad=False)
+    if isinstance(other, (list, np.ndarray, NDArray, HostArray)):
+        array = other if isinstance(other, (NDArray, HostArray)) else _as_numpy(other)
+        own = array.dtype if array.dtype in DTYPES else None
+        dtype = tensor.dtype if tensor.dtype.kind == "f" else own
+        return Tensor(array, device=tensor.device, dtype=dtype, requires_grad=False)
     return None
+
+
+def _negated(x: Tensor, other) -> Tensor:
+    """-x, for ``other - x``: of whole numbers in the type of that difference, since an unsigned one has no
+    negative."""
+    return ops.negate(x if x.dtype.kind == "f" else x.astype(result_dtype("subtract", other, x)))
 
 
 # Reverse mode for Tensors: the seed, and what is done with each adjoint
@@ -673,6 +713,11 @@ def adjoints(output: Tensor, out_grad: Tensor | None = None) -> Iterator[Adjoint
     ValueError
         If `out_grad` has another shape than `output`, or is on another device.
     """
+    return map(Adjoint, _walk(output, out_grad))
+
+
+def _walk(output: Tensor, out_grad: Tensor | None) -> Iterator[tuple]:
+    """`adjoints`, as plain tuples."""
     if not output.requires_grad:
         raise RuntimeError(f"backward: {_why_no_gradient(output)}")
     if out_grad is None:
@@ -715,7 +760,7 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:
     """Set `grad` on every node that leads to `output_tensor` and requires it."""
-    for node, _, total in adjoints(output_tensor, out_grad):
+    for node, _, total in _walk(output_tensor, out_grad):
         node.grad = total
 
 
@@ -755,7 +800,7 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
                 "before what is computed from it"
             )
     wanted = set(inputs)
-    found: dict[Value, Any] = {node: total for node, _, total in adjoints(output, out_grad) if node in wanted}
+    found: dict[Value, Any] = {node: total for node, _, total in _walk(output, out_grad) if node in wanted}
     return [
         found[x] if x in found else Tensor.make_const(x.device.full(x.shape, 0, gradient_dtype(x)))
         for x in inputs
@@ -764,3 +809,5 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
 
 TensorOp.out = Tensor
 TensorTupleOp.out = TensorTuple
+# When the program ends, modules go in any order, and nobody counts any more.
+atexit.register(lambda: delattr(Value, "__del__"))

@@ -151,7 +151,7 @@ def diagnose(function: str | Callable, *shapes: Any, dtype: Any = "float32") -> 
     if ufunc or hasattr(function, "py_func") or not (isinstance(function, str) or callable(function)):
         raise TypeError(
             "diagnose: needs the name of an operator, such as 'exp', a function of Tensors, or one under "
-            f"numba.njit, neither a ufunc nor a graphics card's kernel; got {type(function).__name__}"
+            f"numba.njit, neither a ufunc nor a CUDA kernel; got {type(function).__name__}"
         )
     if BACKEND != "nd":
         raise ValueError(f"diagnose: NEEDLE_BACKEND={BACKEND} computes with NumPy alone; nothing is compiled")

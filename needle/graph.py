@@ -205,12 +205,12 @@ def find_topo_sort(node_list: Iterable) -> list:
     """
     order: dict = {}  # an ordered set: a node with several users is popped several times, the first counts
     seen = set()
-    stack = list(reversed(list(node_list)))
+    stack = list(node_list)[::-1]
     while stack:
         node = stack[-1]
         if node not in seen:
             seen.add(node)
-            stack.extend(reversed(node.inputs))
+            stack += node.inputs[::-1]
         else:  # its inputs are in the order by now
             order[stack.pop()] = None
     return list(order)

@@ -42,8 +42,8 @@ class Adjoint(tuple):
     total = property(itemgetter(2), doc="Their sum: the derivative of the output with respect to `node`.")
 
 
-def walk_back(output: Any, seed: Any) -> Iterator[Adjoint]:
-    """Yield the adjoint of every node that leads to `output`, in reverse topological order.
+def walk_back(output: Any, seed: Any) -> Iterator[tuple[Any, list, Any]]:
+    """Yield what an `Adjoint` is made of for every node that leads to `output`, in reverse topological order.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def walk_back(output: Any, seed: Any) -> Iterator[Adjoint]:
         if partials is None:  # it needs no gradient, or none came back to it
             continue
         total = partials[0][1] if len(partials) == 1 else sum_node_list([p for _, p in partials])
-        yield Adjoint((node, partials, total))
+        yield node, partials, total
         if node.op is not None:
             for x, partial in zip(node.inputs, pull_back(node, total)):  # noqa: B905 - already counted
-                if x.requires_grad and partial is not None:
+                if partial is not None and x.requires_grad:
                     partials_of.setdefault(x, []).append((node, partial))
 
 

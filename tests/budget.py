@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from numba.core import event
 
-# There are some eighty files. The dearest take 8 to 9 %: all operators on the simulated card, and the whole
+# There are some eighty files. The dearest take 8 to 9 %: all operators on the simulated GPU, and the whole
 # language of the Explorer. A third above that leaves room for measuring, and for little else.
 SHARE = 0.12
 

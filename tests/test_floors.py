@@ -49,6 +49,7 @@ HEAVY_OR_OPTIONAL = {
     "matplotlib",
     "ipyparallel",
     "mpi4py",
+    "cuda",
     "numba",
     "playwright",
     "pooch",

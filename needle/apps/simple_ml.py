@@ -46,7 +46,9 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
 
 
 def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
-    """The mean cross entropy of softmax(Z).
+    """The mean cross entropy of softmax(Z): the mean of logsumexp(Z) - (Z * y_one_hot).sum() of each row.
+
+    `needle.nn.SoftmaxLoss` takes logits of -inf, too.
 
     Parameters
     ----------
@@ -68,8 +70,7 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
         raise ValueError(
             f"softmax_loss: Z has shape {Z.shape}, y_one_hot has shape {y_one_hot.shape}; they must be equal"
         )
-    at_label = ndl.mask(Z, y_one_hot) * y_one_hot  # not Z * y_one_hot: where a logit is -inf, 0 * -inf is NaN
-    return (ndl.logsumexp(Z, axes=(1,)).sum() - at_label.sum()) / Z.shape[0]
+    return (ndl.logsumexp(Z, axes=(1,)).sum() - (Z * y_one_hot).sum()) / Z.shape[0]
 
 
 def nn_epoch(

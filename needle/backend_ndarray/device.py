@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from textwrap import shorten
 from types import ModuleType
@@ -201,7 +202,7 @@ class BackendDevice(Device):
 
 
 class CudaDevice(BackendDevice):
-    """The graphics card. It is enabled if a first, trivial kernel runs on it; this is tried once."""
+    """The GPU. It is enabled if a first, trivial kernel runs on it; this is tried once."""
 
     def __init__(self):
         super().__init__("cuda", _CUDA_KERNELS)
@@ -219,7 +220,7 @@ class CudaDevice(BackendDevice):
 
 
 def _why_no_kernel_runs() -> str:
-    """One sentence that says why no kernel runs on a graphics card; empty if a first one did."""
+    """One sentence that says why no kernel runs on a GPU; empty if a first one did."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
     if not simulated and not _has_driver():
         return _NO_DRIVER
@@ -227,11 +228,23 @@ def _why_no_kernel_runs() -> str:
         return f"The package numba-cuda is missing: {_INSTALL}."
     try:
         import_module(_CUDA_KERNELS).try_out()
-    except Exception as error:  # whatever is wrong with the card, the lecture goes on without it
+    except Exception as error:  # whatever is wrong with the GPU, the lecture goes on without it
         found = f"{type(error).__name__}: {error}"
-        known = (sentence for pattern, sentence in _CAUSES if re.search(pattern, found, re.IGNORECASE))
+        releases = _release("numba-cuda"), _release("numpy")
+        known = (
+            sentence.format(*releases)
+            for pattern, sentence in _CAUSES
+            if re.search(pattern, found, re.IGNORECASE)
+        )
         return next(known, shorten(found, 300).rstrip(" .:") + ".")
     return ""
+
+
+def _release(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def _has_driver() -> bool:
@@ -244,7 +257,7 @@ def _has_driver() -> bool:
 
 _CUDA_KERNELS = f"{__package__}.ndarray_backend_numba_cuda"
 _NO_DRIVER = (
-    "There is no NVIDIA driver here, hence no card to compute on; for Numba's simulator of one, set "
+    "There is no NVIDIA driver here, hence no GPU to compute on; for Numba's simulator of one, set "
     "NUMBA_ENABLE_CUDASIM=1 in the environment before Python starts."
 )
 _INSTALL = "pip install 'numba-cuda[cu12]', or [cu13] where nvidia-smi shows CUDA 13"
@@ -253,11 +266,17 @@ _INSTALL = "pip install 'numba-cuda[cu12]', or [cu13] where nvidia-smi shows CUD
 _CAUSES = (
     (
         r"PTX_VERSION|unsupported \.version|unsupported toolchain",
-        "The CUDA toolkit is newer than the card's driver, which cannot read what it compiles: "
+        "The CUDA toolkit is newer than the GPU's driver, which cannot read what it compiles: "
         f"{_INSTALL}, or install a newer driver.",
     ),
-    ("NO_DEVICE", "There is an NVIDIA driver, but no card that it can use."),
-    ("driver library cannot be found", _NO_DRIVER),
+    (
+        "module 'numpy' has no attribute|a module that was compiled using NumPy|numpy.core.multiarray failed",
+        "numba-cuda {} and NumPy {} do not fit; numba-cuda 0.30.4 and NumPy 2.4.6 do: "
+        "pip install 'numba-cuda>=0.30.4' 'numpy<2.5'.",
+    ),
+    ("NO_DEVICE", "There is an NVIDIA driver, but no GPU that it can use."),
+    ("driver library", _NO_DRIVER),
+    ("No module named 'cuda", f"The package cuda-bindings is missing: {_INSTALL}."),
     ("nvvm|nvrtc|nvjitlink|libdevice", f"The part of the CUDA toolkit that compiles is missing: {_INSTALL}."),
 )
 
@@ -274,7 +293,7 @@ def cpu() -> BackendDevice:
 
 
 def cuda() -> BackendDevice:
-    """The graphics card. ``cuda().enabled()`` says whether it can be used, ``cuda().why()`` says why not."""
+    """The GPU. ``cuda().enabled()`` says whether it can be used, ``cuda().why()`` says why not."""
     return _CUDA
 
 

@@ -314,12 +314,17 @@ def softmax_of_rows(a: View, axes: Any, logarithm: bool) -> Any:
     return _by_rows("softmax", a, axes, logarithm)
 
 
-def standardized_rows(a: View, axes: Any, eps: float) -> Any:
-    """The last axis shifted and scaled to mean 0 and variance 1; the mean and the variance; by one kernel."""
-    return _by_rows("standardize", a, axes, eps)
+def standardized_rows(a: View, axes: Any, eps: float, *affine: View) -> Any:
+    """The last axis shifted and scaled to mean 0 and variance 1; the mean and the variance; by one kernel.
+
+    `affine` are a weight and a bias for each number of a row. With them, their product and sum come last.
+    """
+    if any(x.dtype is not a.dtype for x in affine):
+        return None
+    return _by_rows("standardize", a, axes, eps, *[x.compact() for x in affine])
 
 
-def _by_rows(name: str, a: View, axes: Any, option: float) -> Any:
+def _by_rows(name: str, a: View, axes: Any, *options: Any) -> Any:
     kernel = getattr(a.device.mod, name, None)
     if kernel is None or a.dtype.kind != "f" or not a.size or not a.shape:
         return None
@@ -327,7 +332,7 @@ def _by_rows(name: str, a: View, axes: Any, option: float) -> Any:
         a.shape[-1]
     ):
         return None
-    return kernel(a.compact(), option)
+    return kernel(a.compact(), *options)
 
 
 def adam(p: View, grad: View, mean: View, mean_square: View, *numbers: float) -> Any:

@@ -106,6 +106,11 @@ class NDArray(View):
             device.mod.from_numpy(values, handle)
         assemble(self, handle, device, shape, compact_strides(shape))
 
+    def __getstate__(self) -> Any:
+        """What a copy takes: the numbers of this array, and not a larger storage of which it is a part."""
+        array = self.compact() if self._handle.size > self.size else self
+        return object.__getstate__(array)
+
     @staticmethod
     def make(
         shape: Shape,

@@ -165,6 +165,19 @@ def fold_run(a, start, step, n):
     return total
 
 
+def fold_four(a, out, kept, first, a_start, n):
+    """Four rows at the same time: numbers come faster from four places in memory than from one."""
+    last = len(kept)
+    i, j = a_start + position(first, kept, last, 1), a_start + position(first + 1, kept, last, 1)
+    k, m = a_start + position(first + 2, kept, last, 1), a_start + position(first + 3, kept, last, 1)
+    w, x, y, z = a[i : i + n], a[j : j + n], a[k : k + n], a[m : m + n]
+    total_w, total_x, total_y, total_z = w[0], x[0], y[0], z[0]
+    for place in range(1, n):
+        total_w, total_x = f(total_w, w[place]), f(total_x, x[place])
+        total_y, total_z = f(total_y, y[place]), f(total_z, z[place])
+    out[first], out[first + 1], out[first + 2], out[first + 3] = total_w, total_x, total_y, total_z
+
+
 def fold_number(a, start, folded):
     """Fold all numbers that become one: rows of them, and along each row block after block."""
     last = len(folded) - 1
@@ -182,10 +195,15 @@ def fold_rows(a, out, kept, folded, a_start):
     """Each number of `out` by itself."""
     n, step = folded[0, 0], folded[0, 1]
     in_one_run = len(folded) == 1 and n <= RUN
-    for i_ in prange(out.size):
-        i = np.int64(i_)
-        start = a_start + position(i, kept, len(kept), 1)
-        out[i] = fold_run(a, start, step, n) if in_one_run else fold_number(a, start, folded)
+    together = 4 if in_one_run and step == 1 else 1
+    for group_ in prange((out.size + together - 1) // together):
+        first = np.int64(group_) * together
+        if together == 4 and first + 4 <= out.size:
+            fold_four(a, out, kept, first, a_start, n)
+        else:
+            for i in range(first, min(first + together, out.size)):
+                start = a_start + position(i, kept, len(kept), 1)
+                out[i] = fold_run(a, start, step, n) if in_one_run else fold_number(a, start, folded)
 
 
 def fold_band(a, start, folded, z):

@@ -68,7 +68,7 @@ class Array:
     Attributes
     ----------
     address : int
-        Where the first number is, as kernels take it. (In the simulator: an array.)
+        Where the first number is, as kernels take it. (In the simulator: a `Pointer`.)
     """
 
     __slots__ = ("_memory", "address", "dtype", "size")
@@ -83,7 +83,7 @@ class Array:
 
     def ptr(self) -> int:
         """Address of the first number: two arrays share memory when their storage's addresses are equal."""
-        return self.address.ctypes.data if SIMULATED else self.address
+        return self.address.values.ctypes.data if SIMULATED else self.address
 
     def at(self, offset: int) -> Any:
         """The address of number `offset`."""
@@ -108,8 +108,7 @@ dtype: Any = None  # makes a number of the data type of the result
 origin: Any = None  # the type of numbers that a kernel reads, if it is another one
 wide: Any = None  # makes a number of the type of totals: int64 for whole numbers, else the same type
 neutral: Any = None  # what a total begins with: f(neutral, x) is x
-lowest: Any = None  # the least and the greatest finite number
-highest: Any = None
+lowest: Any = None  # the least finite number
 exp: Any = None  # as the table has them
 log: Any = None
 cuda: Any = None  # numba.cuda, which is imported only if something has to be compiled
@@ -180,7 +179,7 @@ def names_for(dtype: np.dtype, row: ScalarFunction | None = None) -> dict[str, A
     """What a template's names stand for."""
     wide = dtype.type if dtype.kind == "f" else np.int64
     bounds = np.finfo(wide) if dtype.kind == "f" else np.iinfo(wide)
-    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min), "highest": wide(bounds.max)}
+    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min)}
     names["dtype"] = _number_type(dtype)
     names |= {name: scalar_function(SCALAR_FUNCTIONS[name], dtype) for name in ("exp", "log")}
     if row is not None:
@@ -690,7 +689,7 @@ def mark_outside(index, out, mark, size, length, from_end):
             i += length
         if i < 0 or i >= length or outside:
             mark[0] = 1
-            i = 0  # so that no kernel reads or writes elsewhere
+            i = np.int64(0)  # so that no kernel reads or writes elsewhere
         out[place] = i
 
 
@@ -713,12 +712,12 @@ _mark_zero = Template(mark_zero, "ani")
 _one_hot = Template(one_hot_rows, "naii")
 
 
-def checked_index(index: View, length: int, refusal: Callable, from_end: bool) -> Any:
+def checked_index(index: Any, length: int, refusal: Callable, from_end: bool) -> Any:
     """See `kernel_calls.checked_index`: the error comes later, and until then a wrong number is 0."""
     return _checked(index, length, from_end, lambda: in_range(index.numpy(), length, refusal, from_end))
 
 
-def _checked(index: View, length: int, from_end: bool, again: Callable[[], Any]) -> Any:
+def _checked(index: Any, length: int, from_end: bool, again: Callable[[], Any]) -> Any:
     given, out, mark = index.compact()._handle, Array(index.size, "int64"), checks.mark()
     kernel = _mark_outside.version(out.dtype, source=given.dtype)
     sizes = (index.size, length, int(from_end))
@@ -727,7 +726,7 @@ def _checked(index: View, length: int, from_end: bool, again: Callable[[], Any])
     return assemble(new_array(type(index)), out, index.device, index.shape, compact_strides(index.shape))
 
 
-def one_hot(labels: View, n: int, dtype: Any) -> Any:
+def one_hot(labels: Any, n: int, dtype: Any) -> Any:
     """See `kernel_calls.one_hot`."""
     index = _checked(labels, n, False, lambda: labels.device.one_hot(n, labels.numpy(), dtype))
     shape = (*labels.shape, n)
@@ -737,7 +736,7 @@ def one_hot(labels: View, n: int, dtype: Any) -> Any:
     return assemble(new_array(type(labels)), out, labels.device, shape, compact_strides(shape))
 
 
-def checked_not_zero(a: View, refusal: str) -> Any:
+def checked_not_zero(a: Any, refusal: str) -> Any:
     """See `kernel_calls.checked_not_zero`."""
 
     def again() -> None:
@@ -921,7 +920,6 @@ def softmax_rows(a, out, rows, n):
         x[s] = a[start + s * LANES] if s * LANES < left else wide(-math.inf)
         top = larger(top, x[s])
     top = row_maximum(top)
-    top = highest if top > highest else top  # inf - inf is not a number, so the shift stays finite
     total = wide(0)
     for s in range(HELD):
         power = exp(x[s] - top)
@@ -935,8 +933,11 @@ def softmax_rows(a, out, rows, n):
             out[start + s * LANES] = x[s] - total if LOGARITHM else x[s] / total
 
 
-def standardize_rows(a, out, means, variances, rows, n, eps):
-    """out = (a - mean) / sqrt(variance + eps), row by row"""
+AFFINE = 0  # 1 if there are a weight and a bias; filled in
+
+
+def standardize_rows(a, out, means, variances, weight, bias, scaled, rows, n, eps):
+    """out = (a - mean) / sqrt(variance + eps), row by row; scaled = out * weight + bias"""
     x = cuda.local.array(HELD, wide)
     row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
     start = row * n + cuda.threadIdx.x
@@ -955,13 +956,17 @@ def standardize_rows(a, out, means, variances, rows, n, eps):
     deviation = math.sqrt(variance + eps)
     for s in range(HELD):
         if s * LANES < left:
-            out[start + s * LANES] = x[s] / deviation
+            y = x[s] / deviation
+            out[start + s * LANES] = y
+            if AFFINE:
+                j = s * LANES + cuda.threadIdx.x
+                scaled[start + s * LANES] = y * weight[j] + bias[j]
     if cuda.threadIdx.x == 0 and row < rows:
         means[row], variances[row] = mean, variance
 
 
 _softmax = Template(softmax_rows, "aaii")
-_standardize = Template(standardize_rows, "aaaaiix")
+_standardize = Template(standardize_rows, "aaaaaaaiix")
 
 
 def fits_rows(n: int) -> bool:
@@ -987,18 +992,21 @@ def softmax(a: View, logarithm: bool) -> Any:
     return assemble(new_array(type(a)), out, a.device, a.shape, a.strides)
 
 
-def standardize(a: View, eps: float) -> Any:
-    """Rows of a compact array shifted and scaled to mean 0 and variance 1; their means and variances."""
+def standardize(a: View, eps: float, weight: Any = None, bias: Any = None) -> Any:
+    """Rows of a compact array shifted and scaled to mean 0 and variance 1; their means and variances; and, if
+    there are a weight and a bias, the rows times one plus the other."""
     constants, of_a_block, threads, rows, n = _row_plan(a.shape)
-    out, mean, variance = (Array(size, a.dtype) for size in (a.size, rows, rows))
-    kernel = _standardize.version(a.dtype, **constants)
-    addresses = (a._handle.address, out.address, mean.address, variance.address)
-    launch(kernel, -(-rows // of_a_block), threads, *addresses, rows, n, _number(eps, a.dtype))
     kept = (*a.shape[:-1], 1)
-    moments = [
-        assemble(new_array(type(a)), x, a.device, kept, compact_strides(kept)) for x in (mean, variance)
-    ]
-    return assemble(new_array(type(a)), out, a.device, a.shape, a.strides), *moments
+    affine = weight is not None
+    shapes = (a.shape, kept, kept, a.shape) if affine else (a.shape, kept, kept)
+    results = [Array(math.prod(shape), a.dtype) for shape in shapes]
+    factors = [x._handle.address for x in (weight, bias)] if affine else [a._handle.address] * 2
+    addresses = (*[x.address for x in results[:3]], *factors, results[-1].address)
+    kernel = _standardize.version(a.dtype, **constants, AFFINE=int(affine))
+    blocks, sizes = -(-rows // of_a_block), (rows, n, _number(eps, a.dtype))
+    launch(kernel, blocks, threads, a._handle.address, *addresses, *sizes)
+    made = _zip(results, shapes, strict=True)
+    return tuple([assemble(new_array(type(a)), x, a.device, s, compact_strides(s)) for x, s in made])
 
 
 # An optimiser's step: one kernel in place of a dozen.

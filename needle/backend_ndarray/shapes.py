@@ -271,12 +271,21 @@ def number_range(dtype: np.dtype) -> tuple[float, float]:
     return (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
+# What NumPy's functions make of smaller types, and what ours make in its place.
+_WIDER = {np.dtype("float16"): np.dtype("float64"), np.dtype("int8"): np.dtype("int64")}
+
+
+def python_number(number: Any) -> Any:
+    """A number of NumPy's as a Python number, which never widens the data type of an array beside it."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
 def result_dtype(name: str, *operands: Any) -> np.dtype:
     """The data type of a scalar function's result.
 
-    This is NumPy's rule, in which a Python number does not widen an array, with two exceptions. For some
-    functions of small integers NumPy takes half precision: here it is float64. Comparisons answer in the type
-    that they compare in.
+    This is NumPy's rule, in which a Python number does not widen an array, with two exceptions. Where
+    NumPy makes half precision of small integers, or int8 of booleans, it is float64 or int64 here.
+    Comparisons answer in the type that they compare in.
 
     Parameters
     ----------
@@ -302,4 +311,4 @@ def _result_dtype(name: str, *types: Any) -> np.dtype:
     except TypeError:
         given = " and ".join(getattr(kind, "__name__", str(kind)) for kind in types)
         raise TypeError(f"{name}: not defined for {given}; use .astype('float32') first") from None
-    return np.dtype("float64") if dtype == np.float16 and np.float16 not in types else dtype
+    return dtype if dtype in types else _WIDER.get(dtype, dtype)

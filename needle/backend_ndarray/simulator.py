@@ -1,7 +1,6 @@
 """The functions of `launching.py` for Numba's simulator, which runs kernels in Python, without a GPU.
 
-It starts a Python thread for each thread of a kernel, and has a launch of its own. Here an array stands for
-its memory and for its address.
+It starts a Python thread for each thread of a kernel, and has a launch of its own. Memory is NumPy's here.
 """
 
 from __future__ import annotations
@@ -50,31 +49,53 @@ def launch(kernel: Any, blocks: Any, threads: Any, *arguments: Any) -> None:
 _one_at_a_time = threading.RLock()
 
 
-def allocate(size: int, dtype: np.dtype) -> tuple[Any, Any]:
-    """An array of the simulator, not yet written, for its address and for the object that stands for it."""
-    array = cuda.device_array(size, dtype)
-    return array, array
+class Pointer:
+    """An address: place number `offset` of an array. No kernel reads or writes beyond the array."""
+
+    __slots__ = ("offset", "values")
+
+    def __init__(self, values: np.ndarray, offset: int = 0):
+        self.values = values
+        self.offset = offset
+
+    def place(self, i: Any) -> int:
+        """Where in the array number `i` from here is."""
+        place = self.offset + int(i)
+        if not 0 <= place < len(self.values):
+            raise IndexError(f"a kernel leaves its array: place {place} of {len(self.values)}")
+        return place
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.values[self.place(i)]
+
+    def __setitem__(self, i: Any, number: Any) -> None:
+        self.values[self.place(i)] = number
+
+
+def allocate(size: int, dtype: np.dtype) -> tuple[Pointer, None]:
+    """Memory for numbers, not yet written; its address keeps it."""
+    return Pointer(np.empty(size, dtype)), None
 
 
 def release() -> None:
     """There is nothing to give back."""
 
 
-def at(array: Any, offset: int, dtype: np.dtype) -> Any:
-    """The array from number `offset` on."""
-    return array[offset:] if offset else array
+def at(pointer: Pointer, offset: int, dtype: np.dtype) -> Pointer:
+    """The address of number `offset` from there on."""
+    return Pointer(pointer.values, pointer.offset + offset)
 
 
-def upload(values: np.ndarray, array: Any) -> None:
+def upload(values: np.ndarray, pointer: Pointer) -> None:
     """Copy a NumPy array into the simulator."""
-    array.copy_to_device(values)
+    pointer.values[:] = values
 
 
-def download(array: Any, size: int, dtype: np.dtype) -> np.ndarray:
+def download(pointer: Pointer, size: int, dtype: np.dtype) -> np.ndarray:
     """A NumPy array with a copy."""
-    return array.copy_to_host()[:size]
+    return pointer.values[pointer.offset : pointer.offset + size].copy()
 
 
-def whole(array: Any, size: int, dtype: np.dtype) -> Any:
-    """The array itself."""
-    return array
+def whole(pointer: Pointer, size: int, dtype: np.dtype) -> Any:
+    """An array for what pointers cannot do."""
+    return pointer.values

@@ -111,6 +111,7 @@ class CallWriter:
         self._counted: dict[Any, tuple[str, str]] = {}
         self.tensors: set[str] = set()  # the leaves that were asked whether they are Tensors
         self.values: dict[Buffer, str] = {}  # where the numbers of inputs are found
+        self._given_tensors = {x.tensor for _, x in program._given}
         self._ask(leaves)
         self.asks = self._function("asks")
         self._compute()
@@ -243,7 +244,8 @@ class CallWriter:
         """Whether there is a gradient from before, where the function may have looked at it."""
         around, found = self.program.around, self.program.trace
         learned = any(x.tensor in o._updates or x.tensor in o.params for o in around.optimizers)
-        if around.reads_grad or (learned and x.tensor not in found.new_grads):
+        is_used = x.tensor.grad is not None and x.tensor.grad in self._given_tensors  # by a step
+        if around.reads_grad or (learned and (is_used or x.tensor not in found.new_grads)):
             self.ask(f"{tensor}.grad is {'not ' if x.tensor in found.old_grads else ''}None")
 
     def _ask_surroundings(self) -> None:

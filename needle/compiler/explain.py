@@ -144,7 +144,7 @@ def _calls(program: Program) -> list[str]:
 def _threads(program: Program) -> list[str]:
     if program.plan.on_gpu:
         count = len(program.parts) - sum(isinstance(part, Call) for part in program.parts)
-        launches = "one launch" if count == 1 else f"{count:,} launches, one after the other"
+        launches = "one kernel launch" if count == 1 else f"{count:,} kernel launches, one after the other"
         return [f"On the GPU that is {launches}."]
     shared = [part.blocks[0] for part in program.parts if isinstance(part, Part) and part.length is not None]
     if not shared:

@@ -523,7 +523,7 @@ class Schedule:
     sizes : dict of Buffer to int
         How many numbers each buffer held then.
     on_gpu : bool
-        Whether it is for a GPU: then each segment is one launch.
+        Whether it is for a GPU: then each segment is one kernel launch.
     """
 
     def __init__(self, on_gpu: bool = False) -> None:

@@ -261,9 +261,9 @@ def _trace_once(
             undo()
     found.old_grads = {tensor for tensor, _ in grads if tensor.grad is not None}
     for tensor, grad_then in grads:
-        if grad_then is not tensor.grad:
+        if grad_then is not tensor.grad or tensor in found.stepped:
             found.new_grads.add(tensor)
-            found.grads.append((tensor, None if tensor in found.stepped else grad_then))
+            found.grads.append((tensor, grad_then))
     changed = changed or around.changed()
     if name := changed or ("" if _as_given(given, as_given) else "a container among its arguments"):
         around.restore()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import os
 import re
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -151,7 +153,7 @@ def _shown(numbers: np.ndarray) -> str:
 
 
 def run(answer: Any, launch: Launch, *arrays: np.ndarray) -> Any:
-    """Run a kernel thread by thread, without a card; ``...`` if it is not tried yet.
+    """Run a kernel thread by thread, without a GPU; ``...`` if it is not tried yet.
 
     Raises
     ------
@@ -1228,7 +1230,7 @@ def no_first_barrier(out, a):
 
 
 @block_sum.mistake(
-    "The threads without a number leave their place in the cache as it is, and on a card anything may lie "
+    "The threads without a number leave their place in the cache as it is, and on a GPU anything may lie "
     "there. Let them put a 0 there."
 )
 def ragged_empty(out, a):
@@ -1962,59 +1964,201 @@ def in_steps_of_one(tile):
     return product
 
 
-# --- On a card ----------------------------------------------------------------------------------------------
+# --- On a GPU -----------------------------------------------------------------------------------------------
+
+#: Seconds that were measured on an H100.
+NUMBERS_OF_H100 = 2**26  # of each array that was added
+ADDITIONS_OF_H100 = {
+    "one number a thread": 294e-6,
+    "four numbers a thread": 266e-6,
+    "a loop over the grid": 384e-6,
+}
+LAUNCHES_OF_H100 = {
+    "by Numba": 24e-6,
+    "by the driver alone": 3.9e-6,
+    "by PyTorch: add(out=)": 5.3e-6,
+}
+PRODUCTS_OF_H100 = {
+    1024: {
+        "16 × 16 tiles, 1 a thread": 298e-6,
+        "64 × 64 tiles, 16 a thread": 148e-6,
+        "cuBLAS": 57e-6,
+    },
+    4096: {
+        "16 × 16 tiles, 1 a thread": 18_981e-6,
+        "64 × 64 tiles, 16 a thread": 8_500e-6,
+        "cuBLAS": 2_683e-6,
+    },
+}
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # threads are Python's: few are started
+NUMBERS = 32 if SIMULATED else NUMBERS_OF_H100
+THREADS = 4 if SIMULATED else 256  # of a block
+TILE = 2 if SIMULATED else 16
 
 
-def on_the_card(tiled: Callable, tile: int = 16, side: int = 1024) -> dict[str, float]:
-    """Run both products on a graphics card, and print whether they give NumPy's numbers.
+def additions(kernels: dict[str, tuple[Callable, int]]) -> None:
+    """Print how long it takes to add two large arrays, and how many bytes go through memory in a second.
 
-    Returns
-    -------
-    dict from name to seconds
-        Empty if there is no card; a sentence says why.
+    Parameters
+    ----------
+    kernels : dict from a name to a pair
+        A kernel that is called with `out`, `a` and `b`, and how many numbers each of its threads adds.
     """
-    if why := device.cuda().why():
-        print(why)
+
+    def measure() -> dict[str, float]:
+        size, seconds = NUMBERS, {}
+        while not SIMULATED and 16 * size > cuda.current_context().get_memory_info().free:
+            size //= 2
+        if size < NUMBERS:
+            print(f"This GPU has little memory left. So {size:,} numbers are added, and times scaled up.")
+        a, b = (cuda.to_device(np.full(size, number, "float32")) for number in (1, 2))
+        for name, (kernel, each) in kernels.items():
+            out = cuda.to_device(np.zeros(size, "float32"))
+            launch = cuda.jit(kernel)[size // (each * THREADS), THREADS]
+            seconds[name] = seconds_each(lambda: launch(out, a, b)) * NUMBERS / size  # noqa: B023
+            _expect(name, out.copy_to_host(), 3)
+        return seconds
+
+    def in_words(seconds: float) -> str:
+        gigabytes = 12 * NUMBERS_OF_H100 / 1e9  # three arrays, four bytes a number
+        return f"{_microseconds(seconds)}, {gigabytes / seconds:,.0f} GB/s"
+
+    title = f"a + b, {NUMBERS_OF_H100:,} numbers"
+    _print_table(title, {"H100": ADDITIONS_OF_H100, "here": _on_this_gpu(measure)}, in_words)
+
+
+def launches(kernel: Callable) -> None:
+    """Print how long a launch takes that adds 1,000 numbers: Numba's own, and `needle`'s.
+
+    Parameters
+    ----------
+    kernel : callable
+        It is called with `out`, `a` and `b`, and each of its threads adds one number.
+    """
+
+    def measure() -> dict[str, float]:
+        size = min(NUMBERS, 1000)
+        out, a, b = (cuda.to_device(np.ones(size, "float32")) for _ in range(3))
+        x, y, z = (device.cuda().Array(size) for _ in range(3))
+        compiled, add = cuda.jit(kernel), device.cuda().ewise_add
+        return {
+            "by Numba": seconds_each(lambda: compiled[-(-size // THREADS), THREADS](out, a, b)),
+            "by needle: ewise_add": seconds_each(lambda: add(x, y, z)),
+        }
+
+    columns = {"H100": LAUNCHES_OF_H100, "here": _on_this_gpu(measure)}
+    _print_table("a + b, 1,000 numbers", columns, _microseconds)
+
+
+def products(tiled: Callable) -> None:
+    """Print how long products of large matrices take: the lecture's two kernels, and ``a @ b`` of `needle`'s.
+
+    Parameters
+    ----------
+    tiled : callable
+        ``tiled(tile)`` makes the kernel with tiles of this size.
+    """
+    compiled = {
+        "without tiles": cuda.jit(product),
+        f"{TILE} × {TILE} tiles, 1 a thread": cuda.jit(tiled(TILE)),
+    }
+
+    def measure(side: int) -> dict[str, float]:
+        rng, seconds = np.random.default_rng(0), {}
+        # Sums of small whole numbers are exact, so all ways must give the very same.
+        x, y = (rng.integers(-3, 4, (side, side)).astype("float32") for _ in range(2))
+        some = slice(None, None, side // 4)  # the rows that are compared: NumPy would need seconds for all
+        a, b = cuda.to_device(x), cuda.to_device(y)
+        for name, kernel in compiled.items():
+            out = cuda.to_device(np.zeros_like(x))
+            launch = kernel[(side // TILE, side // TILE), (TILE, TILE)]
+            seconds[name] = seconds_each(lambda: launch(out, a, b))  # noqa: B023
+            _expect(name, out.copy_to_host()[some], x[some] @ y)
+        name = "needle's own kernel" if device.cuda().why_not_cublas() else "cuBLAS"
+        a, b = device.cuda().array(x), device.cuda().array(y)
+        seconds[name] = seconds_each(lambda: a @ b)
+        _expect(name, (a @ b).numpy()[some], x[some] @ y)
+        return seconds
+
+    columns = {f"H100, {side:,}": seconds for side, seconds in PRODUCTS_OF_H100.items()}
+    for side in PRODUCTS_OF_H100:
+        columns[f"here, {side:,}"] = _on_this_gpu(lambda: measure(4 if SIMULATED else side))  # noqa: B023
+    _print_table("a @ b, 1,024² and 4,096² numbers", columns, _microseconds)
+    if device.cuda().enabled() and (why_not := device.cuda().why_not_cublas()):
+        print(why_not)
+
+
+def seconds_each(launch: Callable[[], object]) -> float:
+    """How many seconds one of many launches takes: the median of five bursts.
+
+    A launch does not wait for the GPU. So we wait for it before a burst, and after it.
+    """
+
+    def burst(launches: int) -> float:
+        cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(launches):
+            launch()
+        cuda.synchronize()
+        return (time.perf_counter() - start) / launches
+
+    launch()  # the first one compiles
+    once = burst(1)
+    many = min(1 + int(0.02 / once), 1000)
+    return once if once > 0.1 else median(burst(many) for _ in range(5))
+
+
+def _expect(name: str, result: np.ndarray, expected: np.ndarray | int) -> None:
+    if not np.all(result == expected):
+        raise ArithmeticError(f"{name}: these are not the numbers that NumPy gives.")
+
+
+def _on_this_gpu(measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """The seconds that were measured here; none without a GPU, or if it fails: then a sentence says why."""
+    if not device.cuda().enabled():
         return {}
-    if device.cuda().SIMULATED:
-        tile, side = 2, 4
-    rng = np.random.default_rng(0)
-    a, b = (rng.normal(size=(side, side)).astype("float32") for _ in range(2))
-    on_card = [cuda.to_device(x) for x in (a, b)]
-    launch = (side // tile, side // tile), (tile, tile)
-    seconds = {}
-    for name, kernel in (("without tiles", product), (f"tiles of {tile}", tiled(tile))):
-        out = cuda.to_device(np.zeros((side, side), "float32"))
-        compiled = cuda.jit(kernel)
-        seconds[name] = _fastest(lambda: compiled[launch](out, *on_card), cuda.synchronize)  # noqa: B023
-        print(f"{name}, the same as NumPy:", np.allclose(out.copy_to_host(), a @ b, rtol=1e-3, atol=1e-2))
-    return seconds
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Grid size")  # that a grid is small: some are meant to be
+            seconds = measure()
+    except Exception as error:  # whatever is wrong with the GPU, the lecture goes on
+        print(f"Nothing was measured here. {type(error).__name__}: {error}")
+        return {}
+    return {} if SIMULATED else seconds
 
 
-def _fastest(call: Callable[[], object], wait: Callable[[], object]) -> float:
-    """Seconds of the fastest of five calls, after one that compiles."""
-    call()
-    wait()
-    taken = math.inf
-    for _ in range(5):
-        begin = time.perf_counter()
-        call()
-        wait()
-        taken = min(taken, time.perf_counter() - begin)
-    return taken
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.{int(seconds < 1e-5)}f} µs"
+
+
+def _print_table(title: str, columns: dict[str, dict[str, float]], in_words: Callable[[float], str]) -> None:
+    """Print seconds, a column for each place where they were measured, if anything was measured there."""
+    columns = {name: seconds for name, seconds in columns.items() if seconds}
+    rows = dict.fromkeys(row for seconds in columns.values() for row in seconds)
+    lines = [[title, *columns]]
+    for row in rows:
+        lines.append(
+            [row, *(in_words(seconds[row]) if row in seconds else "–" for seconds in columns.values())]
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
+        print(name.ljust(widths[0]), *map(str.rjust, cells, widths[1:]), sep="   ")
+    if not any(name.startswith("here") for name in columns):
+        print("These times were measured on an H100, one of NVIDIA's fastest GPUs, and not on this machine.")
 
 
 # --- Predictions --------------------------------------------------------------------------------------------
 
 predictions.choose(
     "three threads too many",
-    "Eight threads, five numbers, no guard. On a card, what do the last three threads do?",
+    "Eight threads, five numbers, no guard. On a GPU, what do the last three threads do?",
     {
-        "they raise an IndexError": "In Python, yes. A card checks nothing, since that would cost time "
+        "they raise an IndexError": "In Python, yes. A GPU checks nothing, since that would cost time "
         "in every thread.",
         "they read and write whatever lies behind the arrays": "Right: other numbers of yours, as a "
         "rule. You may notice much later, or never.",
-        "nothing, the card sees that no numbers are left": "The card does not know how many numbers you "
+        "nothing, the GPU sees that no numbers are left": "The GPU does not know how many numbers you "
         "have. It launches the threads you ask for, and all run the same lines.",
         "they begin again at the first number": "Nothing wraps around: thread 7 takes index 7, wherever that "
         "lies.",
@@ -2062,4 +2206,19 @@ predictions.choose(
         "128": "That takes a tile of 8 × 8, the whole matrix: then each number is read once.",
     },
     right="256",
+)
+predictions.choose(
+    "numbers a thread",
+    "To add two arrays of 67 million numbers, an H100 reads 537 MB and writes 268 MB. When is it done first?",
+    {
+        "if each thread adds one number": "That takes 294 microseconds. A thread asks for two numbers, "
+        "waits, writes one and ends. The memory has time for more.",
+        "if each thread adds four numbers": "Right: a thread asks for all its eight numbers before it uses "
+        "the first, so more requests are under way at once. It takes 266 microseconds.",
+        "it does not matter, since the bytes are the same": "They are the same, but the memory answers "
+        "late. What counts is how many requests are under way meanwhile.",
+        "if each thread goes round a loop": "That takes 384 microseconds, the longest of all. Before a loop "
+        "begins, a thread must divide, to find out how often it will go round.",
+    },
+    right="if each thread adds four numbers",
 )

@@ -12,7 +12,7 @@ from viz.plots.look import DIVERGING, INK, ORANGE, PAPER, drawing, figure_of, fr
 
 from .. import nn, ops
 from ..autograd import Tensor, gradients
-from ..backend_selection import NDArray
+from ..backend_ndarray import NDArray
 from .comparison import Names, is_tensor, kind, to_numpy, values
 from .exercises import Exercises, case, given
 from .predictions import Predictions

@@ -9,10 +9,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..backend_ndarray.device import common_device
-from ..backend_ndarray.shapes import broadcast_shape, hashable_axes, reduced_shape, result_dtype
+from ..backend_ndarray.shapes import (
+    broadcast_shape,
+    hashable_axes,
+    python_number,
+    reduced_shape,
+    result_dtype,
+)
 from ..backend_selection import elementwise
 from ..graph import Spec, TensorOp
 
@@ -92,8 +96,7 @@ class ElementwiseScalar(Elementwise):
     """A scalar function of an array and one number, ``op.scalar``."""
 
     def __init__(self, scalar):
-        # A Python number: unlike one of NumPy's it never widens the dtype of the array.
-        self.scalar = scalar.item() if isinstance(scalar, np.generic) else scalar
+        self.scalar = python_number(scalar)
 
     def operands(self, a):
         return a, self.scalar

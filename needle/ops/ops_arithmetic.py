@@ -58,7 +58,8 @@ class EWiseMul(Elementwise):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        return out_grad * b, out_grad * a
+        # Nothing is computed for a constant.
+        return out_grad * b if a.requires_grad else None, out_grad * a if b.requires_grad else None
 
 
 def multiply(a, b):
@@ -86,8 +87,11 @@ class EWiseDiv(Elementwise):
     function = "divide"
 
     def gradient(self, out_grad, node):
-        b = node.inputs[1]
-        return out_grad / b, -(out_grad * node) / b
+        a, b = node.inputs
+        return (
+            out_grad / b if a.requires_grad else None,
+            -(out_grad * node) / b if b.requires_grad else None,
+        )
 
 
 def divide(a, b):
@@ -117,10 +121,12 @@ class EWisePow(Elementwise):
     def gradient(self, out_grad, node):
         a, b = node.inputs
         # With respect to a the slope is b * a**(b - 1); where a = b = 0 we use a = 1, to avoid 0 ** -1.
-        # With respect to b it is a**b * log(a), whose limit at a = 0 is 0; there we use log(1) for log(0).
-        base = a + compare(a, "eq", 0) * compare(b, "eq", 0)
+        # With respect to b it is a**b * log(a). At a = 0 its limit is 0 for b > 0, and for b = 0 we
+        # take 0, too: there we use log(1) for log(0).
+        a_is_0 = compare(a, "eq", 0)
+        base = a + a_is_0 * compare(b, "eq", 0)
         slope_a = b * base ** (b - 1)
-        slope_b = node * log(a + compare(a, "eq", 0)) if b.requires_grad else None
+        slope_b = node * log(a + a_is_0 * compare(b, "ge", 0)) if b.requires_grad else None
         return out_grad * slope_a, None if slope_b is None else out_grad * slope_b
 
 
@@ -281,8 +287,9 @@ def matmul(a, b):
     A vector counts as a row on the left and as a column on the right; its axis is dropped from the result, as
     in NumPy.
     """
-    matrices = a.ndim > 1 and b.ndim > 1
-    if matrices or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+    a_shape, b_shape = a.shape, b.shape
+    matrices = len(a_shape) > 1 and len(b_shape) > 1
+    if matrices or not a_shape or not b_shape or a_shape[-1] != b_shape[-2 if len(b_shape) > 1 else 0]:
         return MatMul()(a, b)  # if the shapes do not fit, this raises the error
     rows = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     columns = b.reshape((*b.shape, 1)) if b.ndim == 1 else b

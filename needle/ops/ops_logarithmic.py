@@ -11,16 +11,19 @@ from .ops_arithmetic import exp
 __all__ = ["LogSoftmax", "LogSumExp", "Softmax", "logsoftmax", "logsumexp", "softmax"]
 
 
-def shifted(a, axes):
-    """``a - top`` and ``top``, the maximum of the array `a` along `axes`, which are kept with size 1."""
+def shifted(a, axes, finite=False):
+    """``a - top`` and ``top``, the maximum of the array `a` along `axes`, which are kept with size 1.
+
+    An infinity less itself is NaN. With `finite`, the largest finite number is subtracted from infinity.
+    """
     if a.dtype.kind != "f":
         a = a.astype(result_dtype("exp", a))  # unsigned integers have no negative differences
     if 0 in a.shape:
         return a, a.sum(axis=axes, keepdims=True)  # nothing has no maximum, and needs no shift
     top = a.max(axis=axes, keepdims=True)
-    # inf - inf is not a number, so the shift stays finite.
-    lowest, highest = number_range(top.dtype)
-    top = elementwise("minimum", elementwise("maximum", top, lowest), highest)
+    if finite:
+        lowest, highest = number_range(top.dtype)
+        top = elementwise("minimum", elementwise("maximum", top, lowest), highest)
     return elementwise("subtract", a, top), top
 
 
@@ -33,13 +36,15 @@ class LogSumExp(Reduction):
         return result_dtype("exp", a)
 
     def compute(self, a):
-        below, top = shifted(a, self.axes)
+        below, top = shifted(a, self.axes, finite=True)
         total = elementwise("exp", below).sum(axis=self.axes, keepdims=True)
         return elementwise("add", elementwise("log", total), top).reshape(self.out_shape(a.shape))
 
     def gradient(self, out_grad, node):
         (a,) = node.inputs
-        return self.spread(out_grad, a.shape) * softmax(a, self.axes)
+        slope = Softmax(self.axes)
+        slope._finite = True  # beside an infinity the slope is 0
+        return self.spread(out_grad, a.shape) * slope(a)
 
 
 def logsumexp(a, axes=None, *, keepdims=False, **misnamed):
@@ -63,10 +68,12 @@ class Normalization(TensorOp):
 class Softmax(Normalization):
     """y = exp(a) / sum(exp(a)): dy = y * (da - sum(y * da))."""
 
+    _finite = False  # see `shifted`
+
     def compute(self, a):
-        if (by_kernel := softmax_of_rows(a, self.axes, False)) is not None:
+        if not self._finite and (by_kernel := softmax_of_rows(a, self.axes, False)) is not None:
             return by_kernel
-        powers = elementwise("exp", shifted(a, self.axes)[0])
+        powers = elementwise("exp", shifted(a, self.axes, self._finite)[0])
         return elementwise("divide", powers, powers.sum(axis=self.axes, keepdims=True))
 
     def gradient(self, out_grad, node):
@@ -75,7 +82,10 @@ class Softmax(Normalization):
 
 
 def softmax(a, axes=-1, **misnamed):
-    """exp(a) / sum(exp(a)) over `axes` (an int, a tuple or None: all); by default the last."""
+    """exp(a) / sum(exp(a)) over `axes` (an int, a tuple or None: all); by default the last.
+
+    All is NaN where the largest number is infinite: no share of infinity is known.
+    """
     check_keywords("softmax", misnamed)
     return Softmax(axes)(a)
 

@@ -6,12 +6,18 @@ import math
 from functools import reduce
 from operator import add
 
-from ..backend_ndarray.shapes import hashable_axes, reduced_shape, result_dtype
+from ..backend_ndarray.shapes import (
+    common_dtype,
+    hashable_axes,
+    python_number,
+    reduced_shape,
+    result_dtype,
+)
 from ..backend_selection import elementwise, standardized_rows
 from ..graph import Spec, TensorOp, TensorTupleOp
 from .ops_tuple import partials_of_items, spec_of
 
-__all__ = ["Standardize", "StandardizeAdjoint", "standardize"]
+__all__ = ["LayerNorm", "Standardize", "StandardizeAdjoint", "layer_norm", "standardize"]
 
 
 class Standardize(TensorTupleOp):
@@ -23,7 +29,7 @@ class Standardize(TensorTupleOp):
 
     def __init__(self, axes: int | tuple[int, ...] | None, eps: float):
         self.axes = hashable_axes(axes)
-        self.eps = eps
+        self.eps = python_number(eps)
 
     def infer(self, a):
         dtype = result_dtype("exp", a)
@@ -48,7 +54,10 @@ class Standardize(TensorTupleOp):
     def gradient(self, out_grad, node):
         (a,) = node.inputs
         y, _, variance = node.tuple()
-        by_y, by_mean, by_variance = partials_of_items(out_grad)
+        return self.partial(a, y, variance, *partials_of_items(out_grad))
+
+    def partial(self, a, y, variance, by_y, by_mean, by_variance):
+        """The partial adjoint of a, from those of the results; None stands for one that there is not."""
         count = group_size(a.shape, variance.shape)
         partials = []
         if by_y is not None:
@@ -58,6 +67,70 @@ class Standardize(TensorTupleOp):
         if by_variance is not None:  # (a - mean) = y * deviation
             partials.append(y * (by_variance * (variance + self.eps) ** 0.5 * (2 / count)))
         return reduce(add, partials)
+
+
+class LayerNorm(TensorTupleOp):
+    """(y * weight + bias, y, variance), where y is a, standardized along its last axis; see `Standardize`.
+
+    y and the variance are there because the derivative needs them.
+    """
+
+    def __init__(self, eps: float):
+        self.eps = eps
+
+    def infer(self, a, weight, bias):
+        if not a.shape or weight.shape != a.shape[-1:] or bias.shape != a.shape[-1:]:
+            raise ValueError(
+                f"layer_norm: weight and bias need the length of the last axis of {a.shape}, "
+                f"got shapes {weight.shape} and {bias.shape}"
+            )
+        y, _, variance = Standardize(-1, self.eps).infer(a)
+        dtype = common_dtype(y.dtype, weight.dtype, bias.dtype)
+        return Spec(a.shape, dtype, a.device), y, variance
+
+    def compute(self, a, weight, bias):
+        if (by_kernel := standardized_rows(a, -1, self.eps, weight, bias)) is not None:
+            y, _, variance, out = by_kernel
+            return out, y, variance
+        y, _, variance = Standardize(-1, self.eps).compute(a)
+        return elementwise("add", elementwise("multiply", y, weight), bias), y, variance
+
+    def gradient(self, out_grad, node):
+        a, weight, _ = node.inputs
+        _, y, variance = node.tuple()
+        by_out, by_y, by_variance = partials_of_items(out_grad)
+        by_weight = by_bias = None
+        if by_out is not None:
+            leading = tuple(range(len(a.shape) - 1))
+            by_weight, by_bias = (by_out * y).sum(leading), by_out.sum(leading)
+            by_y = by_out * weight if by_y is None else by_out * weight + by_y
+        return Standardize(-1, self.eps).partial(a, y, variance, by_y, None, by_variance), by_weight, by_bias
+
+
+def layer_norm(a, weight, bias, eps=1e-5):
+    """The last axis of `a`, shifted and scaled to mean 0 and variance (almost) 1, times `weight` plus `bias`.
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., n)
+    weight, bias : Tensor, shape (n,)
+    eps : float
+        Added to the variance, so that constants do not lead to a division by 0.
+
+    Returns
+    -------
+    Tensor, of the shape of `a`
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    References
+    ----------
+    Ba, Kiros and Hinton (2016), "Layer normalization".
+    """
+    return LayerNorm(eps)(a, weight, bias)[0]
 
 
 class StandardizeAdjoint(TensorOp):

@@ -9,7 +9,7 @@ from numbers import Real
 
 from ..backend_ndarray.device import common_device
 from ..backend_ndarray.scalar_functions import COMPARISONS
-from ..backend_ndarray.shapes import broadcast_shape, result_dtype
+from ..backend_ndarray.shapes import broadcast_shape, python_number, result_dtype
 from ..backend_selection import checked_not_zero, elementwise
 from ..graph import Spec, TensorOp, is_tensor
 from .families import Elementwise, ElementwiseScalar, Pointwise
@@ -125,15 +125,21 @@ def _constant(x, device, dtype):
 
 
 class Maximum(Elementwise):
-    """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are."""
+    """y = max(a, b): dy is da where a is the larger, db where b is, their mean where both are.
+
+    Where one is NaN, neither is the larger: then dy is da + db.
+    """
 
     function = "maximum"
-    wins = "gt"  # the relation of the operand that is chosen to the other
+    loses = "lt"  # the relation to the other operand of the one that is not chosen
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        tie = compare(a, "eq", b) * 0.5  # where both are the maximum, each gets half
-        return out_grad * (compare(a, self.wins, b) + tie), out_grad * (compare(b, self.wins, a) + tie)
+        half = out_grad * (1 - compare(a, "eq", b) * 0.5)  # where both are the maximum, each gets half
+        return tuple([
+            mask(half, compare(compare(x, self.loses, other), "eq", 0)) if x.requires_grad else None
+            for x, other in ((a, b), (b, a))
+        ])  # fmt: skip
 
 
 def maximum(a, b):
@@ -142,10 +148,13 @@ def maximum(a, b):
 
 
 class Minimum(Maximum):
-    """y = min(a, b): dy is da where a is the smaller, db where b is, their mean where both are."""
+    """y = min(a, b): dy is da where a is the smaller, db where b is, their mean where both are.
+
+    Where one is NaN, neither is the smaller: then dy is da + db.
+    """
 
     function = "minimum"
-    wins = "lt"
+    loses = "gt"
 
 
 def minimum(a, b):
@@ -188,6 +197,7 @@ def clip(a, low=None, high=None):
 
     The derivative is 1 from `low` to `high`, both included, and 0 outside.
     """
+    low, high = python_number(low), python_number(high)
     for bound in (low, high):
         if bound is not None and not isinstance(bound, Real):
             raise TypeError(

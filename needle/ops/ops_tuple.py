@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import add
 
-from ..backend_ndarray.shapes import result_dtype
+from ..backend_ndarray.shapes import python_number, result_dtype
 from ..backend_selection import device_of, elementwise, full
 from ..graph import Spec, TensorOp, TensorTupleOp
 
@@ -61,6 +61,7 @@ class TupleGetItem(TensorOp):
 
 def tuple_get_item(value, index: int):
     """The Tensor at `index` of a TensorTuple; of one made by `make_tuple`, that very Tensor."""
+    index = python_number(index)
     if not isinstance(index, int):
         raise TypeError(f"tuple_get_item: needs an int, got {index!r}; .tuple() can be sliced")
     length = len(value)
@@ -122,8 +123,8 @@ class FusedAddScalars(TensorTupleOp):
     """y = (a + c0, a + c1): dy = (da, da)."""
 
     def __init__(self, c0, c1):
-        self.c0 = c0
-        self.c1 = c1
+        self.c0 = python_number(c0)
+        self.c1 = python_number(c1)
 
     def infer(self, a):
         return tuple([Spec(a.shape, result_dtype("add", a, c), a.device) for c in (self.c0, self.c1)])

@@ -126,17 +126,27 @@ class Optimizer:
         return {name: group.get(name, getattr(self, name)) for name in self._option_names}
 
     def step(self) -> None:
-        """Update every parameter that has a `grad`.
+        """Update every parameter that has a `grad` and requires one, and set all their gradients to None.
+
+        So each gradient is used once: a parameter on which the next loss does not depend stays as it is. If
+        you want to look at a gradient, do it between `backward` and `step`.
 
         Results that were computed with a parameter earlier keep its earlier value. If gradients still wait to
         be computed (see `needle.lazy`), the step waits too.
+
+        Examples
+        --------
+        >>> for X, y in batches:
+        ...     loss_fn(model(X), y).backward()
+        ...     optimizer.step()
         """
         with no_grad():
             for group in self.groups:
                 options = self.options_of(group)
                 for p in group["params"]:
-                    if p.grad is not None:
+                    if _is_due(p):
                         self._update(p, options)
+        self.reset_grad()
 
     def _update(self, p: Tensor, options: dict[str, Any]) -> None:
         if p.grad.shape != p.shape:
@@ -187,15 +197,24 @@ class Optimizer:
         )
 
     def reset_grad(self) -> None:
-        """Set the gradients of all parameters to None."""
+        """Set the gradients of all parameters to None, so that no step uses them.
+
+        `step` does it too, and `backward` replaces gradients. So a loop that takes a step after each
+        `backward` need not call this method. You need it for gradients that you do not want to step by:
+
+        >>> loss_fn(model(X), y).backward()  # only to look at the gradients
+        >>> print(model.bias.grad)
+        >>> optimizer.reset_grad()
+        """
         for p in self.params:
             p.grad = None
 
     def clip_grad_norm(self, max_norm: float = 0.25) -> float | Tensor:
         """Scale all gradients by one factor, so that the norm of all of them together is at most `max_norm`.
 
-        If a gradient holds an infinity or NaN, they stay as they are; you see it from the norm returned. If
-        gradients still wait to be computed (see `needle.lazy`), the scaling waits too.
+        Parameters that require no gradient have no part in it. If a gradient holds an infinity or NaN, all
+        stay as they are; you see it from the norm returned. If gradients still wait to be computed (see
+        `needle.lazy`), the scaling waits too.
 
         Parameters
         ----------
@@ -220,7 +239,7 @@ class Optimizer:
         if not max_norm > 0:
             raise ValueError(f"clip_grad_norm: max_norm must be above 0, got {max_norm!r}")
         with no_grad():
-            with_grad = [p for p in self.params if p.grad is not None]
+            with_grad = [p for p in self.params if _is_due(p)]
             if any(p.grad.cached_data is None for p in with_grad):
                 return _clip_later(with_grad, max_norm)
             norm = _norm([p.grad for p in with_grad])
@@ -301,6 +320,11 @@ class Optimizer:
             group.update(new)
         self._updates = dict(zip(self.params, state["updates"], strict=True))
         self.state = remembered
+
+
+def _is_due(p: Tensor) -> bool:
+    """Whether a step updates this parameter. A frozen one may still have an old gradient."""
+    return p.grad is not None and p.requires_grad
 
 
 def _outline(state: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, tuple[int, ...]]]]:

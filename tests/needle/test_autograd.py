@@ -340,6 +340,16 @@ def test_adjoints_skip_what_needs_no_gradient(mode):
     assert [a.node for a in adjoints(y)] == [y, x]
 
 
+def test_nothing_is_computed_for_a_constant(mode):
+    x, c, seed = leaf([3.0]), constant([2.0]), constant([1.0])
+    for y, expected in ((x * c, [2, None]), (c * x, [None, 2]), (x / c, [0.5, None])):
+        partials = y.op.gradient_as_tuple(seed, y)
+        assert [None if p is None else p.numpy().item() for p in partials] == expected
+    by_constant, by_x = (c / x).op.gradient_as_tuple(seed, c / x)
+    assert by_constant is None
+    assert by_x.numpy().item() == pytest.approx(-2 / 9, rel=1e-6)
+
+
 def test_adjoints_of_a_tuple(mode):
     x = leaf([3.0])
     pair = ndl.fused_add_scalars(x, 1, 2)

@@ -23,6 +23,7 @@ FILES = [
     "test_tensor.py",
     "test_autograd.py",
     "test_writes.py",
+    "test_copies.py",
     "test_lazy.py",
     "test_graph_memory.py",
     "test_mistakes.py",

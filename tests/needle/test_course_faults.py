@@ -98,8 +98,10 @@ def test_the_truth_of_a_tensor_never_decides(monkeypatch, mode):
     monkeypatch.setattr(Tensor, "__len__", refuse, raising=False)
     x, y = leaf(0.0), leaf(0.0)  # 0 is false
     ((x + y) * x - y).backward(leaf(0.0))
-    ndl.optim.SGD([x, y], lr=0.1, momentum=0.9).step()
     assert x.grad.numpy() == 0
+    optimizer = ndl.optim.SGD([x, y], lr=0.1, momentum=0.9)
+    optimizer.step()
+    assert set(optimizer.state) == {x, y}
 
 
 def test_tensor_and_init_have_one_default_device():

@@ -259,6 +259,81 @@ def test_numbers_and_arrays_on_either_side(f, partner, mode):
         np.testing.assert_allclose(gradient.numpy(), wanted.numpy(), rtol=2e-6)
 
 
+VALUES = {"bool": [True, False], "uint8": [200, 1], "int32": [-3, 2], "int64": [-5, 2**24 + 1]}
+BESIDE = {
+    **VALUES, "float32": [1.5, -0.5], "float64": [0.1, 300.0],
+    "int": 2, "negative": -1, "too large": 300, "float": 1.5, "True": True,
+    "np.float32": np.float32(0.5), "np.int64": np.int64(2), "np.uint8": np.uint8(7), "np.bool_": np.True_,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", OPERATORS.values(), ids=OPERATORS)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("dtype", VALUES)
+def test_whole_numbers_mix_as_in_numpy(dtype, beside, f, mode):
+    """Values, data types and refusals; a number of NumPy's counts as a Python number."""
+    array, other = np.array(VALUES[dtype], dtype), BESIDE[beside]
+    if f in (OPERATORS["**"], OPERATORS["reflected **"]):  # where a power overflows, nothing is promised
+        array = np.minimum(array, np.array(3, dtype))
+        other = np.minimum(other, 3).tolist() if isinstance(other, list) else min(other, 3)
+    if isinstance(other, list):
+        others = [np.array(other, beside), Tensor(other, dtype=beside)]
+        numpys = others[0]
+    else:
+        others = [other]
+        numpys = other.item() if isinstance(other, np.generic) else other
+    try:
+        with np.errstate(all="ignore"):
+            expected = f(array, numpys)
+    except (TypeError, ValueError, OverflowError):
+        for x in others:
+            with pytest.raises((TypeError, ValueError, OverflowError)):
+                f(Tensor(array, dtype=dtype), x).numpy()
+        return
+    if expected.dtype == np.int8:  # a power of booleans, for which NumPy has int8
+        expected = expected.astype("int64")
+    for x in others:
+        found = f(Tensor(array, dtype=dtype), x)
+        assert found.dtype == found.numpy().dtype == expected.dtype
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+
+
+SCALARS = [np.float64(0.5), np.float16(0.5), np.int64(1), np.uint8(1), np.True_]
+
+
+@pytest.mark.parametrize("number", SCALARS, ids=lambda x: type(x).__name__)
+def test_numbers_of_numpy_are_python_numbers(number, mode):
+    """They do not widen float32, on either side of an operator and among the options of functions."""
+    x = Tensor([[0.25, 1.0, 2.0]], dtype="float32")
+    number_of_python = float(number)
+    for f in [
+        *OPERATORS.values(),
+        lambda x, n: ndl.clip(x, n, n + 1),
+        lambda x, n: ndl.leaky_relu(x, n),
+        lambda x, n: ndl.where(x > n, x, n),
+        lambda x, n: ndl.standardize(x, -1, n)[0],
+        lambda x, n: ndl.nn.LayerNorm1d(3, eps=n)(x),
+        lambda x, n: ndl.nn.BatchNorm1d(3, eps=n, momentum=n)(x),
+        lambda x, n: ndl.fused_add_scalars(x, n, n)[np.int64(1)],
+    ]:
+        found = f(x, number)
+        assert found.dtype == found.numpy().dtype == "float32"
+        np.testing.assert_array_equal(found.numpy(), f(x, number_of_python).numpy())
+        (gradient,) = ndl.gradients(found, [x])
+        assert gradient.dtype == gradient.numpy().dtype == "float32"
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+def test_whole_numbers_are_subtracted_in_the_type_of_the_difference(device):
+    bright = Tensor([200], device=device, dtype="uint8")
+    for x, expected in [
+        (1.0 - bright, -199.0), (Tensor([0.5], device=device) - bright, -199.5), (bright - 0.5, 199.5),
+        (Tensor([0], device=device, dtype="int32") - bright, -200), (5 - bright, 61), (bright - 201, 255),
+        (1.5 - Tensor([1], device=device, dtype="bool"), 0.5),
+    ]:  # fmt: skip
+        assert x.item() == expected
+
+
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 def test_arrays_take_the_tensors_place_and_dtype(device):
     for dtype in ("float32", "float64"):

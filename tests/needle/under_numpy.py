@@ -136,6 +136,21 @@ def test_the_tensor_shows_integers_as_they_are():
     assert str(Tensor([1, 2, 3])) == "needle.Tensor([1 2 3])"
 
 
+def test_a_write_into_float32_converts():
+    """Most numbers that name no dtype are float64 here, and so would be refused."""
+    p = ndl.nn.Parameter(ndl.init.rand(2))
+    for value, numbers in [
+        (Tensor([1.5, 2.5]), [1.5, 2.5]),
+        (Tensor([3, 4]), [3, 4]),
+        (Tensor([True, False]), [1, 0]),
+        (np.array([5.0, 6.0]), [5, 6]),
+        (Tensor([4.5, 5.5]) - Tensor([True, False]), [3.5, 5.5]),
+    ]:
+        p.data = value
+        assert p.dtype == p.numpy().dtype == "float32"
+        np.testing.assert_array_equal(p.numpy(), numbers)
+
+
 def test_edits_do_not_reach_the_array_it_was_made_from():
     source = np.ones(3)
     t = Tensor(source)

@@ -27,7 +27,7 @@ RUNS = ("test_lectures.py", "test_lecture_modules.py")  # … and `make test-slo
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the running of most lectures to the slow suite, and that of each with its exercises solved."""
     for item in items:
-        if item.path.name in RUNS and isinstance(item, pytest.Function):
+        if item.path.name in RUNS and isinstance(item, pytest.Function) and "lecture" in item.fixturenames:
             number = item.callspec.params["lecture"].stem[:2]
             if number not in RUN_EACH_TIME or "solved" in item.fixturenames:
                 item.add_marker(pytest.mark.slow)

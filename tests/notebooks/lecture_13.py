@@ -78,6 +78,11 @@ def traffic(name: str, reads: int, writes: int, shared_reads: int = 0) -> str:
     )
 
 
+def of_h100(expression: str) -> str:
+    """An expression about what was measured on an H100; `h` is the lecture's module."""
+    return f"(lambda h: {expression})(__import__('needle.lecture.lecture_13', fromlist=['launches']))"
+
+
 TRUE = [
     ("hook", "64 by 64 points", "drawn.arrays['out'].shape == (64, 64)"),
     (
@@ -178,16 +183,91 @@ TRUE = [
         ".accesses) for thread in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]} == {1}",
     ),
     ("traffic", "64 reads of global memory instead of 128", traffic("tiled_product", 64, 16, 128)),
-    ("card", "1,024, 512, 256, 128", "list(reads.values()) == [1024, 512, 256, 128]"),
-    ("card", "that is 2 · n³ / tile", "list(reads.values()) == [2 * 8**3 // tile for tile in (1, 2, 4, 8)]"),
+    ("gpu", "1,024, 512, 256, 128", "list(reads.values()) == [1024, 512, 256, 128]"),
+    ("gpu", "that is 2 · n³ / tile", "list(reads.values()) == [2 * 8**3 // tile for tile in (1, 2, 4, 8)]"),
     (
-        "card",
-        "It goes one step further, and lets each thread compute several numbers",
-        "all(word in __import__('inspect').getsource(__import__("
-        "'needle.backend_ndarray.ndarray_backend_numba_cuda', fromlist=['_product'])._product) "
+        "gpu",
+        "If there is none, the next cell says why",
+        "ndl.cuda().enabled() == (not ndl.cuda().why())",
+    ),
+    (
+        "gpu-memory",
+        "neighbouring threads still read neighbouring numbers",
+        "[[x.index[0] for x in viz.trace_kernel(four_numbers, 1, 4, np.zeros(16), np.ones(16), np.ones(16))"
+        ".accesses if x.array == 'a' and x.thread[0] == thread] for thread in range(4)] == "
+        "[[thread, 4 + thread, 8 + thread, 12 + thread] for thread in range(4)]",
+    ),
+    (
+        "gpu-memory",
+        "The second one gives each thread four numbers",
+        "[x.kind for x in viz.trace_kernel(four_numbers, 1, 1, np.zeros(4), np.ones(4), np.ones(4)).accesses]"
+        " == 8 * ['read'] + 4 * ['write']",
+    ),
+    (
+        "gpu-memory",
+        "it is right for any size of the grid",
+        "all((viz.trace_kernel(in_a_loop, grid, 4, np.zeros(9), np.ones(9), np.ones(9)).arrays['out'] == 2)"
+        ".all() for grid in (1, 2, 3, 4))",
+    ),
+    (
+        "gpu-launch",
+        "3,027 gigabytes a second",
+        of_h100("round(12 * 2**26 / h.ADDITIONS_OF_H100['four numbers a thread'] / 1e9) == 3027"),
+    ),
+    (
+        "gpu-launch",
+        "The loop is slowest",
+        of_h100("max(h.ADDITIONS_OF_H100, key=h.ADDITIONS_OF_H100.get) == 'a loop over the grid'"),
+    ),
+    (
+        "gpu-launch",
+        "each thread goes round it only once",
+        "[x.kind for x in viz.trace_kernel(in_a_loop, 2, 4, np.zeros(8), np.ones(8), np.ones(8)).accesses]"
+        " == 8 * ['read', 'read', 'write']",
+    ),
+    (
+        "gpu-tiles",
+        "That takes 24 µs (millionths of a second), time enough for the H100 to add six million numbers",
+        of_h100(
+            "h.LAUNCHES_OF_H100['by Numba'] == 24e-6 and "
+            "6e6 < 24e-6 / h.ADDITIONS_OF_H100['four numbers a thread'] * 2**26 < 7e6"
+        ),
+    ),
+    ("gpu-tiles", "takes 3.9 µs", of_h100("h.LAUNCHES_OF_H100['by the driver alone'] == 3.9e-6")),
+    (
+        "gpu-tiles",
+        "to add 1,000 numbers takes as long as to add 100,000",
+        of_h100("100_000 / 2**26 * h.ADDITIONS_OF_H100['four numbers a thread'] < 3.9e-6"),
+    ),
+    (
+        "gpu-end",
+        "5 times as fast as tiles of 16 × 16 for the smaller matrices, and 7 times for the larger ones",
+        of_h100(
+            "[round(times['16 × 16 tiles, 1 a thread'] / times['cuBLAS']) "
+            "for times in h.PRODUCTS_OF_H100.values()] == [5, 7]"
+        ),
+    ),
+    (
+        "gpu-end",
+        "For each multiplication, a thread of yours reads two numbers from shared memory",
+        "128 == 2 * 4**3",  # as the tracer counts them, see "traffic"
+    ),
+    (
+        "gpu-end",
+        "This takes half of the time",
+        of_h100(
+            "all(0.4 < times['64 × 64 tiles, 16 a thread'] / times['16 × 16 tiles, 1 a thread'] < 0.5 "
+            "for times in h.PRODUCTS_OF_H100.values())"
+        ),
+    ),
+    (
+        "gpu-end",
+        "it goes this one step further: it lets each thread compute several numbers",
+        "all(word in open(__import__('importlib.util', fromlist=['find_spec']).find_spec("
+        "'needle.backend_ndarray.ndarray_backend_numba_cuda').origin, encoding='utf-8').read()"
+        ".partition('def product(')[2].partition('\\n\\n\\n')[0] "
         "for word in ('a_tile', 'b_tile', 'cuda.syncthreads()', 'totals[i, j] +='))",
     ),
-    ("card", "If there is no card here, it says so in a sentence", "bool(seconds) == ndl.cuda().enabled()"),
 ]
 
 NEAR_MISSES = {

@@ -38,6 +38,7 @@ IN_NUMPY = {
     "==": lambda term, a, b: np.equal(a, b),
     ">": lambda term, a, b: np.greater(a, b),
     "<": lambda term, a, b: np.less(a, b),
+    "≥": lambda term, a, b: np.greater_equal(a, b),
     "max": lambda term, a, b: np.maximum(a, b),
     "": lambda term, a: a.reshape(term.shape),
     "reshape": lambda term, a: a.reshape(term.shape),

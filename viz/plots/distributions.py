@@ -152,7 +152,7 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
     model : Module
     loss : Tensor, optional
         The loss to differentiate, ``loss_fn(model(x), y)``; no `grad` is read or written. Default: show what
-        `backward` has left in the parameters' `grad`.
+        `backward` has left in the parameters' `grad`, which an optimiser's `step` sets to None.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -175,8 +175,8 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
         found = [parameter.grad for _, parameter in named]
         if not any(grad is not None for grad in found):
             raise RuntimeError(
-                "gradients: no parameter has a gradient yet; call loss.backward() first, or give the loss: "
-                "gradients(model, loss)"
+                "gradients: no parameter has a gradient; call loss.backward() first, and draw before "
+                "optimizer.step(), which uses gradients up; or give the loss: gradients(model, loss)"
             )
     else:
         if not isinstance(loss, Tensor):

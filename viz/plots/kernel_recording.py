@@ -1,6 +1,6 @@
 """Run a CUDA kernel in Python, one thread after the other, and record what each thread reads and writes.
 
-Nothing is compiled and no graphics card is touched: the kernel's Python function is called with a `cuda` that
+Nothing is compiled and no GPU is touched: the kernel's Python function is called with a `cuda` that
 is based on Numba's simulator, and with arrays that record every access.
 
 No thread can be halted in the middle of a Python function, so a thread that comes to a barrier is stopped by
@@ -181,7 +181,7 @@ def trace_kernel(kernel: Callable, grid: Any, block: Any, *args: Any) -> KernelT
     a function of `cuda` alone is taken to return the kernel.
 
     Numba compiles a kernel under ``@cuda.jit`` with a signature as soon as it is defined, and needs a
-    graphics card for that: without one, leave the signature out.
+    GPU for that: without one, leave the signature out.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ class _Cuda:
                 problem = f"{waiting} in line {reached[0]}, but {early}"
             if ended or len(reached) > 1:
                 advice = "put it outside of any `if`, let no thread return before it"
-                hang = "on a graphics card this may hang. All threads of a block must come to the same"
+                hang = "on a GPU this may hang. All threads of a block must come to the same"
                 raise RuntimeError(f"{where} {problem}; {hang} syncthreads(): {advice}")
         raise ValueError(f"{where}: more than {MOST_BARRIERS} barriers; does its loop end?")
 

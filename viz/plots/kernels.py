@@ -53,7 +53,7 @@ def kernel_trace(
     it (orange; atomic changes magenta). A barrier, ``cuda.syncthreads()``, begins a new row. Threads that
     touch no memory are grey. An access outside an array is refused and drawn in red, and so is an element at
     which threads race. Of a large launch you see the first blocks, or the lines of one thread; the counts
-    below are those of all threads. You need no graphics card; see `trace_kernel`.
+    below are those of all threads. You need no GPU; see `trace_kernel`.
 
     Parameters
     ----------

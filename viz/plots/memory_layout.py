@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from needle.autograd import Tensor
-from needle.backend_selection import NDArray
+from needle.backend_ndarray import NDArray
 
 from ..text import counted, elide, number
 from .cells import CELL, draw_gap, fitting, in_a_cell, shown

@@ -763,8 +763,8 @@ def test_a_first_run_may_say_resume(tmp_path, capsys):
 
 
 def test_a_device_that_is_not_there_says_why(monkeypatch):
-    monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "There is no card.")
-    with pytest.raises(SystemExit, match="--device cuda: There is no card"):
+    monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "There is no GPU.")
+    with pytest.raises(SystemExit, match="--device cuda: There is no GPU"):
         mlp_resnet.main(["--device", "cuda"])
 
 

@@ -2,7 +2,7 @@
 
 ``NUMBA_ENABLE_CUDASIM=1 PYTHONPATH=tests/needle/backend_ndarray pytest -p cuda_by_default tests/needle/ops``
 runs tests on the simulator, which must be asked for before Numba is imported; without the variable, tests run
-on a card.
+on a GPU.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ for module in [module for name, module in sys.modules.items() if name.partition(
     for name, replacement in {"default_device": ndl.cuda, "all_devices": lambda: [ndl.cuda()]}.items():
         if hasattr(module, name):
             setattr(module, name, replacement)
+
+if ndl.cuda().enabled():
+    ndl.cuda().checks.at_once = True  # tests expect an error where it is made
 
 if os.environ.get("NUMBA_ENABLE_CUDASIM"):
     # A thread of the simulator that looks whether others are ready keeps them waiting for a whole interval.

@@ -79,9 +79,18 @@ def main() -> None:
         print(f"There is nothing to test: {why}")
         return
     packages = ["numba", "numba-cuda", "numpy", "nvidia-cublas", "nvidia-cublas-cu12"]
-    print(f"GPU: {ndl.cuda().about()}", f"Python {platform.python_version()}", *map(_version, packages), sep=", ")
+    print(
+        f"GPU: {ndl.cuda().about()}",
+        f"Python {platform.python_version()}",
+        *map(_version, packages),
+        sep=", ",
+    )
     print(ndl.cuda().why_not_cublas() or "cuBLAS multiplies matrices.", flush=True)
-    files = ["backend_ndarray/on_gpu.py", *FILES[1:], *(file for group in MORE_FILES.values() for file in group)]
+    files = [
+        "backend_ndarray/on_gpu.py",
+        *FILES[1:],
+        *(file for group in MORE_FILES.values() for file in group),
+    ]
     spread = ["-n", "8", "--dist", "load"] if _version("pytest-xdist")[:3] != "no " else []
     command = ["-m", "pytest", *arguments(files, NEVER, ""), "-p", "no:benchmark", *spread, *sys.argv[1:]]
     os.chdir(ROOT)

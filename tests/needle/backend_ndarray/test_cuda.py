@@ -92,7 +92,8 @@ def test_gradients_and_what_builds_on_them(place, files, tmp_path):
 # On the stand-in for a GPU: kernels as they are compiled for one, in blocks of a GPU's size
 
 stand_in = pytest.mark.skipif(
-    not on_stand_in.possible(), reason="needs numba-cuda with its toolkit, and gcc: pip install 'numba-cuda[cu13]'"
+    not on_stand_in.possible(),
+    reason="needs numba-cuda with its toolkit, and gcc: pip install 'numba-cuda[cu13]'",
 )
 
 
@@ -100,7 +101,11 @@ stand_in = pytest.mark.skipif(
 @pytest.mark.slow
 def test_compiled_kernels_compute_what_numpys_do(tmp_path):
     files = [*cuda_suite.FILES[:1], "backend_ndarray/under_cuda.py", "backend_ndarray/test_ndarray.py"]
-    without = [*cuda_suite.NEVER, "Sin-", "Cos-"]  # whose reduction of large angles the stand-in does not know
+    without = [
+        *cuda_suite.NEVER,
+        "Sin-",
+        "Cos-",
+    ]  # whose reduction of large angles the stand-in does not know
     passed = passing(on_stand_in.build(), tmp_path / "report.xml", files, without)
     assert set(passed) == {file.partition("::")[0] for file in files}
     assert len(passed) > 300
@@ -127,13 +132,6 @@ def test_without_a_driver_it_says_so_at_once_and_without_numba():
     assert re.fullmatch(
         r"There is no NVIDIA driver here[^.]*NUMBA_ENABLE_CUDASIM=1 [^.]*\. False False\n", result.stdout
     )
-
-
-def test_numbas_own_reason_is_passed_on():
-    patch = "from needle.backend_ndarray import device as d; d._has_driver = d.find_spec = lambda *a: True"
-    result = python("-c", f"{patch}\n{ASK}", NUMBA_DISABLE_CUDA="1")
-    assert result.stderr == ""
-    assert re.fullmatch(r"CudaSupportError: [^\n]*NUMBA_DISABLE_CUDA=1[^\n]*\. False True\n", result.stdout)
 
 
 def test_the_simulator_is_enabled():
@@ -164,8 +162,17 @@ def first_kernel(monkeypatch):
         (RuntimeError("the provided PTX was compiled with an unsupported toolchain."), "newer than"),
         (
             ImportError("Error at driver init: Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)"),
-            "no card",
+            "no GPU",
         ),
+        (
+            AttributeError("module 'numpy' has no attribute 'row_stack'"),
+            "numba-cuda 0.30.4 and NumPy 2.4.6 do",
+        ),
+        (
+            RuntimeError('"cuda" is an NVIDIA driver library and can only be found via system search.'),
+            "no NVIDIA driver",
+        ),
+        (ModuleNotFoundError("No module named 'cuda.bindings'"), "cuda-bindings is missing"),
         (ImportError("\nCUDA driver library cannot be found.\nEnsure"), "no NVIDIA driver"),
         (
             RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file'),
@@ -244,7 +251,10 @@ def test_every_kernel_compiles_for_a_gpu(capability):
     assert len(kernels) > 300
     for kernel in kernels:
         types = set(re.findall(r"float64|float32", kernel["signature"]))
-        if types == {"float32"} and kernel["row"] not in ("sin", "cos"):  # large angles, in CUDA's own library
+        if types == {"float32"} and kernel["row"] not in (
+            "sin",
+            "cos",
+        ):  # large angles, in CUDA's own library
             assert ".f64" not in kernel["ptx"], kernel
         if kernel["name"] in ("product", "product_of_tiles", "softmax_rows", "standardize_rows"):
             assert "__local_depot" not in kernel["ptx"], kernel  # what a thread holds is in registers

@@ -322,6 +322,14 @@ def test_rows_of_any_length(k, long_rows):
         same(ours(x).max(), x.max())
 
 
+@pytest.mark.parametrize("rows", range(1, 10))
+def test_rows_of_a_part_of_a_table(rows):
+    x = np.random.default_rng(rows).random((2, rows + 1, 40)).astype("float32")
+    for part in (np.s_[:, 1:, 3:20], np.s_[:, rows:0:-1, 3:20], np.s_[:, 1:, 20:3:-1]):
+        same(ours(x)[part].sum(2), x[part].sum(2, dtype="float64").astype("float32"), 1e-6)
+        same(ours(x)[part].max(2), x[part].max(2))
+
+
 def test_long_rows_that_begin_within_their_storage():
     n = 2 * ndarray_backend_numba_cpu.LONG + 77
     x = np.random.default_rng(4).standard_normal(3 * n + 10).astype("float32")

@@ -170,6 +170,7 @@ def test_a_global_that_is_set_is_refused():
 def test_after_a_refusal_everything_is_as_it_was():
     training = SmallTraining(optim.Adam)
     training.step(training.x, training.y)
+    training.loss_of(training.model, training.x, training.y).backward()
     before = training.numbers()
     state = training.optimizer.state_dict()
     grads = [p.grad.numpy() for p in training.model.parameters()]

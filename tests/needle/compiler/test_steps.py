@@ -159,6 +159,64 @@ def test_a_step_with_grads_of_before():
         assert_same_training(ours, theirs)
 
 
+def turns(compiler):
+    """Two losses in turn, each on a parameter of its own; what is there after each step."""
+    a, b = (nn.Parameter([1.0], dtype="float64") for _ in "ab")
+    optimizer = optim.SGD([a, b], lr=0.1)
+
+    def step(p):
+        loss = (p * p).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    steps = [compiler(lambda: step(a)), compiler(lambda: step(b))]
+    for number in range(8):
+        if number == 4:
+            a.requires_grad, b.grad = False, ndl.ones(1, dtype="float64")
+            steps[0] = compiler(optimizer.step)
+        yield steps[number % 2]() is None, a.numpy().item(), b.numpy().item(), a.grad, b.grad
+        if number == 5:
+            (a.detach() * b).sum().backward()  # only to look at
+
+
+def test_losses_in_turn_move_what_they_depend_on():
+    found = list(turns(jit))
+    assert found == list(turns(lambda f: f))
+    assert [a for _, a, *_ in found] == [0.8, 0.8, 0.64, 0.64, 0.64, 0.64, 0.64, 0.64]
+
+
+def test_a_gradient_from_before_is_no_reason_for_another_program():
+    """Where the function replaces it."""
+    ours, theirs = SmallTraining(), SmallTraining()
+    step = jit(ours.step)
+    for number in range(4):
+        for training, run in ((ours, step), (theirs, theirs.step)):
+            if number in (1, 3):  # when the program is made, and after it
+                training.loss_of(training.model, training.x, training.y).backward()
+            run(training.x, training.y)
+            assert [p.grad for p in training.optimizer.params] == [None] * 4
+        assert_same_training(ours, theirs)
+    assert count_of(step) == 1
+
+
+def test_gradients_after_two_steps_and_a_third_backward():
+    ours, theirs = SmallTraining(optim.SGD), SmallTraining(optim.SGD)
+
+    def steps(training):
+        for _ in range(2):
+            training.step(training.x, training.y)
+        training.loss_of(training.model, training.x, training.y).backward()
+
+    step = jit(lambda: steps(ours))
+    for _ in range(2):
+        step()
+        steps(theirs)
+        assert_same_training(ours, theirs)
+        for p, q in zip(ours.optimizer.params, theirs.optimizer.params, strict=True):
+            assert_close(p.grad.numpy(), q.grad.numpy(), 1e-5)
+
+
 def test_batch_norm_follows():
     def make():
         model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.BatchNorm1d(4))

@@ -318,6 +318,18 @@ def test_a_target_can_be_learned_too():
     np.testing.assert_allclose(y.grad.numpy(), -x.grad.numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss_of", [nn.SoftmaxLoss(), nn.CrossEntropyLoss()])
+def test_a_logit_of_minus_infinity(loss_of, mode):
+    """The loss is finite where another class is the label, and infinite where it is that class."""
+    z = Tensor([[1.0, 2.0, -np.inf]])
+    loss = loss_of(z, [0])
+    np.testing.assert_allclose(loss.numpy(), np.log(1 + np.e), rtol=1e-6)
+    loss.backward()
+    share = np.e / (1 + np.e)
+    np.testing.assert_allclose(z.grad.numpy(), [[-share, share, 0]], rtol=1e-6)
+    assert loss_of(z, [2]).numpy() == np.inf
+
+
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss()], ids=lambda x: type(x).__name__)
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 2), ()], ids=str)
 def test_losses_refuse_what_broadcasting_would_make_wrong(loss, shape, mode):

@@ -80,6 +80,11 @@ def np_standardize(x, axes, eps):
     return (x - mean) / np.sqrt(variance + eps), mean, variance
 
 
+def np_layer_norm(x, weight, bias):
+    y, _, variance = np_standardize(x, -1, 0.1)
+    return y * weight + bias, y, variance
+
+
 def np_lstm(x, W, h, c):
     steps = []
     for now in x:
@@ -542,6 +547,19 @@ CASES = [
             (ndl.ops.Standardize, lambda items: items[0]),
             (ndl.ops.Standardize, lambda items: items[1] * items[2]),
             (ndl.ops.StandardizeAdjoint, lambda items: items[0] * items[0] * items[2] + items[1]),
+        ]
+    ],
+    *[
+        Case(
+            ndl.ops.LayerNorm,
+            lambda *args, f=f: f(ndl.ops.LayerNorm(0.1)(*args)),
+            (shape, shape[-1:], shape[-1:]),
+            lambda x, weight, bias, f=f: f(np_layer_norm(x, weight, bias)),
+        )
+        for shape, f in [
+            ((3, 4), lambda items: items[0]),
+            ((2, 1, 3), lambda items: items[0] * items[0] * items[2] + items[1]),
+            ((1,), lambda items: items[0]),
         ]
     ],
     *[

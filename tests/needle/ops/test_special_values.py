@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -127,10 +128,81 @@ def test_a_tie_is_shared(device, mode):
     np.testing.assert_array_equal(slope(ndl.min, [2, 1, 1, 3, 1], device), [0, 1 / 3, 1 / 3, 0, 1 / 3])
 
 
+# Infinities and NaN are passed on as torch passes them on, forward and backward.
+
+SPECIAL = [-INF, -1.0, -0.0, 0.0, 2.0, INF, NAN]
+PAIRS = [list(x) for x in zip(*itertools.product(SPECIAL, SPECIAL), strict=True)]
+ROWS = np.array(
+    [
+        [1, NAN, 2], [NAN, 1, 2], [1, 2, NAN], [NAN, NAN, NAN], [INF, NAN, 1], [INF, 0, 1], [0, INF, INF],
+        [-INF, INF, 1], [-INF, 0, 1], [-INF, -INF, -INF], [-INF, NAN, 0],
+    ]
+)  # fmt: skip
+
+
+def assert_as_in_torch(torch, f, theirs, arrays, device, out_grad=3.0):
+    for dtype in ("float32", "float64"):
+        xs = [tensor(array, device, dtype) for array in arrays]
+        ts = [torch.tensor(array, dtype=getattr(torch, dtype), requires_grad=True) for array in arrays]
+        y, t = f(*xs), theirs(*ts)
+        np.testing.assert_allclose(y.numpy(), t.detach().numpy(), rtol=1e-6)
+        found = gradients(y, xs, tensor(np.full(y.shape, out_grad), device, dtype))
+        expected = torch.autograd.grad(t, ts, torch.full_like(t, out_grad))
+        for by_x, by_t in zip(found, expected, strict=True):
+            np.testing.assert_allclose(by_x.numpy(), by_t.numpy(), rtol=5e-6)  # 1 - tanh² cancels digits
+
+
 @every_device
-@pytest.mark.parametrize("f", [ndl.minimum, ndl.maximum])
-def test_nan_wins(f, device):
-    assert np.isnan(f(tensor([NAN, 1], device), tensor([1, NAN], device)).numpy()).all()
+@pytest.mark.parametrize("out_grad", [3.0, INF])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_the_larger_and_the_smaller_of_special_numbers(name, out_grad, device, mode, torch):
+    assert_as_in_torch(torch, getattr(ndl, name), getattr(torch, name), PAIRS, device, out_grad)
+
+
+@every_device
+@pytest.mark.parametrize("name", ["relu", "sigmoid", "tanh", "exp", "sqrt", "erf", "clip"])
+def test_functions_of_special_numbers(name, device, mode, torch):
+    if name == "clip":
+        for low, high in [(-1.0, 1.5), (None, 1.5), (-1.0, None)]:
+            ours, theirs = (lambda x: ndl.clip(x, low, high)), (lambda x: torch.clamp(x, low, high))  # noqa: B023
+            assert_as_in_torch(torch, ours, theirs, [SPECIAL], device)
+    else:
+        assert_as_in_torch(torch, getattr(ndl, name), getattr(torch, name), [SPECIAL], device)
+
+
+@every_device
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("max", "amax"), ("min", "amin"), ("softmax", "softmax"), ("logsoftmax", "log_softmax"),
+        ("logsumexp", "logsumexp"),
+    ],
+)  # fmt: skip
+def test_rows_of_special_numbers(ours, theirs, axis, device, mode, torch):
+    rows = ROWS.T.copy() if axis == 0 else ROWS
+    f, g = getattr(ndl, ours), getattr(torch, theirs)
+    assert_as_in_torch(torch, lambda x: f(x, axis), lambda x: g(x, axis), [rows], device)
+
+
+@every_device
+@pytest.mark.parametrize("place", [0, 1, 34, 68])
+def test_nan_wins_wherever_it_stands(place, device, mode):
+    """Several numbers of a long row are compared at once."""
+    row = np.linspace(-2, 2, 69)
+    row[place] = NAN
+    for dtype in ("float32", "float64"):
+        x = tensor(row, device, dtype)
+        assert all(np.isnan(f(x).numpy()) for f in (ndl.max, ndl.min, ndl.logsumexp))
+        assert np.isnan(ndl.softmax(x).numpy()).all()
+
+
+@every_device
+def test_the_power_of_zero_by_its_exponent(device, mode):
+    """0 ** b * log(0): 0 for b above 0, and minus infinity below."""
+    b = tensor([2, 0.5, 0, -1], device)
+    y = tensor(np.zeros(4), device).detach() ** b
+    np.testing.assert_array_equal(gradients(y, [b])[0].numpy(), [0, 0, 0, -INF])
 
 
 # Precision and data types

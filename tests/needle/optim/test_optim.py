@@ -314,10 +314,39 @@ def test_reset_grad_forgets_and_step_passes_over():
     optimizer.step()
     assert p.numpy() == 1 - (3 + 0.5)
     assert q.numpy() == 2  # it has no gradient, so it stays
+    (q * 3).backward()
     optimizer.reset_grad()
-    assert p.grad is None
+    assert q.grad is None
     optimizer.step()
-    assert p.numpy() == -2.5
+    assert (p.numpy().item(), q.numpy().item()) == (-2.5, 2.0)
+
+
+@each
+def test_a_step_uses_each_gradient_once(make, mode):
+    """Losses in turn, each on a parameter of its own, do not move the other's again."""
+    together, alone = parameters("float64"), parameters("float64")
+    optimizer, optimizers = make(together), [make([p]) for p in alone]
+    for _ in range(3):
+        for p, q, one in zip(together, alone, optimizers, strict=True):
+            (p * p).sum().backward()
+            (q * q).sum().backward()
+            optimizer.step()
+            one.step()
+            assert [p.grad for p in together] == [None] * len(together)
+            np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+def test_a_frozen_parameter_stays_where_it_is(mode):
+    p, q = Parameter([3.0], dtype="float64"), Parameter([4.0], dtype="float64")
+    optimizer = optim.SGD([p, q], lr=1.0, weight_decay=0.5)
+    (p * p + q).backward()
+    p.requires_grad = False
+    assert optimizer.clip_grad_norm(2.0) == 1.0  # of the gradient of q alone
+    optimizer.step()
+    assert (p.numpy().item(), q.numpy().item()) == (3.0, 1.0)
+    p.requires_grad = True
+    optimizer.step()
+    assert p.numpy() == 3.0  # its gradient from before it was frozen is gone
 
 
 def test_a_late_parameter_begins_at_its_own_first_step():
@@ -370,10 +399,10 @@ def test_no_gradient_is_kept(make, mode):
     """Nor the storage that it is a view of."""
     p = Parameter(np.ones((4, 1)), dtype="float64")
     optimizer = make([{"params": [p], "weight_decay": 0.0}])
-    p.grad = Tensor(np.arange(400.0).reshape(4, 100), dtype="float64")[:, 3:4]
+    p.grad = given = Tensor(np.arange(400.0).reshape(4, 100), dtype="float64")[:, 3:4]
     optimizer.step()
     arrays = [remembered.realize_cached_data() for remembered in optimizer.state[p].values()]
-    p.grad.realize_cached_data()[...] = 7.0
+    given.realize_cached_data()[...] = 7.0
     for array in arrays:
         assert array.base is None if ndl.BACKEND == "np" else array.is_compact()
         assert not (np.asarray(array) == 7).any()
@@ -408,6 +437,7 @@ def test_groups_have_options_of_their_own():
     np.testing.assert_allclose(p.numpy(), 1 - 0.5, rtol=1e-15)
     np.testing.assert_allclose(q.numpy(), 1 - 0.1 * (1 + 1), rtol=1e-15)
     optimizer.lr = 0.2  # holds where no group says otherwise
+    (p + q).backward()
     optimizer.step()
     np.testing.assert_allclose(p.numpy(), 0.0, atol=1e-15)
     np.testing.assert_allclose(q.numpy(), 0.8 - 0.2 * (1 + 0.8), rtol=1e-14)

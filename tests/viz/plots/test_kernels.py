@@ -535,7 +535,7 @@ def test_an_attribute_is_not_a_function_of_that_name() -> None:
 def test_the_backends_kernels_are_traced() -> None:
     side = backend.TILE
     a, b = (np.random.default_rng(seed).random((side, side), "float32") for seed in (0, 1))
-    product = backend._product_of_tiles(np.dtype("float32"))
+    product = backend.filled_in(backend.product_of_tiles, backend.names_for(np.dtype("float32")))
     trace = plots.trace_kernel(product, 1, (side, side), a.ravel(), b.ravel(), np.zeros(side**2), side, side)
     np.testing.assert_allclose(trace.arrays["out"], (a @ b).ravel(), rtol=1e-5)
     assert trace.count("read") == 2 * side**2

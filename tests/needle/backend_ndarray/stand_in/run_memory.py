@@ -69,7 +69,9 @@ def arrays_in_circles_live_as_long_as_somebody_can_read_them():
 
 def steps_of_a_network_whose_tensors_stand_in_circles(steps):
     rng = np.random.default_rng(0)
-    model = nn.Sequential(nn.Linear(4, 8, device=CUDA, rng=rng), nn.ReLU(), nn.Linear(8, 3, device=CUDA, rng=rng))
+    model = nn.Sequential(
+        nn.Linear(4, 8, device=CUDA, rng=rng), nn.ReLU(), nn.Linear(8, 3, device=CUDA, rng=rng)
+    )
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     x = ndl.Tensor(rng.normal(size=(16, 4)), device=CUDA, requires_grad=False)
     y = ndl.Tensor(rng.integers(0, 3, 16), device=CUDA, requires_grad=False)
@@ -115,7 +117,9 @@ def memory_that_runs_out_is_told_after_a_second_try():
     del a, circle
     Node.__del__ = lambda self: None
     waits = counts.waits
-    assert nd.full((1500,), 2, device=CUDA).numpy().sum() == 3000  # what stood in a circle has been given back
+    assert (
+        nd.full((1500,), 2, device=CUDA).numpy().sum() == 3000
+    )  # what stood in a circle has been given back
     assert counts.waits == waits + 1
     counts.limit = 2**64 - 1
 

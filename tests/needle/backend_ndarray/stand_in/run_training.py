@@ -43,7 +43,9 @@ def linear(a, b):
 
 
 x, y = tensor(rng.normal(size=(12, 5))), tensor(rng.integers(0, 3, 12))
-model = nn.Sequential(linear(5, 8), nn.BatchNorm1d(8, device=CUDA), nn.ReLU(), nn.Dropout(0.1, rng=rng), linear(8, 3))
+model = nn.Sequential(
+    linear(5, 8), nn.BatchNorm1d(8, device=CUDA), nn.ReLU(), nn.Dropout(0.1, rng=rng), linear(8, 3)
+)
 training(model, optim.SGD(model.parameters(), lr=0.05, momentum=0.5), x, y, dropped=1)
 model = nn.Sequential(linear(5, 8), nn.Tanh(), nn.LayerNorm1d(8, device=CUDA), linear(8, 3))
 training(model, optim.Adam(model.parameters(), lr=0.05, weight_decay=0.01), x, y)
