@@ -63,7 +63,8 @@ TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 RESERVED = {*map(letter_of, range(_DEEPEST)), *keyword.kwlist, *TYPES, "range", "abs", "inf", "nan"}
 RESERVED |= {"plus", "matmul", "add_matmul", "part", "local", "opaque", "natural", "sgemm", "dgemm"}
 RESERVED |= {"step", "scan", "s", "steps", "status", "start", "stop", "state", "work"}
-RESERVED |= {"cuda", "thread", "item", "share", "shares", "PASSED"}  # in kernels for a GPU
+RESERVED |= {"cuda", "thread", "lane", "row", "item", "mark", "shares"}  # in kernels for a GPU
+RESERVED |= {f"share{number}" for number in range(_DEEPEST)}
 RESERVED |= {
     f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own") for t in (*TYPES, "bool")
 }
@@ -236,7 +237,7 @@ class Writer:
     def place(self, x: Access, nest: Nest) -> str:
         terms = []
         for loop, step in zip(self.plan.loops[nest], x.strides, strict=True):
-            if step and loop is not None:
+            if step and loop is not None and self.letters[loop]:
                 terms.append((step, self.letters[loop]))
         if x.via is not None:
             terms.append((x.step, self.operand(x.via, nest)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .codegen import Block, Part, Writer, by_module, makers_of, words_of
-from .lower import SMALL, Access, Buffer, Call, Nest
+from .lower import SMALL, SMALL_ON_GPU, Access, Buffer, Call, Nest
 from .program import Program
 from .schedule import Loop, Schedule
 
@@ -109,10 +109,11 @@ def _products(program: Program) -> list[str]:
     by_blas = [nest for nest in products if nest.product]
     if not products:
         return []
-    bound = f"{SMALL:,} multiplications"
+    small, blas = (SMALL_ON_GPU, "cuBLAS") if program.plan.on_gpu else (SMALL, "BLAS")
+    bound = f"{small:,} multiplications"
     if not by_blas:
         those = "The matrix product has" if len(products) == 1 else "All matrix products have"
-        return [f"{those} at most {bound}, so that a plain loop is as fast as BLAS."]
+        return [f"{those} at most {bound}, so that a plain loop is as fast as {blas}."]
     shapes: dict[str, None] = {}
     for nest in by_blas:
         m, n, p = nest.shape[-3:]
@@ -120,7 +121,7 @@ def _products(program: Program) -> list[str]:
     few = list(shapes)[:_MOST_PRODUCTS]
     more = [f"{len(shapes) - len(few)} more"] if len(shapes) > len(few) else []
     it = "it has" if len(by_blas) == 1 else "they have"
-    said = f"{_counted(len(by_blas), 'matrix product')} went to BLAS, because {it} more than {bound}"
+    said = f"{_counted(len(by_blas), 'matrix product')} went to {blas}, because {it} more than {bound}"
     return [f"{said}: {_listed([*few, *more])}."]
 
 
@@ -141,7 +142,7 @@ def _calls(program: Program) -> list[str]:
 
 
 def _threads(program: Program) -> list[str]:
-    if program.plan.on_card:
+    if program.plan.on_gpu:
         count = len(program.parts) - sum(isinstance(part, Call) for part in program.parts)
         launches = "one kernel launch" if count == 1 else f"{count:,} kernel launches, one after the other"
         return [f"On the GPU that is {launches}."]

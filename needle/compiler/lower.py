@@ -36,11 +36,13 @@ from ..graph import Pending, Spec
 
 Shape = tuple[int, ...]
 
-#: A float32 sum of more numbers than this is kept in double precision, as on every device.
+#: A float32 sum of more numbers than this is kept in double precision. On a GPU, where that is slow, threads
+#: share a sum instead, so that each adds up few numbers.
 RUN = 2048
 
-#: A matrix product with more multiplications than this is left to BLAS.
+#: A matrix product with more multiplications than this is left to BLAS, or on a GPU to cuBLAS.
 SMALL = 1 << 15
+SMALL_ON_GPU = 1 << 12
 
 
 class Buffer:
@@ -225,8 +227,9 @@ class Recorder:
 
     __device_name__ = "recorder"
 
-    def __init__(self, has_blas: bool = True) -> None:
+    def __init__(self, has_blas: bool = True, on_gpu: bool = False) -> None:
         self.has_blas = has_blas
+        self.on_gpu = on_gpu
         self.steps: list[Nest | Call] = []
         self.maker: Any = None
         unary = {name: self._map(name) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}
@@ -288,7 +291,7 @@ class Recorder:
         def kernel(a: Buffer, out: Buffer, k: int, layout: Any = None) -> None:
             kept, kept_strides, folded, folded_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
             totals = out
-            if name == "add" and k > RUN and out.dtype == np.float32:
+            if name == "add" and k > RUN and out.dtype == np.float32 and not self.on_gpu:
                 totals = Buffer(out.size, "float64")
             places = Access(totals, 0, compact_strides(kept))
             self._add("copy", kept, places, [neutral(name, out.dtype)])
@@ -304,7 +307,8 @@ class Recorder:
         batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
         if not math.prod(batch):
             return
-        by_blas = m * n * p > SMALL and out.dtype.kind == "f" and self.has_blas
+        small = SMALL_ON_GPU if self.on_gpu else SMALL
+        by_blas = m * n * p > small and out.dtype.kind == "f" and self.has_blas
         if by_blas:
             a, a_strides, a_offset = self._for_blas(a, (*batch, m, n), a_strides, a_offset)
             b, b_strides, b_offset = self._for_blas(b, (*batch, n, p), b_strides, b_offset)
@@ -429,7 +433,9 @@ class Lowered(NamedTuple):
     arrays: dict[Any, Any]
 
 
-def lower(wanted: Iterable[Any], names: dict[Pending, str], has_blas: bool = True) -> Lowered:
+def lower(
+    wanted: Iterable[Any], names: dict[Pending, str], has_blas: bool = True, on_gpu: bool = False
+) -> Lowered:
     """Write down the loops that compute the `wanted` values.
 
     Parameters
@@ -439,8 +445,10 @@ def lower(wanted: Iterable[Any], names: dict[Pending, str], has_blas: bool = Tru
         The values that are given, and their names. They become buffers of the same names.
     has_blas : bool
         Whether large matrix products can be left to BLAS.
+    on_gpu : bool
+        Whether they are for a GPU.
     """
-    recorder = Recorder(has_blas)
+    recorder = Recorder(has_blas, on_gpu)
     device = BackendDevice("cpu", recorder)  # type: ignore[arg-type]
     arrays: dict[Any, Any] = {}
     for cell, name in names.items():

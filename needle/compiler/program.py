@@ -55,6 +55,7 @@ class Program:
     """
 
     call_writer = CallWriter
+    on_gpu = False
 
     def __init__(self, found: Trace, around: Surroundings, leaves: list[Any], debug: bool = False):
         self.trace = found
@@ -90,7 +91,8 @@ class Program:
         self._with_grad = [p for p, _ in grads]
         self._without_grad = [p for p, g in found.grads if g is None]
         outcomes = [x._data for x in returned] + [g._data for _, g in grads]
-        low = lower(outcomes + [value for _, value in found.writes], cells, bool(runtime.routines()))
+        has_blas = self.on_gpu or bool(runtime.routines())
+        low = lower(outcomes + [value for _, value in found.writes], cells, has_blas, self.on_gpu)
         steps: list[Nest | Call] = low.steps
 
         self._inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
@@ -121,8 +123,8 @@ class Program:
         self._schedule([*steps, *writes], wanted)
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted)
-        self.plan = schedule(self.nests)
+        self.nests = simplify(steps, wanted, accumulates=not self.on_gpu)
+        self.plan = schedule(self.nests, self.on_gpu)
 
     @property
     def _has_parts(self) -> bool:

@@ -28,7 +28,7 @@ import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .lower import Access, Buffer, Call, Nest, Shape
 from .simplify import cut
@@ -206,7 +206,7 @@ _TOGETHER = 100
 
 
 def _fuse(
-    works: list[_Work], on_card: bool = False, in_thread: bool = False, apart: bool = False
+    works: list[_Work], on_gpu: bool = False, in_thread: bool = False, apart: bool = False
 ) -> list[Any]:
     """Join loops, the outermost first; what is inside each of them is fused in the same way.
 
@@ -217,7 +217,7 @@ def _fuse(
     Parameters
     ----------
     works : list of _Work
-    on_card : bool
+    on_gpu : bool
         Put loops outside whose iterations threads can take, and nothing into them that would prevent it.
     in_thread : bool
         Whether such a loop is already around these nests, so that one thread computes them.
@@ -236,12 +236,12 @@ def _fuse(
     if sizes:
         common = max(sizes, key=sizes.__getitem__)
         works = _needed_first(works, {work for work in works for a in work.left if kinds[work, a] is common})
-    if not on_card or in_thread:
+    if not on_gpu or in_thread:
         # Initial values of totals come first, so that they do not stand between loops that may be joined.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
     for work in works:
-        axes, is_parallel = _may_open(work, on_card)
-        alone = (on_card and not in_thread and not is_parallel) or (apart and work.is_product)
+        axes, is_parallel = _may_open(work, on_gpu)
+        alone = (on_gpu and not in_thread and not is_parallel) or (apart and work.is_product)
         chosen = None if alone else _joinable(work, axes, kinds, groups, place)
         if chosen is None:
             axis = max(axes, key=lambda a: (sizes[kinds[work, a]], -a), default=-1)
@@ -252,7 +252,7 @@ def _fuse(
         groups[number].members.append((work, axis))
         groups[number].is_parallel &= is_parallel
         place[work] = number
-    if not (on_card or apart) and any(len(group.members) > _TOGETHER for group in groups):
+    if not (on_gpu or apart) and any(len(group.members) > _TOGETHER for group in groups):
         return _fuse(works, apart=True)
     parts: list[Any] = []
     for group in groups:
@@ -264,7 +264,7 @@ def _fuse(
             work.left.remove(axis)
             work.loops[axis] = loop
         inside = [work for work, _ in group.members]
-        loop.body = _fuse(inside, on_card, in_thread or group.is_parallel)
+        loop.body = _fuse(inside, on_gpu, in_thread or group.is_parallel)
         parts.append(loop)
     return parts
 
@@ -288,15 +288,15 @@ def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
     return sorted(works, key=lambda work: work not in needed)
 
 
-def _may_open(work: _Work, on_card: bool) -> tuple[list[int], bool]:
+def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
     """The loops of a nest that may be opened next, and whether threads of a GPU can take their iterations.
 
     The one that goes best inside waits for the others. On a GPU, loops for threads come first: then a thread
     has a total of its own, and adds up what the loops inside give.
     """
-    if on_card and work.nest.product:
+    if on_gpu and work.nest.product:
         return [], False
-    parallel = [axis for axis in work.left if work.is_parallel(axis)] if on_card else []
+    parallel = [axis for axis in work.left if work.is_parallel(axis)] if on_gpu else []
     inner = work.innermost()
     outer = [axis for axis in work.left if axis != inner] or work.left
     return (parallel, True) if parallel else (outer, False)
@@ -350,6 +350,151 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     return {x: find(x) for x in parent}
 
 
+# For a GPU: which iterations its threads take, and which of them they share
+
+
+def taken(segment: Any) -> list[Loop]:
+    """The loops that threads take as one: a parallel one, the one that is all that is inside, and so on."""
+    loops = [segment] if isinstance(segment, Loop) and segment.is_parallel else []
+    while loops and len(body := loops[-1].body) == 1 and isinstance(body[0], Loop) and body[0].is_parallel:
+        loops.append(body[0])
+    return loops
+
+
+class Band(NamedTuple):
+    """Loops in a row of numbers, each all that is inside of the one before: threads share their iterations.
+
+    Attributes
+    ----------
+    loops : list of Loop
+    totals : list of Nest
+        The statements that fold all numbers into one. All others write a place of their own each time.
+    """
+
+    loops: list[Loop]
+    totals: list[Nest]
+
+    @property
+    def length(self) -> int:
+        """How many iterations there are."""
+        return math.prod(loop.length for loop in self.loops)
+
+
+def band_of(loop: Loop, plan: Schedule) -> Band | None:
+    """The loops, this one first, that threads can share; None if not even this one."""
+    nests, loops, totals = list(loop.nests()), [loop], []
+    for nest in nests:
+        if not _is_own(nest, loop, plan):
+            inside = [axis for axis, x in enumerate(plan.loops[nest]) if x in _loops_in(loop)]
+            if nest.fold is None or nest.out.via is not None or any(nest.out.strides[i] for i in inside):
+                return None
+            totals.append(nest)
+    while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
+        if any(_is_own(nest, body[0], plan) == (nest in totals) for nest in nests):
+            break
+        loops.append(body[0])
+    return Band(loops, totals)
+
+
+def _is_own(nest: Nest, loop: Loop, plan: Schedule) -> bool:
+    """Whether each iteration of a loop writes places of its own; a check writes nothing."""
+    return nest.is_check or _alone(nest.out, plan.loops[nest].index(loop), nest.shape)
+
+
+def _loops_in(loop: Loop) -> list[Loop]:
+    """A loop, and those inside of it."""
+    return [loop, *[x for part in loop.body if isinstance(part, Loop) for x in _loops_in(part)]]
+
+
+#: Threads share the iterations of a loop if there are so many.
+SHARED = 8
+
+#: If there are so many rows that lie side by side, a thread computes each of them alone.
+_MANY = 1 << 14
+
+
+def parts_of(segment: Any) -> list[Any]:
+    """What is in a row that many threads compute together, if they do.
+
+    A row is one iteration of the loops that threads take (`taken`), such as a row of a softmax. Without such
+    loops, all that a segment computes is one row.
+    """
+    if isinstance(segment, list):
+        return segment
+    loops = taken(segment)
+    return loops[-1].body if loops else [segment] if is_one_total(segment) else []
+
+
+def _bands(segment: Any, plan: Schedule) -> dict[Loop, Band]:
+    """The loops of a row whose iterations threads share; none if one thread is to compute it alone."""
+    found = {part: band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
+    bands = {part: band for part, band in found.items() if band is not None}
+    loops = taken(segment)
+    if not loops or not bands or len(bands) < len(found):
+        return bands if not loops else {}
+    rows, longest = math.prod(x.length for x in loops), max(band.length for band in bands.values())
+    is_alone = longest < SHARED or (rows >= _MANY and goes_across(bands.values(), loops, plan))
+    return {} if is_alone else bands
+
+
+def goes_across(bands: Iterable[Band], loops: list[Loop], plan: Schedule) -> bool:
+    """Whether numbers that lie side by side belong to different rows, and not to one."""
+    points = 0
+    for band in bands:
+        for nest in band.loops[-1].nests():
+            steps = dict(zip(plan.loops[nest], range(len(nest.shape)), strict=True))
+            for x in nest.accesses:
+                along, across = (
+                    min((abs(x.strides[steps[loop]]) or math.inf for loop in some), default=math.inf)
+                    for some in (band.loops, loops)
+                )
+                points += (across < along) - (along < across)
+    return points > 0
+
+
+def _split(part: Any, plan: Schedule, is_taken: bool = True) -> list[Any]:
+    """A loop as several, so that more threads have something to do.
+
+    Nothing goes from one iteration to another but totals. So ``for i: A; B`` may as well be ``for i: A``, and
+    then ``for i: B``. That pays if A is a loop over rows: its iterations are then taken by threads, too. In a
+    row, it pays if A and B are loops, as threads then share the iterations of both.
+    """
+    if not isinstance(part, Loop):
+        return [part]
+    is_taken &= part.is_parallel
+    several = len(part.body) > 1
+    if not is_taken and several and not all(isinstance(inner, Loop) for inner in part.body):
+        return [part]
+    runs: list[list[Any]] = []
+    ends = True  # whether what comes next goes into a loop of its own
+    for inner in part.body:
+        alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
+        pieces = _split(inner, plan, is_taken and alone)
+        if alone:
+            runs += [[piece] for piece in pieces]
+        elif ends:
+            runs.append(pieces)
+        else:
+            runs[-1] += pieces
+        ends = alone
+    found = []
+    for run in runs:
+        loop = Loop(part.length)
+        loop.body = run
+        for nest in loop.nests():
+            plan.loops[nest] = [loop if x is part else x for x in plan.loops[nest]]
+        loop.is_parallel = all(_is_own(nest, loop, plan) for nest in loop.nests())
+        found.append(loop)
+    return found
+
+
+def _has_rows(part: Any) -> bool:
+    """Whether a part is a loop over rows, and not just one over numbers."""
+    if not isinstance(part, Loop) or not part.is_parallel:
+        return False
+    return any(isinstance(x, Loop) for x in taken(part)[-1].body)
+
+
 # Contract
 
 
@@ -369,16 +514,20 @@ class Schedule:
         The size of each array that holds numbers on the way.
     local : set of Buffer
         Those of these arrays that are small and belong to one function alone.
+    inside : set of Buffer
+        What only one segment uses.
+    bands : dict of Loop to Band
+        On a GPU: the loops of rows that threads compute together.
     lowered : dict of Nest to Nest
         For each nest, what it was before its loops were cut and joined. Drawings show both.
     sizes : dict of Buffer to int
         How many numbers each buffer held then.
-    on_card : bool
+    on_gpu : bool
         Whether it is for a GPU: then each segment is one kernel launch.
     """
 
-    def __init__(self, on_card: bool = False) -> None:
-        self.on_card = on_card
+    def __init__(self, on_gpu: bool = False) -> None:
+        self.on_gpu = on_gpu
         self.lowered: dict[Nest, Nest] = {}
         self.sizes: dict[Buffer, int] = {}
         self.segments: list[Any] = []
@@ -386,10 +535,12 @@ class Schedule:
         self.variables: set[Buffer] = set()
         self.work: dict[Buffer, int] = {}
         self.local: set[Buffer] = set()
+        self.inside: set[Buffer] = set()
+        self.bands: dict[Loop, Band] = {}
 
     def add(self, part: Any) -> None:
         """Put a loop, a nest or a call behind what is there."""
-        alone = not self.goes_to_block(part) if self.on_card else self.can_share(part)
+        alone = not self.goes_to_block(part) if self.on_gpu else self.can_share(part)
         if isinstance(part, Call) or alone:
             self.segments.append(part)
         elif self.segments and isinstance(self.segments[-1], list):
@@ -419,8 +570,10 @@ class Schedule:
         return work >= _SHARED
 
 
-def is_one_total(loop: Loop) -> bool:
+def is_one_total(loop: Any) -> bool:
     """Whether all that a loop does is to fold many numbers into one."""
+    if not isinstance(loop, Loop):
+        return False
     nest, *others = loop.nests()
     return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
 
@@ -436,19 +589,20 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call], on_card: bool = False) -> Schedule:
+def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> Schedule:
     """Join loops and shrink storage."""
-    plan = Schedule(on_card)
+    plan = Schedule(on_gpu)
     run: list[Nest] = []
 
     def finish() -> None:
         works = [_Work(nest) for nest in run]
         _depend(works)
-        parts = _fuse(_just_in_time(works), on_card)
+        parts = _fuse(_just_in_time(works), on_gpu)
         for work in works:
             plan.loops[work.nest] = [work.loops.get(axis) for axis in range(len(work.nest.shape))]
         for part in parts:
-            plan.add(part)
+            for piece in _split(part, plan) if on_gpu else [part]:
+                plan.add(piece)
         run.clear()
 
     nests = [step for step in steps if isinstance(step, Nest)]
@@ -462,6 +616,9 @@ def schedule(steps: list[Nest | Call], on_card: bool = False) -> Schedule:
         else:
             run.append(step)
     finish()
+    if on_gpu:
+        for segment in plan.segments:
+            plan.bands |= _bands(segment, plan)
     _contract(plan, steps)
     return plan
 
@@ -496,10 +653,18 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
             continue
         common = [] if buffer in outside else _common([paths[id(nest)] for nest, _ in uses])
         segment, around = (common[0], common[1:]) if common else (None, [])
-        if plan.on_card:
-            among_threads = math.prod(loop.length for loop in around if loop.is_parallel)
-            if buffer.size > _MOST_OF_THREAD * among_threads:
-                around = [loop for loop in around if not loop.is_parallel]  # it stays in the GPU's memory
+        if segment is not None:
+            plan.inside.add(buffer)
+        if plan.on_gpu:
+            outer = taken(segment)
+            inner = [loop for loop in around if loop not in outer]
+            for loop in inner:
+                _drop_loop(plan, buffer, loop, users)
+            most = 1 if any(part in plan.bands for part in parts_of(segment)) else _MOST_OF_THREAD
+            if buffer.size > most * math.prod(loop.length for loop in outer):
+                around = []  # it stays in the GPU's memory, or threads share it
+            else:
+                around = outer
         for loop in around:
             _drop_loop(plan, buffer, loop, users)
         in_array = any(nest.product or x.via is not None for nest, x in users[buffer])
@@ -508,7 +673,7 @@ def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
             continue
         plan.work[buffer] = buffer.size
         is_small = buffer.size <= min(_MOST_LOCAL, room[id(segment)])
-        if isinstance(segment, list) and is_small and not plan.on_card:
+        if isinstance(segment, list) and is_small and not plan.on_gpu:
             room[id(segment)] -= buffer.size
             plan.local.add(buffer)
 
