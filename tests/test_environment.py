@@ -23,7 +23,7 @@ EXTRAS_WITHOUT_CONDA = {"cuda", "cuda12", "book", "mpi", "dev"}
 
 
 def split(requirement: str) -> tuple[str, str]:
-    """Split ``"numpy>=2.0"`` into ``("numpy", ">=2.0")``, without its extras and the platforms that need it."""
+    """Split ``"numpy>=2.0"`` into ``("numpy", ">=2.0")``, without its extras and its platforms."""
     name, bound = re.match(r"([A-Za-z0-9._-]+)(?:\[\w+\])?([^;]*)", requirement).groups()
     return name, bound
 

@@ -95,34 +95,44 @@ def operand(shape: Shape, strides: Shape) -> tuple[int, int] | None:
     return None
 
 
-def multiply(dtype: np.dtype, sizes: Shape, count: int, a: tuple, b: tuple, out: int) -> bool:
-    """``out = a @ b``, for each matrix of a batch; False if cuBLAS does not take these operands.
+def takes(dtype: np.dtype, sizes: Shape, a_strides: Shape, b_strides: Shape) -> bool:
+    """Whether cuBLAS multiplies matrices, (m, n) times (n, p): those of floats that lie row by row or column
+    by column."""
+    m, n, p = sizes
+    if dtype.name not in _LETTERS or library() is None:
+        return False
+    left, right = operand((m, n), a_strides), operand((n, p), b_strides)
+    return left is not None and right is not None and max(*sizes, left[1], right[1]) <= _LARGEST
+
+
+def multiply(
+    dtype: np.dtype, sizes: Shape, strides: tuple[Shape, Shape], count: int, a: tuple, b: tuple, out: int
+) -> None:
+    """``out = a @ b``, for each matrix of a batch; `takes` has to say that it can be done.
 
     Parameters
     ----------
     dtype : numpy.dtype
     sizes : (m, n, p)
         (m, n) times (n, p).
+    strides : pair of tuple
+        Of the rows and columns of a, and of those of b.
     count : int
         How many matrices there are.
-    a, b : tuple
-        (address, strides of rows and columns, how far it is to the next matrix).
+    a, b : (int, int)
+        The address, and how far it is to the next matrix.
     out : int
         The address of the result, which lies row by row, matrix by matrix.
     """
     m, n, p = sizes
-    left, right = operand((m, n), a[1]), operand((n, p), b[1])
-    cublas = library() if dtype.name in _LETTERS else None
-    if cublas is None or left is None or right is None or max(*sizes, left[1], right[1], count) > _LARGEST:
-        return False
-    kinds = (cublas.handle, right[0], left[0], p, m, n)
+    cublas = library()
+    (as_a, a_row), (as_b, b_row) = operand((m, n), strides[0]), operand((n, p), strides[1])  # type: ignore[misc]
+    kinds = (cublas.handle, as_b, as_a, p, m, n)
     if count == 1:
         gemm, one, zero = cublas.one[dtype]
-        status = gemm(*kinds, one, b[0], right[1], a[0], left[1], zero, out, p)
+        status = gemm(*kinds, one, b[0], b_row, a[0], a_row, zero, out, p)
     else:
         gemm, one, zero = cublas.each[dtype]
-        matrices = (one, b[0], right[1], b[2], a[0], left[1], a[2], zero, out, p, m * p)
-        status = gemm(*kinds, *matrices, count)
+        status = gemm(*kinds, one, b[0], b_row, b[1], a[0], a_row, a[1], zero, out, p, m * p, count)
     if status:
         raise RuntimeError(f"cuBLAS: a product of {(m, n)} and {(n, p)}, {count} times, returned {status}")
-    return True

@@ -1136,6 +1136,7 @@ def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
 
 
 _product = Template(product, "aaaiiipppdd")
+MOST_CALLS = 64  # of cuBLAS for one product
 blas: Any = None if SIMULATED else cublas  # None: our own kernel multiplies
 SIDES = (2,) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
 
@@ -1149,11 +1150,18 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
     plan = merged_axes(batch, a_strides[:-2], b_strides[:-2])
     a_place, b_place, count = a.at(a_offset), b.at(b_offset), math.prod(batch)
-    if blas is not None and len(plan[0]) == 1:
-        left = (a_place, a_strides[-2:], plan[1][0])
-        right = (b_place, b_strides[-2:], plan[2][0])
-        if blas.multiply(out.dtype, (m, n, p), count, left, right, out.address):
-            return
+    sizes, steps = (m, n, p), (a_strides[-2:], b_strides[-2:])
+    if blas is not None and blas.takes(out.dtype, sizes, *steps) and count <= MOST_CALLS * plan[0][-1]:
+        for number, outer in enumerate(np.ndindex(plan[0][:-1])):  # a call takes a batch along one axis
+            left, right = (
+                sum(i * step for i, step in _zip(outer, strides, strict=False)) for strides in plan[1:]
+            )
+            blas.multiply(
+                *(out.dtype, sizes, steps, plan[0][-1]),
+                *((a.at(a_offset + left), plan[1][-1]), (b.at(b_offset + right), plan[2][-1])),
+                out.at(number * plan[0][-1] * m * p),
+            )
+        return
     for each in SIDES:  # large tiles read memory least often, as long as there are enough of them
         side = TILE * each
         blocks = count * -(-m // side) * -(-p // side)

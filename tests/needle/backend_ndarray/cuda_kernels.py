@@ -1,7 +1,7 @@
 """Compile the CUDA kernels for a GPU that is not here: ``python cuda_kernels.py 7.5`` (compute capability).
 
-Operations on arrays run as usual, but nothing is launched. Prints a line of JSON for each kernel: its name, the
-row of the table that it is for, its signature, and its PTX. Needs numba-cuda with the CUDA toolkit.
+Operations on arrays run as usual, but nothing is launched. Prints a line of JSON for each kernel: its name,
+the row of the table that it is for, its signature, and its PTX. Needs numba-cuda with the CUDA toolkit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What runs on a CUDA device: on Numba's simulator and on the stand-in (`test_cuda.py`), and on a GPU.
 
-``make test-cuda``, or ``python tests/needle/backend_ndarray/cuda_suite.py``, runs all of it on a GPU, and what
-only a GPU can, and says on which one.
+``make test-cuda``, or ``python tests/needle/backend_ndarray/cuda_suite.py``, runs all of it on a GPU, and
+what only a GPU can, and says on which one.
 """
 
 from __future__ import annotations

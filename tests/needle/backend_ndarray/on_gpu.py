@@ -120,7 +120,9 @@ def test_steps_copy_nothing_to_the_host(monkeypatch):
         raise AssertionError("a step waits for the GPU")
 
     rng = np.random.default_rng(0)
-    model = nn.Sequential(nn.Linear(8, 8, device=CUDA, rng=rng), nn.LayerNorm1d(8, device=CUDA), nn.Dropout(0.1))
+    model = nn.Sequential(
+        nn.Linear(8, 8, device=CUDA, rng=rng), nn.LayerNorm1d(8, device=CUDA), nn.Dropout(0.1)
+    )
     optimizer = optim.Adam(model.parameters())
     x = ndl.Tensor(rng.normal(size=(16, 8)), device=CUDA)
     y = ndl.Tensor(rng.integers(0, 8, 16), device=CUDA, requires_grad=False)

@@ -70,7 +70,7 @@ def test_a_long_fold_keeps_several_blocks_busy(monkeypatch):
     monkeypatch.setattr(backend, "launch", noting)
     for fold, expected in ((a.sum, x.sum()), (lambda: rows.sum(0), x[:-1].reshape(-1, 2).sum(0))):
         same(fold(), expected)
-        (across, parts), *last = [grid for grid in grids if type(grid) is tuple]
+        (_, parts), *last = [grid for grid in grids if type(grid) is tuple]
         assert parts > 1
         assert last[0][1] == 1
         grids.clear()

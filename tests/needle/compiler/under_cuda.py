@@ -90,15 +90,9 @@ def test_rows_are_one_kernel(name, columns, takes_a_row):
     assert kernels(compiled) == 1
 
 
-# The simulator's kernels write wrong places through views that go backwards, in eager mode.
-forward = programs().filter(
-    lambda program: not {"slice", "flip"} & {name for name, *_ in program.instructions}
-)
-
-
 @pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=quiet)
-@given(program=forward)
+@given(program=programs())
 def test_random_programs(takes_a_row: str, program: Program):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower, "SMALL_ON_GPU", 24)

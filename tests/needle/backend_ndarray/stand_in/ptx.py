@@ -21,7 +21,8 @@ static inline float least(float x, float y) { return fminf(x, y); }
 TYPES = {
     "f32": "float", "f64": "double", "pred": "int",
     "b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t", "b16": "uint16_t", "u16": "uint16_t", "s16": "int16_t",
-    "b32": "uint32_t", "u32": "uint32_t", "s32": "int32_t", "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t",
+    "b32": "uint32_t", "u32": "uint32_t", "s32": "int32_t",
+    "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t",
 }  # fmt: skip
 WIDER = {"s32": "int64_t", "u32": "uint64_t", "s16": "int32_t", "u16": "uint32_t"}
 BINARY = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "div": "/", "rem": "%"}
@@ -257,7 +258,8 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         return f"{_plain(to)} = {symbols.get(name) or f'{x[0]} {BINARY[name]} {x[1]}'}"
     if name == "mov" and to.startswith("[["):  # a number in two halves
         low, high = (_plain(x) for x in to.strip("[] ").replace(" ", "").split(","))
-        return f"{{ uint64_t all = {value(given[0], 'b64')}; {low} = (uint32_t)all; {high} = (uint32_t)(all >> 32); }}"
+        both = f"uint64_t all = {value(given[0], 'b64')}"
+        return f"{{ {both}; {low} = (uint32_t)all; {high} = (uint32_t)(all >> 32); }}"
     if name == "mov" and given[0].startswith("[["):
         low, high = (_value(x, "u32", places) for x in given[0].strip("[] ").replace(" ", "").split(","))
         return _assigned(to, "b64", f"(uint64_t){low} | (uint64_t){high} << 32")
@@ -320,7 +322,8 @@ def _instruction(name: str, marks: list[str], operands: list[str], places: dict[
         return _assigned(to, kind, f"{x} * {y}{plus}")
     if name == "mad":  # with carry
         x, y, z = (value(operand) for operand in given)
-        return f"{{ uint64_t all = (uint64_t)(uint32_t)((uint64_t){x} * {y}) + {z}; carry = all >> 32; {_assigned(to, kind, '(uint32_t)all')}; }}"
+        total = f"uint64_t all = (uint64_t)(uint32_t)((uint64_t){x} * {y}) + {z}; carry = all >> 32"
+        return f"{{ {total}; {_assigned(to, kind, '(uint32_t)all')}; }}"
     if name == "madc":
         x, y, z = (value(operand) for operand in given)
         return _assigned(to, kind, f"(uint32_t)(((uint64_t){x} * {y}) >> 32) + {z} + carry")
@@ -338,4 +341,6 @@ def _saturated(x: str, target: str) -> str:
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else (0, 2**bits)
     least = f"(-{2**63 - 1}ll - 1)" if low == -(2**63) else f"{low}ll"
-    return f"!({x} == {x}) ? 0 : {x} >= {high}.0 ? {high - 1}{'ull' if not signed else 'll'} : {x} < {low}.0 ? {least} : ({TYPES[target]})({x})"
+    most = f"{high - 1}{'ull' if not signed else 'll'}"
+    within = f"{x} >= {high}.0 ? {most} : {x} < {low}.0 ? {least} : ({TYPES[target]})({x})"
+    return f"!({x} == {x}) ? 0 : {within}"
