@@ -193,9 +193,9 @@ def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Ke
     return Kernel(kept("cuda", f"{versions}\n{signature}\n{key}", made), signature)
 
 
-def to_ptx(function: Callable, signature: str, capability: tuple[int, int]) -> str:
-    """A kernel in PTX, with the name ``kernel``. No GPU is needed for that."""
-    from numba import cuda, types  # importing it takes half a second, and only those wait who compile
+def types_of(signature: str) -> Any:
+    """The types of a kernel's arguments, as Numba has them."""
+    from numba import types  # importing it takes half a second, and only those wait who compile
 
     def of(name: str) -> Any:
         if name.endswith("*"):
@@ -205,8 +205,14 @@ def to_ptx(function: Callable, signature: str, capability: tuple[int, int]) -> s
         name, _, count = name.rstrip("]").partition("[")
         return types.UniTuple(getattr(types, name), int(count)) if count else getattr(types, name)
 
-    arguments = [of(name) for name in signature.split()]
-    code, _ = cuda.compile_ptx(function, types.void(*arguments), cc=capability)
+    return types.void(*[of(name) for name in signature.split()])
+
+
+def to_ptx(function: Callable, signature: str, capability: tuple[int, int]) -> str:
+    """A kernel in PTX, with the name ``kernel``. No GPU is needed for that."""
+    from numba import cuda
+
+    code, _ = cuda.compile_ptx(function, types_of(signature), cc=capability)
     (name,) = re.findall(r"\.entry (\w+)\(", code)
     return code.replace(name, "kernel")
 

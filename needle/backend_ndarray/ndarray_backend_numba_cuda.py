@@ -76,6 +76,7 @@ class Array:
     def __init__(self, size: int, dtype: Any = "float32"):
         self.dtype = dtype = np.dtype(dtype)
         self.size = size
+        self.address: Any
         self.address, self._memory = gpu.allocate(size, dtype)
 
     def __reduce__(self):
@@ -239,19 +240,37 @@ def filled_in(function: Callable, names: dict[str, Any]) -> Callable:
     """A template with its names filled in. What it calls is compiled for the GPU, too."""
     from numba import cuda
 
-    world: dict[str, Any] = function.__globals__ | names | {"cuda": cuda}
+    names = names | {"cuda": cuda}
+    world: dict[str, Any] = function.__globals__ | names
 
     def prepared(function: Any) -> FunctionType:
         for name in function.__code__.co_names:
             called = world.get(name)
             if isinstance(called, FunctionType) and called.__globals__ is not world:
-                if called.__globals__ is globals():  # one of this file has names to be filled in, too
+                if called.__globals__ is globals() and not names.keys().isdisjoint(_names_in(called)):
                     called = prepared(called)
                 # The simulator calls a function of Python as it is.
-                world[name] = called if SIMULATED else cuda.jit(device=True)(called)
+                world[name] = called if SIMULATED else _device_function(called)
         return FunctionType(function.__code__, world, function.__name__, None, function.__closure__)
 
     return prepared(function)
+
+
+def _names_in(function: FunctionType) -> set[str]:
+    """The names in a function and in those of this file that it calls."""
+    found = set(function.__code__.co_names)
+    for called in [globals().get(name) for name in found]:
+        if isinstance(called, FunctionType) and called.__globals__ is globals():
+            found |= _names_in(called)
+    return found
+
+
+@cache
+def _device_function(function: Callable) -> Callable:
+    """What kernels call, compiled once for all of them that call the same function."""
+    from numba import cuda
+
+    return cuda.jit(device=True)(function)
 
 
 @cache

@@ -1,32 +1,34 @@
-"""Compile the CUDA kernels for a GPU that is not here: ``python cuda_kernels.py 7.5`` (compute capability).
+"""Compile the CUDA kernels for GPUs that are not here: ``python cuda_kernels.py float32``.
 
 Operations on arrays run as usual, but nothing is launched. Prints a line of JSON for each kernel: its name,
-the row of the table that it is for, its signature, and its PTX. Needs numba-cuda with the CUDA toolkit.
+the row of the table that it is for, its signature, and its PTX for each compute capability. Needs numba-cuda
+with the CUDA toolkit.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from types import SimpleNamespace
 
-import numba.cuda.dispatcher
 import numpy as np
+from capabilities import ptx_of, stand_in
 
 from needle.backend_ndarray import NDArray, elementwise, launching
-from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
-from needle.backend_ndarray.device import BackendDevice
-from needle.backend_ndarray.ndarray import DTYPES
-from needle.backend_ndarray.scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS
 
-CAPABILITY = tuple(int(part) for part in sys.argv[1].split("."))
+stand_in()
+
+from needle.backend_ndarray import ndarray_backend_numba_cuda as backend  # noqa: E402
+from needle.backend_ndarray.device import BackendDevice  # noqa: E402
+from needle.backend_ndarray.ndarray import DTYPES  # noqa: E402
+from needle.backend_ndarray.scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS  # noqa: E402
+
 row = ""
 
 
 def compile_only(make, signature, key):
     function = make()
-    names = {"name": function.__name__, "row": row, "signature": signature}
-    print(json.dumps(names | {"ptx": launching.to_ptx(function, signature, CAPABILITY)}))
+    found = {"name": function.__name__, "row": row, "signature": signature}
+    print(json.dumps(found | {"ptx": ptx_of(function, signature)}))
 
 
 def run(dtype: np.dtype) -> None:
@@ -78,12 +80,6 @@ def run(dtype: np.dtype) -> None:
             backend.standardize(array(2, length), 1e-5)
 
 
-launching._gpu = SimpleNamespace(name="", capability=CAPABILITY, processors=132, pool=None)
 launching.compile = compile_only
-launching.allocate = lambda size, dtype: (0, None)
-launching.upload = backend.launch = lambda *arguments: None
-backend.cublas.library = lambda: None
-numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
 device = BackendDevice("cuda", backend)
-for dtype in DTYPES:
-    run(dtype)
+run(np.dtype(sys.argv[1]))

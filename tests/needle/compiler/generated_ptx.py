@@ -1,9 +1,9 @@
-"""Compile the kernels of models for a GPU that is not here: ``python generated_ptx.py 9.0 CNN``.
+"""Compile the kernels of models for GPUs that are not here: ``python generated_ptx.py CNN``.
 
 Each model's step of training is compiled as usual, forward, backward and update. With the name ``rows``, so
 are functions of rows that are as long as they may be on a GPU. But nothing is launched, and arrays hold
-nothing. Prints a line of JSON for each kernel: its source, the types of its arguments, and its PTX. Needs
-numba-cuda with the CUDA toolkit.
+nothing. Prints a line of JSON for each kernel: its source, the types of its arguments, and its PTX for
+each compute capability. Needs numba-cuda with the CUDA toolkit.
 """
 
 from __future__ import annotations
@@ -12,36 +12,31 @@ import json
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-import numba.cuda.dispatcher
 import numpy as np
 
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "needle" / "backend_ndarray")]
 
+from capabilities import ptx_of, stand_in  # noqa: E402
+
+stand_in()
+
 import needle as ndl  # noqa: E402
 from needle import nn  # noqa: E402
-from needle.backend_ndarray import launching  # noqa: E402
+from needle.backend_ndarray import cublas, launching  # noqa: E402
 
-CAPABILITY = tuple(int(part) for part in sys.argv[1].split("."))
-numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
-launching.gpu = lambda: SimpleNamespace(capability=CAPABILITY, processors=132)
 launching.compile = lambda make, signature, key: None
-launching.launch = lambda kernel, blocks, threads, *arguments: None
-launching.allocate = lambda size, dtype: (0, None)
-launching.upload = lambda values, address: None
-launching.download = lambda address, size, dtype: np.zeros(size, dtype)
+cublas.takes = lambda *operands: True
+cublas.multiply = lambda *operands: None
 ndl.cuda()._answer = ""  # it is enabled
 
 import cuda_by_default  # noqa: E402, F401
 
-from needle.backend_ndarray import cublas  # noqa: E402
 from needle.compiler import cuda  # noqa: E402
 from needle.compiler.kernels import function_of  # noqa: E402
 from tests.needle.compiler.test_training import MODELS, model_side  # noqa: E402
 
-cublas.multiply = lambda *operands: True
 seen: set[str] = set()
 
 
@@ -52,8 +47,8 @@ def compile_only(kernel, mod):
     if form not in seen:
         seen.add(form)
         signature = " ".join(kernel.arguments.values())
-        code = launching.to_ptx(function_of(kernel, mod), signature, CAPABILITY)
-        print(json.dumps({"source": kernel.source, "signature": signature, "ptx": code}))
+        ptx = ptx_of(function_of(kernel, mod), signature)
+        print(json.dumps({"source": kernel.source, "signature": signature, "ptx": ptx}))
 
 
 def zeros(*shape: int, dtype: str = "float32") -> ndl.Tensor:
@@ -84,7 +79,7 @@ def rows() -> dict:
 
 
 cuda.compile_kernel = compile_only
-for name in sys.argv[2:]:
+for name in sys.argv[1:]:
     if name == "rows":
         for f, operands in rows().values():
             ndl.jit(f).program_for(*operands)

@@ -7,6 +7,7 @@
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,12 +111,23 @@ static uint32_t shuffle(Thread *t, uint32_t value, int from) {
     return from < 0 || from > 31 ? value : row[t->number / 32 * 32 + from];
 }
 
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static int launch(void *f, unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned bz, void **parameters);
+
 API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra) {
     ENTERED;
     unsigned count = bx * by * bz;
     if (!gx || gy > 65535 || !gy || gz != 1 || count < 1 || count > 1024 || shared || stream || extra) return INVALID_VALUE;
+    pthread_mutex_lock(&one_at_a_time);
     counts.launches++;
+    int status = launch(f, gx, gy, bx, by, bz, parameters);
+    pthread_mutex_unlock(&one_at_a_time);
+    return status;
+}
+
+static int launch(void *f, unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned bz, void **parameters) {
+    unsigned count = bx * by * bz;
     body = dlsym(f, "body");
     void (*poison)(void) = dlsym(f, "poison");
     int waits = *(int *)dlsym(f, "waits");
@@ -126,7 +138,7 @@ API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
             poison();
             for (unsigned i = 0; i < count; i++) {
                 threads[i] = (Thread){.number = i, .tid = {i % bx, i / bx % by, i / bx / by}, .ctaid = {x, y, 0},
-                    .ntid = {bx, by, bz}, .nctaid = {gx, gy, gz}, .barrier = barrier, .shuffle = shuffle};
+                    .ntid = {bx, by, bz}, .nctaid = {gx, gy, 1}, .barrier = barrier, .shuffle = shuffle};
                 if (!waits) { body(&threads[i], parameters); continue; }
                 getcontext(&contexts[i]);
                 contexts[i].uc_stack.ss_sp = stacks + i * STACK;
