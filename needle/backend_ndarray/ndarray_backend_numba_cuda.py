@@ -703,7 +703,7 @@ def mark_outside(index, out, mark, size, length, from_end):
     place = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
     if place < size:
         i = np.int64(index[place])
-        outside = i != index[place]  # it is not whole
+        outside = origin(i) != index[place]  # it is not whole
         if from_end and i < 0:
             i += length
         if i < 0 or i >= length or outside:

@@ -24,7 +24,7 @@ def stand_in() -> None:
 
 
 def ptx_of(function, signature: str) -> list[str]:
-    """A kernel in PTX for each capability, as `launching.to_ptx` makes it; Numba works once for all of them."""
+    """A kernel in PTX for each capability, as `launching.to_ptx` makes it; Numba works once for all."""
     types = launching.types_of(signature)
     library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=CAPABILITIES[0])
     return [library.get_asm_str(cc=capability) for capability in CAPABILITIES]
