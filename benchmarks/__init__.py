@@ -15,5 +15,5 @@ for _variable in (
 ):
     os.environ[_variable] = str(THREADS)
 
-# jax would take three quarters of a card's memory, and leave the others too little.
+# jax would take three quarters of a GPU's memory, and leave the others too little.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

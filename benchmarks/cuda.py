@@ -1,6 +1,6 @@
-"""Arrays, formulas and training steps on a card, eager and compiled, beside torch, jax and CuPy.
+"""Arrays, formulas and training steps on a GPU, eager and compiled, beside torch, jax and CuPy.
 
-The table takes some two minutes. Calls follow one another, and the card is waited for before the first and
+The table takes some two minutes. Calls follow one another, and the GPU is waited for before the first and
 after the last of them. "of best" sets eager needle beside the fastest of the other libraries. Behind the
 figures stands the same for `needle.jit`, and what needle and the fastest of the others do in a second. Nobody
 may use TF32. What fails is told below its row, and the run goes on.
@@ -47,23 +47,23 @@ PACKAGES = ("numba", "cuda-", "nvidia-cu", "torch", "jax", "cupy")  # how those 
 
 def why_not() -> str:
     """Say why there is nothing to measure; nothing if there is."""
-    reason = ndl.cuda().why() or ("Numba's simulator is no card." if ndl.cuda().SIMULATED else "")
+    reason = ndl.cuda().why() or ("Numba's simulator is no GPU." if ndl.cuda().SIMULATED else "")
     return reason and f"no GPU: {reason}"
 
 
 def notes() -> Iterator[str]:
-    """Yield what the figures depend on: the card, its driver, and the versions of what computes on it."""
+    """Yield what the figures depend on: the GPU, its driver, and the versions of what computes on it."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
-        cards = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout
+        gpus = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        cards = in_a_line(error)
-    yield from cards.splitlines()
+        gpus = in_a_line(error)
+    yield from gpus.splitlines()
     found = {package.name: package.version for package in metadata.distributions() if package.name}
     versions = [f"{name} {found[name]}" for name in sorted(found) if name.lower().startswith(PACKAGES)]
     yield from wrap(", ".join(versions), 108)
     yield platform.platform()
-    yield f"on the card: {', '.join(libraries(ndl.cuda()))}; medians of {ROUNDS} rounds"
+    yield f"on the GPU: {', '.join(libraries(ndl.cuda()))}; medians of {ROUNDS} rounds"
 
 
 def cases() -> Iterator[Case]:
@@ -74,7 +74,7 @@ def cases() -> Iterator[Case]:
             yield row
             gc.collect()
             for library in table.libraries.values():
-                with suppress(Exception):  # after some errors, a card does nothing any more
+                with suppress(Exception):  # after some errors, a GPU does nothing any more
                     library.free()
 
 
@@ -104,7 +104,7 @@ def libraries(device) -> dict[str, Library]:
     on_card = device == ndl.cuda() and not device.SIMULATED
     if torch and (torch.cuda.is_available() or not on_card):
         found["torch"] = library_of_torch("cuda" if on_card else "cpu")
-    # Each library has errors of its own for a card that it cannot use.
+    # Each library has errors of its own for a GPU that it cannot use.
     with suppress(Exception):
         if in_jax.jax and on_card == (in_jax.jax.default_backend() != "cpu"):
             found["jax"] = library_of_jax()

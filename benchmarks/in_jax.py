@@ -2,7 +2,7 @@
 
 Steps give their parameters away (``donate_argnums``), so that jax may write the new ones in their place. On
 the processor, a call computes where it is called: that is faster here than to hand it to another thread. On a
-card, whoever takes the time waits for the result, and products are of float32, not TF32.
+GPU, whoever takes the time waits for the result, and products are of float32, not TF32.
 """
 
 from __future__ import annotations

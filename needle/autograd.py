@@ -523,7 +523,7 @@ class Tensor(Value):
         return NotImplemented if (other := _operand(other, self)) is None else ops.multiply(other, self)
 
     def __sub__(self, other):
-        if isinstance(other, NUMBERS) and self.dtype.kind not in "bu":  # these have no -other
+        if isinstance(other, NUMBERS) and self.dtype.kind not in ("b", "u"):  # these have no -other
             return ops.AddScalar(-python_number(other))(self)
         other = _operand(other, self, "subtract")
         return NotImplemented if other is None else self + _negated(other, self)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks cuda`, with tiny arrays and without a card: in each row, all compute the same."""
+"""`python -m benchmarks cuda`, with tiny arrays and without a GPU: in each row, all compute the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CUDA device: on Numba's simulator, on a card if there is one, and what it says where it cannot work."""
+"""The CUDA device: on Numba's simulator, on a GPU if there is one, and what it says where it cannot work."""
 
 from __future__ import annotations
 
