@@ -20,13 +20,12 @@ HERE = Path(__file__).parent
     not (find_spec("numba_cuda") and find_spec("cuda")),
     reason="needs numba-cuda: pip install 'numba-cuda[cu13]'",
 )
-@pytest.mark.parametrize("what", ["rows", *MODELS])
-def test_every_kernel_compiles_for_a_gpu(what):
-    command = [sys.executable, str(HERE / "generated_ptx.py"), what]
+def test_every_kernel_compiles_for_a_gpu():
+    command = [sys.executable, str(HERE / "generated_ptx.py"), "rows", *MODELS]  # many have the same kernels
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     kernels = [json.loads(line) for line in result.stdout.splitlines()]
-    assert len(kernels) > 3
+    assert len(kernels) > 200
     for kernel in kernels:
         for ptx in kernel["ptx"]:
             # A label of type float32 is compared with a whole number, in double precision.
