@@ -10,10 +10,11 @@ each step together and can look at each other's variables.
 A GPU is fast as long as many reads of its memory are under way at once. So a thread reads four numbers before
 it uses the first one, and neighbouring threads read neighbouring numbers, which the GPU fetches in one go.
 
-First comes how templates become kernels. Then map and zip, copies, parts by index, reductions, rows and
-matrix products, each with its kernels and the function that launches them. Last come the plans: the host
-makes them from shapes and strides alone. `launching.py` tells how a kernel gets to the GPU, `cublas.py` what
-multiplies matrices, and ``ndarray_backend_numpy.py`` lists what every backend offers.
+Map and zip come first, then copies, parts by index, checks, reductions, rows, an optimiser's step and matrix
+products, each with its kernels and the function that launches them. Last come the plans: the host makes them
+from shapes and strides alone. `cuda_templates.py` tells how a function becomes a kernel, `launching.py` how a
+kernel gets to the GPU, `cublas.py` what multiplies matrices. ``ndarray_backend_numpy.py`` lists what every
+backend offers.
 
 With ``NUMBA_ENABLE_CUDASIM=1`` in the environment, Numba's simulator runs the kernels in Python, without a
 GPU. It starts a Python thread for each thread of a kernel, so blocks are tiny there.
@@ -23,29 +24,30 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import threading
 from builtins import zip as _zip  # here `zip` is a builder of kernels
 from collections.abc import Callable
-from functools import cache, lru_cache
-from pathlib import Path
-from types import FunctionType
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from . import cublas
+from .cuda_templates import (  # noqa: F401  (the compiler asks this module for some of them)
+    IDENTITY,
+    SIMULATED,
+    Template,
+    filled_in,
+    gpu,
+    names_for,
+    scalar_function,
+    sources,
+    stored,
+)
 from .indexing import in_range
 from .scalar_functions import REDUCTIONS, SCALAR_FUNCTIONS, ScalarFunction, kernel_names
 from .strides import compact_strides, merged_axes
 from .views import View, assemble, new_array
-
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
-
-if SIMULATED:
-    from . import simulator as gpu
-else:
-    from . import launching as gpu  # type: ignore[no-redef]
 
 __device_name__ = "cuda"
 
@@ -101,9 +103,7 @@ def _from_host(values: np.ndarray) -> Array:
     return array
 
 
-# Templates. A kernel is written once, for all data types. The names that stand for types and for the function
-# of a row are filled in for each of them, then it is compiled.
-
+# What a `Template` fills in:
 f: Any = None  # the scalar function of a row of the table
 dtype: Any = None  # makes a number of the data type of the result
 origin: Any = None  # the type of numbers that a kernel reads, if it is another one
@@ -113,172 +113,6 @@ lowest: Any = None  # the least finite number
 exp: Any = None  # as the table has them
 log: Any = None
 cuda: Any = None  # numba.cuda, which is imported only if something has to be compiled
-
-
-class Template(dict):
-    """A kernel for all data types: ``template[dtype]`` is the compiled one.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel in Python.
-    arguments : str
-        A letter for each of its arguments: a (pointer to numbers), s (pointer to numbers of the data type
-        `source`), n (pointer to int64), A (an array of Numba's), x (a number), i (a whole number), p and q (a
-        tuple of whole numbers, one for each of `axes`), d (a tuple of two).
-    row : ScalarFunction, optional
-        What `f` stands for.
-    **names
-        What other names stand for.
-    """
-
-    def __init__(self, function: Callable, arguments: str, row: ScalarFunction | None = None, **names: Any):
-        super().__init__()
-        self.function = function
-        self.arguments = arguments
-        self.row = row
-        self.names = names
-
-    def __missing__(self, dtype: np.dtype) -> Any:
-        found = self[dtype] = self.version(dtype)
-        return found
-
-    def version(
-        self, dtype: np.dtype, axes: Shape = (), source: np.dtype | None = None, **constants: int
-    ) -> Any:
-        """The compiled kernel for a data type, numbers of axes, and values of names in the function."""
-        which = (dtype, axes, source, *constants.values())
-        if (kernel := self.get(which)) is None:
-            with _compiling:
-                if (kernel := self.get(which)) is None:
-                    kernel = self[which] = self._compiled(dtype, axes, source or dtype, constants)
-        return kernel
-
-    def _compiled(self, dtype: np.dtype, axes: Shape, source: np.dtype, constants: dict[str, int]) -> Any:
-        kinds = {"a": f"{stored(dtype)}*", "s": f"{stored(source)}*", "n": "int64*", "i": "int64"}
-        kinds |= {"A": f"{stored(dtype)}[]", "x": stored(dtype), "d": "int64[2]"}
-        kinds |= {letter: f"int64[{count}]" for letter, count in _zip("pq", axes, strict=False)}
-        signature = " ".join(kinds[letter] for letter in self.arguments)
-        row = self.row
-        key = None  # a row of your own may mean something else next time
-        if row is None or SCALAR_FUNCTIONS.get(row.name, row) is row:
-            name = row.name if row else ""
-            key = f"{_sources()} {self.function.__name__} {name} {dtype} {self.arguments} {constants}"
-        names = {"origin": np.dtype(stored(source)).type} | self.names | constants
-        return gpu.compile(lambda: filled_in(self.function, names_for(dtype, row) | names), signature, key)
-
-
-_compiling = threading.RLock()
-
-
-def stored(dtype: np.dtype) -> str:
-    """The name of the type with which a kernel reads and writes numbers: booleans are 0 and 1."""
-    return "uint8" if dtype == np.bool_ else dtype.name
-
-
-def names_for(dtype: np.dtype, row: ScalarFunction | None = None) -> dict[str, Any]:
-    """What a template's names stand for."""
-    wide = dtype.type if dtype.kind == "f" else np.int64
-    bounds = np.finfo(wide) if dtype.kind == "f" else np.iinfo(wide)
-    names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min)}
-    names["dtype"] = _number_type(dtype)
-    names |= {name: scalar_function(SCALAR_FUNCTIONS[name], dtype) for name in ("exp", "log")}
-    if row is not None:
-        names["f"] = scalar_function(row, dtype)
-        names["neutral"] = _neutral(row.name, wide)
-    return names
-
-
-def _neutral(name: str, wide: Any) -> Any:
-    if name in ("maximum", "minimum"):
-        sign = -1 if name == "maximum" else 1
-        info = np.finfo if issubclass(wide, np.floating) else np.iinfo
-        return (
-            wide(sign * math.inf)
-            if info is np.finfo
-            else wide(info(wide).min if sign < 0 else info(wide).max)
-        )
-    return wide(1) if name == "multiply" else wide(-0.0)  # -0.0 + x is x, for -0.0 as well
-
-
-def _number_type(dtype: np.dtype) -> Callable:
-    if SIMULATED:  # plain NumPy refuses what a GPU converts
-        return lambda x: np.asarray(x).astype(dtype)[()]
-    return _truth if dtype == np.bool_ else dtype.type
-
-
-def _truth(x):
-    return x != 0
-
-
-def scalar_function(row: ScalarFunction, dtype: np.dtype) -> Callable:
-    """The function of a row, to be called by a kernel for numbers of type `dtype`.
-
-    The simulator runs a kernel in Python, which raises an exception where IEEE arithmetic gives an infinity
-    or NaN. So it uses NumPy's form there, on one number at a time.
-    """
-    if SIMULATED:
-        return row.numpy
-    return WITHOUT_DOUBLES.get(row.name, row.python) if dtype == np.float32 else row.python
-
-
-def _sigmoid(x):
-    one = np.float32(1)
-    return one / (one + math.exp(-x)) if x >= 0 else math.exp(x) / (one + math.exp(x))
-
-
-def _sign(x):
-    return x if x != x else np.float32((x > 0) - (x < 0))
-
-
-#: Numba computes the sum of a whole number and a float32 in float64, which is slow on most GPUs. Rows of the
-#: table in which that happens have another version here.
-WITHOUT_DOUBLES = {"sigmoid": _sigmoid, "sign": _sign}
-
-
-def filled_in(function: Callable, names: dict[str, Any]) -> Callable:
-    """A template with its names filled in. What it calls is compiled for the GPU, too."""
-    from numba import cuda
-
-    names = names | {"cuda": cuda}
-    world: dict[str, Any] = function.__globals__ | names
-
-    def prepared(function: Any) -> FunctionType:
-        for name in function.__code__.co_names:
-            called = world.get(name)
-            if isinstance(called, FunctionType) and called.__globals__ is not world:
-                if called.__globals__ is globals() and not names.keys().isdisjoint(_names_in(called)):
-                    called = prepared(called)
-                # The simulator calls a function of Python as it is.
-                world[name] = called if SIMULATED else _device_function(called)
-        return FunctionType(function.__code__, world, function.__name__, None, function.__closure__)
-
-    return prepared(function)
-
-
-def _names_in(function: FunctionType) -> set[str]:
-    """The names in a function and in those of this file that it calls."""
-    found = set(function.__code__.co_names)
-    for called in [globals().get(name) for name in found]:
-        if isinstance(called, FunctionType) and called.__globals__ is globals():
-            found |= _names_in(called)
-    return found
-
-
-@cache
-def _device_function(function: Callable) -> Callable:
-    """What kernels call, compiled once for all of them that call the same function."""
-    from numba import cuda
-
-    return cuda.jit(device=True)(function)
-
-
-@cache
-def _sources() -> str:
-    """What the kernels of this file are made of."""
-    folder = Path(__file__).parent
-    files = (Path(__file__).name, "scalar_functions.py")
-    return "".join((folder / file).read_text("utf-8") for file in files)
 
 
 def position(index, shape, strides):
@@ -486,7 +320,6 @@ def zip(row: ScalarFunction) -> Callable:
 # Copies, on the GPU and between the GPU and the host. A copy is a map that changes nothing but, perhaps, the
 # data type.
 
-IDENTITY = ScalarFunction("copy", lambda x: x, lambda x: x)
 _copy_aligned = Template(map_aligned, "sai", IDENTITY)
 _copy_strided = Template(map_strided, "sapppi", IDENTITY)
 _fill_aligned = Template(fill_aligned, "axi")

@@ -624,7 +624,7 @@ def _device_function(name: str, dtype: str, mod: Any) -> Any:
 
 def compile_kernel(kernel: Kernel, mod: Any) -> Any:
     """The source of a kernel as machine code."""
-    key: str | None = f"{mod._sources()}\n{_source()}\n{kernel.source}"
+    key: str | None = f"{mod.sources()}\n{_source()}\n{kernel.source}"
     names = {
         name.rpartition("_")[2] if name.partition("_")[0] in _TOTALS else name for name, _ in kernel.functions
     }
