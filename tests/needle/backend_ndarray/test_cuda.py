@@ -107,7 +107,7 @@ def test_compiled_kernels_compute_what_numpys_do(tmp_path):
     ]  # whose reduction of large angles the stand-in does not know
     passed = passing(on_stand_in.build(), tmp_path / "report.xml", files, without)
     assert set(passed) == {file.partition("::")[0] for file in files}
-    assert len(passed) > 300
+    assert len(passed) > 250
 
 
 @stand_in
