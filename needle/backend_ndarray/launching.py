@@ -89,14 +89,14 @@ def enter() -> None:
                 raise DriverError(f"cuInit: {status.name}")
             device = call(driver.cuDeviceGet, 0)
             context = call(driver.cuDevicePrimaryCtxRetain, device)
-            _gpu = SimpleNamespace(context=context, pool=None)
             call(driver.cuCtxSetCurrent, context)
-            _look_at(_gpu, device)
+            _gpu = _found(device, context)
     call(driver.cuCtxSetCurrent, _gpu.context)
 
 
-def _look_at(gpu: SimpleNamespace, device: Any) -> None:
-    """Find out what a GPU is, and set up its pool of memory."""
+def _found(device: Any, context: Any) -> SimpleNamespace:
+    """What there is to know of a GPU, whose pool of memory is set up."""
+    gpu = SimpleNamespace(context=context, pool=None)
 
     def attribute(name: str) -> int:
         kind = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
@@ -112,6 +112,7 @@ def _look_at(gpu: SimpleNamespace, device: Any) -> None:
         # What is free stays in the pool. Else it would go back to the system each time that somebody waits.
         threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         call(driver.cuMemPoolSetAttribute, gpu.pool, threshold, driver.cuuint64_t(2**64 - 1))
+    return gpu
 
 
 def gpu() -> SimpleNamespace:
