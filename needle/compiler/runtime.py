@@ -32,6 +32,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ..backend_ndarray import blas
+from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .codegen import TYPES, function_name
@@ -431,22 +432,17 @@ def _versions() -> str:
 
 def _kept(source: str, key: str) -> Path | None:
     """A file with the source, beside which Numba keeps the machine code; None if none can be written."""
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or _user_cache()) / "compiled"
-    path = folder / f"step_{key}.py"
+    place = folder() / "compiled"
+    path = place / f"step_{key}.py"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text("utf-8") != source:
-            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            with tempfile.NamedTemporaryFile("w", dir=place, delete=False, encoding="utf-8") as file:
                 file.write(source)
             os.replace(file.name, path)
     except OSError:
         return None
     return path
-
-
-def _user_cache() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    return str(Path(base) / "needle")
 
 
 # Debug: the source as plain Python
