@@ -101,15 +101,15 @@ def libraries(device) -> dict[str, Library]:
     found = {"needle": needle, "jit": needle._replace(compile=ndl.jit)}
     if hasattr(device.mod, "blas"):
         found["own kernel"] = needle._replace(called=partial(without_cublas, device.mod))
-    on_card = device == ndl.cuda() and not device.SIMULATED
-    if torch and (torch.cuda.is_available() or not on_card):
-        found["torch"] = library_of_torch("cuda" if on_card else "cpu")
+    on_gpu = device == ndl.cuda() and not device.SIMULATED
+    if torch and (torch.cuda.is_available() or not on_gpu):
+        found["torch"] = library_of_torch("cuda" if on_gpu else "cpu")
     # Each library has errors of its own for a GPU that it cannot use.
     with suppress(Exception):
-        if in_jax.jax and on_card == (in_jax.jax.default_backend() != "cpu"):
+        if in_jax.jax and on_gpu == (in_jax.jax.default_backend() != "cpu"):
             found["jax"] = library_of_jax()
     with suppress(Exception):
-        if on_card:
+        if on_gpu:
             found["CuPy"] = library_of_cupy()
     return found
 

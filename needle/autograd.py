@@ -809,5 +809,9 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None 
 
 TensorOp.out = Tensor
 TensorTupleOp.out = TensorTuple
-# When the program ends, modules go in any order, and nobody counts any more.
-atexit.register(lambda: delattr(Value, "__del__"))
+
+
+@atexit.register
+def _stop_counting() -> None:
+    """When the program ends, modules go in any order, and there is nothing to count with any more."""
+    Value.__del__ = lambda self: None  # type: ignore[method-assign]

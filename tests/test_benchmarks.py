@@ -111,7 +111,7 @@ def test_a_table_is_printed_and_a_failure_is_told_below_its_row(tiny, monkeypatc
     assert "not the numbers of CuPy" in difference
 
 
-def test_without_a_card_a_sentence_says_why(monkeypatch, capsys):
+def test_without_a_gpu_a_sentence_says_why(monkeypatch, capsys):
     monkeypatch.setattr(ndl.cuda(), "why", lambda: "There is no NVIDIA driver here.")
     assert benchmarks.main(["cuda"]) is None
     assert capsys.readouterr().out.endswith("\ncuda: no GPU: There is no NVIDIA driver here.\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .cuda_templates import gpu
 from .shapes import Shape
 
 _AS_IT_IS, _TRANSPOSED = 0, 1
@@ -43,7 +44,11 @@ def _library() -> tuple[Any, str]:
         # PyDLL keeps Python's lock during a call, which is short. So one handle serves all threads.
         lib = ctypes.PyDLL(found)
         handle = ctypes.c_void_p()
-        if status := lib.cublasCreate_v2(ctypes.byref(handle)):
+        status = lib.cublasCreate_v2(ctypes.byref(handle))
+        if status:  # perhaps the pool has left it no memory
+            gpu.release()
+            status = lib.cublasCreate_v2(ctypes.byref(handle))
+        if status:
             raise RuntimeError(f"cublasCreate returned {status}; is {found} older or newer than the driver?")
     except Exception as error:  # whatever is wrong with it, our own kernel multiplies
         first = str(error).strip().partition("\n")[0].rstrip(".")

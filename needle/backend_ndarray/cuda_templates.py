@@ -84,7 +84,7 @@ class Template(dict):
         signature = " ".join(kinds[letter] for letter in self.arguments)
         row = self.row
         key = None  # a row of your own may mean something else next time
-        if row is None or row is IDENTITY or SCALAR_FUNCTIONS.get(row.name) is row:
+        if row is None or is_ours(row):
             name = row.name if row else ""
             key = f"{sources()} {self.function.__name__} {name} {dtype} {self.arguments} {constants}"
         names = {"origin": np.dtype(stored(source)).type} | self.names | constants
@@ -92,6 +92,11 @@ class Template(dict):
 
 
 _compiling = threading.RLock()
+
+
+def is_ours(row: ScalarFunction) -> bool:
+    """Whether a row comes with the library, whose sources say what it does."""
+    return row.python.__module__.startswith(f"{__package__}.")
 
 
 def stored(dtype: np.dtype) -> str:

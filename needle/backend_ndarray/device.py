@@ -260,7 +260,7 @@ _NO_DRIVER = (
     "There is no NVIDIA driver here, hence no GPU to compute on; for Numba's simulator of one, set "
     "NUMBA_ENABLE_CUDASIM=1 in the environment before Python starts."
 )
-_INSTALL = "pip install 'numba-cuda[cu12]', or [cu13] where nvidia-smi shows CUDA 13"
+_INSTALL = "pip install -e '.[cuda]' in the checkout, or '.[cuda12]' if nvidia-smi shows CUDA 12"
 
 #: What the error of the first kernel says, and what it means.
 _CAUSES = (
@@ -271,8 +271,11 @@ _CAUSES = (
     ),
     (
         "module 'numpy' has no attribute|a module that was compiled using NumPy|numpy.core.multiarray failed",
-        "numba-cuda {} and NumPy {} do not fit; numba-cuda 0.30.4 and NumPy 2.4.6 do: "
-        "pip install 'numba-cuda>=0.30.4' 'numpy<2.5'.",
+        f"numba-cuda {{}} and NumPy {{}} do not fit; numba-cuda 0.30.4 and NumPy 2.4.6 do: {_INSTALL}.",
+    ),
+    (
+        "INVALID_PTX|INVALID_IMAGE|NO_BINARY_FOR_GPU|SYSTEM_DRIVER_MISMATCH",
+        f"The GPU's driver cannot load what the CUDA toolkit made: {_INSTALL}, or install a newer driver.",
     ),
     ("NO_DEVICE", "There is an NVIDIA driver, but no GPU that it can use."),
     ("driver library", _NO_DRIVER),

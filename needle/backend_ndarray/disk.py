@@ -14,8 +14,8 @@ def folder() -> Path:
     """Where machine code is kept: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    return Path(base) / "needle"
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+    return Path(os.path.expanduser(base)) / "needle"
 
 
 def kept(kind: str, key: str, make: Callable[[], bytes]) -> bytes:
@@ -42,7 +42,10 @@ def kept(kind: str, key: str, make: Callable[[], bytes]) -> bytes:
     content = make()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        os.replace(file.name, path)
+        with tempfile.TemporaryDirectory(
+            dir=path.parent
+        ) as place:  # nobody finds a file that is half written
+            file = Path(place) / "file"
+            file.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(file, path)
     return content

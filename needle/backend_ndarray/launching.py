@@ -27,11 +27,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
+import os
 import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from struct import Struct, calcsize
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +44,8 @@ from cuda.bindings import driver
 
 from .disk import kept
 
-STREAM = 0  # the default stream, which Numba, CuPy and PyTorch use, too
+#: The default stream. All threads share it, and so do Numba, CuPy and PyTorch: work is done in one order.
+STREAM = 0
 
 
 # The driver. Each of its functions returns a status and, if there is one, a result.
@@ -70,7 +73,7 @@ def call(function: Callable, *arguments: Any) -> Any:
     return found[1] if len(found) > 1 else None
 
 
-#: What the driver says to a thread that has not entered a GPU's context yet.
+#: What the driver says to a thread that has not called `enter` yet.
 _NOT_ENTERED = (
     driver.CUresult.CUDA_ERROR_NOT_INITIALIZED,
     driver.CUresult.CUDA_ERROR_INVALID_CONTEXT,
@@ -80,18 +83,29 @@ _gpu: SimpleNamespace | None = None
 
 
 def enter() -> None:
-    """Let this thread work with the first GPU, in the context that all libraries share."""
+    """Let this thread work with the first GPU.
+
+    For each GPU the driver has a context: what a process has there, its memory and its kernels. A thread says
+    once in which context it works. All libraries of a process share the primary one, and so do we.
+    """
     global _gpu
     with _entering:
         if _gpu is None:
-            (status,) = driver.cuInit(0)
-            if status:
-                raise DriverError(f"cuInit: {status.name}")
-            device = call(driver.cuDeviceGet, 0)
-            context = call(driver.cuDevicePrimaryCtxRetain, device)
-            call(driver.cuCtxSetCurrent, context)
+            _must(driver.cuInit, 0)
+            device = _must(driver.cuDeviceGet, 0)
+            context = _must(driver.cuDevicePrimaryCtxRetain, device)
+            _must(driver.cuCtxSetCurrent, context)
             _gpu = _found(device, context)
-    call(driver.cuCtxSetCurrent, _gpu.context)
+    _must(driver.cuCtxSetCurrent, _gpu.context)
+
+
+def _must(function: Callable, *arguments: Any) -> Any:
+    """As `call`, before a thread has entered, when there is no second try."""
+    status, *results = function(*arguments)
+    if status:
+        after_fork = "; a process that was forked after the GPU was used cannot use it" if _gpu else ""
+        raise DriverError(f"{function.__name__}: {status.name}{after_fork}")
+    return results[0] if results else None
 
 
 def _found(device: Any, context: Any) -> SimpleNamespace:
@@ -131,11 +145,16 @@ def synchronize() -> None:
 
 #: The types that arguments have, as `struct` packs them.
 _LETTERS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i", "uint8": "B"}
-_ARRAY = "QQqqQqq"  # one of Numba's: two pointers, size, bytes of a number, address, length, stride in bytes
+#: An array of Numba's has seven parts: two pointers that we leave empty, its size, the bytes of a number, the
+#: address, its length and its stride in bytes.
+_ARRAY = "QQqqQqq"
 
 
 class Kernel:
     """A kernel that the driver has loaded, and the buffer for the arguments of its next launch.
+
+    For ``"float32* int64 uint8"`` the buffer has 17 bytes: an address in bytes 0 to 7, a number in 8 to 15,
+    and one in 16. `places` holds where in memory these three begin. That is what the driver asks for.
 
     Parameters
     ----------
@@ -151,11 +170,9 @@ class Kernel:
         letters = "".join(_letters(name) for name in signature.split())
         self.pack = Struct(letters).pack_into
         self.buffer = ctypes.create_string_buffer(calcsize(letters))
+        begins = [calcsize(letters[: i + 1]) - calcsize(letters[i]) for i in range(len(letters))]
         first = ctypes.addressof(self.buffer)
-        ends = [calcsize(letters[: i + 1]) for i in range(len(letters))]
-        self.places = (ctypes.c_void_p * len(letters))(
-            *[first + end - calcsize(letter) for end, letter in zip(ends, letters, strict=True)]
-        )
+        self.places = (ctypes.c_void_p * len(letters))(*[first + begin for begin in begins])
         self.addresses = ctypes.addressof(self.places)
         self.takes_tuples = "[" in signature
         self.lock = threading.Lock()  # another thread must not write arguments before these are copied
@@ -188,10 +205,22 @@ def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Ke
     def made() -> bytes:
         return machine_code(to_ptx(make(), signature, capability), capability)
 
-    if key is None:
-        return Kernel(made(), signature)
-    versions = f"{version('numba')} {version('numba-cuda')} {capability}"
-    return Kernel(kept("cuda", f"{versions}\n{signature}\n{key}", made), signature)
+    if key is not None:
+        with suppress(DriverError):  # what was kept does not load: the driver has changed
+            return Kernel(kept("cuda", f"{_versions()}\n{signature}\n{key}", made), signature)
+    return Kernel(made(), signature)
+
+
+@cache
+def _versions() -> str:
+    """What machine code depends on besides its source."""
+    names = ["numba", "numba-cuda", "cuda-bindings", "cuda-toolkit", "nvidia-nvvm", "nvidia-nvjitlink"]
+    names += ["nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12"]
+    found = []
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    return ", ".join([*found, str(gpu().capability), gpu().driver])
 
 
 def types_of(signature: str) -> Any:
@@ -219,21 +248,21 @@ def to_ptx(function: Callable, signature: str, capability: tuple[int, int]) -> s
 
 
 def machine_code(ptx: str, capability: tuple[int, int]) -> bytes:
-    """Machine code from PTX; PTX itself where there is no nvJitLink: then the driver compiles it."""
+    """Machine code from PTX. Where nvJitLink is missing or too old, PTX itself: the driver compiles it."""
     code = ptx.encode() + b"\0"
     try:
         from cuda.bindings import nvjitlink
 
         linker = nvjitlink.create(1, [f"-arch=sm_{capability[0]}{capability[1]}"])
-    except (ImportError, RuntimeError):
+        try:
+            nvjitlink.add_data(linker, nvjitlink.InputType.PTX, code, len(code), "kernel")
+            nvjitlink.complete(linker)
+            image = bytearray(nvjitlink.get_linked_cubin_size(linker))
+            nvjitlink.get_linked_cubin(linker, image)
+        finally:
+            nvjitlink.destroy(linker)
+    except Exception:  # nvJitLink's own are of no common class
         return code
-    try:
-        nvjitlink.add_data(linker, nvjitlink.InputType.PTX, code, len(code), "kernel")
-        nvjitlink.complete(linker)
-        image = bytearray(nvjitlink.get_linked_cubin_size(linker))
-        nvjitlink.get_linked_cubin(linker, image)
-    finally:
-        nvjitlink.destroy(linker)
     return bytes(image)
 
 
@@ -263,7 +292,8 @@ def launch(
 
 
 class Loan(ref):
-    """A weak reference to what stands for a piece of memory. When that is gone, the memory goes back."""
+    """A weak reference to what stands for a piece of memory; it knows the address. When what it refers to is
+    gone, the memory goes back."""
 
     __slots__ = ("address",)
 
@@ -271,16 +301,19 @@ class Loan(ref):
 
 
 _loans: dict[int, Loan] = {}  # a weak reference has to be kept, or nobody hears from it
-# When the program ends, its modules go in any order, and the driver takes all memory back by itself.
+# When the program ends, its modules go in any order, and the driver takes all memory back by itself. A
+# process that was forked has none.
 atexit.register(_loans.clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loans.clear)
 
 
 def allocate(size: int, dtype: np.dtype) -> tuple[int, Any]:
     """Memory for `size` numbers, not yet written: its address, and an object that stands for it.
 
-    As long as the object lives, the memory is ours. It is a NumPy array of nothing, for a reason. When Python
+    As long as the object lives, the memory is ours. The object is an empty NumPy array. Why? When Python
     collects objects that hold each other in a circle, it calls their ``__del__`` and the callbacks of weak
-    references to them in an order of its own. So somebody may still read an array whose memory was given
+    references to them in an order of its own. So somebody could still read an array whose memory was given
     away. NumPy's arrays are never collected like that: one goes when the last of those that hold it is gone.
 
     Raises
@@ -351,7 +384,7 @@ def at(address: int, offset: int, dtype: np.dtype) -> int:
 
 
 def upload(values: np.ndarray, address: int) -> None:
-    """Copy a compact NumPy array to the GPU. The driver reads it before this returns."""
+    """Copy a compact NumPy array to the GPU. The driver reads ordinary memory before this returns."""
     call(driver.cuMemcpyHtoDAsync, address, values.ctypes.data, values.nbytes, STREAM)
 
 

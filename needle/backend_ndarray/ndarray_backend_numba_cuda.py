@@ -39,6 +39,7 @@ from .cuda_templates import (  # noqa: F401  (the compiler asks this module for 
     Template,
     filled_in,
     gpu,
+    is_ours,
     names_for,
     scalar_function,
     sources,
@@ -196,8 +197,8 @@ def fill_aligned(out, number, n):
 
 
 # The same with strides. The last axis lies along the blocks, and rows of it one below the other: a thread
-# takes one column of four rows. So it works out where a row begins, and no number needs a division. A stride
-# of 0 repeats a number: broadcasting.
+# takes one column of four rows. So it works out where a row begins, which takes a division only from the
+# third axis on. A stride of 0 repeats a number: broadcasting.
 
 
 def rows_of(shape: Shape) -> tuple:
@@ -339,7 +340,7 @@ def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides)
     """
     tile = cuda.shared.array((COPY_TILE, COPY_PITCH), origin)
     height, width = shape
-    matrix, top, left = corner(cuda.blockIdx.x, height, width, COPY_TILE)
+    matrix, top, left = corner(cuda.blockIdx.x, height, width, COPY_TILE, COPY_TILE)
     a_start = position(matrix, outer, a_outer)
     out_start = position(matrix, outer, out_outer)
     x = cuda.threadIdx.x
@@ -354,14 +355,14 @@ def copy_tiles(a, out, outer, a_outer, out_outer, shape, a_strides, out_strides)
             out[out_start + row * out_strides[0] + column * out_strides[1]] = dtype(tile[y, x])
 
 
-def corner(block, height, width, side):
-    """The matrix that a block works on, and the first row and column of its tile.
+def corner(block, height, width, tall, broad):
+    """The matrix that a block works on, and the first row and column of its tile, `tall` times `broad`.
 
     The tiles of all matrices are numbered, because a grid's second and third length cannot exceed 65535.
     """
-    across, down = (width + side - 1) // side, (height + side - 1) // side
+    across, down = (width + broad - 1) // broad, (height + tall - 1) // tall
     row_of_tiles = block // across
-    return row_of_tiles // down, row_of_tiles % down * side, block % across * side
+    return row_of_tiles // down, row_of_tiles % down * tall, block % across * broad
 
 
 _copy_tiles = Template(copy_tiles, "sapppddd")
@@ -503,7 +504,8 @@ class Checks:
 
     def add(self, again: Callable[[], Any]) -> None:
         """Note a check that was launched. `again` repeats it on the host, and raises the error."""
-        self._waiting.append(again)
+        with self._lock:
+            self._waiting.append(again)
         if self.at_once or len(self._waiting) >= self.MOST:
             self.look()
 
@@ -864,18 +866,20 @@ def standardize(a: View, eps: float, weight: Any = None, bias: Any = None) -> An
 # An optimiser's step: one kernel in place of a dozen.
 
 
-def adam_step(p, grad, m, v, p_out, m_out, v_out, n, left1, left2, lr, beta1, beta2, eps, decay):
-    """A step of `needle.optim.Adam`; left1 and left2 are what 1 - beta ** t is."""
+def adam_step(
+    p, grad, m, v, p_out, m_out, v_out, n, beta1, rest1, left1, beta2, rest2, left2, lr, eps, decay
+):
+    """A step of `needle.optim.Adam`. What is left of 1 comes as a number: 1 - beta, and 1 - beta ** t."""
     i = cuda.blockIdx.x * THREADS + cuda.threadIdx.x
     if i < n:
-        g = grad[i] + decay * p[i]
-        mean = beta1 * m[i] + (wide(1) - beta1) * g
-        mean_square = beta2 * v[i] + (wide(1) - beta2) * (g * g)
+        g = grad[i] + decay * p[i] if decay != 0 else grad[i]
+        mean = beta1 * m[i] + rest1 * g
+        mean_square = beta2 * v[i] + rest2 * (g * g)
         m_out[i], v_out[i] = mean, mean_square
         p_out[i] = p[i] - lr * (mean / left1) / (math.sqrt(mean_square / left2) + eps)
 
 
-_adam = Template(adam_step, "aaaaaaaixxxxxxx")
+_adam = Template(adam_step, "aaaaaaaixxxxxxxxx")
 
 
 def adam(p: View, grad: View, mean: View, mean_square: View, *numbers: float) -> Any:
@@ -922,19 +926,19 @@ def matmul_tiled(a: Array, b: Array, out: Array, m: int, n: int, p: int) -> None
 
 
 DEPTH = 4 if SIMULATED else 16  # columns of `a` and rows of `b` that are in shared memory at a time
-EACH = 0  # a thread computes so many times so many numbers; filled in
-SIDE = 0  # of a tile: TILE * EACH; filled in
 GROUP = 2 if SIMULATED else 4  # numbers that a thread reads from shared memory at once
-PITCH = 0  # how far it is from row to row of a tile; filled in
+DOWN = ACROSS = 0  # a thread computes so many rows of so many numbers; filled in
+HEIGHT = WIDTH = 0  # of a tile of `out`; filled in
+A_PITCH = B_PITCH = 0  # how far it is from row to row of a tile of `a` and `b`; filled in
 
 
-def load(tile, matrix, start, across, along, width, depth):
+def load(tile, side, matrix, start, across, along, width, depth):
     """Load `width` rows of `depth` numbers into the columns of a tile, and zeros beyond them."""
     thread = cuda.threadIdx.y * TILE + cuda.threadIdx.x
-    k, line, down, right = thread // SIDE, thread % SIDE, TILE * TILE // SIDE, 0
+    k, line, down, right = thread // side, thread % side, TILE * TILE // side, 0
     if along == 1:  # neighbouring threads read neighbouring places, whichever way these go
         k, line, down, right = thread % DEPTH, thread // DEPTH, 0, TILE * TILE // DEPTH
-    for _ in range(DEPTH * SIDE // (TILE * TILE)):
+    for _ in range(DEPTH * side // (TILE * TILE)):
         if line < width and k < depth:
             tile[k, line] = matrix[start + line * across + k * along]
         else:
@@ -944,44 +948,45 @@ def load(tile, matrix, start, across, along, width, depth):
 
 
 def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
-    """A thread keeps the totals of EACH times EACH numbers in registers.
+    """A thread keeps the totals of DOWN times ACROSS numbers in registers.
 
-    It uses each number that it reads from shared memory EACH times. Otherwise most of the time would go into
-    reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at multiples
-    of 16 bytes, so that the compiler lets it read GROUP numbers at once.
+    It uses each number that it reads from shared memory several times. Otherwise most of the time would go
+    into reading, not multiplying. GROUP of its rows and columns are neighbours, and the tiles begin at
+    multiples of 16 bytes, so that the compiler lets it read GROUP numbers of float32 at once.
     """
     if SIMULATED:
-        a_tile = cuda.shared.array((DEPTH, PITCH), wide)
-        b_tile = cuda.shared.array((DEPTH, PITCH), wide)
+        a_tile = cuda.shared.array((DEPTH, A_PITCH), wide)
+        b_tile = cuda.shared.array((DEPTH, B_PITCH), wide)
     else:
-        a_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
-        b_tile = cuda.shared.array((DEPTH, PITCH), wide, 16)
-    totals = cuda.local.array((EACH, EACH), wide)
-    a_column = cuda.local.array(EACH, wide)
-    b_row = cuda.local.array(EACH, wide)
+        a_tile = cuda.shared.array((DEPTH, A_PITCH), wide, 16)
+        b_tile = cuda.shared.array((DEPTH, B_PITCH), wide, 16)
+    totals = cuda.local.array((DOWN, ACROSS), wide)
+    a_column = cuda.local.array(DOWN, wide)
+    b_row = cuda.local.array(ACROSS, wide)
     x, y = cuda.threadIdx.x * GROUP, cuda.threadIdx.y * GROUP
-    matrix, top, left = corner(cuda.blockIdx.x, m, p, SIDE)
+    matrix, top, left = corner(cuda.blockIdx.x, m, p, HEIGHT, WIDTH)
     a_start = position(matrix, batch, a_batch) + top * a_strides[0]
     b_start = position(matrix, batch, b_batch) + left * b_strides[1]
-    for i in range(EACH):
-        for j in range(EACH):
+    for i in range(DOWN):
+        for j in range(ACROSS):
             totals[i, j] = 0
     for k in range(0, n, DEPTH):
-        load(a_tile, a, a_start + k * a_strides[1], a_strides[0], a_strides[1], m - top, n - k)
-        load(b_tile, b, b_start + k * b_strides[0], b_strides[1], b_strides[0], p - left, n - k)
+        at_a, at_b = a_start + k * a_strides[1], b_start + k * b_strides[0]
+        load(a_tile, HEIGHT, a, at_a, a_strides[0], a_strides[1], m - top, n - k)
+        load(b_tile, WIDTH, b, at_b, b_strides[1], b_strides[0], p - left, n - k)
         cuda.syncthreads()
         for depth in range(DEPTH):
-            for i in range(EACH):
-                place = i // GROUP * GROUP * TILE + i % GROUP
-                a_column[i] = a_tile[depth, y + place]
-                b_row[i] = b_tile[depth, x + place]
-            for i in range(EACH):
-                for j in range(EACH):
+            for i in range(DOWN):
+                a_column[i] = a_tile[depth, y + i // GROUP * GROUP * TILE + i % GROUP]
+            for j in range(ACROSS):
+                b_row[j] = b_tile[depth, x + j // GROUP * GROUP * TILE + j % GROUP]
+            for i in range(DOWN):
+                for j in range(ACROSS):
                     totals[i, j] += a_column[i] * b_row[j]
         cuda.syncthreads()
-    for i in range(EACH):
+    for i in range(DOWN):
         row = top + y + i // GROUP * GROUP * TILE + i % GROUP
-        for j in range(EACH):
+        for j in range(ACROSS):
             column = left + x + j // GROUP * GROUP * TILE + j % GROUP
             if row < m and column < p:
                 out[(matrix * m + row) * p + column] = dtype(totals[i, j])
@@ -990,7 +995,7 @@ def product(a, b, out, m, n, p, batch, a_batch, b_batch, a_strides, b_strides):
 _product = Template(product, "aaaiiipppdd")
 MOST_CALLS = 64  # of cuBLAS for one product
 blas: Any = None if SIMULATED else cublas  # None: our own kernel multiplies
-SIDES = (2,) if SIMULATED else (8, 4)  # what EACH may be: multiples of GROUP
+SHARES = ((2, 2),) if SIMULATED else ((8, 4), (4, 4))  # what DOWN and ACROSS may be
 
 
 def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple | None = None) -> None:
@@ -999,11 +1004,15 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     Layout: ``(batch_shape, a_strides, a_offset, b_strides, b_offset)``, where the strides are those of the
     batch axes, then of rows and columns. Without one there is a single product.
     """
+    if not out.size:
+        return
     batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
     plan = merged_axes(batch, a_strides[:-2], b_strides[:-2])
     a_place, b_place, count = a.at(a_offset), b.at(b_offset), math.prod(batch)
     sizes, steps = (m, n, p), (a_strides[-2:], b_strides[-2:])
-    if blas is not None and blas.takes(out.dtype, sizes, *steps) and count <= MOST_CALLS * plan[0][-1]:
+    forward = plan[1][-1] >= 0 <= plan[2][-1]  # from matrix to matrix
+    few = count <= MOST_CALLS * plan[0][-1]
+    if blas is not None and forward and few and blas.takes(out.dtype, sizes, *steps):
         for number, outer in enumerate(np.ndindex(plan[0][:-1])):  # a call takes a batch along one axis
             left, right = (
                 sum(i * step for i, step in _zip(outer, strides, strict=False)) for strides in plan[1:]
@@ -1014,12 +1023,14 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
                 out.at(number * plan[0][-1] * m * p),
             )
         return
-    for each in SIDES:  # large tiles read memory least often, as long as there are enough of them
-        side = TILE * each
-        blocks = count * -(-m // side) * -(-p // side)
+    for down, across in SHARES:  # large tiles read memory least often, as long as there are enough of them
+        height, width = TILE * down, TILE * across
+        blocks = count * -(-m // height) * -(-p // width)
         if blocks >= gpu.gpu().processors:
             break
-    kernel = _product.version(out.dtype, (len(plan[0]),), EACH=each, SIDE=side, PITCH=side + GROUP)
+    constants: Any = {"DOWN": down, "ACROSS": across, "HEIGHT": height, "WIDTH": width}
+    constants |= {"A_PITCH": height + GROUP, "B_PITCH": width + GROUP}
+    kernel = _product.version(out.dtype, (len(plan[0]),), **constants)
     matrices = (*plan, a_strides[-2:], b_strides[-2:])
     launch(kernel, blocks, (TILE, TILE), a_place, b_place, out.address, m, n, p, *matrices)
 

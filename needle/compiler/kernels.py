@@ -53,7 +53,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from ..stand_ins import Number
 from .codegen import (
@@ -628,7 +628,7 @@ def compile_kernel(kernel: Kernel, mod: Any) -> Any:
     names = {
         name.rpartition("_")[2] if name.partition("_")[0] in _TOTALS else name for name, _ in kernel.functions
     }
-    if any(SCALAR_FUNCTIONS[name].python.__module__ != ScalarFunction.__module__ for name in names):
+    if not all(mod.is_ours(SCALAR_FUNCTIONS[name]) for name in names):
         key = None  # a row of your own may mean something else next time
     signature = " ".join(kernel.arguments.values())
     return mod.gpu.compile(lambda: function_of(kernel, mod), signature, key)

@@ -6,6 +6,7 @@ import math
 from functools import reduce
 from operator import add
 
+from ..backend_ndarray.device import common_device
 from ..backend_ndarray.shapes import (
     common_dtype,
     hashable_axes,
@@ -79,6 +80,7 @@ class LayerNorm(TensorTupleOp):
         self.eps = eps
 
     def infer(self, a, weight, bias):
+        common_device("layer_norm", (a, weight, bias))
         if not a.shape or weight.shape != a.shape[-1:] or bias.shape != a.shape[-1:]:
             raise ValueError(
                 f"layer_norm: weight and bias need the length of the last axis of {a.shape}, "
@@ -89,6 +91,7 @@ class LayerNorm(TensorTupleOp):
         return Spec(a.shape, dtype, a.device), y, variance
 
     def compute(self, a, weight, bias):
+        self.infer(spec_of(a), spec_of(weight), spec_of(bias))  # kernels do not check
         if (by_kernel := standardized_rows(a, -1, self.eps, weight, bias)) is not None:
             y, _, variance, out = by_kernel
             return out, y, variance

@@ -128,8 +128,9 @@ class Optimizer:
     def step(self) -> None:
         """Update every parameter that has a `grad` and requires one, and set all their gradients to None.
 
-        So each gradient is used once: a parameter on which the next loss does not depend stays as it is. If
-        you want to look at a gradient, do it between `backward` and `step`.
+        So each gradient is used once: a parameter on which the next loss does not depend stays as it is, and
+        of two optimisers that share a parameter, only the first moves it. If you want to look at a gradient,
+        do it between `backward` and `step`.
 
         Results that were computed with a parameter earlier keep its earlier value. If gradients still wait to
         be computed (see `needle.lazy`), the step waits too.
@@ -200,8 +201,10 @@ class Optimizer:
         """Set the gradients of all parameters to None, so that no step uses them.
 
         `step` does it too, and `backward` replaces gradients. So a loop that takes a step after each
-        `backward` need not call this method. You need it for gradients that you do not want to step by:
+        `backward` need not call this method. You need it for gradients that you do not want to step by.
 
+        Examples
+        --------
         >>> loss_fn(model(X), y).backward()  # only to look at the gradients
         >>> print(model.bias.grad)
         >>> optimizer.reset_grad()

@@ -126,7 +126,7 @@ class Adam(Optimizer):
 
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps, weight_decay):
         if state and isinstance(p, NDArray):
-            numbers = (1 - beta1**t, 1 - beta2**t, lr, beta1, beta2, eps, weight_decay)
+            numbers = (beta1, 1 - beta1, 1 - beta1**t, beta2, 1 - beta2, 1 - beta2**t, lr, eps, weight_decay)
             if by_kernel := adam(p, grad, state["mean"], state["mean_square"], *numbers):
                 p, state["mean"], state["mean_square"] = by_kernel
                 return p

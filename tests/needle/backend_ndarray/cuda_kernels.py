@@ -73,7 +73,7 @@ def run(dtype: np.dtype) -> None:
             view.astype(kind)
     if dtype.kind == "f":
         elementwise("add", a, square)
-        backend.adam(*[square] * 4, *[0.5] * 7)
+        backend.adam(*[square] * 4, *[0.5] * 9)
         for length in (5, 100, 300, 1000, 2000, 8000):
             backend.softmax(array(2, length), False)
             backend.softmax(array(2, length), True)

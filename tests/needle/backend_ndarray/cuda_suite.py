@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -75,9 +76,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     import needle as ndl
 
-    if why := ndl.cuda().why():
-        print(f"There is nothing to test: {why}")
-        return
+    why = ndl.cuda().why() or ("Numba's simulator is no GPU." if ndl.cuda().SIMULATED else "")
+    if why:
+        sys.exit(f"There is nothing to test: {why}")
     packages = ["numba", "numba-cuda", "numpy", "nvidia-cublas", "nvidia-cublas-cu12"]
     print(
         f"GPU: {ndl.cuda().about()}",
@@ -86,15 +87,22 @@ def main() -> None:
         sep=", ",
     )
     print(ndl.cuda().why_not_cublas() or "cuBLAS multiplies matrices.", flush=True)
-    files = [
-        "backend_ndarray/on_gpu.py",
-        *FILES[1:],
-        *(file for group in MORE_FILES.values() for file in group),
-    ]
-    spread = ["-n", "8", "--dist", "load"] if _version("pytest-xdist")[:3] != "no " else []
-    command = ["-m", "pytest", *arguments(files, NEVER, ""), "-p", "no:benchmark", *spread, *sys.argv[1:]]
-    os.chdir(ROOT)
-    os.execve(sys.executable, [sys.executable, *command], os.environ | environment())
+    spread = ["-n", "8"] if _version("pytest-xdist")[:3] != "no " else []
+    files = [*FILES[1:], *(file for group in MORE_FILES.values() for file in group)]
+    # Large arrays come first, alone: eight processes at once would not leave them the memory.
+    for names, options in ((["backend_ndarray/on_gpu.py"], ["-rA"]), (files, spread)):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *arguments(names, NEVER, ""),
+            "-p",
+            "no:benchmark",
+            *options,
+        ]
+        result = subprocess.run([*command, *sys.argv[1:]], cwd=ROOT, env=os.environ | environment())
+        if result.returncode:
+            sys.exit(result.returncode)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Machine code on disk: found again, made anew where it is damaged, and nothing where no folder can be had."""
+"""Machine code on disk: found again, made anew where it is damaged, and not kept where there is no folder."""
 
 from __future__ import annotations
 

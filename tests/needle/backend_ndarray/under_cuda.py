@@ -127,7 +127,7 @@ def test_products_of_ragged_matrices(m, n, p):
 def test_a_product_in_tiles_of_each_size(dtype, processors, monkeypatch):
     monkeypatch.setattr(backend, "blas", None)
     monkeypatch.setattr(backend.gpu.gpu(), "processors", processors)
-    side = backend.TILE * backend.SIDES[0] + 3
+    side = backend.TILE * backend.SHARES[0][0] + 3
     rng = np.random.default_rng(0)
     x, y = (rng.integers(0, 9, shape).astype(dtype) for shape in ((side, 5), (5, side + 1)))
     product = on_gpu(x, dtype) @ on_gpu(y, dtype)
@@ -240,6 +240,13 @@ def test_operands_on_two_devices():
     same(a + b.to(CUDA), [[2.0]])
 
 
+def test_a_layer_norm_on_two_devices_is_refused():
+    here, there = (ndl.Tensor([[1.0, 2.0]], device=device) for device in (CUDA, ndl.cpu_numpy()))
+    for a, other in ((here, there), (there, here)):
+        with pytest.raises(ValueError, match=r"layer_norm: operands are on .*\.to\("):
+            ndl.layer_norm(a, other[0], other[0])
+
+
 @pytest.mark.parametrize("way", [(CUDA, ndl.cpu_numpy()), (ndl.cpu_numpy(), CUDA)], ids=str)
 def test_gradients_cross_devices(way):
     here, there = way
@@ -271,6 +278,22 @@ def test_rows_of_every_length(n):
     weight, bias = np.arange(n, dtype="float32"), np.float32(1) - np.arange(n, dtype="float32") / 2
     scaled = ndl.layer_norm(t, Tensor(weight, device=CUDA), Tensor(bias, device=CUDA), 0.1)
     same(scaled, (x - mean) / np.sqrt(variance + 0.1) * weight + bias, rtol=1e-5, atol=1e-5 * n)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_a_step_of_adam_is_that_of_its_rule(weight_decay):
+    rng = np.random.default_rng(0)
+    start, grads = rng.normal(size=5), rng.normal(size=(4, 5))
+    found = []
+    for device in (CUDA, ndl.cpu_numpy()):
+        p = ndl.nn.Parameter(ndl.Tensor(start, device=device))
+        optimizer = ndl.optim.Adam([p], lr=0.1, weight_decay=weight_decay)
+        for grad in grads:
+            p.grad = Tensor(grad, device=device)
+            optimizer.step()
+        found.append([p.numpy(), *[x.numpy() for x in optimizer.state[p].values()]])
+    for ours, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 # Checks

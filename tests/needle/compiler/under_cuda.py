@@ -205,8 +205,8 @@ def test_training(name):
         losses = [step(LABELS) for step in (compiled, sides[1].step, sides[2].step)]
         assert_close(losses[0].numpy(), losses[1].numpy(), 1e-5)
         assert_close(losses[0].numpy(), losses[2].numpy(), 1e-5)
-        for ours, on_card, on_cpu in zip(*[side.numbers() for side in sides], strict=True):
-            assert_close(ours, on_card, 1e-5, least=0.1)
+        for ours, on_gpu, on_cpu in zip(*[side.numbers() for side in sides], strict=True):
+            assert_close(ours, on_gpu, 1e-5, least=0.1)
             assert_close(ours, on_cpu, 1e-5, least=0.1)
     assert count_of(compiled) == 1
 
