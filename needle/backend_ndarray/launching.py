@@ -151,10 +151,7 @@ _ARRAY = "QQqqQqq"
 
 
 class Kernel:
-    """A kernel that the driver has loaded, and the buffer for the arguments of its next launch.
-
-    For ``"float32* int64 uint8"`` the buffer has 17 bytes: an address in bytes 0 to 7, a number in 8 to 15,
-    and one in 16. `places` holds where in memory these three begin. That is what the driver asks for.
+    """A kernel that the driver has loaded.
 
     Parameters
     ----------
@@ -162,20 +159,35 @@ class Kernel:
         Machine code, or PTX, with one function, ``kernel``.
     signature : str
         See `compile`.
+
+    Attributes
+    ----------
+    spare : list of Room
+        Where the arguments of the next launch can be written.
     """
 
     def __init__(self, image: bytes, signature: str):
         self.module = call(driver.cuModuleLoadData, image)
         self.function = call(driver.cuModuleGetFunction, self.module, b"kernel")
-        letters = "".join(_letters(name) for name in signature.split())
-        self.pack = Struct(letters).pack_into
+        self.letters = "".join(_letters(name) for name in signature.split())
+        self.pack = Struct(self.letters).pack_into
+        self.takes_tuples = "[" in signature
+        self.spare: list[Room] = []
+
+
+class Room:
+    """Room for the arguments of a launch.
+
+    For ``"float32* int64 uint8"`` the buffer has 17 bytes: an address in bytes 0 to 7, a number in 8 to 15,
+    and one in 16. `places` holds where in memory these three begin. That is what the driver asks for.
+    """
+
+    def __init__(self, letters: str):
         self.buffer = ctypes.create_string_buffer(calcsize(letters))
         begins = [calcsize(letters[: i + 1]) - calcsize(letters[i]) for i in range(len(letters))]
         first = ctypes.addressof(self.buffer)
         self.places = (ctypes.c_void_p * len(letters))(*[first + begin for begin in begins])
-        self.addresses = ctypes.addressof(self.places)
-        self.takes_tuples = "[" in signature
-        self.lock = threading.Lock()  # another thread must not write arguments before these are copied
+        self.address = ctypes.addressof(self.places)
 
 
 def _letters(name: str) -> str:
@@ -279,13 +291,14 @@ def launch(
     wide, high = threads if type(threads) is tuple else (threads, 1)
     if kernel.takes_tuples:
         arguments = tuple([x for given in arguments for x in (given if type(given) is tuple else (given,))])
-    with kernel.lock:
-        kernel.pack(kernel.buffer, 0, *arguments)
-        call(
-            driver.cuLaunchKernel,
-            *(kernel.function, across, down, 1, wide, high, 1),
-            *(0, STREAM, kernel.addresses, 0),
-        )
+    try:
+        room = kernel.spare.pop()
+    except IndexError:  # the first launch, or another thread is launching this kernel, too
+        room = Room(kernel.letters)
+    kernel.pack(room.buffer, 0, *arguments)
+    grid = (across, down, 1, wide, high, 1)
+    call(driver.cuLaunchKernel, kernel.function, *grid, 0, STREAM, room.address, 0)
+    kernel.spare.append(room)
 
 
 # Memory

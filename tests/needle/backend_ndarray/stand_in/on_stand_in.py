@@ -66,6 +66,8 @@ def start(folder: Path) -> Counts:
         text = code.decode()
         name = hashlib.sha256((text + Path(ptx.__file__).read_text()).encode()).hexdigest()[:24]
         source = folder / f"{name}.c"
+        if ".entry kernel(" not in text:
+            return 0
         if not (target := folder / f"{name}.so").exists():
             source.write_text(ptx.c_source(text))
             compiled(source, target)

@@ -1,16 +1,14 @@
 """Memory on the stand-in: who gives it back, and when. Whoever reads what was given back ends the process."""
 
 import gc
-import os
 import threading
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import on_stand_in
 import pytest
 
-counts = on_stand_in.start(Path(os.environ["STAND_IN"]))
+counts = on_stand_in.counts
 
 import needle as ndl  # noqa: E402
 from needle import backend_ndarray as nd  # noqa: E402
@@ -104,6 +102,23 @@ def a_thread_enters_the_gpu_by_itself():
     assert found == [[2, 4, 6]] * 3
 
 
+def a_launch_may_come_in_the_middle_of_another():
+    """As when the garbage collector begins there, and an object that goes computes something."""
+    a, call, found = array(1, 2), launching.call, []
+
+    def interrupted(function, *arguments):
+        if function.__name__ == "cuLaunchKernel" and not found:
+            found.append(None)
+            found[0] = (a + array(10, 10)).numpy().tolist()
+        return call(function, *arguments)
+
+    a + a
+    launching.call = interrupted
+    assert (a + a).numpy().tolist() == [2, 4]
+    launching.call = call
+    assert found == [[11, 12]]
+
+
 def memory_that_runs_out_is_told_after_a_second_try():
     counts.limit = live() + 10000
     a = nd.empty((2000,), device=CUDA)  # 8,000 bytes
@@ -139,6 +154,7 @@ memory_goes_back_when_nobody_uses_it()
 arrays_in_circles_live_as_long_as_somebody_can_read_them()
 steps_of_a_network_whose_tensors_stand_in_circles(8)
 a_thread_enters_the_gpu_by_itself()
+a_launch_may_come_in_the_middle_of_another()
 memory_that_runs_out_is_told_after_a_second_try()
 an_empty_array_has_an_address()
 a_driver_without_a_pool_does_as_well()

@@ -1,13 +1,10 @@
 """A training step on the stand-in: it copies nothing to the host, and waits for nothing."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import on_stand_in
 import pytest
 
-counts = on_stand_in.start(Path(os.environ["STAND_IN"]))
+counts = on_stand_in.counts
 
 import needle as ndl  # noqa: E402
 from needle import nn, optim  # noqa: E402
