@@ -111,9 +111,19 @@ def test_compiled_kernels_compute_what_numpys_do(tmp_path):
 
 
 @stand_in
-@pytest.mark.parametrize("test", sorted((HERE / "stand_in").glob("run_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "test",
+    [
+        "memory",
+        pytest.param("compiling", marks=pytest.mark.slow),
+        pytest.param("products", marks=pytest.mark.slow),
+        pytest.param("training", marks=pytest.mark.slow),
+    ],
+)
 def test_on_the_stand_in(test):
-    result = python(str(test), **on_stand_in.build() | cuda_suite.environment())
+    result = python(
+        str(HERE / "stand_in" / f"run_{test}.py"), **on_stand_in.build() | cuda_suite.environment()
+    )
     assert result.returncode == 0, result.stderr[-5000:]
     assert result.stderr == ""
 
