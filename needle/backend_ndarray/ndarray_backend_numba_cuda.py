@@ -616,6 +616,22 @@ ENOUGH_THREADS = 8 if SIMULATED else 2048  # for each processor of a GPU
 LEAST = 2 if SIMULATED else 16  # numbers that a thread folds before there are several parts
 
 
+def own_total(a, start, j, end, step, folded, folded_strides):
+    """The total of a thread: of number `j`, and of every `step`-th number from there on."""
+    t0 = t1 = t2 = t3 = neutral
+    while j + 3 * step < end:
+        x0 = a[start + position(j, folded, folded_strides)]
+        x1 = a[start + position(j + step, folded, folded_strides)]
+        x2 = a[start + position(j + 2 * step, folded, folded_strides)]
+        x3 = a[start + position(j + 3 * step, folded, folded_strides)]
+        t0, t1, t2, t3 = wide(f(t0, x0)), wide(f(t1, x1)), wide(f(t2, x2)), wide(f(t3, x3))
+        j += 4 * step
+    while j < end:
+        t0 = wide(f(t0, a[start + position(j, folded, folded_strides)]))
+        j += step
+    return wide(f(wide(f(t0, t1)), wide(f(t2, t3))))
+
+
 def lanes_total(total, lanes):
     """The total of so many neighbouring threads of a warp; the first of them has it."""
     distance = min(lanes, WARP) // 2
@@ -630,21 +646,11 @@ def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, leng
     """Fold `k` numbers into each of `size`: a row of threads for each, or for each of its parts."""
     lane, lanes = cuda.threadIdx.x, cuda.blockDim.x
     i = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
-    t0 = t1 = t2 = t3 = neutral
+    total = neutral
     if i < size:
-        start = position(i, kept, kept_strides)
-        j, end = cuda.blockIdx.y * length + lane, min(cuda.blockIdx.y * length + length, k)
-        while j + 3 * lanes < end:
-            x0 = a[start + position(j, folded, folded_strides)]
-            x1 = a[start + position(j + lanes, folded, folded_strides)]
-            x2 = a[start + position(j + 2 * lanes, folded, folded_strides)]
-            x3 = a[start + position(j + 3 * lanes, folded, folded_strides)]
-            t0, t1, t2, t3 = wide(f(t0, x0)), wide(f(t1, x1)), wide(f(t2, x2)), wide(f(t3, x3))
-            j += 4 * lanes
-        while j < end:
-            t0 = wide(f(t0, a[start + position(j, folded, folded_strides)]))
-            j += lanes
-    total = lanes_total(wide(f(wide(f(t0, t1)), wide(f(t2, t3)))), lanes)
+        start, first = position(i, kept, kept_strides), cuda.blockIdx.y * length
+        total = own_total(a, start, first + lane, min(first + length, k), lanes, folded, folded_strides)
+    total = lanes_total(total, lanes)
     if lanes > WARP:
         totals = cuda.shared.array(WARPS, wide)
         if lane % WARP == 0:
@@ -662,23 +668,13 @@ def fold_across(a, out, kept, kept_strides, folded, folded_strides, size, k, len
     totals = cuda.shared.array(THREADS, wide)
     columns, rows = cuda.blockDim.x, cuda.blockDim.y
     i = cuda.blockIdx.x * columns + cuda.threadIdx.x
-    t0 = t1 = t2 = t3 = neutral
+    total = neutral
     if i < size:
-        start = position(i, kept, kept_strides)
-        j = cuda.blockIdx.y * length + cuda.threadIdx.y
-        end = min(cuda.blockIdx.y * length + length, k)
-        while j + 3 * rows < end:
-            x0 = a[start + position(j, folded, folded_strides)]
-            x1 = a[start + position(j + rows, folded, folded_strides)]
-            x2 = a[start + position(j + 2 * rows, folded, folded_strides)]
-            x3 = a[start + position(j + 3 * rows, folded, folded_strides)]
-            t0, t1, t2, t3 = wide(f(t0, x0)), wide(f(t1, x1)), wide(f(t2, x2)), wide(f(t3, x3))
-            j += 4 * rows
-        while j < end:
-            t0 = wide(f(t0, a[start + position(j, folded, folded_strides)]))
-            j += rows
+        start, first = position(i, kept, kept_strides), cuda.blockIdx.y * length
+        end = min(first + length, k)
+        total = own_total(a, start, first + cuda.threadIdx.y, end, rows, folded, folded_strides)
     thread = cuda.threadIdx.y * columns + cuda.threadIdx.x
-    totals[thread] = wide(f(wide(f(t0, t1)), wide(f(t2, t3))))
+    totals[thread] = total
     half = rows // 2
     while half > 0:  # the lower half of the rows is folded into the upper half, until one row is left
         cuda.syncthreads()
