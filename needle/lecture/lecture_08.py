@@ -1126,6 +1126,7 @@ def every_operator() -> dict[str, Sample]:
         "softmax": (ops.softmax, [mixed]),
         "logsoftmax": (ops.logsoftmax, [mixed]),
         "standardize": (lambda x: ops.standardize(x, 1)[0], [mixed]),
+        "layer_norm": (ops.layer_norm, [mixed, a[0], b[0]]),
         "broadcast_to": (lambda x: ops.broadcast_to(x, (4, 2, 3)), [mixed]),
         "reshape": (lambda x: ops.reshape(x, (3, 2)), [mixed]),
         "transpose": (ops.transpose, [mixed]),

@@ -147,7 +147,7 @@ TRUE = [
     (
         "reverse-solution",
         "is `walk_back` in `needle/reverse.py`",
-        "ndl.reverse.walk_back.__name__ in ndl.autograd.adjoints.__code__.co_names",
+        "ndl.autograd.walk_back is ndl.reverse.walk_back",
     ),
     (
         "reverse-solution",

@@ -46,7 +46,7 @@ SHOWN = [
         "'broadcast_rule': 100}\nthe same losses as with the library's rules: True\n"
         "<PictureFigure size 500x330 with 1 Axes>",
     ),
-    ("blind", "All of them are right", "every-code", "59 functions, of which wrong: []\n"),
+    ("blind", "All of them are right", "every-code", "60 functions, of which wrong: []\n"),
     (
         "exercise-batched",
         "A check sees only where it looks",

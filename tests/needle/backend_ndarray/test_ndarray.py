@@ -550,9 +550,7 @@ def test_result_types_are_numpys(name, kinds):
         if row.is_comparison:
             expected = expected.astype(np.result_type(*operands))
         elif expected.dtype == "int8":  # NumPy's bool ** bool
-            with pytest.raises(TypeError, match="dtype int8 is not supported"):
-                elementwise(name, *arrays)
-            continue
+            expected = expected.astype("int64")
         elif expected.dtype == "float16":
             expected = row.numpy(*(x.astype("float64") for x in operands))
         same(elementwise(name, *arrays), expected, rtol=1e-6)
