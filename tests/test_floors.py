@@ -29,8 +29,8 @@ HOUSE = {
     5: ("needle.nn", "needle.optim", "needle.data", "needle.serialization"),
     6: ("needle.compiler", "needle.parallel"),
     7: ("needle.apps", "needle"),  # "needle" is needle/__init__.py: the public names
-    8: ("viz", "needle.lecture"),  # a lecture draws
-    9: ("playground", "playground.language"),
+    8: ("viz",),
+    9: ("lectures", "playground", "playground.language"),
     10: ("playground.training",),
     11: ("playground.results",),
     12: ("playground.pages",),
@@ -78,7 +78,7 @@ def module_name(path: Path) -> str:
 
 
 def source_files() -> Iterator[Path]:
-    for package in ("needle", "viz", "playground"):
+    for package in ("needle", "viz", "lectures", "playground"):
         yield from sorted((ROOT / package).rglob("*.py"))
     yield ROOT / "app.py"
 

@@ -147,7 +147,7 @@ TRUE = [
     (
         "exercise-regroup",
         "the check tries 1, 7 and -0.375",
-        "[case.make()['0'] for case in sys.modules['needle.lecture.lecture_01'].regroup.cases] == [1, 7, "
+        "[case.make()['0'] for case in sys.modules['lectures.lecture_01'].regroup.cases] == [1, 7, "
         "-0.375]",
     ),
     ("regroup-solution", "what remains after the subtraction is 0", "(5 + 1e20) - 1e20 == 0"),

@@ -134,11 +134,11 @@ BOTH = "self.scale, self.shift = nn.Parameter([3.0]), nn.Parameter([2.0])"
 AFFINE = "from needle import nn\nclass Affine(nn.Module):\n    def __init__(self):\n        "
 FORWARD = "\n    def forward(self, x):\n        "
 REGISTERING = (
-    "from needle import nn\nfrom needle.lecture.lecture_02 import Shelves\nclass Registering(Shelves):\n"
+    "from needle import nn\nfrom lectures.lecture_02 import Shelves\nclass Registering(Shelves):\n"
     "    def __setattr__(self, name, value):\n        "
 )
 CLEARED = "self._parameters.pop(name, None)\n        self._modules.pop(name, None)\n        "
-SHELVES = "from needle.lecture.lecture_02 import Shelves\n"
+SHELVES = "from lectures.lecture_02 import Shelves\n"
 
 NEAR_MISSES = {
     "Affine": [

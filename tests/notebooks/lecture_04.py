@@ -4,8 +4,8 @@ from __future__ import annotations
 
 TAXI = "{'base': 1.1, 'rate': 8.8, 'km': 2.2, 'tip': 20.0}"
 CLEARED = "cleared:   3.0 1.0\ndoubling:  4.0\n2 times 3: 6.0\n"
-SCALAR = "from needle.lecture.lecture_04 import Scalar\n"
-ORDER = "from needle.lecture.lecture_04 import in_order as order\n"
+SCALAR = "from lectures.lecture_04 import Scalar\n"
+ORDER = "from lectures.lecture_04 import in_order as order\n"
 DUAL = (
     "class Dual:\n    def __init__(self, value, slope=0.0):\n        self.value, self.slope = value, slope\n"
     "    def __add__(self, other):\n        return Dual(self.value + other.value, self.slope + other.slope)\n"

@@ -8,7 +8,7 @@ SQUARE = (
 )
 
 COUNT = (
-    "from needle.lecture.lecture_07 import count_uses\n"
+    "from lectures.lecture_07 import count_uses\n"
     "def reverse_order(output):\n    uses, order, todo = count_uses(output), [], [output]\n    while todo:\n"
     "        node = todo.pop()\n        order.append(node)\n"
 )
@@ -222,7 +222,7 @@ NEAR_MISSES = {
             "count down, and see who is ready now",
         ),
         (
-            "from needle.lecture.lecture_07 import count_uses\n"
+            "from lectures.lecture_07 import count_uses\n"
             "def reverse_order(output):\n    return list(count_uses(output))",
             "level by level",
         ),
@@ -240,7 +240,7 @@ NEAR_MISSES = {
             "without brackets",
         ),
         (
-            "from needle.lecture.lecture_07 import count_uses\n"
+            "from lectures.lecture_07 import count_uses\n"
             "def reverse_order(output):\n    uses, order = count_uses(output), []\n    while uses:\n"
             "        for node in uses:\n            if uses[node] == 0:\n"
             "                order.append(node)\n                for i in node.inputs:\n"

@@ -13,7 +13,7 @@ def same(call: str) -> str:
 
 def same_without_torch(call: str) -> str:
     """… and also where PyTorch is not installed."""
-    hide = "__import__('unittest.mock').mock.patch('needle.lecture.lecture_10.find_spec', lambda name: None)"
+    hide = "__import__('unittest.mock').mock.patch('lectures.lecture_10.find_spec', lambda name: None)"
     told = f"{same(call)} and 'not installed' in {call}.note"
     return f"(lambda hidden: [hidden.start(), {told}, hidden.stop()])({hide})[1]"
 

@@ -13,7 +13,7 @@ RACE = (
 )
 
 FROM = (
-    "from numba import njit, prange\nfrom needle.lecture.lecture_12 import is_compact, place_of, to_index\n"
+    "from numba import njit, prange\nfrom lectures.lecture_12 import is_compact, place_of, to_index\n"
 )
 COUNT = FROM + "def count(votes, parties):\n    counts = np.zeros(parties, np.int64)\n"
 NEGATE = FROM + "def negate(a, shape, strides, out):\n"
@@ -555,7 +555,7 @@ NEAR_MISSES = {
         ),
         (TILES + "    out = a @ b", "still full of zeros"),
         (
-            "from needle.lecture.lecture_12 import naive\n" + TILES + "    for j in range(0, p, t):\n"
+            "from lectures.lecture_12 import naive\n" + TILES + "    for j in range(0, p, t):\n"
             "        for k in range(0, n, t):\n"
             "            naive(a[:, k : k + t], b[k : k + t, j : j + t], out[:, j : j + t])",
             "what Numba cannot compile",

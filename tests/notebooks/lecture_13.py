@@ -73,14 +73,14 @@ def traffic(name: str, reads: int, writes: int, shared_reads: int = 0) -> str:
         f"[(lambda t: (t.count('read'), t.count('write'), t.count('read', True)))(lecture_13.run({name}, "
         f"*[lecture_13.exercises.by_name['{name}'].cases[0].make()[n] for n in "
         f"lecture_13.exercises.by_name['{name}'].cases[0].chosen]).trace) "
-        f"for lecture_13 in [__import__('needle.lecture.lecture_13', fromlist=['run'])]] == "
+        f"for lecture_13 in [__import__('lectures.lecture_13', fromlist=['run'])]] == "
         f"[({reads}, {writes}, {shared_reads})]"
     )
 
 
 def of_h100(expression: str) -> str:
     """An expression about what was measured on an H100; `h` is the lecture's module."""
-    return f"(lambda h: {expression})(__import__('needle.lecture.lecture_13', fromlist=['launches']))"
+    return f"(lambda h: {expression})(__import__('lectures.lecture_13', fromlist=['launches']))"
 
 
 TRUE = [
@@ -102,7 +102,7 @@ TRUE = [
     (
         "exercise-guard",
         "launches eight threads for five numbers, and tries other sizes, too",
-        "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('needle.lecture.lecture_13', "
+        "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('lectures.lecture_13', "
         "fromlist=['exercises']).exercises.by_name['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
     ),
     (

@@ -234,7 +234,7 @@ TRUE = [
     ),
 ]
 
-SLIDE = "from needle.lecture.lecture_16 import convolve\nslide = convolve.right\n"
+SLIDE = "from lectures.lecture_16 import convolve\nslide = convolve.right\n"
 
 #: A right answer, for near misses that differ in one place.
 BY_HAND = """def shapes_by_hand(shape, layers):

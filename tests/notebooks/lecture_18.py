@@ -373,7 +373,7 @@ NEAR_MISSES = {
             "the best match alone",
         ),
         (
-            "from needle import nn\nfrom needle.lecture.lecture_18 import four\n"
+            "from needle import nn\nfrom lectures.lecture_18 import four\n"
             "def attention(Q, K, V):\n"
             "    return nn.MultiHeadAttention()(four(Q), four(K), four(V))[0].numpy()[0, 0]",
             "is what you build here",

@@ -206,11 +206,11 @@ BOX = (
     "    def __array_ufunc__(self, function, method, *operands):\n        "
 )
 LINE = (
-    "from needle.lecture.lecture_19 import SIGNS\n\n\ndef statement(line, place):\n"
+    "from lectures.lecture_19 import SIGNS\n\n\ndef statement(line, place):\n"
     "    name, function, operands = line\n    "
 )
 FUSE = (
-    "from needle.lecture.lecture_19 import statement\nwrite = statement.right\n\n\ndef fuse(lines, inputs):\n"
+    "from lectures.lecture_19 import statement\nwrite = statement.right\n\n\ndef fuse(lines, inputs):\n"
     "    result = lines[-1][0]\n"
 )
 HEAD = "    text = 'def fused(' + ', '.join([*inputs, 'out']) + '):\\n'\n"
@@ -411,7 +411,7 @@ NEAR_MISSES = {
             "This is the function itself",
         ),
         (
-            "from needle.lecture.lecture_19 import Loops\n\n\ndef fuse(lines, inputs):\n"
+            "from lectures.lecture_19 import Loops\n\n\ndef fuse(lines, inputs):\n"
             "    return repr(Loops(lines, inputs, [lines])).replace('program', 'fused')",
             "Put it together yourself",
         ),

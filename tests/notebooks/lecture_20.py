@@ -89,7 +89,7 @@ TRUE = [
         "halves",
         "all cables are busy all the time",
         "(lambda h: all(len(h(step, 4)[1]) == 4 for step in range(1, 7)))"
-        "(sys.modules['needle.lecture.lecture_20'].holdings)",
+        "(sys.modules['lectures.lecture_20'].holdings)",
     ),
     (
         "exercise-ring",
@@ -199,13 +199,13 @@ TRUE = [
         "Step 1 in the picture is round 0 of adding, step 4 is round 0 of handing on",
         "(lambda h: all(((k + 1) % 4, adding(k, 0, 4)) in h(1, 4)[1] and"
         " ((k + 1) % 4, handing_on(k, 0, 4)) in h(4, 4)[1] for k in range(4)))"
-        "(sys.modules['needle.lecture.lecture_20'].holdings)",
+        "(sys.modules['lectures.lecture_20'].holdings)",
     ),
     ("summary", "There are 1,998 rounds instead of 18", "(2 * 999, 2 * 9) == (1998, 18)"),
 ]
 
 RING = (
-    "from needle.lecture.lecture_20 import to_add, to_hand_on\nadding, handing_on = to_add.right, "
+    "from lectures.lecture_20 import to_add, to_hand_on\nadding, handing_on = to_add.right, "
     "to_hand_on.right\n\n\ndef ring_all_reduce(worker, numbers):\n    n, k = worker.size, worker.rank\n"
 )
 PARTS = "    parts = np.array_split(numbers.copy(), n)\n"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import needle as ndl
-from needle.lecture import WrongAnswer, lecture_06
-from needle.lecture.comparison import graph, objects, order_of, values
-from needle.lecture.exercises import Exercises, case, given
+from lectures import WrongAnswer, lecture_06
+from lectures.checking.comparison import graph, objects, order_of, values
+from lectures.checking.exercises import Exercises, case, given
 
 NO_NAMES: dict[int, str] = {}
 
@@ -258,7 +258,7 @@ def test_an_exception_about_a_type_of_python_is_not_that_about_a_node():
 
 
 def test_an_answer_that_never_ends_is_stopped(doubling, monkeypatch):
-    monkeypatch.setattr("needle.lecture.exercises.MOST_SECONDS", 0.2)
+    monkeypatch.setattr("lectures.checking.exercises.MOST_SECONDS", 0.2)
     check = doubling[1]
 
     def endless(x):

@@ -8,7 +8,7 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 QUESTIONS = """\
-from needle.lecture.predictions import Predictions
+from lectures.checking.questions import Predictions
 
 predictions = Predictions()
 predictions.choose("sum", "1 + 1?", {"2": "That is right.", "11": "You joined the digits."}, right="2")

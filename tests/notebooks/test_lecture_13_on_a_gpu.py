@@ -15,7 +15,7 @@ import pytest
 from numba import cuda, types
 
 import needle as ndl
-from needle.lecture import lecture_13
+from lectures import lecture_13
 
 ROOT = Path(__file__).parents[2]
 CELLS = {cell.id: cell.source for cell in nbformat.read(ROOT / "notebooks/13_cuda_kernels.ipynb", 4).cells}
@@ -58,7 +58,7 @@ CHANGES = {
 PROGRAM = """
 import json, sys
 from unittest.mock import patch
-from needle.lecture import lecture_13 as lecture
+from lectures import lecture_13 as lecture
 first, changes, section = json.load(sys.stdin)
 for change in changes:
     names = vars(lecture) | {"lecture": lecture, "ready": lambda kernel: kernel}

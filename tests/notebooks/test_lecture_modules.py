@@ -8,13 +8,13 @@ from types import ModuleType
 
 import pytest
 
-from needle.lecture import WrongAnswer
+from lectures import WrongAnswer
 
 
 @pytest.fixture(scope="module")
 def module(lecture) -> ModuleType:
     """The module with the lecture's exercises and predictions."""
-    return import_module(f"needle.lecture.lecture_{lecture.stem[:2]}")
+    return import_module(f"lectures.lecture_{lecture.stem[:2]}")
 
 
 def stubs(notebook, editions):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from needle.lecture.predictions import Predictions
+from lectures.checking.questions import Predictions
 
 
 @pytest.fixture

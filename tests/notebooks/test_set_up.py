@@ -28,7 +28,7 @@ sys.modules["google"] = types.ModuleType("google")
 sys.modules["google.colab"] = types.ModuleType("google.colab")
 """
 
-WHERE = "\nimport needle, needle.lecture, viz\nprint(needle.__file__)\n"
+WHERE = "\nimport needle, lectures, viz\nprint(needle.__file__)\n"
 
 
 class Environment:
@@ -128,7 +128,7 @@ def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environme
     other.write_text("thread = 'cotton'\n")
     done = environment.run(from_wheel)
     assert done.returncode == 1
-    assert (environment.packages / "needle" / "lecture" / "__init__.py").is_file(), (
+    assert (environment.packages / "lectures" / "checking" / "__init__.py").is_file(), (
         "ours was installed all the same"
     )
     *_, sentence = done.stderr.splitlines()
