@@ -129,7 +129,7 @@ class Attempt:
             if is_tensor(value):
                 lines.append(line("where", f"{show(value, names)} = {shown_array(value)}"))
             elif isinstance(value, np.ndarray) and id(value) in names:
-                lines.append(line("where", f"{names[id(value)]} = {value.tolist()}"))
+                lines.append(line("where", f"{names[id(value)]} = {show(value, {}, exact=True)}"))
         if self.expected is not None:
             lines.append(line("expected", show(self.expected, self.names)))
         if self.got.error is not None:

@@ -212,10 +212,18 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
     if isinstance(value, np.integer):
         return str(value)
     if isinstance(value, (float, np.floating)):
-        return repr(float(value)).removesuffix(".0") if exact else f"{value:.6g}"
+        return digits(value).removesuffix(".0") if exact else f"{value:.6g}"
+    if isinstance(value, np.ndarray) and exact and value.dtype.kind == "f" and value.size <= MOST_NUMBERS:
+        return show(value.tolist(), {}, exact)
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     return shown_array(value)
+
+
+def digits(value: Any) -> str:
+    """A number with as many digits as tell it from others: 1.1, and not 1.100000023841858, of 32 bits."""
+    as_single = np.float32(value)
+    return str(as_single) if float(as_single) == float(value) else repr(float(value))
 
 
 def shown_array(value: Any) -> str:

@@ -8,17 +8,15 @@ be right. Each of the three may name a `Fault`. `STANDARD` holds for every exerc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from needle.autograd import Tensor, gradients
 from needle.modes import mode
 
+from .attempt import Attempt, names_in, outcome
 from .comparison import is_tensor, show, to_numpy
-
-if TYPE_CHECKING:
-    from .attempt import Attempt
 
 
 class Fault(NamedTuple):
@@ -120,8 +118,6 @@ class TwiceTheSame(Contract):
     """Called again with inputs of the same values, the answer is as right as before."""
 
     def compare(self, attempt: Attempt) -> Fault | None:
-        from .attempt import names_in, outcome
-
         exercise = attempt.exercise
         everything = attempt.case.make()
         inputs = [everything[name] for name in attempt.case.chosen]
@@ -144,31 +140,20 @@ class Derivatives(Contract):
 
     def compare(self, attempt: Attempt) -> Fault | None:
         leaves = [x for x in attempt.inputs if isinstance(x, Tensor) and x.requires_grad]
-        ours = list(tensors_in(attempt.expected))
-        yours = list(tensors_in(attempt.got.result))
-        for right, given in zip(ours, yours, strict=False):
-            if right.requires_grad and not given.requires_grad:
-                return Fault("no derivative flows through your result", CUT)
-            if not right.requires_grad:
-                continue
+        results = zip(tensors_in(attempt.expected), tensors_in(attempt.got.result), strict=False)
+        for right, given in results:
             for order in ("", "second "):
-                expected, got = (through(x, leaves) for x in (right, given))
-                for leaf, one, other in zip(leaves, expected, got, strict=True):
-                    if one is None:
-                        continue
-                    name = show(leaf, attempt.names)
-                    if other is None:
-                        return Fault(f"no {order}derivative reaches {name}", CUT)
-                    if not np.allclose(to_numpy(one), to_numpy(other), rtol=1e-3, atol=1e-4, equal_nan=True):
-                        return Fault(f"the {order}derivative with respect to {name} is wrong", CUT)
-                pairs = [
-                    (x, y) for x, y in zip(expected, got, strict=True) if x is not None and x.requires_grad
-                ]
-                if order or not pairs:
+                if not right.requires_grad:
                     break
-                if any(y is None or not y.requires_grad for _, y in pairs):
-                    return Fault("no second derivative flows through your result", CUT)
-                right, given = (sum((weighed(x[k]) for x in pairs), start=weighed(right) * 0) for k in (0, 1))
+                if not given.requires_grad:
+                    return Fault(f"no {order}derivative flows through your result", CUT)
+                pairs = list(zip(leaves, through(right, leaves), through(given, leaves), strict=True))
+                for leaf, expected, got in pairs:
+                    one, other = to_numpy(expected), to_numpy(got)
+                    if not np.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True):
+                        name = show(leaf, attempt.names)
+                        return Fault(f"the {order}derivative with respect to {name} is wrong", CUT)
+                right, given = (added([weighed(pair[k]) for pair in pairs]) for k in (1, 2))
         return None
 
 
@@ -184,15 +169,17 @@ def weighed(x: Tensor) -> Tensor:
     return (x * Tensor(weights, device=x.device, dtype=x.dtype, requires_grad=False)).sum()
 
 
-def through(output: Tensor, leaves: list[Tensor]) -> list[Tensor | None]:
-    """The derivative of the weighed output with respect to each leaf; None where none reaches it."""
-    found: list[Tensor | None] = []
-    for leaf in leaves:
-        try:
-            found += gradients(weighed(output), [leaf])
-        except (RuntimeError, ValueError):
-            found.append(None)
-    return found
+def added(numbers: list[Tensor]) -> Tensor:
+    """The sum of Tensors of one number each; 0 if there are none."""
+    total = Tensor(0.0, requires_grad=False)
+    for number in numbers:
+        total = total + number
+    return total
+
+
+def through(output: Tensor, leaves: list[Tensor]) -> list[Tensor]:
+    """The derivative of the weighed output with respect to each leaf."""
+    return gradients(weighed(output), leaves)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

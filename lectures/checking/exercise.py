@@ -152,7 +152,8 @@ class Exercise:
                 raise WrongAnswer(attempt.message(where, self.hint(attempt, [], drawn=False)))
         if self.draws is None:
             return len(self.cases)
-        tried, failed = 0, []
+        tried = 0
+        failed: list[Attempt] = []
 
         def is_wrong(asked: Case) -> bool:
             nonlocal tried

@@ -50,7 +50,20 @@ class Case:
 def case(*inputs: Any) -> Case:
     """A case of plain values: numbers, texts, arrays, or lists of them."""
     made = {str(position): value for position, value in enumerate(inputs)}
-    return Case(lambda: deepcopy(made), tuple(made))
+    return Case(lambda: fresh(made), tuple(made))
+
+
+def fresh(value: Any) -> Any:
+    """A copy of a value and all that is in it. An array keeps how it lies in memory, unlike in a deep copy."""
+    if isinstance(value, dict):
+        return {name: fresh(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(fresh, value))
+    base = value.base if isinstance(value, np.ndarray) else None
+    if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
+        return deepcopy(value)
+    offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return np.ndarray(value.shape, value.dtype, base.copy().data, offset, value.strides)
 
 
 def given(make: Callable[[], dict[str, Any]], *chosen: str, program: str = "") -> Case:
@@ -112,7 +125,7 @@ def drawn(*inputs: Any, **named: Any) -> SearchStrategy[Case]:
 
     def make(values: tuple) -> Case:
         made = dict(zip(names, values, strict=True))
-        return Case(lambda: deepcopy(made), tuple(names))
+        return Case(lambda: fresh(made), tuple(names))
 
     return parts.map(make)
 

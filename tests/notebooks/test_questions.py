@@ -6,42 +6,49 @@ import re
 
 import pytest
 
-from lectures.checking.questions import Predictions
+from lectures.checking import Lecture
+from lectures.checking.questions import question
+
+FILE = """
+[sum]
+question = "What does `a + a` pass back to a?"
+right = "2"
+answers.1 = "Each use passes back 1."
+answers.2 = "Right: two uses."
+answers."a & <b>" = "No."
+
+[power]
+question = "What is 2³?"
+right = "8"
+why = "2 · 2 · 2."
+replies.6 = "That is 2 · 3."
+otherwise = "Multiply three twos."
+"""
 
 
 @pytest.fixture
-def predictions():
-    made = Predictions()
-    made.choose(
-        "sum",
-        "What does `a + a` pass back to a?",
-        {"1": "Each use passes back 1.", "2": "Right: two uses.", "a & <b>": "No."},
-        right="2",
-    )
-    made.ask(
-        "power", "What is 2³?", "8", "2 · 2 · 2.", {"6": "That is 2 · 3."}, otherwise="Multiply three twos."
-    )
-    return made
+def lecture(tmp_path):
+    (tmp_path / "lecture_99.toml").write_text(FILE, encoding="utf-8")
+    return Lecture(str(tmp_path / "lecture_99.py"))
 
 
-def test_a_name_that_is_no_question_is_told_the_names(predictions):
-    with pytest.raises(
-        LookupError, match=r"predict\('product'\): this lecture has the questions 'sum', 'power'"
-    ):
-        predictions.predict("product")
+def test_a_name_that_is_no_question_is_told_the_names(lecture):
+    words = r"predict\('product'\): this lecture has the questions 'sum', 'power'"
+    with pytest.raises(LookupError, match=words):
+        lecture.predict("product")
 
 
-def test_what_is_right_must_be_one_of_the_answers(predictions):
+def test_what_is_right_must_be_one_of_the_answers():
     with pytest.raises(ValueError, match="'3' is none of the answers"):
-        predictions.choose("sum", "?", {"1": "…", "2": "…"}, right="3")
+        question("sum", {"question": "?", "answers": {"1": "…", "2": "…"}, "right": "3"})
 
 
-def test_where_html_is_not_shown_the_question_is(predictions):
-    assert repr(predictions.predict("power")) == "Predict: What is 2³?"
+def test_where_html_is_not_shown_the_question_is(lecture):
+    assert repr(lecture.predict("power")) == "Predict: What is 2³?"
 
 
-def test_each_answer_is_folded_and_one_is_open_at_a_time(predictions):
-    page = predictions.predict("sum")._repr_html_()
+def test_each_answer_is_folded_and_one_is_open_at_a_time(lecture):
+    page = lecture.predict("sum")._repr_html_()
     assert re.findall(r'<details name="([^"]+)"><summary>([^<]+)', page) == [
         ("needle-predict-sum", "1"),
         ("needle-predict-sum", "2"),
@@ -52,17 +59,16 @@ def test_each_answer_is_folded_and_one_is_open_at_a_time(predictions):
 
 
 def test_no_text_can_end_the_script():
-    made = Predictions()
-    made.ask("x", "?", "1", "</script><b>", {}, otherwise="</script>")
-    page = made.predict("x")._repr_html_()
+    entries = {"question": "?", "right": "1", "why": "</script><b>", "otherwise": "</script>"}
+    page = question("x", entries)._repr_html_()
     assert page.count("</script>") == 1
 
 
 @pytest.fixture
-def page(browser, predictions):
+def page(browser, lecture):
     """A page with both questions, as an exported notebook shows them."""
     page = browser.new_page(viewport={"width": 390, "height": 700})
-    page.set_content("".join(question._repr_html_() for question in predictions.by_name.values()))
+    page.set_content("".join(question._repr_html_() for question in lecture.questions.values()))
     yield page
     page.close()
 
@@ -97,10 +103,10 @@ def test_in_a_page_you_type_and_read_the_reply(page):
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_where_scripts_do_not_run_the_answer_is_folded(browser, predictions):
+def test_where_scripts_do_not_run_the_answer_is_folded(browser, lecture):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.set_content(predictions.predict("power")._repr_html_())
+    page.set_content(lecture.predict("power")._repr_html_())
     assert page.get_by_role("textbox").count() == 0
     page.get_by_text("Show the answer").click()
     assert page.get_by_text("8. 2 · 2 · 2.").is_visible()

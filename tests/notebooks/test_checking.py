@@ -8,9 +8,23 @@ import numpy as np
 import pytest
 
 import needle as ndl
-from lectures import WrongAnswer, lecture_06
-from lectures.checking.comparison import graph, objects, order_of, values
-from lectures.checking.exercises import Exercises, case, given
+from lectures import lecture_06
+from lectures.checking import (
+    Lecture,
+    WrongAnswer,
+    arrays,
+    case,
+    derivatives,
+    drawn,
+    given,
+    graph,
+    graphs,
+    objects,
+    order_of,
+    program_case,
+    unshared,
+    values,
+)
 
 NO_NAMES: dict[int, str] = {}
 
@@ -22,13 +36,13 @@ def two_nodes():
 
 def exercise(right, *cases, **options):
     """The exercise with this right answer, by the name `answer`, and its check."""
-    exercises = Exercises()
+    lecture = Lecture()
     right.__name__ = "answer"
-    made = exercises.exercise(*cases, otherwise="Look again.", **options)(right)
+    made = lecture.exercise(*cases, otherwise="Look again.", **options)(right)
 
     def check(answer):
         answer.__name__ = "answer"
-        exercises.check(answer)
+        lecture.check(answer)
 
     return made, check
 
@@ -86,19 +100,19 @@ def test_several_results_are_shown_with_their_names():
 
 
 def test_an_answer_may_not_take_itself_for_ready():
-    exercises = Exercises()
+    lecture = Lecture()
 
-    @exercises.exercise(case(3), otherwise="Write it yourself.")
+    @lecture.exercise(case(3), otherwise="Write it yourself.")
     def double(x):
         return 2 * x
 
     right = double.right
 
     def double(x):
-        return exercises.ready(double)(x)
+        return lecture.ready(double)(x)
 
-    assert "ready(double) is called by double itself" in refusal(exercises.check, double)
-    assert exercises.ready(double) is right
+    assert "ready(double) is called by double itself" in refusal(lecture.check, double)
+    assert lecture.ready(double) is right
 
 
 def test_a_tuple_is_shown_and_called_a_tuple():
@@ -160,10 +174,10 @@ def test_the_lines_that_lecture_06_shows_make_its_cases():
 
 
 def test_a_name_that_no_exercise_has_is_told_the_names(doubling):
-    exercises = Exercises()
-    exercises.exercise(case(1), otherwise="")(doubling[0].right)
+    lecture = Lecture()
+    lecture.exercise(case(1), otherwise="")(doubling[0].right)
     with pytest.raises(LookupError, match="this lecture has the exercises answer"):
-        exercises.check(refusal)
+        lecture.check(refusal)
 
 
 def test_a_notebook_shows_the_message_without_a_traceback(doubling):
@@ -195,7 +209,7 @@ def test_a_hint_belongs_to_the_mistake_whatever_the_case(doubling):
     made.mistake("You took the number itself.")(lambda x: x)
     assert "hint:     You squared." in refusal(check, lambda x: x**2)
     assert "hint:     You took the number itself." in refusal(check, lambda x: x)
-    assert "hint:     Look again." in refusal(check, lambda x: x + 1)
+    assert "hint:     Look again." in refusal(check, lambda x: 10 * x)
 
 
 def test_of_two_mistakes_that_agree_in_one_case_the_other_cases_decide():
@@ -258,7 +272,7 @@ def test_an_exception_about_a_type_of_python_is_not_that_about_a_node():
 
 
 def test_an_answer_that_never_ends_is_stopped(doubling, monkeypatch):
-    monkeypatch.setattr("lectures.checking.exercises.MOST_SECONDS", 0.2)
+    monkeypatch.setattr("lectures.checking.attempt.MOST_SECONDS", 0.2)
     check = doubling[1]
 
     def endless(x):
@@ -428,3 +442,169 @@ def test_a_graph_is_compared_by_its_operators_edges_and_sharing():
         "one node of yours stands for two nodes there"
     )
     assert graph(expected, 3, names) == "the type is number, but should be Tensor"
+
+
+# Inputs that are drawn
+
+
+def test_of_the_inputs_for_which_an_answer_is_wrong_the_simplest_is_shown(capsys):
+    _, check = exercise(lambda x: abs(x), case(3), draws=drawn([2, 5, -7, -1, 0]))
+    message = refusal(check, lambda x: x)
+    assert message.startswith("answer(-7) is not right yet (the smallest input we found).")
+    check(lambda x: max(x, -x))
+    assert capsys.readouterr().out == "answer: right, 6 of 6 cases.\n", "each of the five was drawn once"
+
+
+def test_a_program_is_shrunk_to_its_telling_lines():
+    programs = graphs("float({})", ["{a} + {b}", "{a} * {b}"])
+    draws = programs.map(lambda lines: program_case(lines, {"float": float}, lines[-1].split()[0]))
+    _, check = exercise(lambda x: x, case(1.0), draws=draws)
+    assert "made by:  a = float(2)\n            s = a + a\n" in refusal(check, lambda x: min(x, 3.0))
+
+
+def test_a_hint_has_to_fit_the_inputs_that_fail():
+    made, check = exercise(lambda x: x * x, case(2), draws=drawn([3, 4, 5, 6]))
+    made.mistake("You added 6.")(lambda x: x * x if x == 2 else x + 6)
+    assert "hint:     You added 6." in refusal(check, lambda x: 4 if x == 2 else 6 + x)
+    assert "hint:     Look again." in refusal(check, lambda x: 4 if x == 2 else x * 3), (
+        "9 for 3, but 12 for 4"
+    )
+
+
+def test_an_answer_that_is_wrong_now_and_then_is_wrong():
+    _, check = exercise(lambda x: x, case(1), draws=drawn([2, 3, 4]))
+    calls = []
+
+    def moody(x):
+        calls.append(x)
+        return x if len(calls) % 4 else x + 1
+
+    assert "is not right yet" in refusal(check, moody)
+
+
+def test_arrays_come_in_all_layouts():
+    seen = set()
+    draws = drawn(
+        x=arrays([(2, 3), (3, 2)], layouts=("plain", "transposed", "every second", "turned around"))
+    )
+    _, check = exercise(lambda x: x.sum(), case(np.ones(1)), draws=draws)
+    check(lambda x: seen.add(tuple(np.sign(x.strides)) + (x.flags.c_contiguous,)) or x.sum())
+    assert {(1, 1, True), (1, 1, False), (1, -1, False)} <= seen
+
+
+# Slips
+
+
+def double(x):
+    y = x + x
+    return y
+
+
+def test_a_slip_is_an_edit_of_the_solution():
+    lecture = Lecture()
+    made = lecture.exercise(case(3), case(2), otherwise="Look again.")(double)
+    made.slip("You squared.", "x + x", "x * x")
+    made.slip(
+        "You took it three times, and gave it back turned.", ("x + x", "3 * x"), ("return y", "return -y")
+    )
+    namespace = {"__name__": "answers"}
+    for source, sentence in (("x ** 2", "You squared."), ("-x * 3", "You took it three times")):
+        exec(f"def double(x): return {source}", namespace)
+        assert sentence in refusal(lecture.check, namespace["double"])
+    with pytest.raises(ValueError, match=r"double: 'x' stands 3 times in"):
+        made.slip("", "x", "z")
+
+
+# Contracts
+
+
+def test_nothing_is_kept_from_call_to_call():
+    _, check = exercise(lambda x: [x], case(3))
+
+    def collecting(x, seen=[]):  # noqa: B006
+        seen.append(x)
+        return list(seen)
+
+    message = refusal(check, collecting)
+    assert "right in the first call, and in the second it is not: the length is 2" in message
+    assert "`order=[]`" in message
+
+
+def test_a_result_is_new_and_its_parts_are_not_one():
+    _, check = exercise(lambda n: [[0] * n for _ in range(n)], case(2))
+    assert "item 1 and item 0 are one object" in refusal(check, lambda n: [[0] * n] * n)
+    _, check = exercise(lambda x: x * 1, given(lambda: {"x": np.ones(2)}, "x"))
+    assert "your result is x itself, and not a new object" in refusal(check, lambda x: x)
+    _, check = exercise(lambda x: x * 1, given(lambda: {"x": np.ones(2)}, "x"), unless=(unshared,))
+    check(lambda x: x)
+
+
+def test_the_second_derivative_goes_through_an_answer_that_promises_it():
+    def tensors():
+        return {"x": ndl.Tensor([1.0, 2.0])}
+
+    _, check = exercise(lambda x: x * x * x, given(tensors, "x"), contracts=(derivatives,))
+    check(lambda x: x**3)
+    assert "no derivative flows" in refusal(check, lambda x: ndl.Tensor(x.numpy() ** 3, requires_grad=False))
+    assert "the derivative with respect to x is wrong" in refusal(check, lambda x: ndl.Tensor(x.numpy() ** 3))
+    second = refusal(check, lambda x: x * (x * x).detach() * 3 - 2 * (x**3).detach())
+    assert "no second derivative flows" in second
+
+
+def test_the_work_is_ones_own():
+    lecture = Lecture()
+    total = lecture.exercise(case(np.array([1.0, 2.0])), otherwise="", own=("add",))(_total)
+    for source, words in (
+        ("return np.sum(x)", "numpy's `sum`"),
+        ("return x.sum()", "numpy's `sum`"),
+        ("return np.add(x[0], x[1])", "numpy's `add`"),
+    ):
+        namespace = {"np": np, "__name__": "answers"}
+        exec(f"def _total(x): {source}", namespace)
+        if "add" not in source:
+            total.own = frozenset({"sum"})
+        else:
+            total.own = frozenset({"add"})
+        assert f"your answer calls {words}" in refusal(lecture.check, namespace["_total"])
+
+
+def _total(x):
+    return x[0] + x[1]
+
+
+def test_an_answer_that_swallows_everything_is_stopped(doubling, monkeypatch):
+    monkeypatch.setattr("lectures.checking.attempt.MOST_SECONDS", 0.2)
+
+    def endless(x):
+        while True:
+            try:
+                x += 1
+            except:  # noqa: E722
+                x += 2
+
+    assert "It would run for ever." in refusal(doubling[1], endless)
+
+
+# Habits
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: print(x), "Write `return` in place of `print`."),
+        (lambda x: None, "Is a `return` missing?"),
+        (lambda x: (2 * x).tolist(), "A ndarray is asked for."),
+        (lambda x: -2 * x, "The sign is wrong."),
+        (lambda x: 2 * x.T, "It is transposed"),
+        (lambda x: 4 * x, "It is twice what it should be."),
+        (lambda x: 2 * x + 1, "It is one too large."),
+        (lambda x: 2 * x / 0, "there is inf or nan"),
+        (lambda x: 2 * x.ravel(), "the shape is (6,)"),
+        (lambda x: x[7], "There is no such place"),
+        (lambda x: np.copy, "This is the function `copy` itself."),
+        (lambda x: x.reshape(5), "A reshape keeps all numbers"),
+    ],
+)
+def test_habits_have_a_sentence_in_every_exercise(answer, words):
+    _, check = exercise(lambda x: 2 * x, case(np.arange(1.0, 7).reshape(2, 3)))
+    assert words in refusal(check, answer)
