@@ -1,4 +1,4 @@
-"""Lecture 19, from a graph to one kernel: its exercises, the usual mistakes in them, and its predictions."""
+"""Lecture 19, from a graph to one kernel: its exercises, the usual mistakes in them, its races."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import viz
@@ -25,7 +26,7 @@ from needle import nn
 from needle.autograd import Tensor
 from needle.backend_selection import default_device
 
-from .checking import Lecture, Names, case, given, kind, values
+from .checking import Case, Lecture, Names, case, drawn, graphs, kind, program_case, values
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -409,27 +410,6 @@ def _tidy(text: str, number: int) -> str:
 # --- 1 A stand-in that takes notes --------------------------------------------------------------------------
 
 
-def product(a, b):
-    """One line."""
-    return a * b
-
-
-def example(a, b):
-    """Three lines: the example of the lecture."""
-    return np.maximum(a * b + a, 0)
-
-
-def from_two(a):
-    """A number stands first."""
-    return 2 - a
-
-
-def fourth_power(a):
-    """A result that is used twice."""
-    b = a * a
-    return b * b
-
-
 def _line(line: Any) -> str:
     """A line of notes as a message shows it."""
     if not isinstance(line, (tuple, list)) or len(line) != 3:
@@ -453,226 +433,120 @@ def _notes(answer: Any, f: Callable) -> Any:
     return {"notes": [Words(_line(line)) for line in notes], "result": Words(what)}
 
 
-def _recorded(f: Callable, program: str) -> Any:
-    return given(lambda: {f.__name__: f}, f.__name__, program=program)
+def _function(*lines: str) -> Case:
+    """A case of a function `f`, whose text the message shows."""
+    return program_case(["\n".join(lines)], {"np": np}, "f")
+
+
+def _written(lines: list[str]) -> Case:
+    """A function of a graph's lines: what they begin with are its parameters."""
+    parameters = [line[0] for line in lines if line[0] in "ab"]
+    body = [f"    {line}" for line in lines[len(parameters) :]]
+    return _function(f"def f({', '.join(parameters)}):", *body, f"    return {lines[-1][0]}")
+
+
+OPERATORS = ["{a} * {b}", "{a} + {b}", "np.maximum({a}, 0)", "2 - {a}", "{a} > 1", "np.exp({a})", "0.5 / {a}"]
 
 
 class Box(NDArrayOperatorsMixin):
-    """Stands for an array: it computes nothing, and writes down what is asked of it."""
-
     def __init__(self, name, notes):
         self.name, self.notes = name, notes
 
     def __array_ufunc__(self, function, method, *operands):
         names = tuple(x.name if isinstance(x, Box) else x for x in operands)
-        result = type(self)(f"t{len(self.notes) + 1}", self.notes)
+        result = Box(f"t{len(self.notes) + 1}", self.notes)
         self.notes.append((result.name, function.__name__, names))
-        return result
-
-    def sum(self, **_):
-        """The total."""
-        result = type(self)(f"t{len(self.notes) + 1}", self.notes)
-        self.notes.append((result.name, "sum", (self.name,)))
         return result
 
 
 box = lecture.exercise(
-    _recorded(product, "def product(a, b):\n    return a * b"),
-    _recorded(example, "def example(a, b):\n    return np.maximum(a * b + a, 0)"),
-    _recorded(from_two, "def from_two(a):\n    return 2 - a"),
-    _recorded(fourth_power, "def fourth_power(a):\n    b = a * a\n    return b * b"),
-    otherwise="Go through `a * b` by hand: which line should be in `notes`, and what does the next operator "
-    "get?",
+    _function("def f(a, b):", "    return a * b"),
+    _function("def f(a, b):", "    return np.maximum(a * b + a, 0)"),
+    draws=graphs("{}", OPERATORS).map(_written),
+    otherwise="Go through `a * b` by hand: which line should be in `notes`, and what does the next operator get?",
     use=_notes,
+    form="Box, asked by {},",
 )(Box)
 
-
-class _Noting(Box):
-    """What mistakes have in common: they note something, and give something back."""
-
-    def named(self, x):
-        return x.name if isinstance(x, Box) else x
-
-    def fresh(self):
-        return f"t{len(self.notes) + 1}"
-
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return type(self)(name, self.notes)
-
-    def __array_ufunc__(self, function, method, *operands):
-        return self.noted(self.fresh(), function.__name__, tuple(map(self.named, operands)))
-
-
-@box.mistake(
-    "Your notes hold the boxes themselves. Write down their names: `x.name`, where `x` is a Box, and `x` "
-    "itself where it is a number."
+NAMES = "tuple(x.name if isinstance(x, Box) else x for x in operands)"
+MADE = 'result = Box(f"t{len(self.notes) + 1}", self.notes)'
+NOTED = "self.notes.append((result.name, function.__name__, names))"
+box.slip(
+    "Your notes hold the boxes themselves. Write down their names: `x.name`, where `x` is a Box, and `x` itself where it is a number.",
+    *(NAMES, "operands"),
 )
-class BoxesNoted(_Noting):
-    def named(self, x):
-        return x
-
-
-@box.mistake("The line is noted, and then None is given back. Is a `return` missing?")
-class NothingReturned(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-
-
-@box.mistake("Nothing is noted. `self.notes.append(...)` adds a line.")
-class NothingNoted(_Noting):
-    def noted(self, name, function, operands):
-        return type(self)(name, self.notes)
-
-
-@box.mistake(
-    "Two results have the same name. Count the lines that are there already: `len(self.notes)` grows with "
-    "each."
+box.slip("Nothing is noted. `self.notes.append(...)` adds a line.", NOTED, "pass")
+box.slip(
+    "Two results have the same name. Count the lines that are there already: `len(self.notes)` grows with each.",
+    *('f"t{len(self.notes) + 1}"', '"t1"'),
 )
-class AlwaysT1(_Noting):
-    def fresh(self):
-        return "t1"
-
-
-@box.mistake(
-    "The line says one name, and the Box that you return has another: once the line is added, the list is "
-    "longer. Make the name once, first, and use it for both."
+box.slip(
+    "The line says one name, and the Box that you return has another: once the line is added, the list is longer. Make the name once, first, and use it for both.",
+    *("return result", 'return Box(f"t{len(self.notes) + 1}", self.notes)'),
 )
-class NamedTwice(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return type(self)(self.fresh(), self.notes)
-
-
-@box.mistake(
-    "`+=` adds the three parts of the line, each by itself. `self.notes.append((..., ..., ...))` adds one "
-    "tuple: mind the two pairs of brackets."
+box.slip(
+    "`+=` adds the three parts of the line, each by itself. `self.notes.append((..., ..., ...))` adds one tuple: mind the two pairs of brackets.",
+    *(NOTED, "self.notes += (result.name, function.__name__, names)"),
 )
-class PartsAdded(_Noting):
-    def noted(self, name, function, operands):
-        self.notes += (name, function, operands)
-        return type(self)(name, self.notes)
-
-
-@box.mistake("`append` takes one thing. Make a tuple of the three parts: mind the two pairs of brackets.")
-class ThreeThingsAppended(_Noting):
-    def noted(self, name, function, operands):
-        add: Callable = self.notes.append
-        add(name, function, operands)
-
-
-@box.mistake("You noted a number as a text. Note a number as it is: 0, and not '0'.")
-class NumbersAsText(_Noting):
-    def named(self, x):
-        return x.name if isinstance(x, Box) else str(x)
-
-
-@box.mistake("The first result is called `t1`, as there is one line then. You begin with `t0`.")
-class BeginsWithT0(_Noting):
-    def fresh(self):
-        return f"t{len(self.notes)}"
-
-
-@box.mistake("You give back a name. The next operator needs a Box: `Box(name, self.notes)`.")
-class NameReturned(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return name
-
-
-@box.mistake("You give back the line. The next operator needs a Box: `Box(name, self.notes)`.")
-class LineReturned(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return (name, function, operands)
-
-
-@box.mistake(
-    "The new Box has a list of its own, so what happens to it later is lost. Hand on the same list: "
-    "`self.notes`."
+box.slip(
+    "`append` takes one thing. Make a tuple of the three parts: mind the two pairs of brackets.",
+    *(NOTED, "self.notes.append(result.name, function.__name__, names)"),
 )
-class ListOfItsOwn(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return type(self)(name, list(self.notes))
-
-
-@box.mistake(
-    "The new Box has a list of its own, so what happens to it later is lost. Hand on the same list: "
-    "`self.notes`."
+box.slip(
+    "You noted a number as a text. Note a number as it is: 0, and not '0'.", "else x for", "else str(x) for"
 )
-class EmptyListOfItsOwn(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return type(self)(name, [])
-
-
-@box.mistake("You noted the function itself. Note what it is called: `function.__name__`.")
-class FunctionNoted(_Noting):
-    def __array_ufunc__(self, function, method, *operands):
-        return self.noted(self.fresh(), function, tuple(map(self.named, operands)))
-
-
-@box.mistake(
-    "You noted `method`, which says how the function is called. What it is called is `function.__name__`."
+box.slip(
+    "The first result is called `t1`, as there is one line then. You begin with `t0`.",
+    "len(self.notes) + 1",
+    "len(self.notes)",
 )
-class MethodNoted(_Noting):
-    def __array_ufunc__(self, function, method, *operands):
-        return self.noted(self.fresh(), method, tuple(map(self.named, operands)))
-
-
-@box.mistake(
-    "The operands stand in the wrong order: 2 - a is not a - 2. Take them as they come in `operands`."
+box.slip(
+    "You give back a name. The next operator needs a Box: `Box(name, self.notes)`.",
+    "return result",
+    "return result.name",
 )
-class SelfFirst(_Noting):
-    def __array_ufunc__(self, function, method, *operands):
-        others = [self.named(x) for x in operands if x is not self]
-        return self.noted(self.fresh(), function.__name__, (self.name, *others))
-
-
-@box.mistake(
-    "An operand may be a plain number, and that has no `name`. Ask `isinstance(x, Box)` first, and note a "
-    "number as it is."
+box.slip(
+    "You give back the line. The next operator needs a Box: `Box(name, self.notes)`.",
+    "return result",
+    "return self.notes[-1]",
 )
-class NumbersHaveNoName(_Noting):
-    def named(self, x):
-        return x.name
-
-
-@box.mistake(
-    "Here `function` is called on boxes, and NumPy asks the box again, without end. Do not call it: write "
-    "down what it is called."
+OWN_LIST = "The new Box has a list of its own, so what happens to it later is lost. Hand on the same list: `self.notes`."
+box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", list(self.notes))"))
+box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", [])"))
+box.slip(
+    "You noted the function itself. Note what it is called: `function.__name__`.",
+    "function.__name__",
+    "function",
 )
-class CallsIt(_Noting):
-    def __array_ufunc__(self, function, method, *operands):
-        return function(*operands)
-
-
-@box.mistake(
-    "You give back the Box that was asked. But `a` is still needed as it is: make a new Box for the result, "
-    "`Box(name, self.notes)`."
+box.slip(
+    "You noted `method`, which says how the function is called. What it is called is `function.__name__`.",
+    *("function.__name__", "method"),
 )
-class ReturnsItself(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        return self
-
-
-@box.mistake(
-    "You give back the Box that was asked, under a new name. But `a` is still needed as it is: make a new "
-    "Box for the result, `Box(name, self.notes)`."
+box.slip(
+    "The operands stand in the wrong order: 2 - a is not a - 2. Take them as they come in `operands`.",
+    *(NAMES, "(self.name, *[getattr(x, 'name', x) for x in operands if x is not self])"),
 )
-class RenamesItself(_Noting):
-    def noted(self, name, function, operands):
-        self.notes.append((name, function, operands))
-        self.name = name
-        return self
-
-
-@box.mistake('The operands are noted as one text. Keep them apart, in a tuple: `("a", "b")`.')
-class OperandsAsText(_Noting):
-    def noted(self, name, function, operands):
-        return super().noted(name, function, ", ".join(map(str, operands)))
+box.slip(
+    "An operand may be a plain number, and that has no `name`. Ask `isinstance(x, Box)` first, and note a number as it is.",
+    *("x.name if isinstance(x, Box) else x for", "x.name for"),
+)
+box.slip(
+    "Here `function` is called on boxes, and NumPy asks the box again, without end. Do not call it: write down what it is called.",
+    *("return result", "return function(*operands)"),
+)
+box.slip(
+    "You give back the Box that was asked. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
+    *("return result", "return self"),
+)
+box.slip(
+    "You give back the Box that was asked, under a new name. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
+    *("return result", "self.name = result.name\n        return self"),
+)
+box.slip(
+    'The operands are noted as one text. Keep them apart, in a tuple: `("a", "b")`.',
+    "__name__, names",
+    '__name__, ", ".join(map(str, names))',
+)
 
 
 # --- 2 One line, as Python ----------------------------------------------------------------------------------
@@ -695,121 +569,97 @@ def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
 @lecture.exercise(
     case(("t1", "multiply", ("a", "b")), in_array),
     case(("t3", "maximum", ("t2", 0)), in_array),
-    case(("t2", "subtract", ("t1", "b")), plain),
-    case(("t3", "exp", ("t2",)), in_array),
-    otherwise="Write down by hand what should come out for this line: the place of the result, ` = `, then "
-    "the sign with its operands. Then compare, piece by piece.",
+    draws=drawn(
+        [
+            *(("t2", "subtract", ("t1", "b")), ("t3", "exp", ("t2",)), ("t3", "divide", (1, "a"))),
+            *(("t3", "multiply", ("a", 0.5)), ("t1", "subtract", (1, "b")), ("t2", "greater", (2.5, "a"))),
+            *(("t3", "add", ("b", "b")), ("t3", "maximum", (0, "t2")), ("t3", "divide", ("b", "a"))),
+        ],
+        [in_array, plain],
+    ),
+    otherwise="Write down by hand what should come out for this line: the place of the result, ` = `, then the sign with its operands. Then compare, piece by piece.",
     compare=ran_alike,
     use=_ran_statement,
 )
 def statement(line, place):
-    """A line as Python."""
     name, function, operands = line
     texts = [place(x) if isinstance(x, str) else str(x) for x in operands]
     return f"{place(name)} = {SIGNS[function].format(*texts)}"
 
 
-def _texts(operands, place):
-    return [place(x) if isinstance(x, str) else str(x) for x in operands]
-
-
-WITHOUT_PLACE = (
-    "The operands are arrays here, and you work with their names alone. Ask `place` where each number is: "
-    '`place("a")` gives `a[i]`. Ask for the result, too.'
+TEXTS = "[place(x) if isinstance(x, str) else str(x) for x in operands]"
+SIGN = "{SIGNS[function].format(*texts)}"
+statement.slip(
+    'The operands are arrays here, and you work with their names alone. Ask `place` where each number is: `place("a")` gives `a[i]`. Ask for the result, too.',
+    *(TEXTS, "operands"),
 )
-
-
-@statement.mistake(WITHOUT_PLACE)
-def operands_without_place(line, place):
-    name, function, operands = line
-    return f"{place(name)} = {SIGNS[function].format(*operands)}"
-
-
-@statement.mistake("The result needs its place, too: `place(name)` on the left side.")
-def result_without_place(line, place):
-    name, function, operands = line
-    return f"{name} = {SIGNS[function].format(*_texts(operands, place))}"
-
-
-@statement.mistake(WITHOUT_PLACE)
-def no_place(line, place):
-    name, function, operands = line
-    return f"{name} = {SIGNS[function].format(*operands)}"
-
-
-@statement.mistake(
-    "A number such as 0 lies in no array: it stands in the text as it is. Ask `isinstance(x, str)` before "
-    "you ask `place`."
+statement.slip("The result needs its place, too: `place(name)` on the left side.", "{place(name)}", "{name}")
+statement.slip(
+    "A number such as 0 lies in no array: it stands in the text as it is. Ask `isinstance(x, str)` before you ask `place`.",
+    *("place(x) if isinstance(x, str) else str(x)", "place(x)"),
 )
-def numbers_in_places(line, place):
-    name, function, operands = line
-    return f"{place(name)} = {SIGNS[function].format(*map(place, operands))}"
-
-
-@statement.mistake(
-    "Among the operands, 0 is a number and no text, so it cannot do what texts can. Ask `isinstance(x, str)`."
+statement.slip(
+    "Among the operands, 0 is a number and no text, so it cannot do what texts can. Ask `isinstance(x, str)`.",
+    *("place(x) if isinstance(x, str) else str(x)", "x if x.isdigit() else place(x)"),
 )
-def numbers_like_texts(line, place):
-    name, function, operands = line
-    texts = [x if x.isdigit() else place(x) for x in operands]
-    return f"{place(name)} = {SIGNS[function].format(*texts)}"
-
-
-@statement.mistake(
-    "`format` gets all operands as one thing. With a star it gets them one by one: `.format(*texts)`."
+statement.slip(
+    "`format` gets all operands as one thing. With a star it gets them one by one: `.format(*texts)`.",
+    "*texts",
+    "texts",
 )
-def without_a_star(line, place):
-    name, function, operands = line
-    return f"{place(name)} = {SIGNS[function].format(_texts(operands, place))}"
-
-
-@statement.mistake("You write `[i]` yourself. Whether a number lies in an array is for `place` to say.")
-def always_in_arrays(line, place):
-    return statement.right(line, in_array)
-
-
-@statement.mistake("The operands stand in the wrong order: t1 - b is not b - t1.")
-def turned_around(line, place):
-    name, function, operands = line
-    return statement.right((name, function, operands[::-1]), place)
-
-
-@statement.mistake("That is the right side alone. The result has to be kept: `place(name)`, then ` = `.")
-def expression_alone(line, place):
-    return statement.right(line, place).partition(" = ")[2]
-
-
-@statement.mistake("`exp` has one operand only. Give `format` all there are: `.format(*texts)`.")
-def two_operands(line, place):
-    _, _, (_, _) = line
-    return statement.right(line, place)
-
-
-@statement.mistake(
-    "This is what NumPy calls the function. How Python writes it stands in `SIGNS`, with {} for each operand."
+statement.slip(
+    "You write `[i]` yourself. Whether a number lies in an array is for `place` to say.",
+    ("place(x) if", 'f"{x}[i]" if'),
+    ("{place(name)}", "{name}[i]"),
 )
-def names_of_numpy(line, place):
-    name, function, operands = line
-    return f"{place(name)} = {function}({', '.join(_texts(operands, place))})"
-
-
-@statement.mistake("The places {} are still empty. `.format(...)` fills them.")
-def not_filled(line, place):
-    name, function, _ = line
-    return f"{place(name)} = {SIGNS[function]}"
-
-
-@statement.mistake(NO_LIST)
-def pieces(line, place):
-    name, function, operands = line
-    return [place(name), SIGNS[function].format(*_texts(operands, place))]
+statement.slip("The operands stand in the wrong order: t1 - b is not b - t1.", "*texts", "*texts[::-1]")
+statement.slip(
+    "A number may also come first: 1 - b is not b - 1. Take the operands as they come.",
+    *(TEXTS, TEXTS + "\n    texts.sort(key=lambda x: x[0].isdigit())"),
+)
+statement.slip("A number may be 0.5: write it as it is.", "else str(x)", "else str(int(x))")
+statement.slip(
+    "That is the right side alone. The result has to be kept: `place(name)`, then ` = `.",
+    "{place(name)} = ",
+    "",
+)
+statement.slip(
+    "`exp` has one operand only. Give `format` all there are: `.format(*texts)`.",
+    ".format(*texts)",
+    ".format(texts[0], texts[1])",
+)
+statement.slip(
+    "This is what NumPy calls the function. How Python writes it stands in `SIGNS`, with {} for each operand.",
+    *(SIGN, "{function}({', '.join(texts)})"),
+)
+statement.slip("The places {} are still empty. `.format(...)` fills them.", SIGN, "{SIGNS[function]}")
+statement.slip(
+    NO_LIST, 'return f"{place(name)} = ' + SIGN + '"', "return [place(name), SIGNS[function].format(*texts)]"
+)
 
 
 # --- 3 One loop for all -------------------------------------------------------------------------------------
 
 EXAMPLE = [("t1", "multiply", ("a", "b")), ("t2", "add", ("t1", "a")), ("t3", "maximum", ("t2", 0))]
-ONE_LINE = [("t1", "subtract", ("a", "b"))]
-REUSED = [("t1", "multiply", ("a", "a")), ("t2", "add", (1, "t1")), ("t3", "divide", ("t1", "t2"))]
+write = statement.right
+
+
+def lines_of(program: list[str]) -> list[Line]:
+    """A graph's lines, such as ``t1 = multiply a b``, as notes; those of its inputs are left out."""
+    steps = [line.split() for line in program if len(line.split()) > 3]
+    return [
+        (name, function, tuple(float(x) if x[0].isdigit() else x for x in operands))
+        for name, _, function, *operands in steps
+    ]
+
+
+def noted(*operators: str, leaves: Sequence[str] = ("a", "b")) -> st.SearchStrategy[list[Line]]:
+    """Programs as notes, of these operators."""
+    names = [f"t{number}" for number in range(1, 9)]
+    return graphs("{}", operators, names=names, leaves=leaves).map(lines_of)
+
+
+FUSED = ("multiply {a} {b}", "add {a} {b}", "maximum {a} 0", "subtract 2 {a}", "divide {a} 4")
 
 
 def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any:
@@ -820,7 +670,7 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
     run_text(text, names)
     if "fused" not in names:
         raise InText("your text defines no function `fused`")
-    arrays = {name: list(ARRAYS[name]) for name in inputs}
+    arrays = {name: list(numbers) for name, numbers in zip(inputs, ARRAYS.values(), strict=False)}
     names |= {"_arguments": [*arrays.values()], "_out": (out := [0.0] * 3)}
     run_text("fused(*_arguments, _out)", names)
     nodes = list(ast.walk(ast.parse(text)))
@@ -831,10 +681,10 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
 
 @lecture.exercise(
     case(EXAMPLE, ["a", "b"]),
-    case(ONE_LINE, ["a", "b"]),
-    case(REUSED, ["a"]),
-    otherwise="Print your text and read it as a program. In which line does it do something else than you "
-    "want?",
+    draws=st.sampled_from([["a", "b"], ["x", "total"], ["t", "sum"]]).flatmap(
+        lambda inputs: noted(*FUSED, leaves=inputs).map(lambda lines: case(lines, inputs))
+    ),
+    otherwise="Print your text and read it as a program. In which line does it do something else than you want?",
     compare=ran_alike,
     use=_ran_function,
     without={
@@ -842,197 +692,114 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
     },
 )
 def fuse(lines, inputs):
-    """The text of one loop."""
-    return _fused(lines, inputs)
-
-
-def _fused(lines, inputs, place=None, head=None, between="", last=None):
     result = lines[-1][0]
 
-    def usual(name):
+    def place(name):
         if name in inputs:
             return f"{name}[i]"
         return "out[i]" if name == result else name
 
-    loop = "    for i in range(len(out)):"
-    source = [head or f"def fused({', '.join(inputs)}, out):", loop]
-    for number, line in enumerate(lines):
-        source += [loop] if between and number else []
-        source.append(f"        {statement.right(line, place or usual)}")
-    return "\n".join(source + ([last] if last else []))
-
-
-@fuse.mistake(
-    "Your text asks for an array `t1[i]`, but there is none: only the inputs and `out` come as arrays. What "
-    "lies between is a plain variable, `t1`."
-)
-def all_in_arrays(lines, inputs):
-    result = lines[-1][0]
-    return _fused(lines, inputs, lambda name: "out[i]" if name == result else in_array(name))
-
-
-@fuse.mistake(
-    "Your text asks for an array `t1[i]`, but there is none. What lies between is a plain variable, `t1`, "
-    "and the last line writes `out[i]`."
-)
-def in_arrays_with_the_result(lines, inputs):
-    return _fused(lines, inputs, in_array)
-
-
-@fuse.mistake(
-    "In the last line, too, only the inputs and the result lie in arrays: `t2` is a plain variable. So let "
-    "`place` look at the name that it gets, and use the same `place` for all lines."
-)
-def last_line_in_arrays(lines, inputs):
-    usual = _fused(lines[:-1], [*inputs, lines[-1][0]], lambda name: f"{name}[i]" if name in inputs else name)
-    head = f"def fused({', '.join(inputs)}, out):"
-    return "\n".join([head, *usual.split("\n")[1:], f"        {statement.right(lines[-1], in_array)}"])
-
-
-@fuse.mistake(
-    "It computes the right numbers, in one loop, but what lies between is still written into arrays. A plain "
-    "variable will do: that is the whole point of fusion."
-)
-def arrays_of_its_own(lines, inputs):
-    source = [f"def fused({', '.join(inputs)}, out):"]
-    source += [f"    {name} = [0.0] * len(out)" for name, *_ in lines]
-    source += ["    for i in range(len(out)):"]
-    source += [f"        {statement.right(line, in_array)}" for line in lines]
-    return "\n".join([*source, f"        out[i] = {lines[-1][0]}[i]"])
-
-
-@fuse.mistake("`out` stays as it was. The last line's result belongs in `out[i]`.")
-def out_not_written(lines, inputs):
-    return _fused(lines, inputs, lambda name: in_array(name) if name in inputs else name)
-
-
-@fuse.mistake(
-    "Only the last result belongs in `out[i]`. The others are plain variables, each with its own name."
-)
-def all_into_out(lines, inputs):
     source = [f"def fused({', '.join(inputs)}, out):", "    for i in range(len(out)):"]
-    for line in lines:
-        text = statement.right(line, lambda name: in_array(name) if name in inputs else name)
-        source.append(f"        out[i] = {text.partition(' = ')[2]}")
+    source += [f"        {write(line, place)}" for line in lines]
     return "\n".join(source)
 
 
-@fuse.mistake(
-    "Only the last result belongs in `out[i]`. In this program `t1` is still needed when `t2` is there: give "
-    "each its own variable."
+PLACE = (
+    'if name in inputs:\n            return f"{name}[i]"\n        return "out[i]" if name == result else name'
 )
-def one_place_for_all(lines, inputs):
-    return _fused(lines, inputs, lambda name: in_array(name) if name in inputs else "out[i]")
-
-
-@fuse.mistake(
-    "Each line has a loop of its own here. When the first one is done, `t1` holds only its last number. "
-    "Write `for` once, and all lines into it."
+LINES = '[f"        {write(line, place)}" for line in lines]'
+JOINED = r'"\n".join(source)'
+LOOP = ', "    for i in range(len(out)):"]'
+fuse.slip(
+    "Your text asks for an array `t1[i]`, but there is none: only the inputs and `out` come as arrays. What lies between is a plain variable, `t1`.",
+    *("if name == result else name", 'if name == result else f"{name}[i]"'),
 )
-def a_loop_each(lines, inputs):
-    return _fused(lines, inputs, between="loop")
-
-
-@fuse.mistake("The inputs are arrays: at `i`, a number of `a` is `a[i]`.")
-def inputs_as_variables(lines, inputs):
-    result = lines[-1][0]
-    return _fused(lines, inputs, lambda name: "out[i]" if name == result else name)
-
-
-@fuse.mistake(
-    "The inputs are arrays: at `i`, a number of `a` is `a[i]`. And the last line's result belongs in "
-    "`out[i]`."
+fuse.slip(
+    "Your text asks for an array `t1[i]`, but there is none. What lies between is a plain variable, `t1`, and the last line writes `out[i]`.",
+    *(PLACE, 'return f"{name}[i]"'),
 )
-def all_plain(lines, inputs):
-    return _fused(lines, inputs, plain)
-
-
-@fuse.mistake("The function gets the inputs, and then `out`. Yours does not take `out`.")
-def without_out(lines, inputs):
-    return _fused(lines, inputs, head=f"def fused({', '.join(inputs)}):")
-
-
-@fuse.mistake('`inputs` is a list. In the text, its names stand side by side: `", ".join(inputs)`.')
-def the_list_itself(lines, inputs):
-    return _fused(lines, inputs, head=f"def fused({inputs}, out):")
-
-
-@fuse.mistake("The lines stand in the wrong order: `t2` is asked for before it is there.")
-def reversed_lines(lines, inputs):
-    source = _fused(lines, inputs).split("\n")
-    return "\n".join(source[:2] + source[:1:-1])
-
-
-@fuse.mistake("Python needs the lines of the loop indented by eight spaces: four for `def`, four for `for`.")
-def not_indented(lines, inputs):
-    return "\n".join(x.strip() if x.startswith("        ") else x for x in _fused(lines, inputs).split("\n"))
-
-
-@fuse.mistake("There is no loop, so `i` is not known: `for i in range(len(out)):` comes before the lines.")
-def no_loop(lines, inputs):
-    source = _fused(lines, inputs).split("\n")
-    return "\n".join([source[0], *[x[4:] for x in source[2:]]])
-
-
-@fuse.mistake(
-    "`out[i]` is written when the loop is over, so it is written once. Indent that line by eight spaces, too."
+fuse.slip(
+    "It computes the right numbers, in one loop, but what lies between is still written into arrays. A plain variable will do: that is the whole point of fusion.",
+    ("if name == result else name", 'if name == result else f"{name}[i]"'),
+    ('out):", "    for', 'out):", *[f"    {x[0]} = [0.0] * len(out)" for x in lines], "    for'),
 )
-def written_once(lines, inputs):
-    text = _fused(lines, inputs, lambda name: in_array(name) if name in inputs else name)
-    return f"{text}\n    out[i] = {lines[-1][0]}"
-
-
-@fuse.mistake(
-    "`return` stands inside the loop, so it ends after one round. `out` is written; leave `return` out."
+fuse.slip(
+    "`out` stays as it was. The last line's result belongs in `out[i]`.",
+    'return "out[i]" if name == result else name',
+    "return name",
 )
-def returns_too_early(lines, inputs):
-    return _fused(lines, inputs, last="        return out")
-
-
-@fuse.mistake("This is the function itself. A text is asked for, so that other lines give another function.")
-def no_text(lines, inputs):
-    return lambda *arrays: None
-
-
-@fuse.mistake(NO_LIST)
-def list_of_lines(lines, inputs):
-    return _fused(lines, inputs).split("\n")
-
-
-@fuse.mistake("The check calls the function `fused`. Yours has another name.")
-def another_name(lines, inputs):
-    return _fused(lines, inputs, head=f"def program({', '.join(inputs)}, out):")
+fuse.slip(
+    "Only the last result belongs in `out[i]`. In this program `t1` is still needed when `t2` is there: give each its own variable.",
+    *('return "out[i]" if name == result else name', 'return "out[i]"'),
+)
+fuse.slip(
+    "Each line has a loop of its own here. When the first one is done, `t1` holds only its last number. Write `for` once, and all lines into it.",
+    (LOOP, "]"),
+    (LINES, r'[f"    for i in range(len(out)):\n        {write(line, place)}" for line in lines]'),
+)
+fuse.slip("The inputs are arrays: at `i`, a number of `a` is `a[i]`.", 'return f"{name}[i]"', "return name")
+fuse.slip(
+    "An input may be called anything, `total` or `t`, too. Whether a name is one stands in `inputs`.",
+    *("if name in inputs:", 'if not name.startswith("t"):'),
+)
+fuse.slip(
+    "The function gets the inputs, and then `out`. Yours does not take `out`.",
+    "(inputs)}, out):",
+    "(inputs)}):",
+)
+fuse.slip(
+    '`inputs` is a list. In the text, its names stand side by side: `", ".join(inputs)`.',
+    "{', '.join(inputs)}",
+    "{inputs}",
+)
+fuse.slip(
+    "The lines stand in the wrong order: `t2` is asked for before it is there.",
+    "for line in lines]",
+    "for line in lines[::-1]]",
+)
+fuse.slip(
+    "Python needs the lines of the loop indented by eight spaces: four for `def`, four for `for`.",
+    '[f"        {write',
+    '[f"{write',
+)
+fuse.slip(
+    "There is no loop, so `i` is not known: `for i in range(len(out)):` comes before the lines.",
+    (LOOP, "]"),
+    ('[f"        {write', '[f"    {write'),
+)
+fuse.slip(
+    "`out[i]` is written when the loop is over, so it is written once. Indent that line by eight spaces, too.",
+    ('return "out[i]" if name == result else name', "return name"),
+    (JOINED, JOINED + r' + f"\n    out[i] = {result}"'),
+)
+fuse.slip(
+    "`return` stands inside the loop, so it ends after one round. `out` is written; leave `return` out.",
+    *(JOINED, JOINED + r' + "\n        return out"'),
+)
+fuse.slip(
+    "This is the function itself. A text is asked for, so that other lines give another function.",
+    JOINED,
+    "lambda *arrays: None",
+)
+fuse.slip(NO_LIST, JOINED, "source")
+fuse.slip("The check calls the function `fused`. Yours has another name.", "def fused", "def program")
 
 
 # --- 4 Refuse -----------------------------------------------------------------------------------------------
 
 
-def an_if(a):
-    """Asks in the middle."""
-    return a * 0.5 if a * 2 > 1 else a
-
-
-def a_not(x):
-    """Asks in another way."""
-    return x if x else x + x
-
-
-class CarefulBox(Box):
-    """A Box that does not let Python choose a way."""
-
-    def __bool__(self):
-        return refuse.right(self)
+def damp(a, limit):
+    """The lecture's function that asks."""
+    return a * 0.5 if limit > 1 else a + a
 
 
 def _refused(answer: Callable, f: Callable) -> Any:
-    class Asked(Box):
-        def __bool__(self):
-            return answer(self)
-
     notes: list[Line] = []
     (name,) = f.__code__.co_varnames
+    yes = {"refused": "yes", "the message names it": True}
     try:
-        f(Asked(name, notes))
+        with patch.object(Box, "__bool__", lambda box: answer(box), create=True):
+            f(Box(name, notes))
     except TypeError as error:
         if "ellipsis" in str(error):
             return ...
@@ -1040,8 +807,10 @@ def _refused(answer: Callable, f: Callable) -> Any:
             return {"refused": "yes, by Python: what you raise is no error", "the message names it": False}
         if "should return bool" in str(error):
             return {"refused": "no, you returned something", "the message names it": False}
-        name = notes[-1][0] if notes else name
-        return {"refused": "yes", "the message names it": bool(re.search(rf"\b{name}\b", str(error)))}
+        asked = notes[-1][0] if notes else name
+        named = {x for x in [name, *(line[0] for line in notes)] if re.search(rf"\b{x}\b", str(error))}
+        # "a" is a word of English, too
+        return yes | {"the message names it": asked in named and named <= {asked, "a"}}
     except (ValueError, RuntimeError) as error:
         if isinstance(error, RecursionError):
             raise
@@ -1050,60 +819,44 @@ def _refused(answer: Callable, f: Callable) -> Any:
 
 
 @lecture.exercise(
-    _recorded(an_if, "def an_if(a):\n    return a * 0.5 if a * 2 > 1 else a"),
-    _recorded(a_not, "def a_not(x):\n    return x if x else x + x"),
-    otherwise="Which line of yours runs when Python asks a Box whether it is true? It should `raise "
-    "TypeError(...)`.",
+    _function("def f(a):", "    return a * 0.5 if a * 2 > 1 else a"),
+    draws=st.sampled_from(
+        [
+            *(("x = x + 1", "return x if x else -x"), ("return x if not x else x + x",)),
+            *(("return x and x * 2",), ("y = x * x", "z = y + x", "return y if z > x else z")),
+        ]
+    ).map(
+        lambda lines: _function(
+            "def f(x):", *[f"    {line.replace('y', 'x').replace('z', 'x')}" for line in lines]
+        )
+    ),
+    otherwise="Which line of yours runs when Python asks a Box whether it is true? It should `raise TypeError(...)`.",
     use=_refused,
 )
 def refuse(box):
-    """There is no answer."""
     raise TypeError(f"the value of {box.name} is not known while the function is recorded")
 
 
-@refuse.mistake(
-    "Python gets an answer, and goes on along one branch as if nothing had happened. There is no right "
-    "answer here, so `raise` an error."
+RAISED = 'raise TypeError(f"the value of {box.name} is not known while the function is recorded")'
+WENT_ON = "Python gets an answer, and goes on along one branch as if nothing had happened. There is no right answer here, so `raise` an error."
+refuse.slip(WENT_ON, RAISED, "return True")
+refuse.slip(WENT_ON, RAISED, "return False")
+refuse.slip(
+    "`__bool__` has to answer with True or False, or to raise. Yours gives something else back. Write `raise TypeError(...)`, with your words in the brackets.",
+    *(RAISED, 'return f"{box.name} is not known"'),
 )
-def says_true(box):
-    return True
-
-
-@refuse.mistake(
-    "Python gets an answer, and goes on along one branch as if nothing had happened. There is no right "
-    "answer here, so `raise` an error."
+refuse.slip(
+    "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`.",
+    *(RAISED, 'raise f"{box.name} is not known"'),
 )
-def says_false(box):
-    return False
-
-
-@refuse.mistake(
-    "`__bool__` has to answer with True or False, or to raise. Yours gives something else back. Write "
-    "`raise TypeError(...)`, with your words in the brackets."
+refuse.slip(
+    "It is refused, good. But which value was asked for? Put `box.name` into the message, and no other name.",
+    *("the value of {box.name}", "this number"),
 )
-def gives_words(box):
-    return f"{box.name} is not known"
-
-
-@refuse.mistake(
-    "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`."
+refuse.slip(
+    "It is refused, good. But by the other error: here a `TypeError` is asked for. Write `raise TypeError(...)`.",
+    *("TypeError", "ValueError"),
 )
-def raises_words(box):
-    words: Any = f"{box.name} is not known"
-    raise words
-
-
-@refuse.mistake("It is refused, good. But which value was asked for? Put `box.name` into the message.")
-def names_nothing(box):
-    raise TypeError("this number is not known yet")
-
-
-@refuse.mistake(
-    "It is refused, good. But by the other error: here a `TypeError` is asked for. Write `raise "
-    "TypeError(...)`."
-)
-def another_error(box):
-    raise ValueError(f"{box.name} is not known")
 
 
 def _damped_by(answer: Callable, a: float, limit: float) -> Any:
@@ -1111,119 +864,67 @@ def _damped_by(answer: Callable, a: float, limit: float) -> Any:
     if result is ...:
         return result
     notes: list[Line] = []
-    answer(CarefulBox("a", notes), CarefulBox("limit", notes))
+    with patch.object(Box, "__bool__", refuse.right, create=True):
+        answer(Box("a", notes), Box("limit", notes))
     return [float(x) for x in np.asarray(result).reshape(-1)]
 
 
 @lecture.exercise(
     case(3.0, 2.0),
     case(3.0, 0.5),
-    case(-1.5, 1.0),
-    otherwise="`limit > 1` is 1 or 0 when you multiply by it. Which of the two results should stay, and "
-    "which become 0?",
+    draws=drawn([-1.5, 2.0, 0.5, 0.0], [1.0, 3.0, -1.0, 0.0, 1.5]),
+    otherwise="`limit > 1` is 1 or 0 when you multiply by it. Which of the two results should stay, and which become 0?",
     use=_damped_by,
 )
 def damped(a, limit):
-    """Both ways, and one of them counts."""
     large = limit > 1
     return large * (a * 0.5) + (1 - large) * (a + a)
 
 
-@damped.mistake(
-    "A Box was asked whether it is true: by `if`, `and`, `or`, `not`, or by `np.where`, which asks as well. "
-    "Compute both results, and let `limit > 1` choose by multiplication."
+BOTH = "large * (a * 0.5) + (1 - large) * (a + a)"
+NO_POSITION = "Nobody knows yet which number the Box will be, so it can be no position in a list. Compute both results, and let `limit > 1` choose by multiplication."
+damped.slip(
+    "A Box was asked whether it is true: by `if`, `and`, `or`, `not`, or by `np.where`, which asks as well. Compute both results, and let `limit > 1` choose by multiplication.",
+    *(BOTH, "a * 0.5 if large else a + a"),
 )
-def with_if(a, limit):
-    return a * 0.5 if limit > 1 else a + a
-
-
-@damped.mistake(
-    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > "
-    "1` choose by multiplication."
+damped.slip(
+    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > 1` choose by multiplication.",
+    *(BOTH, "(large and a * 0.5) or (a + a)"),
 )
-def with_and_or(a, limit):
-    return ((limit > 1) and a * 0.5) or (a + a)
-
-
-NO_POSITION = (
-    "Nobody knows yet which number the Box will be, so it can be no position in a list. Compute both "
-    "results, and let `limit > 1` choose by multiplication."
+damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[int(large)]")
+damped.slip(NO_POSITION, BOTH, "[a + a, a * 0.5][large]")
+damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[large]")
+damped.slip(
+    "You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.", BOTH, "a * 0.5"
 )
-
-
-@damped.mistake(NO_POSITION)
-def by_position(a, limit):
-    return (a + a, a * 0.5)[int(limit > 1)]
-
-
-@damped.mistake(NO_POSITION)
-def by_question(a, limit):
-    return [a + a, a * 0.5][limit > 1]
-
-
-@damped.mistake(NO_POSITION)
-def by_question_in_a_tuple(a, limit):
-    return (a + a, a * 0.5)[limit > 1]
-
-
-@damped.mistake("You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.")
-def half_always(a, limit):
-    return a * 0.5
-
-
-@damped.mistake("You have `a + a` for every limit. Where `limit > 1` is 1, `a * 0.5` should come out.")
-def double_always(a, limit):
-    return a + a
-
-
-@damped.mistake("The two are swapped: where `limit > 1` is 1, `a * 0.5` should stay.")
-def swapped(a, limit):
-    large = limit > 1
-    return large * (a + a) + (1 - large) * (a * 0.5)
-
-
-@damped.mistake("At `limit = 1` itself, nothing is left: neither `limit > 1` nor `limit < 1` is 1 there.")
-def not_at_the_limit(a, limit):
-    return (limit > 1) * (a * 0.5) + (limit < 1) * (a + a)
-
-
-@damped.mistake("Where `limit > 1` is 0, nothing is left. Add the other result, times `1 - (limit > 1)`.")
-def other_forgotten(a, limit):
-    return (limit > 1) * (a * 0.5)
-
-
-@damped.mistake(
-    "`a + a` is always added. Multiply it by `1 - (limit > 1)`, which is 0 where the half should stay."
+damped.slip(
+    "You have `a + a` for every limit. Where `limit > 1` is 1, `a * 0.5` should come out.", BOTH, "a + a"
 )
-def both_added(a, limit):
-    return (limit > 1) * (a * 0.5) + (a + a)
+damped.slip(
+    "The two are swapped: where `limit > 1` is 1, `a * 0.5` should stay.",
+    BOTH,
+    "large * (a + a) + (1 - large) * (a * 0.5)",
+)
+damped.slip(
+    "At `limit = 1` itself, nothing is left: neither `limit > 1` nor `limit < 1` is 1 there.",
+    "(1 - large)",
+    "(limit < 1)",
+)
+damped.slip(
+    "Where `limit > 1` is 0, nothing is left. Add the other result, times `1 - (limit > 1)`.",
+    BOTH,
+    "large * (a * 0.5)",
+)
+damped.slip(
+    "`a + a` is always added. Multiply it by `1 - (limit > 1)`, which is 0 where the half should stay.",
+    "(1 - large) * ",
+    "",
+)
 
 
 # --- 5 Where a loop must end --------------------------------------------------------------------------------
 
 SHARES = [("t1", "exp", ("a",)), ("t2", "sum", ("t1",)), ("t3", "divide", ("t1", "t2"))]
-TWO_TOTALS = [
-    ("t1", "sum", ("a",)),
-    ("t2", "multiply", ("a", "a")),
-    ("t3", "sum", ("t2",)),
-    ("t4", "divide", ("t2", "t3")),
-    ("t5", "subtract", ("t4", "t1")),
-]
-LATER = [
-    ("t1", "sum", ("a",)),
-    ("t2", "subtract", ("a", "t1")),
-    ("t3", "multiply", ("t2", "t2")),
-    ("t4", "sum", ("t3",)),
-    ("t5", "divide", ("t2", "t4")),
-    ("t6", "multiply", ("t5", "t3")),
-]
-BACK = [
-    ("t1", "sum", ("a",)),
-    ("t2", "subtract", ("a", "t1")),
-    ("t3", "multiply", ("a", "a")),
-    ("t4", "sum", ("t3",)),
-    ("t5", "divide", ("t2", "t4")),
-]
 
 
 def _names(answer: Callable, lines: list[Line]) -> Any:
@@ -1236,187 +937,96 @@ def _names(answer: Callable, lines: list[Line]) -> Any:
 @lecture.exercise(
     case(EXAMPLE),
     case(SHARES),
-    case(TWO_TOTALS),
-    case(LATER),
-    case(BACK),
+    draws=noted("sum {a}", "multiply {a} {b}", "subtract {a} {b}", "maximum {a} 0").map(case),
+    number=250,
     otherwise="For each line, say in which loop its operands are ready. A total is ready one loop later.",
     use=_names,
 )
 def groups(lines):
-    """The loops, each with its lines."""
-    return _grouped(
-        lines, lambda loops, totals, number: max((loops[x] + (x in totals) for x in number), default=0)
-    )
-
-
-def _grouped(lines, rule):
-    loops: dict[str, int] = {}
-    totals: set[str] = set()
-    found: list[list[Line]] = []
+    ready_in, found = {}, []
     for line in lines:
         name, function, operands = line
-        loops[name] = rule(loops, totals, [x for x in operands if x in loops])
-        totals |= {name} if function == "sum" else set()
-        while len(found) <= loops[name]:
+        loop = max((ready_in[x] for x in operands if x in ready_in), default=0)
+        if loop == len(found):
             found.append([])
-        found[loops[name]].append(line)
+        found[loop].append(line)
+        ready_in[name] = loop + 1 if function == "sum" else loop
     return found
 
 
-@groups.mistake(
-    "All lines are in one loop. But while it runs, a total is not complete: who reads it has to wait for the "
-    "next loop."
-)
-def one_loop(lines):
-    return [list(lines)]
-
-
-@groups.mistake("Every line has a loop of its own. Lines without a total between them can share one.")
-def one_each(lines):
-    return [[line] for line in lines]
-
-
-@groups.mistake(
-    "You begin a new loop after each total, even where nobody reads it yet. Ask for each line which of its "
-    "operands make it wait."
-)
-def after_each_total(lines):
-    found: list[list[Line]] = [[]]
-    for line in lines:
-        found[-1].append(line)
-        if line[1] == "sum":
-            found.append([])
-    return [group for group in found if group]
-
-
-@groups.mistake(
-    "You begin a new loop where a line has to wait, and never go back to an earlier one. But a line that "
-    "waits for nothing goes into the first loop, wherever it is written."
-)
-def never_back(lines):
-    return _grouped(
-        lines,
-        lambda loops, totals, number: max(
-            [*loops.values(), *(loops[x] + (x in totals) for x in number)], default=0
-        ),
-    )
-
-
-@groups.mistake(
-    "The total itself need not wait: it is added up in the loop that computes its operand. Those who read it "
-    "wait for the next."
-)
-def total_late(lines):
-    loops: dict[str, int] = {}
-    found: dict[int, list[Line]] = {}
-    for line in lines:
-        name, function, operands = line
-        loops[name] = max(loops.get(x, 0) for x in operands) + (function == "sum")
-        found.setdefault(loops[name], []).append(line)
-    return [found[number] for number in sorted(found)]
-
-
-@groups.mistake("These are the names alone. Put the whole lines into the lists: (name, function, operands).")
-def names_alone(lines):
-    return [[line[0] for line in group] for group in groups.right(lines)]
-
-
-@groups.mistake("This is a dictionary. Return the lists that are in it, in a list: `list(found.values())`.")
-def dictionary(lines):
-    return dict(enumerate(groups.right(lines)))
-
-
-@groups.mistake(
-    "Inputs such as `a`, and numbers such as 0, are computed by no line, so your dictionary does not know "
-    "them. `.get(x, 0)` gives 0 for what is not there."
-)
-def inputs_not_known(lines):
-    raise KeyError("a")
-
-
-@groups.mistake(
-    "There is no such list yet. When a line is the first of its loop, append an empty list before."
-)
-def list_not_there(lines):
-    return [][0]
-
-
-@groups.mistake("Some of your loops are empty. Make a list only for a loop that has a line in it.")
-def empty_loops(lines):
-    found = groups.right(lines)
-    return found + [[] for _ in lines[len(found) :]]
-
-
-@groups.mistake(
-    "You add the numbers of the loops up. But a line waits only for the latest of its operands: take the "
-    "`max`."
-)
-def added_up(lines):
-    return _grouped(lines, lambda loops, totals, known: sum(loops[x] + (x in totals) for x in known))
-
-
-@groups.mistake(
-    "You begin a new loop at each line that reads a total. If the total was complete before this loop began, "
-    "the line can stay."
-)
-def at_each_reader(lines):
-    totals = {line[0] for line in lines if line[1] == "sum"}
-    found: list[list[Line]] = [[]]
-    for line in lines:
-        if totals & set(line[2]):
-            found.append([])
-        found[-1].append(line)
-    return found
-
-
-@groups.mistake("A total can be added up in the loop that computes its numbers. It needs no loop before it.")
-def before_each_total(lines):
-    loops: dict[str, int] = {}
-    found: list[list[Line]] = []
-    totals = set()
-    for line in lines:
-        name, function, operands = line
-        loops[name] = max((loops[x] + (x in totals) for x in operands if x in loops), default=0)
-        if function == "sum":
-            loops[name] += 1
-            totals.add(name)
-        while len(found) <= loops[name]:
-            found.append([])
-        found[loops[name]].append(line)
-    return [group for group in found if group]
-
-
-@groups.mistake(
-    "A line waits for its operands, also if they are no totals: what uses `t2` cannot be in an earlier loop "
-    "than `t2`."
-)
-def only_direct(lines):
-    totals = {line[0] for line in lines if line[1] == "sum"}
-    waits = [any(x in totals for x in line[2]) for line in lines]
-    found = [
-        [line for line, late in zip(lines, waits, strict=True) if not late],
-        [line for line, late in zip(lines, waits, strict=True) if late],
-    ]
-    return [group for group in found if group]
-
-
-@groups.mistake(
+READY = "max((ready_in[x] for x in operands if x in ready_in), default=0)"
+LATER = 'loop + 1 if function == "sum" else loop'
+ENOUGH = ("if loop == len(found):", "while loop >= len(found):")
+ALL_OF_THEM = (
     "You look at the last operand alone, or at the first. A line has to wait for all of them: take the `max`."
 )
-def earliest_operand(lines):
-    return _grouped(
-        lines, lambda loops, totals, known: min((loops[x] + (x in totals) for x in known), default=0)
-    )
-
-
-@groups.mistake(
-    "You look at the last operand alone, or at the first. A line has to wait for all of them: take the `max`."
+groups.slip(
+    "All lines are in one loop. But while it runs, a total is not complete: who reads it has to wait for the next loop.",
+    *(LATER, "loop"),
 )
-def last_operand(lines):
-    return _grouped(lines, lambda loops, totals, known: ([0] + [loops[x] + (x in totals) for x in known])[-1])
-
-
-@groups.mistake("This is the number of each loop. Return the loops themselves: a list of lists of lines.")
-def numbers(lines):
-    found = groups.right(lines)
-    return [next(i for i, group in enumerate(found) if line in group) for line in lines]
+groups.slip(
+    "Every line has a loop of its own. Lines without a total between them can share one.", READY, "len(found)"
+)
+groups.slip(
+    "You begin a new loop after each total, even where nobody reads it yet. Ask for each line which of its operands make it wait.",
+    *(READY, "len(found) - 1 if found and found[-1][-1][1] != 'sum' else len(found)"),
+)
+groups.slip(
+    "You begin a new loop where a line has to wait, and never go back to an earlier one. But a line that waits for nothing goes into the first loop, wherever it is written.",
+    *(READY, "max([len(found) - 1, 0, *[ready_in[x] for x in operands if x in ready_in]])"),
+)
+groups.slip(
+    "The total itself need not wait: it is added up in the loop that computes its operand. Those who read it wait for the next.",
+    (READY, READY + ' + (function == "sum")'),
+    ENOUGH,
+    (LATER, "loop"),
+)
+groups.slip(
+    "These are the names alone. Put the whole lines into the lists: (name, function, operands).",
+    "append(line)",
+    "append(name)",
+)
+groups.slip(
+    "This is a dictionary. Return the lists that are in it, in a list: `list(found.values())`.",
+    "return found",
+    "return dict(enumerate(found))",
+)
+groups.slip(
+    "Inputs such as `a`, and numbers such as 0, are computed by no line, so your dictionary does not know them. `.get(x, 0)` gives 0 for what is not there.",
+    *(" if x in ready_in", ""),
+)
+groups.slip(
+    "There is no such list yet. When a line is the first of its loop, append an empty list before.",
+    *("        if loop == len(found):\n            found.append([])\n", ""),
+)
+groups.slip(
+    "Some of your loops are empty. Make a list only for a loop that has a line in it.",
+    "ready_in, found = {}, []",
+    "ready_in, found = {}, [[] for _ in lines]\n    found.append([])",
+)
+groups.slip(
+    "You add the numbers of the loops up. But a line waits only for the latest of its operands: take the `max`.",
+    (READY, "sum(ready_in[x] for x in operands if x in ready_in)"),
+    ENOUGH,
+)
+groups.slip(
+    "You begin a new loop at each line that reads a total. If the total was complete before this loop began, the line can stay.",
+    (READY, "max(len(found) - 1, 0) + any(x in ready_in and ready_in[x] for x in operands)"),
+    (LATER, 'function == "sum"'),
+)
+groups.slip(
+    "A total can be added up in the loop that computes its numbers. It needs no loop before it.",
+    (READY, READY + ' + (function == "sum")'),
+    ENOUGH,
+    ("return found", "return [group for group in found if group]"),
+)
+groups.slip(
+    "A line waits for its operands, also if they are no totals: what uses `t2` cannot be in an earlier loop than `t2`.",
+    *(LATER, 'int(function == "sum")'),
+)
+groups.slip(ALL_OF_THEM, READY, READY.replace("max(", "min("))
+groups.slip(ALL_OF_THEM, READY, "[0, *[ready_in[x] for x in operands if x in ready_in]][-1]")
+groups.slip(
+    "This is the number of each loop. Return the loops themselves: a list of lists of lines.",
+    *("return found", "return [k for line in lines for k, group in enumerate(found) if line in group]"),
+)

@@ -105,12 +105,13 @@ class Attempt:
         if self.got.error is not None or other.error is not None:
             return pattern(self.got.error) == pattern(other.error)
         with suppress(Exception):  # what a wrong program gives back may be anything
-            if type(self.got.result) is not type(self.expected):  # of another kind: not for `compare` to know
+            if not exactly(self.exercise.compare)(other.result, self.got.result, self.names):
+                return True
+            if type(self.got.result) is not type(self.expected) is not type(other.result):
                 return type(other.result) is type(self.got.result) and (
                     show(other.result, self.names) == show(self.got.result, self.names)
                     or not values(other.result, self.got.result, self.names)
                 )
-            return not exactly(self.exercise.compare)(other.result, self.got.result, self.names)
         return False
 
     def message(self, where: str, hint: str) -> str:
