@@ -505,10 +505,9 @@ def alone(answer: Callable) -> Callable:
     """A function with global lists and dictionaries of its own, as on a machine of its own."""
     if not isinstance(answer, FunctionType):
         return answer
-    apart = {
-        name: deepcopy(x) if type(x) in (list, dict, set) and not name.startswith("_") else x
-        for name, x in answer.__globals__.items()
-    }
+    mentioned = {name: answer.__globals__.get(name) for name in answer.__code__.co_names}
+    own = {name: deepcopy(x) for name, x in mentioned.items() if type(x) in (list, dict, set)}
+    apart = answer.__globals__ | own
     return FunctionType(answer.__code__, apart, answer.__name__, answer.__defaults__, answer.__closure__)
 
 

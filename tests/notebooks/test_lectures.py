@@ -99,7 +99,7 @@ def test_every_solution_passes_its_check(solved, notebook, editions):
     for exercise in editions.exercises(notebook):
         lines = text_of(solved.notebook.cells[exercise.check]).splitlines()
         assert len(lines) == notebook.cells[exercise.check].source.count("check(")
-        assert all(re.search(r": right, (\d) of \1 cases\.$", line) for line in lines), lines
+        assert all(re.search(r": right, (\d+) of \1 cases\.$", line) for line in lines), lines
 
 
 STANDS_IN = re.compile(
