@@ -194,13 +194,20 @@ def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
     def at_its_next_line(frame: FrameType, event: str, argument: Any) -> Any:
         raise error
 
+    rung = False
+
     def stop(number: int, frame: FrameType | None) -> None:
-        sys.settrace(lambda *event: None)  # traces what runs now, and nothing that is called from here on
+        nonlocal rung
+        frames = []
         while frame is not None:
-            if frame.f_code in of_answer:
-                frame.f_trace = at_its_next_line
+            frames += [frame] if frame.f_code in of_answer else []
             frame = frame.f_back
-        raise error
+        if frames or not rung:  # later, others may be busy with tidying up
+            rung = True
+            sys.settrace(lambda *event: None)  # traces what runs now, and nothing that is called from here on
+            for frame in frames:
+                frame.f_trace = at_its_next_line
+            raise error
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)

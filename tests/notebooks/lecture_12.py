@@ -12,9 +12,7 @@ RACE = (
     else "all threads: was there ever another sum? True\n"
 )
 
-FROM = (
-    "from numba import njit, prange\nfrom lectures.lecture_12 import is_compact, place_of, to_index\n"
-)
+FROM = "from numba import njit, prange\nfrom lectures.lecture_12 import is_compact, place_of, to_index\n"
 COUNT = FROM + "def count(votes, parties):\n    counts = np.zeros(parties, np.int64)\n"
 NEGATE = FROM + "def negate(a, shape, strides, out):\n"
 FAST = (

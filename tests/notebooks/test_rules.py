@@ -179,7 +179,7 @@ def test_its_code_is_clean_with_the_solutions_filled_in(notebook, editions, lect
 
 def test_the_marker_of_the_set_up_cell_is_the_folder_of_the_lectures(set_up_cell):
     """The cell knows the course's package by this folder; nothing else called needle has it."""
-    assert '"../lectures/checking"' in set_up_cell
+    assert set_up_cell.count('"lectures/checking"') == 2
     assert checking.__name__ == "lectures.checking"
     assert checking.__file__.endswith("/lectures/checking/__init__.py")
 

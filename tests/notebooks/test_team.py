@@ -11,7 +11,7 @@ import time
 import numpy as np
 import psutil
 import pytest
-from lectures.checking.exercises import StillRunning, time_limit
+from lectures.checking.attempt import StillRunning, time_limit
 
 from lectures import team as teams
 from lectures.team import NoMail, Threads, team
