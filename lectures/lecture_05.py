@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from needle import autograd, ops
+import needle as ndl
+from needle import autograd
 from needle.autograd import Tensor
 
-from .checking import Lecture, Names, given, graph, is_tensor, objects
+from .checking import Case, Lecture, Names, arrays, given, graph, graphs, is_tensor, objects, program_case
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -46,36 +47,18 @@ def show_calls(function: Callable[[], Any]) -> Any:
 # --- The graphs of the cases --------------------------------------------------------------------------------
 
 
-def two_leaves() -> dict[str, Any]:
-    """The operands of the table."""
-    return {"n1": Tensor([1.0, 2.0]), "n2": Tensor([0.0, 3.0])}
+def graph_case(*lines: str, output: str = "") -> Case:
+    """A case whose graph these lines compute; the answer gets what the last one computes."""
+    return program_case(lines, {"ndl": ndl, "Tensor": Tensor}, output or lines[-1].split()[0])
 
 
-def v1_to_v4() -> dict[str, Any]:
-    """The example of the lecture."""
-    v1 = Tensor([0], dtype="float32")
-    v2 = ops.exp(v1)
-    v3 = v2 + 1
-    v4 = v2 * v3
-    return {"v1": v1, "v2": v2, "v3": v3, "v4": v4, "one": Tensor([1.0])}
-
-
-def square_of_x() -> dict[str, Any]:
-    """A leaf that one operator takes twice."""
-    x = Tensor([1.0, 2.0, 3.0])
-    return {"x": x, "s": x * x, "three": Tensor([3.0, 3.0, 3.0])}
-
-
-def a_twice() -> dict[str, Any]:
-    """Two leaves, one of them used at two places."""
-    a, b = Tensor([1.0, 2.0]), Tensor([0.0, 3.0])
-    return {"a": a, "b": b, "y": a * b + a, "new_b": Tensor([1.0, 2.0])}
-
-
-def three_steps_deep() -> dict[str, Any]:
-    """A leaf three operators away from the output."""
-    a, b = Tensor([1.0, 2.0]), Tensor([0.0, 3.0])
-    return {"a": a, "b": b, "z": ops.exp(-(a * b)) * b, "new_a": Tensor([2.0, 1.0])}
+#: The lecture's example; a leaf that one operator takes twice; a leaf at two places; one three operators away.
+V1_TO_V4 = ("v1 = Tensor([0.0])", "v2 = ndl.exp(v1)", "v3 = v2 + 1", "v4 = v2 * v3")
+SQUARE_OF_X = ("x = Tensor([1.0, 2.0, 3.0])", "s = x * x")
+A_TWICE = ("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "y = a * b + a")
+drawn_graphs = graphs(
+    "Tensor([{}])", ["{a} * {b}", "{a} + {b}", "ndl.tanh({a})", "{a} + 1", "{a} / {b}", "-{a}", "{a} * 3"]
+)
 
 
 # --- When two answers are the same --------------------------------------------------------------------------
@@ -119,206 +102,158 @@ history.exactly = _same_mistake  # type: ignore[attr-defined]
 # --- From the table to the code -----------------------------------------------------------------------------
 
 
+def of_two(parts: tuple[np.ndarray, bool]) -> Case:
+    """A case of two leaves of the same shape, or of one leaf twice."""
+    numbers, once = parts
+
+    def make() -> dict[str, Any]:
+        n1 = Tensor(numbers)
+        return {"n1": n1, "n2": n1 if once else Tensor(numbers + 1)}
+
+    return given(make, "n1", "n2")
+
+
 @lecture.exercise(
-    given(two_leaves, "n1", "n2"),
+    given(lambda: {"n1": Tensor([1.0, 2.0]), "n2": Tensor([0.0, 3.0])}, "n1", "n2"),
+    draws=st.tuples(arrays(), st.sampled_from([False, False, True])).map(of_two),
+    number=40,
     otherwise="The check compares operators, not numbers. Go up the table from n7: which is the first row "
     "that is otherwise in your line?",
     compare=graph,
 )
 def from_the_table(n1, n2):
-    """The function whose graph is the table."""
-    return n1 / (ops.exp(-(n1 * n2)) + 1)
+    return n1 / (ndl.exp(-(n1 * n2)) + 1)
 
 
-@from_the_table.mistake("What is divided, and by what? See the inputs of n7, and their order.")
-def other_numerator(n1, n2):
-    return n2 / (ops.exp(-(n1 * n2)) + 1)
-
-
-@from_the_table.mistake(
-    "Python reads `-n1 * n2` as `(-n1) * n2`. The numbers are the same, but the table negates the product: "
-    "put that in brackets."
-)
-def negated_first(n1, n2):
-    return n1 / (ops.exp(-n1 * n2) + 1)
-
-
-@from_the_table.mistake(
-    "Times -1 gives the same numbers, but its operator is `MulScalar`. The table says `Negate`: a `-` before "
-    "the product."
-)
-def times_minus_one(n1, n2):
-    return n1 / (ops.exp(-1 * (n1 * n2)) + 1)
-
-
-@from_the_table.mistake(
-    "`0 - …` gives the same numbers, but it adds 0 as well. The sign alone, `-(…)`, is one `Negate`."
-)
-def zero_minus(n1, n2):
-    return n1 / (ops.exp(0 - n1 * n2) + 1)
-
-
-@from_the_table.mistake("The inputs of n3 are n1 and n2, in this order. You wrote the product the other way.")
-def other_order(n1, n2):
-    return n1 / (ops.exp(-(n2 * n1)) + 1)
-
-
-@from_the_table.mistake("n6 is missing: add 1 to what `exp` gives.")
-def no_one(n1, n2):
-    return n1 / ops.exp(-(n1 * n2))
-
-
-@from_the_table.mistake(
-    "Is it `exp`? Here its name is `ndl.exp`. Besides that, your function needs only `n1` and `n2`."
-)
-def unknown_name(n1, n2):
-    raise NameError("name 'exp' is not defined")
-
-
-@from_the_table.mistake("NumPy's `exp` takes arrays, and keeps no history. Write `ndl.exp`.")
-def of_numpy(n1, n2):
-    return n1 / (np.exp(-(n1 * n2)) + 1)
-
-
-@from_the_table.mistake("`math.exp` takes one plain number, and keeps no history. Write `ndl.exp`.")
-def of_math(n1, n2):
-    return n1 / (math.exp(-(n1 * n2)) + 1)
-
-
-@from_the_table.mistake("n4 is missing: the product is negated before `exp` gets it.")
-def no_negation(n1, n2):
-    return n1 / (ops.exp(n1 * n2) + 1)
-
-
-@from_the_table.mistake(
-    "Your last operator is the addition, but the table ends with the division. Where do brackets belong?"
-)
-def brackets_forgotten(n1, n2):
-    return n1 / ops.exp(-(n1 * n2)) + 1
-
-
-@from_the_table.mistake(
-    "This is the quotient upside down: n1 is the first input of `EWiseDiv`, so n1 is divided by n6."
-)
-def upside_down(n1, n2):
-    return (ops.exp(-(n1 * n2)) + 1) / n1
-
-
-@from_the_table.mistake("You divide n3, the product. The table divides n1: it is the first input of n7.")
-def product_divided(n1, n2):
-    n3 = n1 * n2
-    return n3 / (ops.exp(-n3) + 1)
-
-
-@from_the_table.mistake("The inputs of n3 are n1 and n2. You multiply one of them by itself.")
-def squared(n1, n2):
-    return n1 / (ops.exp(-(n1 * n1)) + 1)
-
-
+FORMULA = "n1 / (ndl.exp(-(n1 * n2)) + 1)"
 OPERATORS = (
     "The names in the table are operators, and a sign leaves each of them behind: `/` leaves `EWiseDiv`, so "
     "write `n1 / …`. Only `Exp` has a function, `ndl.exp`."
 )
-
-
-@from_the_table.mistake(OPERATORS)
-def operator_as_method(n1, n2):
-    return n1.EWiseDiv(n2)
-
-
-@from_the_table.mistake(OPERATORS)
-def operator_as_function(n1, n2):
-    return ops.EWiseDiv(n1, n2)  # type: ignore[call-arg]
-
-
-@from_the_table.mistake(OPERATORS)
-def product_as_function(n1, n2):
-    return ops.EWiseMul(n1, n2)  # type: ignore[call-arg]
-
-
-@from_the_table.mistake("`.numpy()` gives plain numbers: there the history ends. Return the Tensor itself.")
-def as_numpy(n1, n2):
-    return (n1 / (ops.exp(-(n1 * n2)) + 1)).numpy()
+from_the_table.slip(
+    "What is divided, and by what? See the inputs of n7, and their order.", "n1 / (", "n2 / ("
+)
+from_the_table.slip(
+    "Python reads `-n1 * n2` as `(-n1) * n2`. The numbers are the same, but the table negates the product: "
+    "put that in brackets.",
+    *("-(n1 * n2)", "-n1 * n2"),
+)
+from_the_table.slip(
+    "Times -1 gives the same numbers, but its operator is `MulScalar`. The table says `Negate`: a `-` before "
+    "the product.",
+    *("-(n1 * n2)", "-1 * (n1 * n2)"),
+)
+from_the_table.slip(
+    "`0 - …` gives the same numbers, but it adds 0 as well. The sign alone, `-(…)`, is one `Negate`.",
+    *("-(n1 * n2)", "0 - n1 * n2"),
+)
+from_the_table.slip(
+    "The inputs of n3 are n1 and n2, in this order. You wrote the product the other way.",
+    *("n1 * n2", "n2 * n1"),
+)
+from_the_table.slip("n6 is missing: add 1 to what `exp` gives.", " + 1", "")
+from_the_table.slip(
+    "Is it `exp`? Here its name is `ndl.exp`. Besides that, your function needs only `n1` and `n2`.",
+    *("ndl.exp", "exp"),
+)
+from_the_table.slip("NumPy's `exp` takes arrays, and keeps no history. Write `ndl.exp`.", "ndl.exp", "np.exp")
+from_the_table.slip(
+    "`math.exp` takes one plain number, and keeps no history. Write `ndl.exp`.",
+    *("return n1 / (ndl.exp", "import math\n    return n1 / (math.exp"),
+)
+from_the_table.slip("n4 is missing: the product is negated before `exp` gets it.", "-(n1 * n2)", "n1 * n2")
+from_the_table.slip(
+    "Your last operator is the addition, but the table ends with the division. Where do brackets belong?",
+    *(FORMULA, "n1 / ndl.exp(-(n1 * n2)) + 1"),
+)
+from_the_table.slip(
+    "This is the quotient upside down: n1 is the first input of `EWiseDiv`, so n1 is divided by n6.",
+    *(FORMULA, "(ndl.exp(-(n1 * n2)) + 1) / n1"),
+)
+from_the_table.slip(
+    "You divide n3, the product. The table divides n1: it is the first input of n7.",
+    ("return", "n3 = n1 * n2\n    return"),
+    (FORMULA, "n3 / (ndl.exp(-n3) + 1)"),
+)
+from_the_table.slip(
+    "The inputs of n3 are n1 and n2. You multiply one of them by itself.", "n1 * n2", "n1 * n1"
+)
+from_the_table.slip(OPERATORS, FORMULA, "n1.EWiseDiv(n2)")
+from_the_table.slip(OPERATORS, FORMULA, "ndl.ops.EWiseDiv(n1, n2)")
+from_the_table.slip(OPERATORS, FORMULA, "ndl.ops.EWiseMul(n1, n2)")
+from_the_table.slip(
+    "`.numpy()` gives plain numbers: there the history ends. Return the Tensor itself.",
+    *(FORMULA, f"({FORMULA}).numpy()"),
+)
 
 
 # --- All leaves ---------------------------------------------------------------------------------------------
 
 
 @lecture.exercise(
-    given(v1_to_v4, "v4"),
-    given(square_of_x, "s"),
-    given(a_twice, "y"),
-    given(a_twice, "b"),
+    graph_case(*V1_TO_V4),
+    graph_case(*SQUARE_OF_X),
+    graph_case(*A_TWICE),
+    graph_case(*A_TWICE, output="b"),
+    draws=drawn_graphs.map(lambda lines: graph_case(*lines)),
+    number=150,
     otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list. "
     "Does `find_topo_sort` get a list, `[output]`?",
     compare=in_any_order,
 )
 def leaves(output):
-    """The leaves of a graph, each once."""
-    return [node for node in autograd.find_topo_sort([output]) if node.is_leaf()]
+    return [node for node in ndl.autograd.find_topo_sort([output]) if node.is_leaf()]
 
 
-@leaves.mistake(
-    "These are all nodes. Keep only the leaves among them: those that no operator made. And `is_leaf()` "
-    "needs its brackets."
-)
-def all_nodes(output):
-    return autograd.find_topo_sort([output])
-
-
-@leaves.mistake(
-    "These are the inputs of the last operator. They may have inputs themselves: go on from there."
-)
-def direct_inputs(output):
-    return list(output.inputs)
-
-
-@leaves.mistake("You looked one step back only. Inputs have inputs, too: go on from there.")
-def one_step_back(output):
-    return [i for i in dict.fromkeys(output.inputs) if i.is_leaf()]
-
-
-@leaves.mistake(
-    "Your list is empty. A leaf is a node whose `op` is None. Do you ask `is_leaf()`, with its brackets?"
-)
-def empty(output):
-    return []
-
-
-@leaves.mistake("These are the right nodes, but in a set. A list is asked for: `[…]` instead of `{…}`.")
-def in_a_set(output):
-    return set(leaves.right(output))
-
-
+NODES = "ndl.autograd.find_topo_sort([output])"
+LEAVES = f"[node for node in {NODES} if node.is_leaf()]"
 OPS = "These are operators. The list should hold the nodes themselves: `node`, and not `node.op`."
-
-
-@leaves.mistake(OPS)
-def operators_of_all(output):
-    return [node.op for node in autograd.find_topo_sort([output])]
-
-
-@leaves.mistake(OPS)
-def operators_alone(output):
-    return [node.op for node in autograd.find_topo_sort([output]) if node.op]
-
-
-@leaves.mistake("These are the leaves' operators, and a leaf has none. The list should hold the nodes.")
-def operators_of_leaves(output):
-    return [node.op for node in leaves.right(output)]
-
-
 RETURN_IN_LOOP = "Your `return` stands inside the loop, so it ends at the first node. Move it to the left."
-
-
-@leaves.mistake(RETURN_IN_LOOP)
-def first_leaf(output):
-    return leaves.right(output)[0]
-
-
-@leaves.mistake(RETURN_IN_LOOP)
-def list_of_the_first(output):
-    return leaves.right(output)[:1]
+leaves.slip(
+    "These are all nodes. Keep only the leaves among them: those that no operator made. And `is_leaf()` "
+    "needs its brackets.",
+    *(LEAVES, NODES),
+)
+leaves.slip(
+    "These are the inputs of the last operator. They may have inputs themselves: go on from there.",
+    *(LEAVES, "list(output.inputs)"),
+)
+leaves.slip(
+    "You looked one step back only. Inputs have inputs, too: go on from there.",
+    *(NODES, "dict.fromkeys(output.inputs)"),
+)
+leaves.slip(
+    "Your list is empty. A leaf is a node whose `op` is None. Do you ask `is_leaf()`, with its brackets?",
+    *(LEAVES, "[]"),
+)
+leaves.slip(
+    "These are the right nodes, but in a set. A list is asked for: `[…]` instead of `{…}`.",
+    *(LEAVES, f"set({LEAVES})"),
+)
+leaves.slip(OPS, LEAVES, f"[node.op for node in {NODES}]")
+leaves.slip(OPS, LEAVES, f"[node.op for node in {NODES} if node.op]")
+leaves.slip(
+    "These are the leaves' operators, and a leaf has none. The list should hold the nodes.",
+    *("[node for", "[node.op for"),
+)
+leaves.slip(RETURN_IN_LOOP, LEAVES, f"{LEAVES}[0]")
+leaves.slip(RETURN_IN_LOOP, LEAVES, f"{LEAVES}[:1]")
+leaves.slip(
+    "These are the operators' results. Keep the others: those that no operator made.",
+    "if node",
+    "if not node",
+)
+leaves.slip(
+    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`.",
+    *("ndl.autograd.", ""),
+)
+leaves.slip(
+    "If the output is a leaf itself, it is its own graph, so it belongs in the list.", NODES, f"{NODES}[:-1]"
+)
+leaves.slip(
+    "Two leaves may hold equal numbers, and they are two leaves all the same. Ask for the node itself.",
+    *(LEAVES, f"list({{str(node): node for node in {NODES} if node.is_leaf()}}.values())"),
+)
 
 
 @leaves.mistake("A leaf that is used twice comes twice. List each leaf once.")
@@ -326,211 +261,135 @@ def once_for_each_use(output):
     return [output] if output.is_leaf() else [leaf for i in output.inputs for leaf in once_for_each_use(i)]
 
 
-@leaves.mistake("These are the operators' results. Keep the others: those that no operator made.")
-def all_but_leaves(output):
-    return [node for node in autograd.find_topo_sort([output]) if not node.is_leaf()]
-
-
-@leaves.mistake(
-    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`."
-)
-def unknown_name_here(output):
-    raise NameError("name 'find_topo_sort' is not defined")
-
-
-@leaves.mistake("If the output is a leaf itself, it is its own graph, so it belongs in the list.")
-def without_the_output(output):
-    return [node for node in autograd.find_topo_sort([output])[:-1] if node.is_leaf()]
-
-
 # --- Run the graph again ------------------------------------------------------------------------------------
 
 
+def replacing(asked: Case, leaf: str) -> Case:
+    """A case that puts another value in the place of a leaf, and before that a third one."""
+
+    def make() -> dict[str, Any]:
+        everything = asked.make()
+        numbers = everything[leaf].numpy()
+        return {**everything, "value": Tensor(numbers + 2), "another": Tensor(numbers - 3)}
+
+    return Case(make, (*asked.chosen, leaf, "value", "another"), asked.program)
+
+
+def replacing_some(parts: tuple[list[str], int]) -> Case:
+    """A case of a graph of which one leaf is replaced, out of those that lead to the output."""
+    asked, place = graph_case(*parts[0]), parts[1]
+    everything = asked.make()
+    there = set(autograd.find_topo_sort([everything[asked.chosen[0]]]))
+    names = [name for name, node in everything.items() if node in there and node.is_leaf()]
+    return replacing(asked, names[place % len(names)])
+
+
+def run_twice(answer: Callable, output: Tensor, leaf: Tensor, value: Tensor, another: Tensor) -> Any:
+    """What an answer gives for `value`, after it ran the same graph with another one."""
+    answer(output, leaf, another)
+    return answer(output, leaf, value)
+
+
 @lecture.exercise(
-    given(v1_to_v4, "v4", "v1", "one"),
-    given(a_twice, "y", "b", "new_b"),
-    given(square_of_x, "s", "x", "three"),
-    given(three_steps_deep, "z", "a", "new_a"),
-    given(v1_to_v4, "v1", "v1", "one"),
-    otherwise=(
-        "Go through the nodes of this graph with pencil and paper: what is in your dictionary after each?"
-    ),
+    replacing(graph_case(*V1_TO_V4), "v1"),
+    replacing(graph_case(*A_TWICE), "b"),
+    replacing(graph_case(*SQUARE_OF_X), "x"),
+    replacing(graph_case(*V1_TO_V4, output="v1"), "v1"),
+    draws=st.tuples(drawn_graphs, st.sampled_from([0, 1])).map(replacing_some),
+    number=150,
+    use=run_twice,
+    form="rerun({}, {}, {})",
+    otherwise="Go through the nodes of this graph with pencil and paper: what is in your dictionary after each?",
     compare=history,
 )
 def rerun(output, leaf, value):
-    """The graph of `output`, built again with `value` in the place of `leaf`."""
     new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
+    for node in ndl.autograd.find_topo_sort([output]):
         if not node.is_leaf():
             new[node] = node.op(*[new.get(i, i) for i in node.inputs])
     return new[output]
 
 
-@rerun.mistake(
-    "This is the old graph: `leaf` is still in it. Do you return the old output, or write over the entry of "
-    "`leaf` in your dictionary?"
-)
-def unchanged(output, leaf, value):
-    return output
-
-
-@rerun.mistake(
-    "The numbers are right, but they have no history. Call the operator itself, `node.op(*tensors)`, and not "
-    "its `compute`."
-)
-def by_compute(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            arrays = [new.get(i, i).cached_data for i in node.inputs]
-            new[node] = Tensor(node.op.compute(*arrays))
-    return new[output]
-
-
-@rerun.mistake("`value` is a Tensor already. Put it in as it is, not a copy of it.")
-def copied(output, leaf, value):
-    return rerun.right(output, leaf, Tensor(value))
-
-
+IF = "        if not node.is_leaf():\n    "
+NEW = "node.op(*[new.get(i, i) for i in node.inputs])"
+LOOKED_UP = "[new.get(i, i) for i in node.inputs]"
 STAR = "An operator takes its inputs one by one, not as a list: `node.op(*tensors)`, with the star."
-
-
-@rerun.mistake(STAR)
-def without_the_star(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = node.op([new.get(i, i) for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake(STAR)
-def a_tuple_without_the_star(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = node.op(tuple(new.get(i, i) for i in node.inputs))
-    return new[output]
-
-
-@rerun.mistake("You run the last operator on the new value alone. The operators before it have to run, too.")
-def last_operator_only(output, leaf, value):
-    return output.op(*[value for _ in output.inputs])
-
-
-@rerun.mistake(
-    "Your new nodes are computed from the old inputs. Look up what stands in for each input in your "
-    "dictionary."
+FROM_OLD = "Your new nodes are computed from the old inputs. Look up what stands in for each input in your dictionary."
+rerun.slip(
+    "This is the old graph: `leaf` is still in it. Do you return the old output, or write over the entry of "
+    "`leaf` in your dictionary?",
+    *("return new[output]", "return output"),
 )
-def from_old_inputs(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = node.op(*node.inputs)
-    return new[output]
-
-
-@rerun.mistake(
-    "Your new nodes are computed from the old inputs. Look up what stands in for each input in your "
-    "dictionary. And take the list in its own order: then a node's inputs are there before the node."
+rerun.slip(
+    "The numbers are right, but they have no history. Call the operator itself, `node.op(*tensors)`, and not "
+    "its `compute`.",
+    *(NEW, "Tensor(node.op.compute(*[new.get(i, i).cached_data for i in node.inputs]))"),
 )
-def backwards(output, leaf, value):
-    new = {leaf: value}
-    for node in reversed(autograd.find_topo_sort([output])):
-        if not node.is_leaf():
-            new[node] = node.op(*[new.get(i, i) for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake("You go two steps back and no further. `find_topo_sort([output])` gives you all nodes.")
-def two_steps_back(output, leaf, value):
-    new = {leaf: value}
-    for node in output.inputs:
-        if not node.is_leaf():
-            new[node] = node.op(*[new.get(i, i) for i in node.inputs])
-    return output.op(*[new.get(i, i) for i in output.inputs]) if output.op else new.get(output, output)
-
-
-@rerun.mistake(
+rerun.slip(
+    "`value` is a Tensor already. Put it in as it is, not a copy of it.",
+    *("{leaf: value}", "{leaf: Tensor(value)}"),
+)
+rerun.slip(STAR, f"*{LOOKED_UP}", LOOKED_UP)
+rerun.slip(STAR, f"*{LOOKED_UP}", f"tuple({LOOKED_UP})")
+rerun.slip(
+    "You run the last operator on the new value alone. The operators before it have to run, too.",
+    *("return new[output]", "return output.op(*[value for _ in output.inputs])"),
+)
+rerun.slip(FROM_OLD, LOOKED_UP, "node.inputs")
+rerun.slip(
+    f"{FROM_OLD} And take the list in its own order: then a node's inputs are there before the node.",
+    *("ndl.autograd.find_topo_sort([output])", "reversed(ndl.autograd.find_topo_sort([output]))"),
+)
+rerun.slip(
+    "You go two steps back and no further. `find_topo_sort([output])` gives you all nodes.",
+    *("ndl.autograd.find_topo_sort([output])", "[*output.inputs, output]"),
+)
+rerun.slip(
     "The output is not in your dictionary. Does your `return` stand after the loop? And do you ask "
-    "`is_leaf()`, with its brackets?"
+    "`is_leaf()`, with its brackets?",
+    *("if not node.is_leaf()", "if not node.is_leaf"),
 )
-def never_filled(output, leaf, value):
-    return {leaf: value}[output]
-
-
-@rerun.mistake("This is the first new node: your `return` stands inside the loop. Move it to the left.")
-def returned_in_the_loop(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            return node.op(*[new.get(i, i) for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake(
+rerun.slip(
+    "This is the first new node: your `return` stands inside the loop. Move it to the left.",
+    *(f"new[node] = {NEW}", f"return {NEW}"),
+)
+rerun.slip(
     "You make a new operator, without what the old one holds: its `scalar`, say. Call the one that is there, "
-    "`node.op(*tensors)`."
+    "`node.op(*tensors)`.",
+    *("node.op(", "type(node.op)()("),
 )
-def new_operators(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = type(node.op)()(*[new.get(i, i) for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake(
-    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`."
+rerun.slip(
+    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`.",
+    *("ndl.autograd.", ""),
 )
-def unknown_name_in_rerun(output, leaf, value):
-    raise NameError("name 'find_topo_sort' is not defined")
-
-
-@rerun.mistake(
-    "Some input is not in your dictionary: another leaf. It stays as it is, and `new.get(i, i)` says just "
-    "that."
+rerun.slip(
+    "Some input is not in your dictionary: another leaf. It stays as it is, and `new.get(i, i)` says just that.",
+    *("new.get(i, i)", "new[i]"),
 )
-def other_leaves_forgotten(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = node.op(*[new[i] for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake("`new.get(i)` is None for a leaf that stays. Say what to take then: `new.get(i, i)`.")
-def none_for_other_leaves(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        if not node.is_leaf():
-            new[node] = node.op(*[new.get(i) for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake("This is the whole dictionary. Return only what stands there for `output`.")
-def whole_dictionary(output, leaf, value):
-    nodes = [node for node in autograd.find_topo_sort([output]) if not node.is_leaf()]
-    return {leaf: value} | {node: rerun.right(node, leaf, value) for node in nodes}
-
-
-@rerun.mistake("Every leaf gets the new value here. Only the given one changes; the others stay as they are.")
-def every_leaf_changed(output, leaf, value):
-    new: dict[Tensor, Tensor] = {}
-    for node in autograd.find_topo_sort([output]):
-        new[node] = value if node.is_leaf() else node.op(*[new[i] for i in node.inputs])
-    return new[output]
-
-
-@rerun.mistake(
+rerun.slip(
+    "`new.get(i)` is None for a leaf that stays. Say what to take then: `new.get(i, i)`.",
+    *("new.get(i, i)", "new.get(i)"),
+)
+rerun.slip(
+    "This is the whole dictionary. Return only what stands there for `output`.",
+    *("return new[output]", "return new"),
+)
+rerun.slip(
+    "Every leaf gets the new value here. Only the given one changes; the others stay as they are.",
+    *("new.get(i, i)", "new.get(i, value)"),
+)
+rerun.slip(
     "A leaf has no operator to run. Pass over the leaves as you walk; where one is an input, "
-    "`new.get(i, i)` gives you the leaf itself."
+    "`new.get(i, i)` gives you the leaf itself.",
+    *(IF, ""),
 )
-def leaves_not_passed_over(output, leaf, value):
-    new = {leaf: value}
-    for node in autograd.find_topo_sort([output]):
-        new[node] = node.op(*[new.get(i, i) for i in node.inputs])
-    return new[output]
+rerun.slip(
+    "What you noted in the last call is still there, and belongs to another value. Begin each call with a new "
+    "dictionary.",
+    ("value):", "value, new={}):"),
+    ("new = {leaf: value}", "new[leaf] = value"),
+    ("if not node.is_leaf()", "if not node.is_leaf() and node not in new"),
+)
 
 
 @rerun.mistake(
@@ -548,122 +407,50 @@ def each_way_again(output, leaf, value):
 # --- An operator of your own --------------------------------------------------------------------------------
 
 
-def _compute(operator: Any, *arrays: Any) -> Any:
-    return operator().compute(*arrays)
-
-
-class Square(autograd.TensorOp):
-    """Squares each entry."""
-
+class Square(ndl.autograd.TensorOp):
     def compute(self, a):
         return a * a
 
 
 square = lecture.exercise(
     given(lambda: {"x": Tensor([1.0, 2.0, 3.0]).cached_data}, "x"),
-    given(lambda: {"x": Tensor([[-1.0], [0.5]]).cached_data}, "x"),
+    draws=arrays().map(lambda x: given(lambda: {"x": Tensor(x).cached_data}, "x")),
+    number=60,
     otherwise="What is the square of each number? Compare it with what you got.",
-    use=_compute,
+    use=lambda operator, *numbers: operator().compute(*numbers),
 )(Square)
 
-
-@square.mistake("You doubled. For 2 that is the same as squaring, for other numbers it is not.")
-class Double(autograd.TensorOp):
-    def compute(self, a):
-        return a + a
-
-
-@square.mistake("In Python a power is written `**`. The sign `^` means something else.")
-class Caret(autograd.TensorOp):
-    def compute(self, a):
-        return a ^ 2
-
-
-@square.mistake(
-    "These arrays are the library's own, and NumPy cannot compute with them. The signs `*` and `**` can."
-)
-class ByNumPy(autograd.TensorOp):
-    def compute(self, a):
-        return np.square(a)
-
-
-@square.mistake(
-    "The numbers are right, but this is NumPy's array. Stay with the array that you got, and use `*` or `**`."
-)
-class AsNumPy(autograd.TensorOp):
-    def compute(self, a):
-        return a.numpy() ** 2
-
-
-@square.mistake("Here is a list of numbers. No loop is needed: `*` works on the whole array, entry by entry.")
-class EntryByEntry(autograd.TensorOp):
-    def compute(self, a):
-        return [entry * entry for entry in a]
-
-
 OF_TENSORS = "That function takes Tensors, and `compute` gets arrays. Use the signs `*` or `**`."
-
-
-@square.mistake(OF_TENSORS)
-class ByPowerScalar(autograd.TensorOp):
-    def compute(self, a):
-        return ops.power_scalar(a, 2)
-
-
-@square.mistake(OF_TENSORS)
-class ByMultiply(autograd.TensorOp):
-    def compute(self, a):
-        return ops.multiply(a, a)
-
-
 ONE_NUMBER = "Each number is squared for itself, so the shape stays. Nothing is added up: `*` alone, not `@`."
-
-
-@square.mistake(ONE_NUMBER)
-class Summed(autograd.TensorOp):
-    def compute(self, a):
-        return sum(a * a)
-
-
-@square.mistake(ONE_NUMBER)
-class MatrixProduct(autograd.TensorOp):
-    def compute(self, a):
-        return a @ a
-
-
-@square.mistake("`self` is the operator. The array that it gets is `a`: multiply that.")
-class OfItself(autograd.TensorOp):
-    def compute(self, a):
-        return self * self  # type: ignore[operator]
-
-
-@square.mistake("A method gets its own object first, and then the array: `def compute(self, a)`.")
-class WithoutSelf(autograd.TensorOp):
-    def compute(self, a):
-        raise TypeError("Square.compute() takes 1 positional argument but 2 were given")
-
-
-@square.mistake("A square has one input, so `compute` gets one array: `def compute(self, a)`.")
-class OfTwo(autograd.TensorOp):
-    def compute(self, a):
-        raise TypeError("Square.compute() missing 1 required positional argument: 'b'")
-
-
-@square.mistake("The array comes back as it was. What do you do with it?")
-class Same(autograd.TensorOp):
-    def compute(self, a):
-        return a
-
-
-@square.mistake("`compute` gets arrays and returns an array. A Tensor is made of it afterwards.")
-class TensorOfIt(autograd.TensorOp):
-    def compute(self, a):
-        return Tensor(a) * Tensor(a)
-
-
-@square.mistake(
-    "`compute` gets arrays. They have no such method, but they can be multiplied: `*` works entry by entry."
+square.slip("You doubled. For 2 that is the same as squaring, for other numbers it is not.", "a * a", "a + a")
+square.slip("In Python a power is written `**`. The sign `^` means something else.", "a * a", "a ^ 2")
+square.slip(
+    "These arrays are the library's own, and NumPy cannot compute with them. The signs `*` and `**` can.",
+    *("a * a", "np.square(a)"),
 )
-class Missing(autograd.TensorOp):
-    def compute(self, a):
-        return a.squared()
+square.slip(
+    "The numbers are right, but this is NumPy's array. Stay with the array that you got, and use `*` or `**`.",
+    *("a * a", "a.numpy() ** 2"),
+)
+square.slip(
+    "Here is a list of numbers. No loop is needed: `*` works on the whole array, entry by entry.",
+    *("a * a", "[entry * entry for entry in a]"),
+)
+square.slip(OF_TENSORS, "a * a", "ndl.power_scalar(a, 2)")
+square.slip(OF_TENSORS, "a * a", "ndl.multiply(a, a)")
+square.slip(ONE_NUMBER, "a * a", "sum(a * a)")
+square.slip(ONE_NUMBER, "a * a", "a @ a")
+square.slip("`self` is the operator. The array that it gets is `a`: multiply that.", "a * a", "self * self")
+square.slip("A method gets its own object first, and then the array: `def compute(self, a)`.", "self, a", "a")
+square.slip(
+    "A square has one input, so `compute` gets one array: `def compute(self, a)`.", "self, a", "self, a, b"
+)
+square.slip("The array comes back as it was. What do you do with it?", "a * a", "a + 0")
+square.slip(
+    "`compute` gets arrays and returns an array. A Tensor is made of it afterwards.",
+    *("a * a", "Tensor(a) * Tensor(a)"),
+)
+square.slip(
+    "`compute` gets arrays. They have no such method, but they can be multiplied: `*` works entry by entry.",
+    *("a * a", "a.squared()"),
+)

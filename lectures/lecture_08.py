@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
+import needle as ndl
 from needle import ops
 from needle.autograd import Tensor, gradients
 from needle.graph import TensorOp
 from needle.ops import families
 
-from .checking import Case, Exercise, Lecture, WrongAnswer, given
+from .checking import Case, Exercise, Fault, Lecture, WrongAnswer, derivatives, given, unshared
+from .checking.contracts import Derivatives
+from .checking.inputs import FILLS
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -24,29 +30,70 @@ FORGOTTEN = "This is your own derivative. Multiply it by what came back, `out_gr
 NUMPY = "Use `ndl.exp`, `ndl.log` and so on, not NumPy: a rule is written in Tensor operations."
 TUPLE = "`node.inputs` is a tuple, also where there is one operand. Take it out: `node.inputs[0]`."
 
-LIBRARY: dict[type, Callable] = {}  # the rules of the operators that exercises ask for
 OPERATORS: dict[str, type] = {}  # by the name of the exercise that asks for its rule
 
 
-def at(operator: TensorOp, *operands: Any, out_grad: Any) -> Case:
-    """A case for a rule: an operator that was applied to some operands, and what came back to the result."""
+# --- The cases of a rule ------------------------------------------------------------------------------------
+
+
+def filled(fill: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of this shape, filled in one of the ways of `FILLS`."""
+    return FILLS[fill](int(np.prod(shape))).reshape(shape)
+
+
+def at(line: str, *operands: Any, out_grad: Any) -> Case:
+    """A case for a rule: the line that makes a node of a (and b), and what came back, or how to fill it."""
 
     def make() -> dict[str, Any]:
-        tensors = [Tensor(operand) for operand in operands]
-        named = dict(zip("ab", tensors, strict=False))
-        return {**named, "out_grad": Tensor(out_grad), "node": operator(*tensors)}
+        named = dict(zip("ab", map(Tensor, operands), strict=False))
+        node = eval(line, {"ndl": ndl, **named})
+        back = filled(out_grad, node.shape) if isinstance(out_grad, str) else out_grad
+        return {**named, "out_grad": Tensor(back), "node": node}
 
-    return given(make, "out_grad", "node")
+    return given(make, "out_grad", "node", program=f"node = {line}")
 
 
-def rule(*cases: Case, otherwise: str) -> Callable[[Callable], Exercise]:
+SIGNED = ("signed", "counted", "irregular", "equal")
+POSITIVE = ("counted", "falling")
+
+
+def tried(
+    choices: Sequence[tuple], fills: Sequence[str] = SIGNED, others: Sequence[str] = SIGNED
+) -> SearchStrategy[Case]:
+    """Cases for a rule. A choice is a line and the shapes of its operands; `others` fill the second one."""
+
+    def make(parts: tuple) -> Case:
+        (line, *shapes), *two, back = parts
+        return at(line, *map(filled, two, shapes), out_grad=back)
+
+    drawn_from = (choices, fills, others, ("signed", "irregular", "counted"))
+    return st.tuples(*[st.sampled_from(list(few)) for few in drawn_from]).map(make)
+
+
+class DerivativesOfRules(Derivatives):
+    """As `derivatives`, with respect to what came back and the operands, but not to the `node` made of them."""
+
+    def compare(self, attempt: Any) -> Fault | None:
+        leaves = [x for x in attempt.everything.values() if x.op is None]
+        return derivatives.compare(SimpleNamespace(**{**vars(attempt), "inputs": leaves}))  # type: ignore[arg-type]
+
+
+def rule(
+    *cases: Case, draws: SearchStrategy[Case], otherwise: str, number: int = 60
+) -> Callable[[Callable], Exercise]:
     """An exercise that asks for the rule of an operator."""
-    (operator,) = {type(asked.make()["node"].op) for asked in cases}
-    LIBRARY[operator] = operator.gradient
-    walks: Mapping[Callable, str] = dict.fromkeys(
-        [families.Elementwise.gradient_as_tuple, TensorOp.gradient_as_tuple, Tensor.backward, gradients], OWN
+    operator: Any = type(cases[0].make()["node"].op)
+    library = [operator.gradient, families.Elementwise.gradient_as_tuple, TensorOp.gradient_as_tuple]
+    library += [Tensor.backward, gradients, families.unbroadcast, families.sum_to, families.Reduction.spread]
+    make = lecture.exercise(
+        *cases,
+        draws=draws,
+        number=number,
+        otherwise=otherwise,
+        without=dict.fromkeys(library, OWN),
+        contracts=(DerivativesOfRules(),),
+        unless=(unshared,),  # a rule may pass on what came back, as that of a sum does
     )
-    make = lecture.exercise(*cases, otherwise=otherwise, without={operator.gradient: OWN, **walks})
 
     def made(right: Callable) -> Exercise:
         OPERATORS[right.__name__] = operator
@@ -61,12 +108,6 @@ def rule(*cases: Case, otherwise: str) -> Callable[[Callable], Exercise]:
         return exercise
 
     return made
-
-
-def by_the_library(out_grad: Tensor, node: Any) -> Any:
-    """What the library's own rule gives, also while another one stands in its place."""
-    partials = LIBRARY[type(node.op)](node.op, out_grad, node)
-    return list(partials) if isinstance(partials, tuple) else partials
 
 
 # --- 1 A gradient check of your own -------------------------------------------------------------------------
@@ -87,896 +128,697 @@ def total(x):
     return np.sum(x**3)
 
 
-def _numbers(f: Callable, x: Any, out_grad: Any) -> Case:
-    return given(
-        lambda: {f.__name__: f, "x": np.array(x), "out_grad": np.array(out_grad)}, f.__name__, "x", "out_grad"
-    )
+def from_a_whole(x):
+    """How far each number is from 5 millionths below a whole one: there the width of the nudge shows."""
+    return np.abs(x - np.round(x) + 5e-6)
+
+
+def numbers(f: Callable, x: Any, out_grad: Any) -> Case:
+    """A case for the gradient check; what came back is an array, or how to fill it."""
+
+    def make() -> dict[str, Any]:
+        at_x = np.array(x)
+        back = filled(out_grad, np.shape(f(at_x))) if isinstance(out_grad, str) else np.array(out_grad)
+        return {f.__name__: f, "x": at_x, "out_grad": back}
+
+    return given(make, f.__name__, "x", "out_grad")
 
 
 @lecture.exercise(
-    _numbers(squares, [1.0, 2.0, 3.0], [1.0, 10.0, 100.0]),
-    _numbers(products_of_neighbours, [1.0, 2.0, -1.0], [[1.0, 2.0], [3.0, -1.0]]),
-    _numbers(total, [[1.0, 2.0], [0.5, -1.0]], 2.0),
+    numbers(squares, [1.0, 2.0, 3.0], [1.0, 10.0, 100.0]),
+    numbers(products_of_neighbours, [1.0, 2.0, -1.0], [[1.0, 2.0], [3.0, -1.0]]),
+    numbers(total, [[1.0, 2.0], [0.5, -1.0]], 2.0),
+    draws=st.tuples(
+        st.sampled_from([from_a_whole, products_of_neighbours, squares, total]),
+        st.sampled_from([(2,), (2, 3), (3, 2), (4,), (2, 1, 3), (3, 3)]),
+        st.sampled_from(["zeros between", "signed", "irregular", "zeros"]),
+        st.sampled_from(["counted", "irregular", "signed"]),
+    ).map(lambda x: numbers(x[0], filled(x[2], x[1]), x[3])),
     otherwise="Take one index, nudge only that number up and down, and print how far each result moves.",
 )
 def numerical(f, x, out_grad):
-    """Central differences, all nudges at once in complex numbers where that works; here one by one."""
-    flat = np.eye(x.size).reshape(x.size, *x.shape) * 1e-5
-    moved = [(np.asarray(f(x + e)) - f(x - e)) / 2e-5 for e in flat]
-    return np.array([np.vdot(out_grad, move) for move in moved]).reshape(x.shape)
-
-
-@numerical.mistake(
-    "You add up how far the results move, but each of them counts as much as its entry of `out_grad` says."
-)
-def unweighted(f, x, out_grad):
-    return numerical.right(f, x, np.ones_like(out_grad))
-
-
-@numerical.mistake("From x − e to x + e, the nudge is 2e wide. Divide by that.")
-def one_e_wide(f, x, out_grad):
-    return 2 * numerical.right(f, x, out_grad)
-
-
-@numerical.mistake("This is how far the result moves. Divide it by the width of the nudge.")
-def not_divided(f, x, out_grad):
-    return 2e-5 * numerical.right(f, x, out_grad)
-
-
-@numerical.mistake(
-    "You nudge all numbers of `x` at once. To tell what each of them does, nudge them one after the other."
-)
-def all_at_once(f, x, out_grad):
-    moved = np.asarray(f(x + 1e-5)) - f(x - 1e-5)
-    return np.full(x.shape, np.vdot(out_grad, moved) / 2e-5)
-
-
-@numerical.mistake(
-    "You nudge all numbers of `x` at once. To tell what each of them does, nudge them one after the other."
-)
-def all_at_once_by_entry(f, x, out_grad):
-    return (np.asarray(f(x + 1e-5)) - f(x - 1e-5)) * out_grad / 2e-5
-
-
-@numerical.mistake(
-    "This is half of it. From x + e, one step down leads back to x, not to x − e: it takes two. Or you "
-    "nudge up alone: then divide by e."
-)
-def back_to_where_it_was(f, x, out_grad):
-    return numerical.right(f, x, out_grad) / 2
-
-
-@numerical.mistake(
-    "Nothing moved. After `up = x`, `up` is another name for the same array: copy it, `x.copy()`. And does "
-    "each slope find its place in what you return?"
-)
-def nothing_moved(f, x, out_grad):
-    return np.zeros_like(x)
-
-
-@numerical.mistake("The numbers are right. Return them as one array of the shape of `x`, not as a list.")
-def a_list_of_numbers(f, x, out_grad):
-    return numerical.right(f, x, out_grad).ravel().tolist()
-
-
-INDEX_OF_THE_RESULT = (
-    "`out_grad` has the shape of the *result*, so `index` has no place in it. Multiply all of it with all "
-    "that moved, and add up: `(… * out_grad).sum()`."
-)
-
-
-@numerical.mistake(INDEX_OF_THE_RESULT)
-def one_entry_of_out_grad(f, x, out_grad):
     slopes = np.zeros_like(x)
     for index in np.ndindex(x.shape):
         nudge = np.zeros_like(x)
         nudge[index] = 1e-5
-        slopes[index] = (f(x + nudge) - f(x - nudge)) * out_grad[index] / 2e-5
-    return slopes
-
-
-@numerical.mistake(INDEX_OF_THE_RESULT)
-def one_entry_of_out_grad_added_up(f, x, out_grad):
-    slopes = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        nudge = np.zeros_like(x)
-        nudge[index] = 1e-5
-        slopes[index] = ((f(x + nudge) - f(x - nudge)) * out_grad[index]).sum() / 2e-5
-    return slopes
-
-
-@numerical.mistake(
-    "The numbers are right, but in one row. Return the shape of `x`: begin with `np.zeros_like(x)`."
-)
-def a_flat_array(f, x, out_grad):
-    return numerical.right(f, x, out_grad).ravel()
-
-
-@numerical.mistake(
-    "`f` wants the whole array, and you give it one number. Nudge that number in a copy of `x`, and call `f` "
-    "on the copy."
-)
-def f_of_one_number(f, x, out_grad):
-    slopes = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        moved = f(x[index] + 1e-5) - f(x[index] - 1e-5)
+        moved = f(x + nudge) - f(x - nudge)
         slopes[index] = (moved * out_grad).sum() / 2e-5
     return slopes
 
 
-@numerical.mistake("You go through the rows alone. `np.ndindex(x.shape)` goes through all numbers.")
-def row_by_row(f, x, out_grad):
-    rows = np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))
-    moved = [np.asarray(f(x + 1e-5 * (rows == i))) - f(x - 1e-5 * (rows == i)) for i in range(len(x))]
-    return np.array([np.vdot(out_grad, move) / 2e-5 for move in moved])
+numerical.slip(
+    "You add up how far the results move, but each of them counts as much as its entry of `out_grad` says.",
+    *("(moved * out_grad).sum()", "np.sum(moved)"),
+)
+numerical.slip("From x − e to x + e, the nudge is 2e wide. Divide by that.", "/ 2e-5", "/ 1e-5")
+numerical.slip("This is how far the result moves. Divide it by the width of the nudge.", " / 2e-5", "")
+ALL_AT_ONCE = (
+    "You nudge all numbers of `x` at once. To tell what each of them does, nudge them one after the other."
+)
+numerical.slip(ALL_AT_ONCE, "nudge[index] = 1e-5", "nudge[...] = 1e-5")
 
 
-@numerical.mistake("What moved is an array, and one slope is one number: add up, `(… * out_grad).sum()`.")
-def not_added_up(f, x, out_grad):
-    slopes = np.zeros_like(x)
-    slopes[(0,) * x.ndim] = (np.asarray(f(x + 1e-5)) - f(x)) * out_grad
-    return slopes
+@numerical.mistake(ALL_AT_ONCE)
+def all_at_once(f, x, out_grad):
+    return (f(x + 1e-5) - f(x - 1e-5)) * out_grad / 2e-5
 
 
-@numerical.mistake("These numbers belong together: return one array of the shape of `x`.")
-def a_single_number(f, x, out_grad):
-    return float(np.sum(numerical.right(f, x, out_grad)))
+numerical.slip(
+    "This is half of it. From x + e, one step down leads back to x, not to x − e: it takes two. Or you "
+    "nudge up alone: then divide by e.",
+    *("f(x - nudge)", "f(x)"),
+)
+ONE_SIDE = "You nudge up alone. Take the central difference: from x − e to x + e."
+numerical.slip(ONE_SIDE, ("f(x - nudge)", "f(x)"), ("/ 2e-5", "/ 1e-5"))
+numerical.slip(
+    "You nudge by another width. Take e = 10⁻⁵, both in the nudge and where you divide.",
+    ("nudge[index] = 1e-5", "nudge[index] = 1e-3"),
+    ("/ 2e-5", "/ 2e-3"),
+)
+numerical.slip(
+    "Nothing moved. After `up = x`, `up` is another name for the same array: copy it, `x.copy()`. And does "
+    "each slope find its place in what you return?",
+    *("f(x + nudge) - f(x - nudge)", "f(x) - f(x)"),
+)
+numerical.slip(
+    "The numbers are right. Return them as one array of the shape of `x`, not as a list.",
+    *("return slopes", "return slopes.ravel().tolist()"),
+)
+INDEX_OF_THE_RESULT = (
+    "`out_grad` has the shape of the *result*, so `index` has no place in it. Multiply all of it with all "
+    "that moved, and add up: `(… * out_grad).sum()`."
+)
+numerical.slip(INDEX_OF_THE_RESULT, "(moved * out_grad).sum()", "moved * out_grad[index]")
+numerical.slip(INDEX_OF_THE_RESULT, "moved * out_grad)", "moved * out_grad[index])")
+numerical.slip(
+    "The numbers are right, but in one row. Return the shape of `x`: begin with `np.zeros_like(x)`.",
+    *("return slopes", "return slopes.ravel()"),
+)
+numerical.slip(
+    "`f` wants the whole array, and you give it one number. Nudge that number in a copy of `x`, and call `f` "
+    "on the copy.",
+    *("f(x + nudge) - f(x - nudge)", "f(x[index] + 1e-5) - f(x[index] - 1e-5)"),
+)
+numerical.slip(
+    "You go through the rows alone. `np.ndindex(x.shape)` goes through all numbers.",
+    *("np.ndindex(x.shape)", "range(len(x))"),
+)
+numerical.slip(
+    "What moved is an array, and one slope is one number: add up, `(… * out_grad).sum()`.",
+    *("(moved * out_grad).sum()", "moved * out_grad"),
+)
+numerical.slip(
+    "These numbers belong together: return one array of the shape of `x`.",
+    "return slopes",
+    "return slopes.sum()",
+)
 
 
-# --- 2 exp --------------------------------------------------------------------------------------------------
+# --- 2 exp, log, relu, a power ------------------------------------------------------------------------------
 
 THREE, BACK = [0.5, -1.0, 2.0], [1.0, 10.0, -2.0]
+SMALL = ((2,), (3,), (2, 2), (1, 3), (2, 1), ())
 
 
 @rule(
-    at(ops.Exp(), THREE, out_grad=BACK),
-    at(ops.Exp(), [[0.1, 3.0]], out_grad=[[-1.0, 0.5]]),
+    at("ndl.exp(a)", THREE, out_grad=BACK),
+    draws=tried([("ndl.exp(a)", shape) for shape in SMALL]),
     otherwise="Which function is the derivative of exp? Its value is already there, in `node`.",
 )
 def exp_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-exp_rule.mistake(FORGOTTEN)(lambda out_grad, node: node * 1)
-
-
-@exp_rule.mistake(
-    "`a * exp(a − 1)` would be the rule of a power, where the *base* moves. In exp(a), the exponent moves."
-)
-def exp_as_a_power(out_grad, node):
-    (a,) = node.inputs
-    return out_grad * a * ops.exp(a - 1)
-
-
-@exp_rule.mistake("That is the rule of a sum: it passes on what came back. exp multiplies it by its slope.")
-def exp_passes_on(out_grad, node):
-    return out_grad * 1
-
-
-@exp_rule.mistake("You multiply by the operand. The slope of exp is exp itself, the result: `node`.")
-def exp_times_operand(out_grad, node):
-    return out_grad * node.inputs[0]
-
-
-@exp_rule.mistake("`node` is already exp(a). Your answer takes exp of it once more.")
-def exp_of_exp(out_grad, node):
-    return out_grad * ops.exp(node)
-
-
-# --- 3 log --------------------------------------------------------------------------------------------------
-
-
-@rule(
-    at(ops.Log(), [0.5, 2.0, 4.0], out_grad=BACK),
-    at(ops.Log(), [[3.0, 0.1]], out_grad=[[-1.0, 0.5]]),
-    otherwise="The derivative of log(a) is 1/a.",
-)
-def log_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-@log_rule.mistake("`node` is the result, log(a). Divide by the operand, `node.inputs[0]`.")
-def log_by_result(out_grad, node):
-    return out_grad / node
-
-
-log_rule.mistake(FORGOTTEN)(lambda out_grad, node: 1 / node.inputs[0])
-
-
-@log_rule.mistake("You multiply by `a`. Where log is flat, for a large `a`, little must come back: divide.")
-def log_times(out_grad, node):
-    return out_grad * node.inputs[0]
-
-
-@log_rule.mistake("−1/a² is the derivative of 1/a: you differentiated twice.")
-def log_twice(out_grad, node):
-    a = node.inputs[0]
-    return -out_grad / (a * a)
-
-
-# --- 4 relu -------------------------------------------------------------------------------------------------
-
-
-@rule(
-    at(ops.ReLU(), [2.0, -1.0, 3.0, -0.5], out_grad=[10.0, 20.0, -30.0, -40.0]),
-    at(ops.ReLU(), [[-3.0, 0.5]], out_grad=[[1.0, 2.0]]),
-    otherwise="Multiply what came back by 1 where `a` is above 0, and by 0 elsewhere: by `a > 0`.",
-)
-def relu_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-@relu_rule.mistake(
-    "You pass on everything. Where `a` is below 0, the result is 0 and stays 0, however you nudge `a`."
-)
-def relu_passes_on(out_grad, node):
-    return out_grad * 1
-
-
-@relu_rule.mistake(
-    "You apply relu to what came back. What decides is whether the *operand* is above 0; a negative "
-    "`out_grad` passes, too."
-)
-def relu_of_out_grad(out_grad, node):
-    return ops.relu(out_grad)
-
-
-@relu_rule.mistake("You multiply by the value of relu. Its *slope* is 1 above 0, and 0 below.")
-def relu_times_value(out_grad, node):
     return out_grad * node
 
 
-@relu_rule.mistake(
-    "Not an `if`: the question is asked of all entries at once. `a > 0` is a Tensor; multiply by it."
+exp_rule.slip(FORGOTTEN, "out_grad * node", "node")
+exp_rule.slip(
+    "`a * exp(a − 1)` would be the rule of a power, where the *base* moves. In exp(a), the exponent moves.",
+    *("* node", "* node.inputs[0] * ndl.exp(node.inputs[0] - 1)"),
 )
-def relu_by_if(out_grad, node):
-    return out_grad if node.inputs[0] > 0 else out_grad * 0
-
-
-relu_rule.mistake(FORGOTTEN)(lambda out_grad, node: (node.inputs[0] > 0) * ops.exp(out_grad * 0))
-
-
-@relu_rule.mistake("The other way round: it passes where `a` is above 0.")
-def relu_upside_down(out_grad, node):
-    return out_grad * (node.inputs[0] < 0)
-
-
-# --- 5 A power ----------------------------------------------------------------------------------------------
+exp_rule.slip(
+    "That is the rule of a sum: it passes on what came back. exp multiplies it by its slope.", " * node", ""
+)
+exp_rule.slip(
+    "You multiply by the operand. The slope of exp is exp itself, the result: `node`.",
+    *("* node", "* node.inputs[0]"),
+)
+exp_rule.slip("`node` is already exp(a). Your answer takes exp of it once more.", "* node", "* ndl.exp(node)")
 
 
 @rule(
-    at(ops.PowerScalar(3), THREE, out_grad=BACK),
-    at(ops.PowerScalar(2), [[0.1, 3.0]], out_grad=[[-1.0, 0.5]]),
-    at(ops.PowerScalar(-1), [0.5, 2.0], out_grad=[1.0, 3.0]),
-    at(ops.PowerScalar(2), [0.0, 4.0], out_grad=[1.0, 3.0]),
+    at("ndl.log(a)", [0.5, 2.0, 4.0], out_grad=BACK),
+    draws=tried([("ndl.log(a)", shape) for shape in SMALL], POSITIVE),
+    otherwise="The derivative of log(a) is 1/a.",
+)
+def log_rule(out_grad, node):
+    return out_grad / node.inputs[0]
+
+
+log_rule.slip(
+    "`node` is the result, log(a). Divide by the operand, `node.inputs[0]`.", "node.inputs[0]", "node"
+)
+log_rule.slip(FORGOTTEN, "out_grad /", "1 /")
+log_rule.slip(
+    "You multiply by `a`. Where log is flat, for a large `a`, little must come back: divide.", "/", "*"
+)
+log_rule.slip(
+    "−1/a² is the derivative of 1/a: you differentiated twice.",
+    *("out_grad / node.inputs[0]", "-out_grad / node.inputs[0] ** 2"),
+)
+
+
+@rule(
+    at("ndl.relu(a)", [2.0, -1.0, 3.0, -0.5], out_grad=[10.0, 20.0, -30.0, -40.0]),
+    draws=tried(
+        [("ndl.relu(a)", shape) for shape in SMALL], ["signed", "zeros between", "irregular", "zeros"]
+    ),
+    otherwise="Multiply what came back by 1 where `a` is above 0, and by 0 elsewhere: by `a > 0`.",
+)
+def relu_rule(out_grad, node):
+    return out_grad * (node.inputs[0] > 0)
+
+
+relu_rule.slip(
+    "You pass on everything. Where `a` is below 0, the result is 0 and stays 0, however you nudge `a`.",
+    *(" * (node.inputs[0] > 0)", ""),
+)
+relu_rule.slip(
+    "You apply relu to what came back. What decides is whether the *operand* is above 0; a negative "
+    "`out_grad` passes, too.",
+    *("node.inputs[0] > 0", "out_grad > 0"),
+)
+relu_rule.slip(
+    "You multiply by the value of relu. Its *slope* is 1 above 0, and 0 below.",
+    "(node.inputs[0] > 0)",
+    "node",
+)
+relu_rule.slip(
+    "Not an `if`: the question is asked of all entries at once. `a > 0` is a Tensor; multiply by it.",
+    *("* (node.inputs[0] > 0)", "if node.inputs[0] > 0 else out_grad * 0"),
+)
+relu_rule.slip(FORGOTTEN, "out_grad * (node.inputs[0] > 0)", "(node.inputs[0] > 0) * ndl.exp(out_grad * 0)")
+relu_rule.slip("The other way round: it passes where `a` is above 0.", "> 0", "< 0")
+relu_rule.slip(
+    "At 0 itself, too, relu stays 0 when you nudge `a` down. Pass on what came back only *above* 0.",
+    "> 0",
+    ">= 0",
+)
+relu_rule.slip(
+    "Where `a` is 0, this divides 0 by 0. Ask whether it is above 0: `a > 0`.",
+    *("(node.inputs[0] > 0)", "node / node.inputs[0]"),
+)
+
+
+@rule(
+    at("ndl.power_scalar(a, 3)", THREE, out_grad=BACK),
+    at("ndl.power_scalar(a, 2)", [0.0, 4.0], out_grad=[1.0, 3.0]),
+    draws=tried(
+        [(f"ndl.power_scalar(a, {n})", shape) for n in (3, 2, 4) for shape in SMALL], [*SIGNED, "zeros"]
+    )
+    | tried([(f"ndl.power_scalar(a, {n})", shape) for n in (0.5, -1, 2.5, 1) for shape in SMALL], POSITIVE),
     otherwise="The derivative of aⁿ is n · aⁿ⁻¹. Write it down for n = 3.",
 )
 def power_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    n = node.op.scalar
+    return out_grad * n * node.inputs[0] ** (n - 1)
 
 
-@power_rule.mistake("The exponent comes to the front as a factor, and it is missing: n · aⁿ⁻¹.")
-def no_factor(out_grad, node):
-    return out_grad * node.inputs[0] ** (node.op.scalar - 1)
+power_rule.slip("The exponent comes to the front as a factor, and it is missing: n · aⁿ⁻¹.", "* n *", "*")
+power_rule.slip("The exponent goes down by one: n · aⁿ⁻¹.", "(n - 1)", "n")
+power_rule.slip(FORGOTTEN, "out_grad * n", "n")
+power_rule.slip("`node` is the result, aⁿ. The base is `node.inputs[0]`.", "node.inputs[0]", "node")
+power_rule.slip(
+    "`a * (n − 1)` is a product. The exponent goes down by one: `a ** (n − 1)`.", "** (n - 1)", "* (n - 1)"
+)
+power_rule.slip(
+    "At 0 this divides 0 by 0. Take `a ** (n - 1)` in place of `node / a`.",
+    *("node.inputs[0] ** (n - 1)", "node / node.inputs[0]"),
+)
+power_rule.slip(
+    "That is the rule of nᵃ, where the exponent moves. Here the base moves.",
+    *("n * node.inputs[0] ** (n - 1)", "node * float(np.log(abs(n)))"),
+)
+power_rule.slip(
+    "The exponent need not be a whole number: leave `node.op.scalar` as it is.",
+    "= node.op.scalar",
+    "= int(node.op.scalar)",
+)
 
 
-@power_rule.mistake("The exponent goes down by one: n · aⁿ⁻¹.")
-def same_exponent(out_grad, node):
-    return out_grad * node.op.scalar * node
-
-
-power_rule.mistake(FORGOTTEN)(lambda out_grad, node: node.op.scalar * node.inputs[0] ** (node.op.scalar - 1))
-
-
-@power_rule.mistake("`node` is the result, aⁿ. The base is `node.inputs[0]`.")
-def power_of_result(out_grad, node):
-    return out_grad * node.op.scalar * node ** (node.op.scalar - 1)
-
-
-@power_rule.mistake("`a * (n − 1)` is a product. The exponent goes down by one: `a ** (n − 1)`.")
-def times_for_to_the_power(out_grad, node):
-    return out_grad * node.op.scalar * node.inputs[0] * (node.op.scalar - 1)
-
-
-@power_rule.mistake("At 0 this divides 0 by 0. Take `a ** (n - 1)` in place of `node / a`.")
-def divided_by_the_base(out_grad, node):
-    return out_grad * node.op.scalar * node / node.inputs[0]
-
-
-@power_rule.mistake("That is the rule of nᵃ, where the exponent moves. Here the base moves.")
-def exponent_moves(out_grad, node):
-    return out_grad * node * float(np.log(abs(node.op.scalar)))
-
-
-# --- 6 Division ---------------------------------------------------------------------------------------------
+# --- 3 Division ---------------------------------------------------------------------------------------------
 
 
 @rule(
-    at(ops.EWiseDiv(), [6.0, 1.0, -2.0], [2.0, 4.0, 5.0], out_grad=BACK),
-    at(ops.EWiseDiv(), [[3.0, 0.5]], [[-0.5, 8.0]], out_grad=[[2.0, 3.0]]),
+    at("a / b", [6.0, 1.0, -2.0], [2.0, 4.0, 5.0], out_grad=BACK),
+    draws=tried(
+        [("a / b", shape, shape) for shape in SMALL],
+        ["counted", "signed", "zeros between", "zeros"],
+        ["signed", "falling", "irregular"],
+    ),
     otherwise="Hold `b` fixed: a / b is a times 1/b. Then hold `a` fixed, and differentiate 1/b.",
 )
 def divide_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    a, b = node.inputs
+    return [out_grad / b, -out_grad * a / (b * b)]
 
 
-@divide_rule.mistake(
-    "A larger `b` makes the quotient *smaller*: the second partial adjoint lacks its minus sign."
+divide_rule.slip(
+    "A larger `b` makes the quotient *smaller*: the second partial adjoint lacks its minus sign.",
+    *("-out_grad", "out_grad"),
 )
-def no_minus(out_grad, node):
-    a, b = node.inputs
-    return [out_grad / b, out_grad * a / (b * b)]
+divide_rule.slip(
+    "1/b has the derivative −1/b²: in the second partial adjoint, `b` is squared.", "(b * b)", "b"
+)
+divide_rule.slip(
+    "That is the rule of a product. A quotient treats its two operands differently.",
+    *("out_grad / b, -out_grad * a / (b * b)", "out_grad * b, out_grad * a"),
+)
+divide_rule.slip(
+    "These are your own derivatives. Multiply both of them by what came back, `out_grad`.",
+    *("out_grad / b, -out_grad * a", "1 / b, -a"),
+)
+divide_rule.slip("In the second partial adjoint, `a` is missing: it is the factor of 1/b.", " * a", "")
+SWAPPED = "These are the right two, in the wrong order: first that of `a`, then that of `b`."
+BOTH = "Two operands, two partial adjoints: return a list of both."
+divide_rule.slip(SWAPPED, "b)]", "b)][::-1]")
+divide_rule.slip(BOTH, "[out_grad / b, -out_grad * a / (b * b)]", "out_grad / b")
+divide_rule.slip(
+    "Where `a` is 0, this divides 0 by 0. Divide by `b` alone.",
+    *("out_grad / b, -out_grad * a / (b * b)", "out_grad * node / a, -out_grad * node * node / a"),
+)
 
 
-@divide_rule.mistake("1/b has the derivative −1/b²: in the second partial adjoint, `b` is squared.")
-def not_squared(out_grad, node):
-    a, b = node.inputs
-    return [out_grad / b, -out_grad * a / b]
-
-
-@divide_rule.mistake("That is the rule of a product. A quotient treats its two operands differently.")
-def as_a_product(out_grad, node):
-    a, b = node.inputs
-    return [out_grad * b, out_grad * a]
-
-
-@divide_rule.mistake("These are your own derivatives. Multiply both of them by what came back, `out_grad`.")
-def divide_out_grad_forgotten(out_grad, node):
-    a, b = node.inputs
-    return [1 / b, -a / (b * b)]
-
-
-@divide_rule.mistake("In the second partial adjoint, `a` is missing: it is the factor of 1/b.")
-def without_a(out_grad, node):
-    _, b = node.inputs
-    return [out_grad / b, -out_grad / (b * b)]
-
-
-@divide_rule.mistake("These are the right two, in the wrong order: first that of `a`, then that of `b`.")
-def divide_swapped(out_grad, node):
-    a, b = node.inputs
-    return [-out_grad * a / (b * b), out_grad / b]
-
-
-@divide_rule.mistake("Two operands, two partial adjoints: return a list of both.")
-def first_operand_only(out_grad, node):
-    return out_grad / node.inputs[1]
-
-
-# --- 7 reshape, 8 transpose ---------------------------------------------------------------------------------
+# --- 4 reshape, transpose -----------------------------------------------------------------------------------
 
 SIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
 @rule(
-    at(ops.Reshape((3, 2)), SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-    at(ops.Reshape((6,)), SIX, out_grad=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
-    at(ops.Reshape((1, 2)), [7.0, 8.0], out_grad=[[3.0, 4.0]]),
+    at("ndl.reshape(a, (3, 2))", SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    draws=tried(
+        [
+            ("ndl.reshape(a, (6,))", (2, 3)),
+            ("ndl.reshape(a, (2, 3))", (6,)),
+            ("ndl.reshape(a, (3, 2))", (2, 3)),
+            ("ndl.reshape(a, (4, 6))", (2, 3, 4)),
+            ("ndl.reshape(a, (3, 2, 2))", (4, 3)),
+            ("ndl.reshape(a, -1)", (2, 2)),
+            ("ndl.reshape(a, (1, 2))", (2,)),
+            ("ndl.reshape(a, (1,))", ()),
+            ("ndl.reshape(a, ())", (1, 1)),
+        ]
+    ),
     otherwise="The numbers stay in their order. Only the shape goes back to that of the operand.",
 )
 def reshape_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    return out_grad.reshape(node.inputs[0].shape)
 
 
-@reshape_rule.mistake("This has the shape of the result. A partial adjoint has the shape of its *operand*.")
-def reshape_passes_on(out_grad, node):
-    return out_grad * 1
-
-
-@reshape_rule.mistake(
+reshape_rule.slip(
+    "This has the shape of the result. A partial adjoint has the shape of its *operand*.",
+    *("node.inputs[0].shape", "node.op.shape"),
+)
+reshape_rule.slip(
     "The shape is right, but the numbers are mixed up: transposing changes their order, and `reshape` does "
-    "not."
+    "not.",
+    *("out_grad.reshape(", "ndl.permute(out_grad, tuple(range(out_grad.ndim))[::-1]).reshape("),
 )
-def reshape_transposed(out_grad, node):
-    return out_grad.transpose() if out_grad.ndim > 1 else out_grad.reshape((3, 2)).transpose()
-
-
-@reshape_rule.mistake(
-    "These are the numbers of the operand. The shape is its, but the numbers come from `out_grad`."
+reshape_rule.slip(
+    "These are the numbers of the operand. The shape is its, but the numbers come from `out_grad`.",
+    *("out_grad.reshape(node.inputs[0].shape)", "node.inputs[0]"),
 )
-def the_operand(out_grad, node):
-    return node.inputs[0] * 1
-
-
-@reshape_rule.mistake("This is a flat list of numbers. Give them the shape of the operand.")
-def flat(out_grad, node):
-    return out_grad.reshape((out_grad.size,))
-
+reshape_rule.slip(
+    "This is a flat list of numbers. Give them the shape of the operand.", "node.inputs[0].shape", "-1"
+)
 
 CUBE = np.arange(24.0).reshape(2, 3, 4)
 
 
 @rule(
-    at(ops.Transpose(), [[1.0, 2.0], [3.0, 4.0]], out_grad=[[1.0, 10.0], [100.0, 1000.0]]),
-    at(ops.Transpose(), SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-    at(ops.Transpose((0, 1)), CUBE, out_grad=np.arange(24.0).reshape(3, 2, 4)),
-    at(ops.Transpose((0, 2)), CUBE, out_grad=np.arange(24.0).reshape(4, 3, 2)),
+    at("ndl.transpose(a)", [[1.0, 2.0], [3.0, 4.0]], out_grad=[[1.0, 10.0], [100.0, 1000.0]]),
+    at("ndl.transpose(a, (0, 2))", CUBE, out_grad=np.arange(24.0).reshape(4, 3, 2)),
+    draws=tried(
+        [
+            ("ndl.transpose(a)", (2, 3)),
+            ("ndl.transpose(a, (0, 1))", (2, 3, 4)),
+            ("ndl.transpose(a)", (2, 3, 4)),
+            ("ndl.transpose(a, (2, 0))", (2, 3, 4)),
+            ("ndl.transpose(a, (0, -1))", (2, 3, 4)),
+            ("ndl.transpose(a, (-3, 2))", (2, 3, 4)),
+            ("ndl.transpose(a, (0, 2))", (2, 1, 3, 2)),
+            ("ndl.transpose(a, (1, 3))", (2, 2, 1, 3)),
+            ("ndl.transpose(a, (0, 1))", (2, 2, 2)),
+            ("ndl.transpose(a)", (1, 3)),
+        ]
+    ),
     otherwise="Two axes were swapped on the way there. Swap the same two on the way back: `node.op.axes`.",
 )
 def transpose_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    return out_grad.transpose(node.op.axes)
 
 
-@transpose_rule.mistake(
+transpose_rule.slip(
     "In a square the shapes fit, but entry (0, 1) of `out_grad` belongs to entry (1, 0) of the operand: "
-    "swap back."
+    "swap back.",
+    *(".transpose(node.op.axes)", ""),
 )
-def transpose_passes_on(out_grad, node):
-    return out_grad * 1
-
-
-@transpose_rule.mistake(
-    "`reshape` gives the right shape, but it leaves the numbers in their order, and they have been swapped."
+transpose_rule.slip(
+    "`reshape` gives the right shape, but it leaves the numbers in their order, and they have been swapped.",
+    *("transpose(node.op.axes)", "reshape(node.inputs[0].shape)"),
 )
-def reshaped_back(out_grad, node):
-    return out_grad.reshape(node.inputs[0].shape)
-
-
-@transpose_rule.mistake(
+transpose_rule.slip(
     "You swap the last two axes. Others may have been swapped: `node.op.axes` says which, and is None for "
-    "the last two."
+    "the last two.",
+    *("node.op.axes", ""),
 )
-def last_two(out_grad, node):
-    return out_grad.transpose()
-
-
-@transpose_rule.mistake(
-    "`node.op.axes` is one argument, a pair of axes or None: hand it on as it is, `transpose(node.op.axes)`."
+transpose_rule.slip(
+    "`node.op.axes` is one argument, a pair of axes or None: hand it on as it is, `transpose(node.op.axes)`.",
+    *("(node.op.axes)", "(*node.op.axes)"),
 )
-def unpacked_axes(out_grad, node):
-    return out_grad.transpose(*node.op.axes)
-
-
-@transpose_rule.mistake(
-    "`node.op.axes` is None where the last two were swapped: hand it on as it is, `transpose(node.op.axes)`."
+transpose_rule.slip(
+    "`node.op.axes` is None where the last two were swapped: hand it on as it is, `transpose(node.op.axes)`.",
+    *("return", "i, j = node.op.axes\n    return"),
 )
-def unpacked_none(out_grad, node):
-    i, j = node.op.axes
-    return out_grad.transpose((i, j))
+transpose_rule.slip(
+    "You reverse all axes. Only two of them were swapped: `node.op.axes`.",
+    *("out_grad.transpose(node.op.axes)", "ndl.permute(out_grad, tuple(range(out_grad.ndim))[::-1])"),
+)
 
 
-@transpose_rule.mistake("You reverse all axes. Only two of them were swapped: `node.op.axes`.")
-def all_reversed(out_grad, node):
-    return ops.permute(out_grad, tuple(range(out_grad.ndim))[::-1])
+# --- 5 summation, 6 broadcast_to ----------------------------------------------------------------------------
 
-
-# --- 9 summation, 10 broadcast_to ---------------------------------------------------------------------------
-
-NINE = np.arange(9.0).reshape(3, 3)
-
-
-def with_length_1(node: Any) -> tuple[int, ...]:
-    """The shape of the operand, with length 1 along the axes that were summed up."""
-    (a,) = node.inputs
-    axes = range(a.ndim) if node.op.axes is None else node.op.axes
-    return tuple(1 if axis in axes else n for axis, n in enumerate(a.shape))
-
-
-def _repeated(out_grad: Tensor, node: Any) -> Tensor:
-    return out_grad.reshape(with_length_1(node)).broadcast_to(node.inputs[0].shape)
+#: Along which axes a reduction may go, and of which shape: axes of one length hide what others show.
+REDUCED = [
+    *[
+        ("(1,)", (2, 3)),
+        ("(0,)", (2, 3)),
+        ("1", (2, 3)),
+        ("(1,)", (2, 2)),
+        ("None", (2, 3)),
+        ("(-1,)", (2, 3)),
+    ],
+    *[("-2", (2, 3)), ("(0, 2)", (2, 3, 4)), ("(1,)", (2, 3, 2)), ("0", (2, 2)), ("(1, 0)", (2, 3, 2))],
+    *[("(-1, 0)", (2, 3, 2)), ("(-2, -1)", (2, 2, 3)), ("(0,)", (1, 3)), ("(1,)", (3, 1)), ("(0,)", (3,))],
+    *[("None", (2, 1, 2)), ("None", ()), ("(0, 1)", (2, 2)), ("-1", (3, 3)), ("(1,)", (2, 2, 2))],
+]
 
 
 @rule(
-    at(ops.Summation(), SIX, out_grad=5.0),
-    at(ops.Summation((0,)), SIX, out_grad=[1.0, 2.0, 3.0]),
-    at(ops.Summation((1,)), NINE, out_grad=[1.0, 10.0, 100.0]),
-    at(ops.Summation((1,)), SIX, out_grad=[1.0, 10.0]),
-    at(ops.Summation((0, 2)), CUBE, out_grad=[1.0, 2.0, 3.0]),
+    at("ndl.summation(a)", SIX, out_grad=5.0),
+    at("ndl.summation(a, (0,))", SIX, out_grad=[1.0, 2.0, 3.0]),
+    draws=tried([(f"ndl.summation(a, {axes})", shape) for axes, shape in REDUCED]),
+    number=100,
     otherwise="Each number that went into a sum gets what came back to that sum. Which sum did it go into?",
 )
 def summation_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    (a,) = node.inputs
+    axes = range(a.ndim) if node.op.axes is None else np.atleast_1d(node.op.axes) % a.ndim
+    kept = tuple(1 if axis in axes else n for axis, n in enumerate(a.shape))
+    return out_grad.reshape(kept).broadcast_to(a.shape)
 
 
-@summation_rule.mistake(
-    "This has the shape of the sum. Each number that went into it needs its own partial adjoint: repeat it."
+REPEATED = "out_grad.reshape(kept).broadcast_to(a.shape)"
+summation_rule.slip(
+    "This has the shape of the sum. Each number that went into it needs its own partial adjoint: repeat it.",
+    *(REPEATED, "out_grad"),
 )
-def sum_passes_on(out_grad, node):
-    return out_grad * 1
-
-
-@summation_rule.mistake(
-    "These are ones. That is your own derivative: multiply it by what came back, `out_grad`."
+summation_rule.slip(
+    "These are ones. That is your own derivative: multiply it by what came back, `out_grad`.",
+    *(REPEATED, "ndl.ones_like(a)"),
 )
-def ones(out_grad, node):
-    return node.inputs[0] * 0 + 1
-
-
-@summation_rule.mistake(
+summation_rule.slip(
     "You share what came back among the numbers, as for a mean. But a nudge of any of them moves the sum "
-    "by all "
-    "of it."
+    "by all of it.",
+    *(REPEATED, REPEATED + " * (out_grad.size / a.size)"),
 )
-def shared_out(out_grad, node):
-    whole = _repeated(out_grad, node)
-    return whole * (out_grad.size / whole.size)
-
-
-BROADCAST_AT_ONCE = (
+summation_rule.slip(
     "Broadcasting puts `out_grad` along the *last* axes. Where another axis was summed up, first put it "
-    "back with "
-    "length 1, by `reshape`."
+    "back with length 1, by `reshape`.",
+    *(".reshape(kept)", ""),
 )
-
-
-@summation_rule.mistake(BROADCAST_AT_ONCE)
-def broadcast_at_once(out_grad, node):
-    return out_grad.broadcast_to(node.inputs[0].shape)
-
-
 NO_AXES = "`axes` is None where all axes were summed up. Take `range(a.ndim)` then."
-
-
-@summation_rule.mistake(NO_AXES)
-def goes_through_no_axes(out_grad, node):
-    return list(node.op.axes)
-
-
-@summation_rule.mistake(NO_AXES)
-def looks_into_no_axes(out_grad, node):
-    return 0 in node.op.axes
-
-
-@summation_rule.mistake("You multiply by the operand. The slope of a sum is 1 for each number in it.")
-def sum_times_operand(out_grad, node):
-    return _repeated(out_grad, node) * node.inputs[0]
-
-
-@summation_rule.mistake(
-    "All that came back goes to all numbers. Each belongs to *one* sum: that of its own row or column."
+AXES = "range(a.ndim) if node.op.axes is None else np.atleast_1d(node.op.axes) % a.ndim"
+summation_rule.slip(NO_AXES, AXES, "list(node.op.axes)")
+summation_rule.slip(NO_AXES, AXES, "node.op.axes")
+ONE_AXIS = (
+    "`node.op.axes` need not be a tuple: it may be one number. `np.atleast_1d(axes)` makes a row of both."
 )
-def everything_to_all(out_grad, node):
-    return (node.inputs[0] * 0 + 1) * out_grad.sum()
+summation_rule.slip(ONE_AXIS, "np.atleast_1d(node.op.axes) % a.ndim", "node.op.axes")
+FROM_THE_BACK = (
+    "An axis may be negative: it counts from the back. `axis % a.ndim` is the same one from the front."
+)
+summation_rule.slip(FROM_THE_BACK, " % a.ndim", "")
+summation_rule.slip(
+    "You multiply by the operand. The slope of a sum is 1 for each number in it.", REPEATED, REPEATED + " * a"
+)
+summation_rule.slip(
+    "All that came back goes to all numbers. Each belongs to *one* sum: that of its own row or column.",
+    *(REPEATED, "out_grad.sum().broadcast_to(a.shape)"),
+)
 
 
 @rule(
-    at(ops.BroadcastTo((2, 3)), [1.0, 2.0, 3.0], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
-    at(ops.BroadcastTo((2, 3)), [[1.0], [2.0]], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
-    at(ops.BroadcastTo((4,)), [5.0], out_grad=[1.0, 2.0, 3.0, 4.0]),
-    at(ops.BroadcastTo((2, 2, 3)), [[1.0], [2.0]], out_grad=np.arange(12.0).reshape(2, 2, 3)),
+    at("ndl.broadcast_to(a, (2, 3))", [1.0, 2.0, 3.0], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
+    at("ndl.broadcast_to(a, (2, 3))", [[1.0], [2.0]], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
+    draws=tried(
+        [
+            ("ndl.broadcast_to(a, (2, 3))", (3,)),
+            ("ndl.broadcast_to(a, (2, 3))", (2, 1)),
+            ("ndl.broadcast_to(a, (3, 3))", (3, 1)),
+            ("ndl.broadcast_to(a, (2, 2, 3))", (2, 1)),
+            ("ndl.broadcast_to(a, (2, 3, 4))", (1, 3, 1)),
+            ("ndl.broadcast_to(a, (3, 3))", (3,)),
+            ("ndl.broadcast_to(a, (2, 3, 2))", (3, 1)),
+            ("ndl.broadcast_to(a, (2, 3, 2))", (2, 1, 2)),
+            ("ndl.broadcast_to(a, (2, 2, 2))", (2, 1, 1)),
+            ("ndl.broadcast_to(a, (2, 3))", (2, 3)),
+            ("ndl.broadcast_to(a, (2, 1))", (2, 1)),
+            ("ndl.broadcast_to(a, (1, 3))", (3,)),
+            ("ndl.broadcast_to(a, (2, 3))", ()),
+            ("ndl.broadcast_to(a, (2, 3))", (1, 1)),
+        ]
+    ),
+    number=80,
     otherwise="Where did one number of the operand go? All that came back to its copies belongs to it.",
 )
 def broadcast_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
+    shape = node.inputs[0].shape
+    shape = (1,) * (out_grad.ndim - len(shape)) + shape
+    repeated = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    return out_grad.sum(repeated).reshape(node.inputs[0].shape)
 
 
-@broadcast_rule.mistake(
-    "This has the shape of the result. Each number of the operand has several copies: add up."
+ADDED = "out_grad.sum(repeated).reshape(node.inputs[0].shape)"
+broadcast_rule.slip(
+    "This has the shape of the result. Each number of the operand has several copies: add up.",
+    *(ADDED, "out_grad"),
 )
-def broadcast_passes_on(out_grad, node):
-    return out_grad * 1
-
-
 FIRST_AXIS = (
     "You sum over axis 0, whatever was repeated. Compare the two shapes, axis by axis, from the right."
 )
-
-
-@broadcast_rule.mistake(FIRST_AXIS)
-def first_axis_only(out_grad, node):
-    return out_grad.sum(0)
-
-
-@broadcast_rule.mistake(FIRST_AXIS)
-def first_axis_fitted(out_grad, node):
-    return out_grad.sum(0).reshape(node.inputs[0].shape)
-
-
-@broadcast_rule.mistake("You keep what came back to the first copy. The others count as well: add up.")
-def first_copy(out_grad, node):
-    picked = out_grad.numpy()
-    for axis, n in enumerate(_aligned(out_grad, node)):
-        picked = picked.take([0], axis) if n == 1 else picked
-    return Tensor(picked.reshape(node.inputs[0].shape))
-
-
-@broadcast_rule.mistake(
-    "This is the mean of what came back to the copies. A nudge moves all of them: add up."
+broadcast_rule.slip(FIRST_AXIS, ADDED, "out_grad.sum(0)")
+broadcast_rule.slip(FIRST_AXIS, "sum(repeated)", "sum(0)")
+FIRST_COPY = "You keep what came back to the first copy. The others count as well: add up."
+broadcast_rule.slip(FIRST_COPY, ADDED, "out_grad[0]")
+broadcast_rule.slip(
+    FIRST_COPY,
+    "sum(repeated)",
+    "flip(repeated)[tuple(slice(-1, None) if n == 1 else slice(None) for n in shape)]",
 )
-def mean_of_copies(out_grad, node):
-    (a,) = node.inputs
-    copies = tuple(axis for axis, n in enumerate(_aligned(out_grad, node)) if n == 1)
-    return out_grad.mean(copies).reshape(a.shape)
-
-
-@broadcast_rule.mistake(
-    "All copies of all numbers end up in one sum. Each number gets only what came back to its own copies."
+broadcast_rule.slip(
+    "This is the mean of what came back to the copies. A nudge moves all of them: add up.",
+    *("sum(repeated)", "mean(repeated)"),
 )
-def one_sum_for_all(out_grad, node):
-    return node.inputs[0] * 0 + out_grad.sum()
+broadcast_rule.slip(
+    "All copies of all numbers end up in one sum. Each number gets only what came back to its own copies.",
+    *(ADDED, "out_grad.sum().broadcast_to(node.inputs[0].shape)"),
+)
+broadcast_rule.slip(
+    "You sum over everything. Sum only over the axes that were repeated.", ADDED, "out_grad.sum()"
+)
+broadcast_rule.slip(
+    "The numbers are right, but not the shape: `reshape` to that of the operand.",
+    *(".reshape(node.inputs[0].shape)", ""),
+)
+broadcast_rule.slip(
+    "You sum over the axes that the operand lacks. An axis of length 1 was repeated as well.",
+    *("if n == 1)", "if axis < out_grad.ndim - node.inputs[0].ndim)"),
+)
 
 
-@broadcast_rule.mistake("You sum over everything. Sum only over the axes that were repeated.")
-def sum_of_all(out_grad, node):
-    return out_grad.sum()
+# --- 7 matmul -----------------------------------------------------------------------------------------------
 
-
-@broadcast_rule.mistake("The numbers are right, but not the shape: `reshape` to that of the operand.")
-def copies_added_flat(out_grad, node):
-    axes = tuple(axis for axis, n in enumerate(_aligned(out_grad, node)) if n == 1 < out_grad.shape[axis])
-    return out_grad.sum(axes)
-
-
-def _aligned(out_grad: Tensor, node: Any) -> tuple[int, ...]:
-    shape = node.inputs[0].shape
-    return (1,) * (out_grad.ndim - len(shape)) + shape
-
-
-# --- 11 matmul ----------------------------------------------------------------------------------------------
-
-A22, B22, G22 = [[1.0, 2.0], [3.0, 4.0]], [[5.0, -1.0], [0.0, 2.0]], [[1.0, 10.0], [-2.0, 0.5]]
 A23, B34 = SIX, np.arange(12.0).reshape(3, 4) - 4
-G24 = np.arange(8.0).reshape(2, 4)
 
 
 @rule(
-    at(ops.MatMul(), A23, B34, out_grad=G24),
-    at(ops.MatMul(), A22, B22, out_grad=G22),
-    otherwise="Write the three shapes side by side. Which product of `out_grad` and `b` has the shape of "
-    "`a`?",
+    at("a @ b", A23, B34, out_grad=np.arange(8.0).reshape(2, 4)),
+    draws=tried(
+        [
+            ("a @ b", (2, 3), (3, 4)),
+            ("a @ b", (2, 2), (2, 2)),
+            ("a @ b", (3, 2), (2, 3)),
+            ("a @ b", (1, 3), (3, 2)),
+            ("a @ b", (2, 3), (3, 1)),
+            ("a @ b", (2, 1), (1, 3)),
+        ]
+    ),
+    otherwise="Write the three shapes side by side. Which product of `out_grad` and `b` has the shape of `a`?",
 )
 def matmul_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-@matmul_rule.mistake(
-    "The order is right, but one factor of each product must be transposed. With square matrices you would "
-    "get no error, only wrong numbers."
-)
-def not_transposed(out_grad, node):
-    a, b = node.inputs
-    return [out_grad @ b, a @ out_grad]
-
-
-WRONG_SIDES = "The factors are in the wrong order: `b` stood on the right, and it stays on the right."
-SWAPPED = "These are the right two, in the wrong order: first that of `a`, then that of `b`."
-BOTH = "Two operands, two partial adjoints: return a list of both."
-
-
-@matmul_rule.mistake(WRONG_SIDES)
-def wrong_sides(out_grad, node):
-    a, b = node.inputs
-    return [b.transpose() @ out_grad, out_grad @ a.transpose()]
-
-
-@matmul_rule.mistake("That is the rule of `*`, element by element. This is the matrix product.")
-def elementwise_product(out_grad, node):
-    a, b = node.inputs
-    return [out_grad * b, out_grad * a]
-
-
-@matmul_rule.mistake(
-    "The first one is right. The second needs the shape of `b`: which product of `a` and `out_grad` has it?"
-)
-def the_first_one_twice(out_grad, node):
-    a, b = node.inputs
-    return [out_grad @ b.transpose(), out_grad @ a.transpose()]
-
-
-@matmul_rule.mistake(
-    "The second one is right, but it lies on its side: it needs the shape of `b`. Transpose it."
-)
-def second_on_its_side(out_grad, node):
-    a, b = node.inputs
-    return [out_grad @ b.transpose(), out_grad.transpose() @ a]
-
-
-@matmul_rule.mistake(SWAPPED)
-def matmul_swapped(out_grad, node):
-    return _products(out_grad, node)[::-1]
-
-
-@matmul_rule.mistake(
-    "Only one factor is transposed rightly: that of `a` needs `b` transposed, and that of `b` needs `a`."
-)
-def out_grad_transposed(out_grad, node):
-    a, b = node.inputs
-    return [out_grad.transpose() @ b, a @ out_grad.transpose()]
-
-
-@matmul_rule.mistake(BOTH)
-def matmul_first_only(out_grad, node):
-    return out_grad @ node.inputs[1].transpose()
-
-
-# --- 12 logsumexp -------------------------------------------------------------------------------------------
-
-
-@rule(
-    at(ops.LogSumExp(), THREE, out_grad=3.0),
-    at(ops.LogSumExp((1,)), [[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]], out_grad=[1.0, 10.0]),
-    at(ops.LogSumExp((0,)), [[1.0, 2.0], [0.0, 4.0]], out_grad=[1.0, 10.0]),
-    at(ops.LogSumExp((1,)), [[1000.0, 1001.0, 999.0]], out_grad=[1.0]),
-    otherwise="Take the chain: log passes back 1/sum, the sum repeats that, and exp multiplies it by exp(a).",
-)
-def logsumexp_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-def _spread(out_grad, node):
-    return out_grad.reshape(with_length_1(node))
-
-
-@logsumexp_rule.mistake(NO_AXES)
-def looks_into_no_axes_of_shares(out_grad, node):
-    return 0 in node.op.axes
-
-
-@logsumexp_rule.mistake("You forgot the log: it divides by the sum of all exp(a).")
-def no_log(out_grad, node):
-    return _spread(out_grad, node) * ops.exp(node.inputs[0])
-
-
-@logsumexp_rule.mistake("The shares are right, but what came back is missing: multiply by `out_grad`.")
-def shares_only(out_grad, node):
-    return ops.softmax(node.inputs[0], node.op.axes)
-
-
-@logsumexp_rule.mistake(
-    "exp(1000) is too large for any number here: inf / inf is nan. Subtract before exp: exp(a − node) is "
-    "at most 1, "
-    "and is the same share."
-)
-def overflows(out_grad, node):
-    powers = ops.exp(node.inputs[0])
-    return _spread(out_grad, node) * powers / powers.sum(node.op.axes, keepdims=True)
-
-
-NOT_SPREAD = (
-    "What came back, and the result, lack the axis that was summed up. Put it back with length 1, by "
-    "`reshape`."
-)
-
-
-@logsumexp_rule.mistake(NOT_SPREAD)
-def not_spread(out_grad, node):
-    return out_grad * ops.exp(node.inputs[0] - node)
-
-
-@logsumexp_rule.mistake(NOT_SPREAD)
-def shares_times_what_came_back(out_grad, node):
-    return out_grad * ops.softmax(node.inputs[0], node.op.axes)
-
-
-@logsumexp_rule.mistake("You repeat what came back evenly. A larger number has a larger share: exp(a) / sum.")
-def evenly(out_grad, node):
-    return _spread(out_grad, node).broadcast_to(node.inputs[0].shape) * 1
-
-
-@logsumexp_rule.mistake(
-    "Each row has its own sum, and its shares add up to 1. Yours add up to 1 over the whole array."
-)
-def over_all(out_grad, node):
-    return _spread(out_grad, node) * ops.softmax(node.inputs[0], None)
-
-
-# --- 13 Batches of matrices ---------------------------------------------------------------------------------
-
-BATCH = np.arange(24.0).reshape(2, 3, 4) / 10
-
-
-@rule(
-    at(
-        ops.MatMul(),
-        BATCH,
-        np.arange(8.0).reshape(2, 4, 1),
-        out_grad=[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]],
-    ),
-    at(ops.MatMul(), BATCH, np.arange(8.0).reshape(4, 2), out_grad=np.arange(12.0).reshape(2, 3, 2)),
-    at(ops.MatMul(), BATCH[0], np.arange(16.0).reshape(2, 4, 2), out_grad=np.arange(12.0).reshape(2, 3, 2)),
-    at(
-        ops.MatMul(),
-        BATCH[:, None],
-        np.arange(24.0).reshape(3, 4, 2),
-        out_grad=np.arange(36.0).reshape(2, 3, 3, 2),
-    ),
-    otherwise="Print the shapes of your two products and of the operands: where they differ, an axis was "
-    "broadcast.",
-)
-def batched_matmul_rule(out_grad, node):
-    """The library's rule."""
-    return by_the_library(out_grad, node)
-
-
-def _products(out_grad, node):
     a, b = node.inputs
     return [out_grad @ b.transpose(), a.transpose() @ out_grad]
 
 
-@batched_matmul_rule.mistake(
-    "The products are right, but one operand was used for every matrix of the batch. What came back to its "
-    "copies is added up."
+PRODUCTS = "out_grad @ b.transpose(), a.transpose() @ out_grad"
+NOT_TRANSPOSED = (
+    "The order is right, but one factor of each product must be transposed. With square matrices you would "
+    "get no error, only wrong numbers."
 )
-def copies_not_added(out_grad, node):
-    return _products(out_grad, node)
-
-
-@batched_matmul_rule.mistake(
-    "You sum over the axes that an operand lacks. An axis of length 1 was repeated as well: sum over it, "
-    "and keep it."
+WRONG_SIDES = "The factors are in the wrong order: `b` stood on the right, and it stays on the right."
+matmul_rule.slip(NOT_TRANSPOSED, PRODUCTS, "out_grad @ b, a @ out_grad")
+matmul_rule.slip(WRONG_SIDES, PRODUCTS, "b.transpose() @ out_grad, out_grad @ a.transpose()")
+matmul_rule.slip(
+    "That is the rule of `*`, element by element. This is the matrix product.",
+    *(PRODUCTS, "out_grad * b, out_grad * a"),
 )
-def new_axes_only(out_grad, node):
-    fitted = []
-    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
-        fitted.append(partial.sum(tuple(range(partial.ndim - x.ndim))) if partial.ndim > x.ndim else partial)
-    return fitted
-
-
-@batched_matmul_rule.mistake(
-    "You keep what came back to the first matrix of the batch. Add up over all of them."
+matmul_rule.slip(
+    "The first one is right. The second needs the shape of `b`: which product of `a` and `out_grad` has it?",
+    *("a.transpose() @ out_grad", "out_grad @ a.transpose()"),
 )
-def first_of_the_batch(out_grad, node):
-    fitted = []
-    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
-        while partial.ndim > x.ndim:
-            partial = partial[0]
-        fitted.append(partial)
-    return fitted
-
-
-@batched_matmul_rule.mistake(
-    "Nobody is transposed here. `x.transpose()` swaps the last two axes of a batch, too."
+matmul_rule.slip(
+    "The second one is right, but it lies on its side: it needs the shape of `b`. Transpose it.",
+    *("a.transpose() @ out_grad", "out_grad.transpose() @ a"),
 )
-def batch_not_transposed(out_grad, node):
+matmul_rule.slip(SWAPPED, "@ out_grad]", "@ out_grad][::-1]")
+matmul_rule.slip(
+    "`out_grad` is not transposed rightly: that of `a` needs `b` transposed, and that of `b` needs `a`.",
+    *(PRODUCTS, "out_grad.transpose() @ b, a @ out_grad.transpose()"),
+)
+matmul_rule.slip(BOTH, f"[{PRODUCTS}]", "out_grad @ b.transpose()")
+
+
+# --- 8 logsumexp --------------------------------------------------------------------------------------------
+
+
+@rule(
+    at("ndl.logsumexp(a)", THREE, out_grad=3.0),
+    at("ndl.logsumexp(a, (1,))", [[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]], out_grad=[1.0, 10.0]),
+    draws=tried(
+        [(f"ndl.logsumexp(a, {axes})", shape) for axes, shape in REDUCED],
+        ["falling", "irregular", "huge", "all huge", "hugely negative", "equal", "far apart"],
+    ),
+    number=100,
+    otherwise="Take the chain: log passes back 1/sum, the sum repeats that, and exp multiplies it by exp(a).",
+)
+def logsumexp_rule(out_grad, node):
+    (a,) = node.inputs
+    axes = range(a.ndim) if node.op.axes is None else np.atleast_1d(node.op.axes) % a.ndim
+    kept = tuple(1 if axis in axes else n for axis, n in enumerate(a.shape))
+    return out_grad.reshape(kept) * ndl.exp(a - node.reshape(kept))
+
+
+SHARES = "ndl.exp(a - node.reshape(kept))"
+NOT_SPREAD = "What came back, and the result, lack the axis that was summed up. Put it back with length 1, by `reshape`."
+logsumexp_rule.slip(NO_AXES, AXES, "list(node.op.axes)")
+logsumexp_rule.slip(NO_AXES, AXES, "node.op.axes")
+logsumexp_rule.slip(ONE_AXIS, "np.atleast_1d(node.op.axes) % a.ndim", "node.op.axes")
+logsumexp_rule.slip(FROM_THE_BACK, " % a.ndim", "")
+logsumexp_rule.slip("You forgot the log: it divides by the sum of all exp(a).", SHARES, "ndl.exp(a)")
+logsumexp_rule.slip(
+    "The shares are right, but what came back is missing: multiply by `out_grad`.",
+    *("out_grad.reshape(kept) * ", ""),
+)
+logsumexp_rule.slip(
+    "exp(1000) is too large for any number here: inf / inf is nan. Subtract before exp: exp(a − node) is "
+    "at most 1, and is the same share.",
+    *(SHARES, "ndl.exp(a) / ndl.exp(a).sum(node.op.axes).reshape(kept)"),
+)
+logsumexp_rule.slip(NOT_SPREAD, ("out_grad.reshape(kept)", "out_grad"), ("node.reshape(kept)", "node"))
+logsumexp_rule.slip(NOT_SPREAD, "out_grad.reshape(kept)", "out_grad")
+logsumexp_rule.slip(
+    "You repeat what came back evenly. A larger number has a larger share: exp(a) / sum.",
+    *("* " + SHARES, "* ndl.ones_like(a)"),
+)
+logsumexp_rule.slip(
+    "Each row has its own sum, and its shares add up to 1. Yours add up to 1 over the whole array.",
+    *(SHARES, "ndl.softmax(a, None)"),
+)
+
+
+# --- 9 Batches of matrices ----------------------------------------------------------------------------------
+
+
+@rule(
+    at("a @ b", CUBE / 10, np.arange(8.0).reshape(4, 2), out_grad=np.arange(12.0).reshape(2, 3, 2)),
+    draws=tried(
+        [
+            ("a @ b", (2, 3, 4), (4, 2)),
+            ("a @ b", (3, 4), (2, 4, 2)),
+            ("a @ b", (2, 3, 4), (2, 4, 1)),
+            ("a @ b", (2, 1, 3, 2), (3, 2, 2)),
+            ("a @ b", (1, 3, 2), (2, 2, 3)),
+            ("a @ b", (1, 1, 3, 2), (2, 2, 2, 2)),
+            ("a @ b", (2, 3, 2, 2), (2, 1, 2, 3)),
+            ("a @ b", (2, 2, 3, 2), (2, 2)),
+            ("a @ b", (3, 1, 2), (2, 3)),
+            ("a @ b", (2, 2, 2), (2, 2, 2)),
+            ("a @ b", (2, 3), (3, 2)),
+            ("a @ b", (2, 1, 1, 2), (3, 2, 1)),
+            ("a @ b", (2, 2, 2, 1, 2), (2, 2)),
+        ]
+    ),
+    number=80,
+    otherwise="Print the shapes of your two products and of the operands: where they differ, an axis was "
+    "broadcast.",
+)
+def batched_matmul_rule(out_grad, node):
     a, b = node.inputs
-    return [out_grad @ b, a @ out_grad]
-
-
-@batched_matmul_rule.mistake(WRONG_SIDES)
-def batch_on_wrong_sides(out_grad, node):
-    a, b = node.inputs
-    return [b.transpose() @ out_grad, out_grad @ a.transpose()]
-
-
-@batched_matmul_rule.mistake(SWAPPED)
-def batch_swapped(out_grad, node):
-    return _products(out_grad, node)[::-1]
-
-
-@batched_matmul_rule.mistake(BOTH)
-def batch_first_only(out_grad, node):
-    return _products(out_grad, node)[0]
-
-
-def _over_copies(out_grad: Tensor, node: Any, reduce: Callable) -> list[Tensor]:
-    """Both products, with `reduce` over the axes along which an operand was repeated."""
-    fitted = []
-    for partial, x in zip(_products(out_grad, node), node.inputs, strict=True):
+    fitting = []
+    for partial, x in ((out_grad @ b.transpose(), a), (a.transpose() @ out_grad, b)):
         shape = (1,) * (partial.ndim - x.ndim) + x.shape
         repeated = tuple(i for i, n in enumerate(shape) if n < partial.shape[i])
-        fitted.append(reduce(partial, repeated) if repeated else partial)
-    return fitted
+        fitting.append(partial.sum(repeated).reshape(x.shape))
+    return fitting
 
 
-@batched_matmul_rule.mistake("This is the mean over the copies. A nudge moves all of them: add up.")
-def mean_over_the_batch(out_grad, node):
-    means = _over_copies(out_grad, node, lambda partial, axes: partial.mean(axes))
-    return [mean.reshape(x.shape) for mean, x in zip(means, node.inputs, strict=True)]
-
-
-@batched_matmul_rule.mistake(
-    "The numbers are right, but summing drops an axis of length 1: `reshape` to the shape of the operand."
+FITTED = "partial.sum(repeated).reshape(x.shape)"
+batched_matmul_rule.slip(
+    "The products are right, but one operand was used for every matrix of the batch. What came back to its "
+    "copies is added up.",
+    *(FITTED, "partial"),
 )
-def dropped_an_axis(out_grad, node):
-    return _over_copies(out_grad, node, lambda partial, axes: partial.sum(axes))
-
-
-@batched_matmul_rule.mistake(
-    "`reshape` keeps all numbers, and here there are more than the operand has. Sum over the copies first."
+batched_matmul_rule.slip(
+    "You sum over the axes that an operand lacks. An axis of length 1 was repeated as well: sum over it, "
+    "and keep it.",
+    *(FITTED, "partial.sum(tuple(range(partial.ndim - x.ndim)))"),
 )
-def reshaped_without_a_sum(out_grad, node):
-    return [p.reshape(x.shape) for p, x in zip(_products(out_grad, node), node.inputs, strict=True)]
+batched_matmul_rule.slip(
+    "You keep what came back to the first matrix of the batch. Add up over all of them.",
+    *(FITTED, "partial[(0,) * (partial.ndim - x.ndim)]"),
+)
+batched_matmul_rule.slip(
+    "Nobody is transposed here. `x.transpose()` swaps the last two axes of a batch, too.",
+    ("b.transpose()", "b"),
+    ("a.transpose()", "a"),
+)
+batched_matmul_rule.slip(
+    WRONG_SIDES,
+    ("out_grad @ b.transpose()", "b.transpose() @ out_grad"),
+    ("a.transpose() @ out_grad", "out_grad @ a.transpose()"),
+)
+batched_matmul_rule.slip(SWAPPED, "return fitting", "return fitting[::-1]")
+batched_matmul_rule.slip(BOTH, "return fitting", "return fitting[0]")
+batched_matmul_rule.slip(
+    "This is the mean over the copies. A nudge moves all of them: add up.", "partial.sum(", "partial.mean("
+)
+batched_matmul_rule.slip(
+    "The numbers are right, but summing drops an axis of length 1: `reshape` to the shape of the operand.",
+    *(".reshape(x.shape)", ""),
+)
+batched_matmul_rule.slip(
+    "`reshape` keeps all numbers, and here there are more than the operand has. Sum over the copies first.",
+    *(".sum(repeated)", ""),
+)
 
 
 # --- The judge, and the exchange of rules -------------------------------------------------------------------

@@ -8,13 +8,13 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
+import needle as ndl
 import viz
 from needle.autograd import Tensor, gradients
-from needle.ops import stack, tanh
-from needle.optim import SGD
 
-from .checking import Lecture, case, given, to_numpy
+from .checking import NUMBERS, Case, Lecture, arrays, case, drawn, given, program_case, to_numpy
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -155,202 +155,133 @@ def digits(value: Any) -> str:
     return np.array2string(array, separator=", ", formatter={"float_kind": lambda x: f"{x:g}"})
 
 
+LIBRARY = "This is a library's own walk back. Here *you* are the library: write the gradients as formulas."
+WALKS: dict[Callable, str] = {gradients: LIBRARY, Tensor.backward: LIBRARY}
+OTHERS = ("backward", "grad", "gradients", "vjp", "elementwise_grad", "value_and_grad")
+
+
 # --- 1 By hand ----------------------------------------------------------------------------------------------
 
 
 @lecture.exercise(
     case(4.0, 0.5, 1.0),
-    case(-1.0, 0.5, 2.0),
+    draws=drawn(NUMBERS, (3, 0.5, -2, 5, 0, 1), (1, 2, -3, 0.5, 0)),
     otherwise=(
         "Go outside in: the derivative of the square is 2 (w x + b). Then multiply by the derivative of what "
         "is inside."
     ),
+    without=WALKS,
+    own=OTHERS,
 )
 def gradients_by_hand(w, x, b):
-    """The derivatives of (w x + b)² with respect to w, x and b, by the library."""
-    leaves = [Tensor([value], dtype="float64") for value in (w, x, b)]
-    loss = (leaves[0] * leaves[1] + leaves[2]) ** 2
-    return [gradient.item() for gradient in gradients(loss, leaves)]
-
-
-@gradients_by_hand.mistake("The 2 of the square is missing: the derivative of u² is 2u.")
-def without_the_two(w, x, b):
     u = w * x + b
-    return [u * x, u * w, u]
+    return [2 * u * x, 2 * u * w, 2 * u]
 
 
-@gradients_by_hand.mistake("In w x, a nudge of w is multiplied by x, and a nudge of x by w.")
-def factors_swapped(w, x, b):
-    u = w * x + b
-    return [2 * u * w, 2 * u * x, 2 * u]
-
-
-@gradients_by_hand.mistake(
-    "That is the derivative of the square alone, three times. Each of the three moves the inside differently."
+THREE = "[2 * u * x, 2 * u * w, 2 * u]"
+gradients_by_hand.slip(
+    "The 2 of the square is missing: the derivative of u² is 2u.", THREE, "[u * x, u * w, u]"
 )
-def outside_only(w, x, b):
-    u = w * x + b
-    return [2 * u, 2 * u, 2 * u]
-
-
-@gradients_by_hand.mistake("That is the derivative of the inside alone. The square around it is missing.")
-def inside_only(w, x, b):
-    return [x, w, 1.0]
-
-
-@gradients_by_hand.mistake(
-    "`w`, `x` and `b` are plain numbers here, so `@` has nothing to multiply: write `w * x`."
+gradients_by_hand.slip(
+    "In w x, a nudge of w is multiplied by x, and a nudge of x by w.", THREE, "[2 * u * w, 2 * u * x, 2 * u]"
 )
-def as_matrices(w, x, b):
-    return 2 * (w @ x + b)
-
-
-@gradients_by_hand.mistake(
+gradients_by_hand.slip(
+    "That is the derivative of the square alone, three times. Each of the three moves the inside differently.",
+    *(THREE, "[2 * u, 2 * u, 2 * u]"),
+)
+gradients_by_hand.slip(
+    "That is the derivative of the inside alone. The square around it is missing.", THREE, "[x, w, 1.0]"
+)
+gradients_by_hand.slip(
     "Plain numbers know no `sum` and no `backward()`. Here *you* are the library: write the three "
-    "derivatives as formulas, from `w * x + b`."
+    "derivatives as formulas, from `w * x + b`.",
+    *("w * x + b", "(w * x).sum() + b"),
 )
-def as_arrays(w, x, b):
-    return 2 * ((w * x).sum() + b)
-
-
 B_INSIDE = (
     "The first two are right. b is inside the square, too: a nudge of b moves the inside by just as much, so "
     "its derivative is 2 (w x + b)."
 )
-
-
-@gradients_by_hand.mistake(B_INSIDE)
-def b_left_out(w, x, b):
-    u = w * x + b
-    return [2 * u * x, 2 * u * w, 0.0]
-
-
-@gradients_by_hand.mistake(B_INSIDE)
-def b_like_a_factor(w, x, b):
-    u = w * x + b
-    return [2 * u * x, 2 * u * w, 2 * u * b]
-
-
-@gradients_by_hand.mistake(B_INSIDE)
-def b_alone(w, x, b):
-    u = w * x + b
-    return [2 * u * x, 2 * u * w, 2 * b]
-
-
-@gradients_by_hand.mistake(B_INSIDE)
-def b_as_one(w, x, b):
-    u = w * x + b
-    return [2 * u * x, 2 * u * w, 1.0]
-
-
-@gradients_by_hand.mistake("These are two. Three are asked for: of w, of x and of b.")
-def two_of_three(w, x, b):
-    u = w * x + b
-    return [2 * u * x, 2 * u * w]
-
-
-@gradients_by_hand.mistake("That is the value of L. What is asked for are its three derivatives, in a list.")
-def the_value(w, x, b):
-    return (w * x + b) ** 2
+gradients_by_hand.slip(B_INSIDE, ", 2 * u]", ", 0.0]")
+gradients_by_hand.slip(B_INSIDE, ", 2 * u]", ", 2 * b]")
+gradients_by_hand.slip("These are two. Three are asked for: of w, of x and of b.", ", 2 * u]", "]")
+gradients_by_hand.slip(
+    "That is the value of L. What is asked for are its three derivatives, in a list.", THREE, "u**2"
+)
 
 
 # --- 2 Matrices ---------------------------------------------------------------------------------------------
-
-
-def _matrices() -> dict[str, Any]:
-    return {"X": np.array([[1.0, 2.0], [3.0, 4.0]]), "W": np.array([[1.0, 0.0], [2.0, 1.0]])}
 
 
 def _oblong() -> dict[str, Any]:
     return {"X": np.array([[1.0, -1.0, 2.0]]), "W": np.array([[1.0, 3.0], [0.0, -2.0], [0.5, 1.0]])}
 
 
+@st.composite
+def products(draw: Any) -> Case:
+    """Two matrices whose product there is: (n, k) and (k, m)."""
+    n, k, m = draw(
+        st.sampled_from([(2, 3, 4), (3, 2, 1), (1, 3, 2), (4, 2, 3), (2, 2, 2), (3, 1, 2), (1, 1, 1)])
+    )
+    fills = ("counted", "irregular", "signed", "zeros between")
+    X, W = (draw(arrays([shape], fills, ("plain", "transposed"))) for shape in ((n, k), (k, m)))
+    return given(lambda: {"X": X.copy("K"), "W": W.copy("K")}, "X", "W")
+
+
 @lecture.exercise(
     given(_oblong, "X", "W"),
-    given(_matrices, "X", "W"),
+    given(
+        lambda: {"X": np.array([[1.0, 2.0], [3.0, 4.0]]), "W": np.array([[1.0, 0.0], [2.0, 1.0]])}, "X", "W"
+    ),
+    draws=products(),
     otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes.",
+    without=WALKS,
+    own=OTHERS,
 )
 def matrix_gradients(X, W):
-    """The gradients of sum((X W)²) with respect to X and W, by the library."""
-    leaves = [Tensor(X, dtype="float64"), Tensor(W, dtype="float64")]
-    loss = ((leaves[0] @ leaves[1]) ** 2).sum()
-    return [gradient.numpy() for gradient in gradients(loss, leaves)]
-
-
-@matrix_gradients.mistake("The 2 of the square is missing: the gradient of Y is 2 Y.")
-def one_y(X, W):
     Y = X @ W
-    return [Y @ W.T, X.T @ Y]
+    return [2 * Y @ W.T, X.T @ (2 * Y)]
 
 
-@matrix_gradients.mistake(
-    "Your gradient of Y is all ones, as if the loss were the sum of Y. It is the sum of the squares."
+BOTH = "[2 * Y @ W.T, X.T @ (2 * Y)]"
+matrix_gradients.slip("The 2 of the square is missing: the gradient of Y is 2 Y.", BOTH, "[Y @ W.T, X.T @ Y]")
+matrix_gradients.slip(
+    "Your gradient of Y is all ones, as if the loss were the sum of Y. It is the sum of the squares.",
+    *("X @ W\n", "np.ones_like(X @ W) / 2\n"),
 )
-def ones_come_back(X, W):
-    ones = np.ones_like(X @ W)
-    return [ones @ W.T, X.T @ ones]
-
-
-@matrix_gradients.mistake(
+matrix_gradients.slip(
     "The transposes are missing, so the shapes do not fit here. With square matrices you would get numbers, "
-    "but wrong ones."
+    "but wrong ones.",
+    *(BOTH, "[2 * Y @ W, X @ (2 * Y)]"),
 )
-def no_transposes(X, W):
-    Y = X @ W
-    return [2 * Y @ W, X @ (2 * Y)]
-
-
-@matrix_gradients.mistake("You return the two in the other order: first the gradient of X, then that of W.")
-def other_order(X, W):
-    Y = X @ W
-    return [2 * X.T @ Y, 2 * Y @ W.T]
-
-
-@matrix_gradients.mistake("This multiplies entry by entry. Both gradients are products of matrices: use `@`.")
-def entry_by_entry(X, W):
-    Y = X @ W
-    return [2 * Y * W, 2 * X * Y]
-
-
-@matrix_gradients.mistake(
-    "The gradient of X is right. For that of W, transpose X and put it in front: `X.T @ (2 * Y)`."
+matrix_gradients.slip(
+    "You return the two in the other order: first the gradient of X, then that of W.",
+    *(BOTH, BOTH + "[::-1]"),
 )
-def behind_both(X, W):
-    Y = X @ W
-    return [2 * Y @ W.T, 2 * Y @ X.T]
-
-
-@matrix_gradients.mistake(
+matrix_gradients.slip(
+    "This multiplies entry by entry. Both gradients are products of matrices: use `@`.",
+    *(BOTH, "[2 * Y * W, 2 * X * Y]"),
+)
+matrix_gradients.slip(
+    "The gradient of X is right. For that of W, transpose X and put it in front: `X.T @ (2 * Y)`.",
+    *("X.T @ (2 * Y)", "2 * Y @ X.T"),
+)
+matrix_gradients.slip(
     "Both products stand the wrong way around. X is (n, k), W is (k, m) and Y is (n, m): for the gradient of "
-    "X, W is behind; for that of W, X is in front."
+    "X, W is behind; for that of W, X is in front.",
+    *(BOTH, "[2 * W.T @ Y, 2 * Y @ X.T]"),
 )
-def turned_around(X, W):
-    Y = X @ W
-    return [2 * W.T @ Y, 2 * Y @ X.T]
 
 
 # --- 3 The Jacobian -----------------------------------------------------------------------------------------
 
 
-def three_of_two(x):
-    """The function of the lecture: two numbers in, three out."""
-    return stack([x[0] * x[1], x[0] + x[1], x[1] ** 2], 0)
+def function_case(outputs: str, *x: float) -> Case:
+    """The function with these outputs, at x."""
+    lines = ("def f(x):", f"    return ndl.stack([{outputs}], 0)", f"x = ndl.Tensor({list(x)})")
+    return program_case(lines, {"ndl": ndl}, "f", "x")
 
 
-def two_of_two(x):
-    """Another one, whose Jacobian is not symmetric."""
-    return stack([3 * x[0], x[0] * x[0] * x[1]], 0)
-
-
-def _first() -> dict[str, Any]:
-    return {"f": three_of_two, "x": Tensor([2.0, 3.0])}
-
-
-def _second() -> dict[str, Any]:
-    return {"g": two_of_two, "x": Tensor([1.0, -1.0])}
-
-
-def _as_array(answer: Any, *inputs: Any) -> Any:
+def as_table(answer: Any, *inputs: Any) -> Any:
     """What an answer gives; of a list of rows, the table."""
     found = answer(*inputs)
     if isinstance(found, list) and found and not any(row is ... for row in found):
@@ -359,77 +290,61 @@ def _as_array(answer: Any, *inputs: Any) -> Any:
 
 
 @lecture.exercise(
-    given(_first, "f", "x"),
-    given(_second, "g", "x"),
+    function_case("x[0] * x[1], x[0] + x[1], x[1] ** 2", 2.0, 3.0),
+    draws=st.one_of(
+        st.tuples(
+            st.sampled_from(
+                ["3 * x[0], x[0] * x[0] * x[1]", "x[1] * x[1], 5 * x[0], x[0] * x[1], x[0]", "x[0] * x[1]"]
+            ),
+            *[st.sampled_from([2.0, 3.0, -1.0, 0.5, 0.0])] * 2,
+        ),
+        st.tuples(
+            st.sampled_from(["x[0] ** 2, 2 * x[0], x[0], -x[0]", "x[0] ** 2"]), st.sampled_from([3.0, -1.0])
+        ),
+        st.tuples(
+            st.sampled_from(["x[0] * x[1] * x[2]", "x[2] * x[1], 4 * x[0]", "x[1], x[2] ** 2, x[0] * x[1]"]),
+            *[st.sampled_from([2.0, 3.0, -1.0])] * 3,
+        ),
+    ).map(lambda parts: function_case(*parts)),
+    number=60,
     otherwise="Row i holds the derivatives of output i. Print one row, and nudge each input to check it.",
-    use=_as_array,
+    use=as_table,
+    own=("jacobian", "jacrev", "jacfwd"),
 )
 def jacobian(f, x):
-    """The Jacobian of f at x, column by column, by central differences."""
-    e = 1e-3
-    nudges = e * np.eye(len(x.numpy()))
-    start = x.numpy().astype("float64")
-    values = [
-        [f(Tensor(start + way * nudge, dtype="float64")).numpy() for way in (1, -1)] for nudge in nudges
-    ]
-    return np.stack([(up - down) / (2 * e) for up, down in values], axis=1)
+    y = f(x)
+    rows = [ndl.gradients(y, [x], ndl.Tensor(seed))[0] for seed in np.eye(y.shape[0])]
+    return np.stack([row.numpy() for row in rows])
 
 
-@jacobian.mistake(
+SEEDS = "np.eye(y.shape[0])"
+TABLE = "np.stack([row.numpy() for row in rows])"
+jacobian.slip(
     "You sum over all outputs: a seed of ones asks for the gradient of the sum. For row i, the seed is 1 at "
-    "place i and 0 elsewhere."
+    "place i and 0 elsewhere.",
+    *(SEEDS, "np.ones((y.shape[0], y.shape[0]))"),
 )
-def summed(f, x):
-    y = f(x)
-    (row,) = gradients(y, [x], Tensor(np.ones(y.shape)))
-    return np.stack([row.numpy() for _ in range(len(y.numpy()))])
-
-
-ALL_AT_ONCE = (
+jacobian.slip(
     "This is the sum of all rows: a seed of ones asks for all outputs at once. Take one seed for each "
-    "output, with a single 1 in it."
+    "output, with a single 1 in it.",
+    *(SEEDS, "np.ones((1, y.shape[0]))"),
 )
-
-
-@jacobian.mistake(ALL_AT_ONCE)
-def one_pass(f, x):
-    y = f(x)
-    return gradients(y, [x], Tensor(np.ones(y.shape)))[0].numpy()
-
-
-@jacobian.mistake(ALL_AT_ONCE)
-def one_pass_in_a_list(f, x):
-    return one_pass(f, x)[None]
-
-
-@jacobian.mistake("Rows and columns are swapped. Row i belongs to output i, column j to input j.")
-def transposed(f, x):
-    return jacobian.right(f, x).T
-
-
-@jacobian.mistake(
-    "This is one row, that of the first output. Do the same for each output, and stack the rows."
+jacobian.slip(
+    "Rows and columns are swapped. Row i belongs to output i, column j to input j.", TABLE, TABLE + ".T"
 )
-def one_row(f, x):
-    return jacobian.right(f, x)[0]
-
-
-@jacobian.mistake("The rows come in reverse: the first row belongs to the first output.")
-def upside_down(f, x):
-    return jacobian.right(f, x)[::-1]
-
-
-@jacobian.mistake("`ndl.gradients` returns a list, here with one gradient in it. Take it out: `[0]`.")
-def rows_in_lists(f, x):
-    return jacobian.right(f, x)[:, None]
-
-
-@jacobian.mistake(
+jacobian.slip(
+    "This is one row, that of the first output. Do the same for each output, and stack the rows.",
+    *(TABLE, TABLE + "[0]"),
+)
+jacobian.slip(
+    "`ndl.gradients` returns a list, here with one gradient in it. Take it out: `[0]`.",
+    *(TABLE, TABLE + "[:, None]"),
+)
+jacobian.slip(
     "A seed has a place for each output, and there is one seed for each: `np.eye(y.shape[0])`. The inputs do "
-    "not count here."
+    "not count here.",
+    *(SEEDS, "np.eye(x.shape[0])"),
 )
-def seeds_of_the_inputs(f, x):
-    return gradients(f(x), [x], Tensor(np.eye(x.shape[0] + 3)[0]))
 
 
 # --- 4 Seven equations --------------------------------------------------------------------------------------
@@ -437,279 +352,201 @@ def seeds_of_the_inputs(f, x):
 
 def _network() -> dict[str, Any]:
     rng = np.random.default_rng(7)
+    x = rng.normal(size=(1, 3))
     return {
-        "x": rng.normal(size=(1, 3)),
-        "y": np.array([[1.0]]),
-        "W1": rng.normal(size=(3, 2)),
-        "W2": rng.normal(size=(2, 1)),
-        "lam": 0.1,
-    }
+        "x": x, "y": np.array([[1.0]]),
+        "W1": rng.normal(size=(3, 2)), "W2": rng.normal(size=(2, 1)), "lam": 0.1,
+    }  # fmt: skip
+
+
+@st.composite
+def networks(draw: Any) -> Case:
+    """The lecture's network with other numbers, small enough for tanh to bend."""
+    fills = ("irregular", "signed", "falling", "zeros between")
+    made = {name: draw(arrays([shape], fills)) / 4 for name, shape in SHAPES_OF.items()}
+    made |= {"y": np.array([[draw(st.sampled_from((3.0, 0.5, -2.0, 1.0, 0.0)))]])}
+    return case_of(made | {"lam": draw(st.sampled_from((2.0, 0.5, 0.1, 5.0, 0.0)))})
+
+
+SHAPES_OF = {"x": (1, 3), "W1": (3, 2), "W2": (2, 1)}
+
+
+def case_of(made: dict[str, Any]) -> Case:
+    """These values, in the order in which `seven_equations` takes them."""
+    copies = lambda: {name: np.array(value) if name != "lam" else value for name, value in made.items()}  # noqa: E731
+    return given(copies, "x", "y", "W1", "W2", "lam")
 
 
 @lecture.exercise(
     given(_network, "x", "y", "W1", "W2", "lam"),
+    draws=networks(),
     otherwise=(
         "Go through the seven in their order: the first that is missing or differs counts, and those after "
         "it may be wrong because of it."
     ),
+    without=WALKS,
+    own=OTHERS,
 )
 def seven_equations(x, y, W1, W2, lam):
-    """The gradients of J = L + s, by the library."""
-    leaves = [Tensor(array, dtype="float64") for array in (W1, W2)]
-    z = Tensor(x, dtype="float64") @ leaves[0]
-    h = tanh(z)
-    o = h @ leaves[1]
-    error = o - Tensor(y, dtype="float64")
-    penalty = lam / 2 * sum((leaf**2).sum() for leaf in leaves)
-    J = (error**2).sum() / 2 + penalty
-    inner = gradients(J, [o, h, z])
-    names = ("dJ_do", "dJ_dh", "dJ_dz", "dJ_dW1", "dJ_dW2")
-    found = dict(zip(names, [*inner, *gradients(J, leaves)], strict=True))
-    return {"dJ_dL": 1.0, "dJ_ds": 1.0} | {name: gradient.numpy() for name, gradient in found.items()}
-
-
-def _by_hand(x, y, W1, W2, lam, **changed):
     h = np.tanh(x @ W1)
-    do = changed.get("do", lambda o, y: o - y)(h @ W2, y)
-    dh = changed.get("dh", lambda do: do @ W2.T)(do)
-    dz = changed.get("dz", lambda dh, h: dh * (1 - h**2))(dh, h)
-    penalty = changed.get("penalty", lambda W: lam * W)
-    return {
-        "dJ_dL": 1.0, "dJ_ds": 1.0, "dJ_do": do, "dJ_dh": dh, "dJ_dz": dz,
-        "dJ_dW1": x.T @ dz + penalty(W1), "dJ_dW2": h.T @ do + penalty(W2),
-    }  # fmt: skip
+    do = h @ W2 - y
+    dh = do @ W2.T
+    dz = dh * (1 - h**2)
+    dW1 = x.T @ dz + lam * W1
+    dW2 = h.T @ do + lam * W2
+    names = ["dJ_dL", "dJ_ds", "dJ_do", "dJ_dh", "dJ_dz", "dJ_dW1", "dJ_dW2"]
+    return dict(zip(names, [1.0, 1.0, do, dh, dz, dW1, dW2], strict=True))
 
 
-@seven_equations.mistake(
+seven_equations.slip(
     "The weights are used twice: in the network, and in the penalty. What comes back through the penalty is "
-    "missing."
+    "missing.",
+    (" + lam * W1", ""),
+    (" + lam * W2", ""),
 )
-def without_the_penalty(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, penalty=lambda W: 0 * W)
-
-
-@seven_equations.mistake("The derivative of λ/2 · w² is λ w: the 2 cancels.")
-def penalty_doubled(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, penalty=lambda W: 2 * lam * W)
-
-
-@seven_equations.mistake("`dJ_dz` has to pass through tanh: its derivative is 1 − tanh², so 1 − h².")
-def tanh_passed_over(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh)
-
-
-@seven_equations.mistake("The derivative of tanh(z) is 1 − tanh(z)². You have 1 − h, without the square.")
-def square_forgotten(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh * (1 - h))
-
-
-@seven_equations.mistake("The derivative of ½ (o − y)² is o − y: the half and the 2 of the square cancel.")
-def error_doubled(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: 2 * (o - y))
-
-
-@seven_equations.mistake("The sign is turned around: the loss grows with o where o is above y, so o − y.")
-def error_turned(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: y - o)
-
-
-@seven_equations.mistake(
+seven_equations.slip(
+    "The derivative of λ/2 · w² is λ w: the 2 cancels.",
+    ("lam * W1", "2 * lam * W1"),
+    ("lam * W2", "2 * lam * W2"),
+)
+seven_equations.slip(
+    "`dJ_dz` has to pass through tanh: its derivative is 1 − tanh², so 1 − h².", "dh * (1 - h**2)", "dh"
+)
+seven_equations.slip(
+    "The derivative of tanh(z) is 1 − tanh(z)². You have 1 − h, without the square.", "1 - h**2", "1 - h"
+)
+seven_equations.slip(
+    "The derivative of ½ (o − y)² is o − y: the half and the 2 of the square cancel.",
+    *("h @ W2 - y", "2 * (h @ W2 - y)"),
+)
+seven_equations.slip(
+    "The sign is turned around: the loss grows with o where o is above y, so o − y.",
+    "h @ W2 - y",
+    "y - h @ W2",
+)
+seven_equations.slip(
     "A product passes back what came, times its other factor *transposed*. Look at the shapes: h is "
-    "(1, 2) and W2 is (2, 1)."
+    "(1, 2) and W2 is (2, 1).",
+    *("do @ W2.T", "do @ W2"),
 )
-def not_transposed(x, y, W1, W2, lam):
-    return (x @ W1).T @ np.ones((2, 2)) @ W2.T
-
-
-@seven_equations.mistake("h is tanh z already. So the derivative of tanh is 1 − h², without another tanh.")
-def tanh_again(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, dz=lambda dh, h: dh * (1 - np.tanh(h) ** 2))
-
-
-@seven_equations.mistake("That is L itself. Its derivative with respect to o is o − y.")
-def the_loss_itself(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, do=lambda o, y: (o - y) ** 2 / 2)
-
-
-@seven_equations.mistake("You add the penalty itself. Its derivative is wanted, and that of λ/2 · w² is λ w.")
-def the_penalty_itself(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, penalty=lambda W: lam / 2 * W**2)
-
-
-@seven_equations.mistake(
+seven_equations.slip(
     "W2 is only what this one step does. Multiply by what comes back to it: `dJ_dh` is made of `dJ_do` and "
-    "the transposed W2."
+    "the transposed W2.",
+    *("do @ W2.T", "W2.T"),
 )
-def the_step_alone(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam, dh=lambda do: W2.T)
-
-
-@seven_equations.mistake(
+seven_equations.slip(
     "The gradient of W1 has the shape of W1, (3, 2). For (3, 2) out of x, (1, 3), and `dJ_dz`, (1, 2), "
-    "transpose x and put it in front."
+    "transpose x and put it in front.",
+    *("x.T @ dz", "dz.T @ x"),
 )
-def first_weights_turned(x, y, W1, W2, lam):
-    return _by_hand(x, y, W1, W2, lam)["dJ_dz"].T @ x + lam * W1
-
-
-@seven_equations.mistake(
+seven_equations.slip(
     "The gradient of W2 has the shape of W2, (2, 1). For (2, 1) out of h, (1, 2), and `dJ_do`, (1, 1), "
-    "transpose h and put it in front."
+    "transpose h and put it in front.",
+    *("h.T @ do", "do @ h"),
 )
-def second_weights_turned(x, y, W1, W2, lam):
-    found = _by_hand(x, y, W1, W2, lam)
-    return found | {"dJ_dW2": found["dJ_do"] @ np.tanh(x @ W1) + lam * W2}
-
-
-@seven_equations.mistake('Return a dictionary, so that each has its name: `{"dJ_dL": 1.0, …}`.')
-def as_a_list(x, y, W1, W2, lam):
-    return list(_by_hand(x, y, W1, W2, lam).values())
+seven_equations.slip(
+    "λ is an input, `lam`: it need not be 0.1.", ("lam * W1", "0.1 * W1"), ("lam * W2", "0.1 * W2")
+)
+seven_equations.slip(
+    'Return a dictionary, so that each has its name: `{"dJ_dL": 1.0, …}`.',
+    *("dict(zip(names, [1.0, 1.0, do, dh, dz, dW1, dW2], strict=True))", "[1.0, 1.0, do, dh, dz, dW1, dW2]"),
+)
 
 
 # --- 5 The loop ---------------------------------------------------------------------------------------------
 
 
-def _points(n: int) -> dict[str, Any]:
-    rng = np.random.default_rng(n)
-    points = rng.normal(size=(n, 2)).round(1).astype("float32")
-    return {
-        "points": points,
-        "target": (points[:, :1] * points[:, 1:] > 0).astype("float32"),
-        "W1": rng.normal(size=(2, 3)).round(1).astype("float32"),
-        "W2": rng.normal(size=(3, 1)).round(1).astype("float32"),
-    }
+def points_case(parts: tuple[int, int, int] = (6, 3, 6)) -> Case:
+    """So many points with targets, weights for so many hidden numbers, and the seed of all of them."""
+    n, hidden, seed = parts
+
+    def make() -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(n, 2)).round(1).astype("float32")
+        W1, W2 = (rng.normal(size=shape).round(1).astype("float32") for shape in ((2, hidden), (hidden, 1)))
+        target = (points[:, :1] * points[:, 1:] > 0).astype("float32")
+        return {"points": points, "target": target, "W1": W1, "W2": W2}
+
+    return given(make, "points", "target", "W1", "W2")
 
 
 @lecture.exercise(
-    given(lambda: _points(6), "points", "target", "W1", "W2"),
-    given(lambda: _points(9), "points", "target", "W1", "W2"),
+    points_case(),
+    draws=st.tuples(*map(st.sampled_from, [(4, 9, 2, 1), (3, 2, 4, 1), (1, 2, 3, 4, 5)])).map(points_case),
+    number=12,
     otherwise=(
         "Compare the first loss that differs: the first of all is that of the given weights, and the second "
         "comes after one step of 0.1."
     ),
+    own=("tensor", "as_tensor", "from_numpy"),
 )
 def train_in_needle(points, target, W1, W2):
-    """Twenty steps downhill, and the loss before each."""
-    X, wanted = Tensor(points, requires_grad=False), Tensor(target, requires_grad=False)
-    leaves, losses = [Tensor(W1), Tensor(W2)], []
+    X, target = (ndl.Tensor(a, requires_grad=False) for a in (points, target))
+    W1, W2 = ndl.Tensor(W1), ndl.Tensor(W2)
+    losses = []
     for _ in range(20):
-        loss = ((tanh(X @ leaves[0]) @ leaves[1] - wanted) ** 2).mean()
+        loss = ((ndl.tanh(X @ W1) @ W2 - target) ** 2).mean()
+        loss.backward()
+        for W in (W1, W2):
+            W.data = W.data - 0.1 * W.grad.data
         losses.append(loss.item())
-        found = gradients(loss, leaves)
-        leaves = [Tensor(leaf.numpy() - 0.1 * step.numpy()) for leaf, step in zip(leaves, found, strict=True)]
     return losses
 
 
-def _steps(points, target, W1, W2, rate=0.1, share=None, bend=np.tanh, adds_up=False, trained=(1, 1), n=20):
-    """The loop with NumPy, its gradients by hand."""
-    w1, w2, losses = W1.astype(float), W2.astype(float), []
-    sums = [0.0, 0.0]
-    for _ in range(n):
-        h = bend(points @ w1)
-        error = h @ w2 - target
-        count = share or len(points)
-        losses.append(float((error**2).sum() / count))
-        back = 2 * error / count
-        slope = 1 - h**2 if bend is np.tanh else 1.0
-        found = [points.T @ (back @ w2.T * slope), h.T @ back]
-        sums = [total * adds_up + new for total, new in zip(sums, found, strict=True)]
-        w1, w2 = w1 - rate * trained[0] * sums[0], w2 - rate * trained[1] * sums[1]
-    return losses
-
-
-@train_in_needle.mistake("This climbs: the step goes against the gradient, so subtract it.")
-def climbs(points, target, W1, W2):
-    return _steps(points, target, W1, W2, rate=-0.1)
-
-
-@train_in_needle.mistake("Your steps are ten times as long: the learning rate of the PyTorch program is 0.1.")
-def without_rate(points, target, W1, W2):
-    return _steps(points, target, W1, W2, rate=1.0)
-
-
-@train_in_needle.mistake(
+train_in_needle.slip(
+    "This climbs: the step goes against the gradient, so subtract it.", "W.data - 0.1", "W.data + 0.1"
+)
+train_in_needle.slip(
+    "Your steps are ten times as long: the learning rate of the PyTorch program is 0.1.", "0.1 * W", "W"
+)
+train_in_needle.slip(
     "Your gradients add up from step to step. Needle replaces `grad`, so nothing is left of the step before: "
-    "use `W1.grad` as it is."
+    "use `W1.grad` as it is.",
+    ("losses = []", "losses, sums = [], {}"),
+    (
+        "W.data = W.data - 0.1 * W.grad.data",
+        "sums[id(W)] = sums.get(id(W), 0) + W.grad.data\n            W.data = W.data - 0.1 * sums[id(W)]",
+    ),
 )
-def adds_up(points, target, W1, W2):
-    return _steps(points, target, W1, W2, adds_up=True)
-
-
-@train_in_needle.mistake("The loss is the *mean* of the squares, and not their sum.")
-def sum_of_squares(points, target, W1, W2):
-    return _steps(points, target, W1, W2, share=1)
-
-
-@train_in_needle.mistake("Where is tanh? It stands between the two products.")
-def without_tanh(points, target, W1, W2):
-    return _steps(points, target, W1, W2, bend=lambda z: z)
-
-
-@train_in_needle.mistake("Only one of the two weights moves. The optimiser has both.")
-def one_weight(points, target, W1, W2):
-    return _steps(points, target, W1, W2, trained=(0, 1))
-
-
-@train_in_needle.mistake(
-    "The losses do not change: no weight moves. Give `W1.data` and `W2.data` new numbers."
+train_in_needle.slip("The loss is the *mean* of the squares, and not their sum.", ".mean()", ".sum()")
+train_in_needle.slip("Where is tanh? It stands between the two products.", "ndl.tanh(X @ W1)", "(X @ W1)")
+train_in_needle.slip(
+    "Only one of the two weights moves. The optimiser has both.", "for W in (W1, W2)", "for W in (W2,)"
 )
-def nothing_moves(points, target, W1, W2):
-    return _steps(points, target, W1, W2, rate=0.0)
-
-
-@train_in_needle.mistake("The numbers are right, but they are Tensors. `loss.item()` makes a plain number.")
-def tensors(points, target, W1, W2):
-    return [Tensor(loss) for loss in train_in_needle.right(points, target, W1, W2)]
-
-
-@train_in_needle.mistake("That is one loss. Return all twenty, in a list.")
-def last_loss(points, target, W1, W2):
-    return train_in_needle.right(points, target, W1, W2)[-1]
-
-
-@train_in_needle.mistake("`np.tanh` does not know Tensors. Use `ndl.tanh`, which remembers what it did.")
-def tanh_of_numpy(points, target, W1, W2):
-    return np.tanh(Tensor(points))
-
-
-@train_in_needle.mistake("All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(W1)`.")
-def arrays_to_the_optimiser(points, target, W1, W2):
-    return SGD([W1, W2], lr=0.1)
-
-
-@train_in_needle.mistake("All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(X)`.")
-def arrays_into_the_network(points, target, W1, W2):
-    return tanh(points @ W1)
-
-
-@train_in_needle.mistake(
+train_in_needle.slip(
+    "The losses do not change: no weight moves. Give `W1.data` and `W2.data` new numbers.",
+    *("W.data = W", "W = W"),
+)
+train_in_needle.slip(
+    "The numbers are right, but they are Tensors. `loss.item()` makes a plain number.", "loss.item()", "loss"
+)
+train_in_needle.slip(
+    "`np.tanh` does not know Tensors. Use `ndl.tanh`, which remembers what it did.", "ndl.tanh", "np.tanh"
+)
+train_in_needle.slip(
+    "All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(W1)`.",
+    *("losses = []", "ndl.optim.SGD([points, W1.data], lr=0.1)"),
+)
+train_in_needle.slip(
     "These are the losses *after* each step. Keep the loss that you walked back from: its `item()` is asked "
-    "for."
+    "for.",
+    *("loss.item()", "((ndl.tanh(X @ W1) @ W2 - target) ** 2).mean().item()"),
 )
-def after_the_step(points, target, W1, W2):
-    return _steps(points, target, W1, W2, n=21)[1:]
-
-
-@train_in_needle.mistake("This is the first loss only. Is the `return` inside the loop?")
-def stops_at_once(points, target, W1, W2):
-    return train_in_needle.right(points, target, W1, W2)[:1]
-
-
-@train_in_needle.mistake(
+train_in_needle.slip(
+    "This is the first loss only. Is the `return` inside the loop?",
+    "    return losses",
+    "        return losses",
+)
+train_in_needle.slip(
     "`grad` is None until something has walked back to it. First the loss, then `loss.backward()`, then the "
-    "step."
+    "step.",
+    *("loss.backward()", "pass"),
 )
-def steps_too_early(points, target, W1, W2):
-    return Tensor(W1).grad.data
-
-
-@train_in_needle.mistake(
+train_in_needle.slip(
     "What stands before the dot does not know this word. Arrays have no `backward()`: make Tensors first, "
-    "with `ndl.tanh`. And PyTorch's `zero_grad()` is `reset_grad()` here."
+    "with `ndl.tanh`. And PyTorch's `zero_grad()` is `reset_grad()` here.",
+    *("loss.backward()", "ndl.optim.SGD([W1, W2], lr=0.1).zero_grad()"),
 )
-def a_word_of_the_other_library(points, target, W1, W2):
-    optimizer: Any = SGD([Tensor(W1)], lr=0.1)
-    return optimizer.zero_grad()
 
 
 # --- Pictures -----------------------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
-"""Lecture 14, modules, initialisers, optimisers: exercises, usual mistakes, predictions."""
+"""Lecture 14, modules, initialisers, optimisers: its exercises, and the usual mistakes in them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import cycle
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
+import needle as ndl
 from needle import nn, ops, optim
-from needle.autograd import Tensor
-from needle.init import randn, zeros
-from needle.optim import Optimizer
 
-from .checking import Lecture, case, given, is_tensor, to_numpy
+from .checking import Case, Lecture, case, drawn, is_tensor
 
 WRITE = "This is the library's `{}`. Write your own, with operators such as `+` and `**`."
 
@@ -27,236 +27,164 @@ def size_of(x: Any) -> float:
     return float(np.sqrt((numbers**2).mean()))
 
 
-# --- 1 Xavier and Kaiming -----------------------------------------------------------------------------------
-
-
-def _drawn(std: float, fan_in: int, fan_out: int) -> Tensor:
-    return randn(fan_in, fan_out, std=float(std), rng=0, dtype="float64")
-
-
+@cache
 def named(kind: str) -> Any:
     """A kind of dict for what an answer does; a message calls it by the kind of answer that is wanted."""
     return type(kind, (dict,), {})
 
 
-def _is_number(std: Any) -> bool:
-    return isinstance(std, (bool, int, float, np.number))
+# --- 1 Xavier and Kaiming -----------------------------------------------------------------------------------
 
-
-def _both_ways(answer: Any, fan_in: int, fan_out: int) -> Any:
-    """What an answer gives, and what weights of that size do to numbers of size 1, forward and backward."""
-    std = answer(fan_in, fan_out)
-    if not _is_number(std):
-        return std
-    weight = _drawn(std, fan_in, fan_out)
-    there, back = (randn(200, n, rng=1, dtype="float64") for n in (fan_in, fan_out))
-    found = [("std", std), ("size after the forward pass", size_of(there @ weight))]
-    return named("number")([*found, ("size after the backward pass", size_of(back @ weight.transpose()))])
-
-
-def _through_ten(answer: Any, fan_in: int) -> Any:
-    """What an answer gives, and the size of numbers after ten such layers, each with a ReLU."""
-    std = answer(fan_in)
-    if not _is_number(std):
-        return std
-    rng = np.random.default_rng(0)
-    x = randn(100, fan_in, rng=1, dtype="float64")
-    for _ in range(10):
-        x = ops.relu(x @ Tensor(rng.normal(0, abs(std), (fan_in, fan_in)), dtype="float64"))
-    return named("number")({"std": std, "size after ten layers": size_of(x)})
+FANS = (8, 2, 3, 50, 100, 1)
 
 
 @lecture.exercise(
     case(100, 100),
     case(64, 256),
-    case(300, 75),
+    draws=drawn(FANS, FANS),
     otherwise="For 100 inputs and 100 outputs it is 0.1: take the mean of the two for n in 1 / √n.",
-    use=_both_ways,
-    form="xavier_std({}, {})",
 )
 def xavier_std(fan_in, fan_out):
-    """The standard deviation that is between what the forward and the backward pass need."""
-    return math.sqrt(2 / (fan_in + fan_out))
+    return np.sqrt(2 / (fan_in + fan_out))
 
 
-@xavier_std.mistake("This is the variance. Its root is the standard deviation.")
-def variance_of_xavier(fan_in, fan_out):
-    return 2 / (fan_in + fan_out)
-
-
-@xavier_std.mistake(
-    "This keeps the size in the forward pass, and does not look at the backward pass. Xavier takes the mean "
-    "of `fan_in` and `fan_out`."
+FORMULA = "np.sqrt(2 / (fan_in + fan_out))"
+ONE_WAY = (
+    "This keeps the size in the {} pass, and does not look at the {} pass. Xavier takes the mean of `fan_in` and "
+    "`fan_out`."
 )
-def forward_only(fan_in, fan_out):
-    return 1 / math.sqrt(fan_in)
-
-
-@xavier_std.mistake(
-    "This keeps the size in the backward pass, and does not look at the forward pass. Xavier takes the mean "
-    "of `fan_in` and `fan_out`."
-)
-def backward_only(fan_in, fan_out):
-    return 1 / math.sqrt(fan_out)
-
-
-@xavier_std.mistake("You divide by the sum of the two. Their mean is half of it.")
-def sum_of_fans(fan_in, fan_out):
-    return 1 / math.sqrt(fan_in + fan_out)
-
-
-@xavier_std.mistake(
+xavier_std.slip("This is the variance. Its root is the standard deviation.", "np.sqrt", "")
+xavier_std.slip(ONE_WAY.format("forward", "backward"), FORMULA, "1 / np.sqrt(fan_in)")
+xavier_std.slip(ONE_WAY.format("backward", "forward"), FORMULA, "1 / np.sqrt(fan_out)")
+xavier_std.slip("You divide by the sum of the two. Their mean is half of it.", "2 /", "1 /")
+xavier_std.slip(
     "√(6 / (fan_in + fan_out)) is where the *uniform* distribution of this variance ends. The standard "
-    "deviation is smaller by √3."
+    "deviation is smaller by √3.",
+    *("2 /", "6 /"),
 )
-def bound_of_xavier(fan_in, fan_out):
-    return math.sqrt(6 / (fan_in + fan_out))
-
-
-@xavier_std.mistake(
-    "You take the mean of two standard deviations. Take the mean of `fan_in` and `fan_out` first: it is the "
-    "number n in 1 / √n."
+MEAN_FIRST = "You take the mean of two {}. Take the mean of `fan_in` and `fan_out` first: it is the number n in 1 / √n."
+xavier_std.slip(MEAN_FIRST.format("standard deviations"), FORMULA, "(fan_in**-0.5 + fan_out**-0.5) / 2")
+xavier_std.slip(MEAN_FIRST.format("variances"), FORMULA, "np.sqrt((1 / fan_in + 1 / fan_out) / 2)")
+xavier_std.slip(
+    "More inputs need *smaller* weights. Divide by the mean, do not multiply by it.",
+    *(FORMULA, "np.sqrt((fan_in + fan_out) / 2)"),
 )
-def mean_of_stds(fan_in, fan_out):
-    return (1 / math.sqrt(fan_in) + 1 / math.sqrt(fan_out)) / 2
-
-
-@xavier_std.mistake(
-    "You take the mean of two variances. Take the mean of `fan_in` and `fan_out` first: it is the number n "
-    "in 1 / √n."
-)
-def mean_of_variances(fan_in, fan_out):
-    return math.sqrt((1 / fan_in + 1 / fan_out) / 2)
-
-
-@xavier_std.mistake("More inputs need *smaller* weights. Divide by the mean, do not multiply by it.")
-def turned_around(fan_in, fan_out):
-    return math.sqrt((fan_in + fan_out) / 2)
 
 
 @lecture.exercise(
     case(100),
     case(64),
-    case(400),
+    draws=drawn((8, 2, 3, 50, 400, 1)),
     otherwise="For 200 inputs it is 0.1. The mean square of the outputs is fan_in · variance, and the ReLU "
     "leaves half of it: which variance makes that 1?",
-    use=_through_ten,
-    form="kaiming_std({})",
 )
 def kaiming_std(fan_in):
-    """The standard deviation that keeps the size of numbers through layers with a ReLU."""
-    return math.sqrt(2 / fan_in)
+    return np.sqrt(2 / fan_in)
 
 
-@kaiming_std.mistake("This is the variance. Its root is the standard deviation.")
-def variance_of_kaiming(fan_in):
-    return 2 / fan_in
-
-
-@kaiming_std.mistake(
+kaiming_std.slip("This is the variance. Its root is the standard deviation.", "np.sqrt", "")
+kaiming_std.slip(
     "That is right for a layer without a ReLU. The ReLU takes away half of the mean square, so the variance "
-    "must be twice as large."
+    "must be twice as large.",
+    *("2 /", "1 /"),
 )
-def without_the_relu(fan_in):
-    return 1 / math.sqrt(fan_in)
-
-
-@kaiming_std.mistake(
-    "You double the standard deviation. It is the *variance* that must be doubled, before you take the root."
+kaiming_std.slip(
+    "You double the standard deviation. It is the *variance* that must be doubled, before you take the root.",
+    *("np.sqrt(2 / fan_in)", "2 / np.sqrt(fan_in)"),
 )
-def doubled_after_the_root(fan_in):
-    return 2 / math.sqrt(fan_in)
-
-
-@kaiming_std.mistake(
-    "The ReLU takes half away, so the weights must be larger to make up for it. Yours are smaller."
+kaiming_std.slip(
+    "The ReLU takes half away, so the weights must be larger to make up for it. Yours are smaller.",
+    *("2 /", "0.5 /"),
 )
-def halved(fan_in):
-    return math.sqrt(1 / (2 * fan_in))
-
-
-@kaiming_std.mistake(
+kaiming_std.slip(
     "√(6 / fan_in) is where the *uniform* distribution of this variance ends. The standard deviation is "
-    "smaller by √3."
+    "smaller by √3.",
+    *("2 /", "6 /"),
 )
-def bound_of_kaiming(fan_in):
-    return math.sqrt(6 / fan_in)
-
-
-@kaiming_std.mistake("More inputs need *smaller* weights. Divide by `fan_in`, do not multiply by it.")
-def more_with_more(fan_in):
-    return math.sqrt(2 * fan_in)
-
-
-@kaiming_std.mistake("You take the root of the 2 alone. Both are under the root: √(2 / fan_in).")
-def root_of_two_alone(fan_in):
-    return math.sqrt(2) / fan_in
+kaiming_std.slip(
+    "More inputs need *smaller* weights. Divide by `fan_in`, do not multiply by it.", "2 / fan", "2 * fan"
+)
+kaiming_std.slip(
+    "You take the root of the 2 alone. Both are under the root: √(2 / fan_in).", "2 / fan_in)", "2) / fan_in"
+)
 
 
 # --- 2 and 3 Optimisers -------------------------------------------------------------------------------------
 
+#: Gradients, one after the other: always downhill, to and fro, of very different size, and none at all.
+SLOPES = ((1, 2, 4, 3, 5), (1, 20, 2, -16, -1, 8, 0.5, 4), (1, -4, 2, 0.01, 3), (0, 1, 0, 0, 2, -1))
+#: The learning rate of a step and a parameter: the same, falling as with a schedule, or each parameter its own.
+RATES: tuple[Callable[[int, int], float], ...] = (
+    lambda step, place: 0.1,
+    lambda step, place: (1, 0.1, 0.1, 0.01)[step],
+    lambda step, place: 0.1 * (place + 1),
+)
 
-def driven(make: Callable[[], dict[str, Any]]) -> Any:
-    """A case: parameters with their gradients step by step, and the options."""
 
-    def named() -> dict[str, Any]:  # by names that no message takes for those of variables
-        return {f"the {name}": value for name, value in make().items()}
+def journey(
+    widths: Sequence[int],
+    slopes: Sequence[float] = SLOPES[0],
+    rate: Callable[[int, int], float] = RATES[0],
+    resting: bool = False,
+    **options: float,
+) -> Case:
+    """A case: parameters of so many numbers, their gradients and learning rates in four steps, and the options.
 
-    return given(named, "the parameters", "the gradients", "the options")
+    The first parameter may rest in the second step: it has no gradient then.
+    """
+    starts, numbers = cycle((2.0, 3.0, -1.0)), cycle(slopes)
+    parameters = [[next(starts) for _ in range(width)] for width in widths]
+    gradients = [[[float(next(numbers)) for _ in range(width)] for width in widths] for _ in range(4)]
+    rates = [[round(rate(step, place), 2) for place in range(len(widths))] for step in range(4)]
+    if resting:
+        gradients[1][0] = None  # type: ignore[call-overload]
+    return case(parameters, gradients, rates, options)
 
 
-def _path(answer: Any, parameters: Sequence[Any], gradients: Sequence[Any], options: dict) -> Any:
-    """Where each parameter is after each step."""
+def journeys(*options: dict[str, float]) -> st.SearchStrategy[Case]:
+    """Cases with one of these options."""
+    widths = st.sampled_from([(1,), (2,), (1, 1), (2, 1)])
+    choices = (st.sampled_from(list(x)) for x in (SLOPES, RATES, (False, True), options))
+    return st.tuples(widths, *choices).map(lambda x: journey(*x[:4], **x[4]))
+
+
+def path(answer: Any, parameters: list, gradients: list, rates: list, options: dict) -> Any:
+    """Where each parameter is after each step. Each has its own group, with the options and its own rate."""
 
     def made() -> tuple[list[nn.Parameter], Any]:
         fresh = [nn.Parameter(start, dtype="float64") for start in parameters]
-        return fresh, answer(fresh, **options)
+        return fresh, answer([{"params": [p], **options, "lr": 0.1} for p in fresh])
 
     fresh, tried = made()  # first only to see what kind of thing the rule gives back
-    start = Tensor(gradients[0][0], dtype="float64", requires_grad=False)
+    start = ndl.Tensor(gradients[0][0], dtype="float64", requires_grad=False)
     first = tried.rule(fresh[0].detach(), start, {}, 1, **tried.options_of(tried.groups[0]))
-    if not isinstance(first, Tensor):
+    if not isinstance(first, ndl.Tensor):
         return first
     fresh, optimiser = made()
     places = named("array")()
-    for step, grads in enumerate(gradients, start=1):
-        for p, grad in zip(fresh, grads, strict=True):
-            p.grad = Tensor(grad, dtype="float64", requires_grad=False)
+    for step, (slopes, lrs) in enumerate(zip(gradients, rates, strict=True), start=1):
+        for p, slope, lr, group in zip(fresh, slopes, lrs, optimiser.groups, strict=True):
+            p.grad = slope and ndl.Tensor(slope, dtype="float64", requires_grad=False)
+            group["lr"] = lr
+        before = [p.detach() for p in fresh]
+        numbers = [p.numpy().tolist() for p in fresh]
         optimiser.step()
         places[f"step {step}"] = [number for p in fresh for number in p.numpy().tolist()]
+        if numbers != [p.numpy().tolist() for p in before]:
+            places[f"an old p, changed in place by step {step}"] = True
     return places
 
 
-def always_downhill() -> dict[str, Any]:
-    return {"parameters": [[2.0]], "gradients": [[[1.0]], [[2.0]], [[4.0]]], "options": {"lr": 0.1}}
+OPTIMISER = "{} from {{}}, with the gradients {{}} and the lr {{}} step by step, and {{}},"
+FROM_SELF = "`rule` gets its options for this parameter. What stands in `self` may be another one."
+HOLDS = (
+    "`state` may hold arrays only, each under a name of its own: a line for `state[…]` of each running mean. It "
+    "holds no tuple or list of them, and no plain number such as t."
+)
+UPHILL = "This goes uphill. The step is subtracted."
 
 
-def to_and_fro() -> dict[str, Any]:
-    return {
-        "parameters": [[1.0, -1.0]],
-        "gradients": [[[1.0, 20.0]], [[2.0, -16.0]], [[-1.0, 8.0]], [[0.5, 4.0]]],
-        "options": {"lr": 0.5},
-    }
-
-
-def two_parameters() -> dict[str, Any]:
-    return {
-        "parameters": [[3.0], [5.0]],
-        "gradients": [[[1.0], [-4.0]], [[2.0], [1.0]], [[3.0], [0.5]]],
-        "options": {"lr": 0.01},
-    }
-
-
-def with_momentum() -> dict[str, Any]:
-    return {**to_and_fro(), "options": {"lr": 0.2, "momentum": 0.5}}
-
-
-OPTIMISER = "{} from {{}}, with the gradients {{}} step by step ({{}}),"
-
-
-class Momentum(Optimizer):
-    """Follows a running mean of the gradients."""
-
+class Momentum(ndl.optim.Optimizer):
     def __init__(self, params, lr=0.01, momentum=0.9):
         super().__init__(params, lr=lr, momentum=momentum)
 
@@ -266,1071 +194,631 @@ class Momentum(Optimizer):
 
 
 momentum_ = lecture.exercise(
-    driven(always_downhill),
-    driven(to_and_fro),
-    driven(two_parameters),
-    driven(with_momentum),
+    journey((1,), momentum=0.9),
+    journey((2,), SLOPES[1], momentum=0.5),
+    number=60,
+    draws=journeys({"momentum": 0.9}, {"momentum": 0.5}, {"momentum": 0.0}),
     otherwise="Two lines: the new u is a mean of the old u and the gradient, and p goes lr · u downhill. "
     'Keep u in `state["u"]`.',
-    use=_path,
+    use=path,
     without={optim.SGD.rule: WRITE.format("SGD")},
     form=OPTIMISER.format("Momentum"),
 )(Momentum)
 
-
-@momentum_.mistake(
+MEAN = 'momentum * state.get("u", 0) + (1 - momentum) * grad'
+momentum_.slip(
     "You never put the new u into `state`, so each step begins with u = 0 again. Is there a line that sets "
-    '`state["u"] = …`?'
+    '`state["u"] = …`?',
+    *('state["u"] = u', "u"),
 )
-class NeverKept(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return p - lr * (momentum * state.get("u", 0) + (1 - momentum) * grad)
-
-
-@momentum_.mistake("This is plain gradient descent. The step goes along u, and not along the gradient.")
-class Plain(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return p - lr * grad
-
-
-@momentum_.mistake(
+momentum_.slip(
+    "This is plain gradient descent. The step goes along u, and not along the gradient.",
+    "lr * u",
+    "lr * grad",
+)
+momentum_.slip(
     "You add the whole gradient, as many libraries do. Here u is a *mean*, so the new gradient counts "
-    "(1 − momentum)."
+    "(1 − momentum).",
+    *("(1 - momentum) * grad", "grad"),
 )
-class AddedUp(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        state["u"] = u = momentum * state.get("u", 0) + grad
-        return p - lr * u
-
-
-@momentum_.mistake(
-    "The two shares are swapped: momentum is what the *old* u keeps, and 1 − momentum goes to the new "
-    "gradient."
+momentum_.slip(
+    "The two shares are swapped: momentum is what the *old* u keeps, and 1 − momentum goes to the new gradient.",
+    *(MEAN, '(1 - momentum) * state.get("u", 0) + momentum * grad'),
 )
-class SharesSwapped(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        state["u"] = u = (1 - momentum) * state.get("u", 0) + momentum * grad
-        return p - lr * u
-
-
-@momentum_.mistake(
+momentum_.slip(
     "Your u begins with the first gradient. Here it begins with 0, and even the first gradient counts only "
-    "(1 − momentum)."
+    "(1 − momentum).",
+    *('"u", 0', '"u", grad'),
 )
-class BeginsWithGradient(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        state["u"] = u = momentum * state.get("u", grad) + (1 - momentum) * grad
-        return p - lr * u
-
-
-@momentum_.mistake("You divide u by 1 − momentumᵗ. That belongs to Adam; here the step is lr · u.")
-class BiasCorrected(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return p + (super().rule(p, grad, state, t, lr, momentum) - p) / (1 - momentum**t)
-
-
-@momentum_.mistake("This goes uphill. The step is subtracted.")
-class Uphill(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return 2 * p - super().rule(p, grad, state, t, lr, momentum)
-
-
-@momentum_.mistake(
+momentum_.slip(UPHILL, "p - lr", "p + lr")
+momentum_.slip(
     "You keep u in the optimiser itself, so all parameters share one. `state` is there for this: each "
-    "parameter has its own."
+    "parameter has its own.",
+    *(f'state["u"] = u = {MEAN}', 'self.u = u = momentum * getattr(self, "u", 0) + (1 - momentum) * grad'),
 )
-class SharedByAll(Momentum):
-    u: Any = 0
-
-    def rule(self, p, grad, state, t, lr, momentum):
-        self.u = momentum * self.u + (1 - momentum) * grad
-        return p - lr * self.u
-
-
-@momentum_.mistake(
-    "You take a step along the *old* u, and compute the new one after that. First the new u, then the step."
+momentum_.slip(
+    "You take a step along the *old* u, and compute the new one after that. First the new u, then the step.",
+    ('state["u"] = u = ', 'u = state.get("u", 0 * grad)\n        state["u"] = '),
 )
-class OneStepLate(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        u = state.get("u", 0 * grad)
-        state["u"] = momentum * u + (1 - momentum) * grad
-        return p - lr * u
-
-
-@momentum_.mistake("Where is the learning rate? The step is lr · u.")
-class WithoutRate(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return super().rule(p, grad, state, t, 1.0, momentum)
-
-
-@momentum_.mistake(
-    'Before the first step there is no `state["u"]` yet. `state.get("u", 0)` gives 0 where nothing is kept.'
+momentum_.slip("Where is the learning rate? The step is lr · u.", "lr * u", "u")
+momentum_.slip(
+    "The learning rate is in the running mean. It may change from step to step, and then older steps would "
+    "keep their old rates. Take the mean of the gradients alone, and multiply by lr afterwards.",
+    ("(1 - momentum) * grad", "(1 - momentum) * lr * grad"),
+    ("lr * u", "u"),
 )
-class NothingThereYet(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        state["u"] = u = momentum * state["u"] + (1 - momentum) * grad
-        return p - lr * u
+momentum_.slip("Return the new p alone. u stays in `state`.", "lr * u", "lr * u, u")
+momentum_.slip("This is the step itself. Return where p is after it: p − lr · u.", "p - lr", "lr")
+momentum_.slip(HOLDS, "        return", '        state["t"] = t\n        return')
+momentum_.slip(FROM_SELF, "lr * u", "self.lr * u")
 
 
-@momentum_.mistake("Return the new p alone. u stays in `state`.")
-class BothReturned(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        moved = super().rule(p, grad, state, t, lr, momentum)
-        return moved, state["u"]
-
-
-@momentum_.mistake("This is the step itself. Return where p is after it: p − lr · u.")
-class StepOnly(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        return p - super().rule(p, grad, state, t, lr, momentum)
-
-
-@momentum_.mistake("You return u. Return where p is after the step: p − lr · u.")
-class VelocityOnly(Momentum):
-    def rule(self, p, grad, state, t, lr, momentum):
-        super().rule(p, grad, state, t, lr, momentum)
-        return state["u"]
-
-
-class Adam(Optimizer):
-    """Algorithm 1 of Kingma and Ba (2015)."""
-
-    beta1: float
-    beta2: float
-
+class Adam(ndl.optim.Optimizer):
     def __init__(self, params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8):
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps)
 
     def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        m, v = self.means(grad, state, beta1, beta2)
-        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) ** 0.5 + eps)
-
-    def means(self, grad, state, beta1, beta2):
-        state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * grad
-        state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * grad * grad
-        return state["m"], state["v"]
-
-    def corrected(self, mean, beta, t):
-        return mean / (1 - beta**t)
+        state["m"] = m = beta1 * state.get("m", 0) + (1 - beta1) * grad
+        state["v"] = v = beta2 * state.get("v", 0) + (1 - beta2) * grad * grad
+        m_hat = m / (1 - beta1**t)
+        v_hat = v / (1 - beta2**t)
+        return p - lr * m_hat / (v_hat**0.5 + eps)
 
 
-def with_large_eps() -> dict[str, Any]:
-    return {**to_and_fro(), "options": {"lr": 0.1, "beta1": 0.5, "beta2": 0.75, "eps": 0.5}}
-
-
+LARGE_EPS: dict[str, Any] = {"beta1": 0.5, "beta2": 0.75, "eps": 0.5}
 adam = lecture.exercise(
-    driven(always_downhill),
-    driven(to_and_fro),
-    driven(two_parameters),
-    driven(with_large_eps),
+    journey((1,), beta1=0.9, beta2=0.999, eps=1e-8),
+    journey((2,), SLOPES[1], **LARGE_EPS),
+    number=60,
+    draws=journeys(LARGE_EPS, {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}, {**LARGE_EPS, "eps": 1e-3}),
     otherwise="Go through the five lines of the algorithm one by one. After the first step, m̂ is the "
     "gradient and v̂ its square, so p has moved by lr. Does yours?",
-    use=_path,
+    use=path,
     without={optim.Adam.rule: WRITE.format("Adam")},
     form=OPTIMISER.format("Adam"),
 )(Adam)
 
-
-@adam.mistake(
+M, V = 'state["m"] = m = beta1 * state.get("m", 0)', 'state["v"] = v = beta2 * state.get("v", 0)'
+M_HAT, V_HAT = "m / (1 - beta1**t)", "v / (1 - beta2**t)"
+adam.slip(
     "You use m and v as they are. They begin at 0, so at first they are too small: divide them by "
-    "1 − beta1ᵗ and 1 − beta2ᵗ."
+    "1 − beta1ᵗ and 1 − beta2ᵗ.",
+    *((M_HAT, "m"), (V_HAT, "v")),
 )
-class Uncorrected(Adam):
-    def corrected(self, mean, beta, t):
-        return mean
-
-
-@adam.mistake("You correct m and not v. Both begin at 0, so divide v by 1 − beta2ᵗ, too.")
-class OnlyMCorrected(Adam):
-    def corrected(self, mean, beta, t):
-        return mean if beta == self.beta2 else mean / (1 - beta**t)
-
-
-@adam.mistake("You correct v and not m. Both begin at 0, so divide m by 1 − beta1ᵗ, too.")
-class OnlyVCorrected(Adam):
-    def corrected(self, mean, beta, t):
-        return mean if beta == self.beta1 else mean / (1 - beta**t)
-
-
-@adam.mistake("You correct v with beta1. Its share is beta2, so divide it by 1 − beta2ᵗ.")
-class CorrectedAlike(Adam):
-    def corrected(self, mean, beta, t):
-        return mean / (1 - self.beta1**t)
-
-
-@adam.mistake("Only beta is raised to the power of t: `1 - beta1**t`, and not `(1 - beta1)**t`.")
-class PowerOfAll(Adam):
-    def corrected(self, mean, beta, t):
-        return mean / (1 - beta) ** t
-
-
-@adam.mistake("You square m. v is a mean of the squared *gradients*: `grad * grad`.")
-class SquareOfMean(Adam):
-    def means(self, grad, state, beta1, beta2):
-        m, _ = super().means(grad, {"m": state.get("m", 0)}, beta1, beta2)
-        state["m"], state["v"] = m, beta2 * state.get("v", 0) + (1 - beta2) * m * m
-        return m, state["v"]
-
-
-@adam.mistake("Take the root of v̂ before you divide: v̂ is the mean of *squares*.")
-class WithoutRoot(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        m, v = self.means(grad, state, beta1, beta2)
-        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) + eps)
-
-
-@adam.mistake("v is a mean of *squared* gradients: `grad * grad`. Here it is a mean of the gradients.")
-class NotSquared(Adam):
-    def means(self, grad, state, beta1, beta2):
-        m, _ = super().means(grad, state, beta1, beta2)
-        state["v"] = beta2 * state.get("w", 0) + (1 - beta2) * grad
-        state["w"] = state["v"]
-        return m, state["v"]
-
-
-@adam.mistake(
+adam.slip("You correct m and not v. Both begin at 0, so divide v by 1 − beta2ᵗ, too.", V_HAT, "v")
+adam.slip("You correct v and not m. Both begin at 0, so divide m by 1 − beta1ᵗ, too.", M_HAT, "m")
+adam.slip("You correct v with beta1. Its share is beta2, so divide it by 1 − beta2ᵗ.", "beta2**t", "beta1**t")
+adam.slip(
+    "Only beta is raised to the power of t: `1 - beta1**t`, and not `(1 - beta1)**t`.",
+    *((M_HAT, "m / (1 - beta1) ** t"), (V_HAT, "v / (1 - beta2) ** t")),
+)
+adam.slip("You square m. v is a mean of the squared *gradients*: `grad * grad`.", "grad * grad", "m * m")
+adam.slip("Take the root of v̂ before you divide: v̂ is the mean of *squares*.", "v_hat**0.5", "v_hat")
+adam.slip(
+    "v is a mean of *squared* gradients: `grad * grad`. Here it is a mean of the gradients.",
+    *("grad * grad", "grad"),
+)
+adam.slip(
     "eps stands outside of the root: (root of v̂) + eps. Under the root it would weigh more where gradients "
-    "are small."
+    "are small.",
+    *("(v_hat**0.5 + eps)", "(v_hat + eps) ** 0.5"),
 )
-class EpsUnderTheRoot(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        m, v = self.means(grad, state, beta1, beta2)
-        return p - lr * self.corrected(m, beta1, t) / (self.corrected(v, beta2, t) + eps) ** 0.5
-
-
-@adam.mistake("Where is eps? Without it, a gradient of 0 would be divided by 0.")
-class WithoutEps(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        return super().rule(p, grad, state, t, lr, beta1, beta2, 0.0)
-
-
-@adam.mistake(
-    "You divide by 1 − beta in every step. The correction fades as t grows: it is 1 − beta to the power of t."
+adam.slip("Where is eps? Without it, a gradient of 0 would be divided by 0.", " + eps", "")
+adam.slip(
+    "You divide by 1 − beta in every step. The correction fades as t grows: it is 1 − beta to the power of t.",
+    *(("beta1**t", "beta1"), ("beta2**t", "beta2")),
 )
-class SameEveryStep(Adam):
-    def corrected(self, mean, beta, t):
-        return mean / (1 - beta)
-
-
-@adam.mistake("The betas are swapped: beta1 belongs to m, and beta2 to v.")
-class BetasSwapped(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        return super().rule(p, grad, state, t, lr, beta2, beta1, eps)
-
-
-@adam.mistake(
+adam.slip(
     "You put the corrected means back into `state`. There m and v stay as they are; m̂ and v̂ are only for "
-    "this step."
+    "this step.",
+    *(("m_hat = ", 'state["m"] = m_hat = '), ("v_hat = ", 'state["v"] = v_hat = ')),
 )
-class CorrectedKept(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        m, v = self.means(grad, state, beta1, beta2)
-        state["m"], state["v"] = self.corrected(m, beta1, t), self.corrected(v, beta2, t)
-        return p - lr * state["m"] / (state["v"] ** 0.5 + eps)
-
-
-@adam.mistake("You divide the gradient of this step by the root of v̂. The step goes along the mean, m̂.")
-class WithoutMean(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        _, v = self.means(grad, state, beta1, beta2)
-        return p - lr * grad / (self.corrected(v, beta2, t) ** 0.5 + eps)
-
-
-@adam.mistake("You never put m and v into `state`, so each step begins with 0 again.")
-class MeansNeverKept(Adam):
-    def means(self, grad, state, beta1, beta2):
-        return super().means(grad, {}, beta1, beta2)
-
-
-@adam.mistake("This goes uphill. The step is subtracted.")
-class AdamUphill(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        return super().rule(p, grad, state, t, -lr, beta1, beta2, eps)
-
-
-@adam.mistake("The first step has t = 1, and the `t` that you get counts so already. Do not add 1 to it.")
-class CountsFromTwo(Adam):
-    def corrected(self, mean, beta, t):
-        return mean / (1 - beta ** (t + 1))
-
-
-@adam.mistake(
+adam.slip(
+    "You divide the gradient of this step by the root of v̂. The step goes along the mean, m̂.",
+    *("lr * m_hat", "lr * grad"),
+)
+adam.slip(
+    "You never put m and v into `state`, so each step begins with 0 again.",
+    *(('state["m"] = m', "m"), ('state["v"] = v', "v")),
+)
+adam.slip('You keep m and not v: a line must set `state["v"]`, too.', 'state["v"] = v', "v")
+adam.slip('You keep v and not m: a line must set `state["m"]`, too.', 'state["m"] = m', "m")
+adam.slip(
+    "m and v need two places in `state`: yours share one, or one of them reads the other's.",
+    *('state.get("v", 0)', 'state.get("m", 0)'),
+)
+adam.slip(UPHILL, "p - lr", "p + lr")
+adam.slip(
+    "The first step has t = 1, and the `t` that you get counts so already. Do not add 1 to it.",
+    *(("beta1**t", "beta1 ** (t + 1)"), ("beta2**t", "beta2 ** (t + 1)")),
+)
+adam.slip(
     "You keep the means in the optimiser itself, so all parameters share them. `state` is there for this: "
-    "each parameter has its own."
+    "each parameter has its own.",
+    ("        " + M, '        state = self.own = getattr(self, "own", {})\n        ' + M),
 )
-class MeansShared(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        self.own: dict = getattr(self, "own", {})
-        return super().rule(p, grad, self.own, t, lr, beta1, beta2, eps)
-
-
-@adam.mistake(
-    "A rule gets arrays on which NumPy's functions do not work. The root is `** 0.5`, which works for all."
+adam.slip(
+    "You count the steps yourself, for all parameters together. Take `t`: it counts those of this parameter.",
+    ("        " + M, '        self.steps = t = getattr(self, "steps", 0) + 1\n        ' + M),
 )
-class NumpyRoot(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        _, v = self.means(grad, state, beta1, beta2)
-        return np.sqrt(v)
-
-
-@adam.mistake(
+adam.slip(
+    "A rule gets arrays on which NumPy's functions do not work. The root is `** 0.5`, which works for all.",
+    *("v_hat**0.5", "np.sqrt(v_hat)"),
+)
+adam.slip(
     "A rule gets arrays that are no Tensors, so operators such as `ndl.sqrt` refuse them. The root is "
-    "`** 0.5`, which works for both."
+    "`** 0.5`, which works for both.",
+    *("v_hat**0.5", "ndl.sqrt(v_hat)"),
 )
-class TensorRoot(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        _, v = self.means(grad, state, beta1, beta2)
-        return p - ops.sqrt(v)
-
-
-@adam.mistake(
-    'Before the first step `state` is empty. `state.get("m", 0)` gives 0 where nothing is kept yet.'
+adam.slip(
+    "In Python a power is `**`: `beta1**t`, `grad**2`. The sign `^` means something else.",
+    "beta1**t",
+    "beta1 ^ t",
 )
-class EmptyAtFirst(Adam):
-    def means(self, grad, state, beta1, beta2):
-        state["m"] = beta1 * state["m"] + (1 - beta1) * grad
-        return state["m"], state["v"]
-
-
-@adam.mistake("In Python a power is `**`: `beta1**t`, `grad**2`. The sign `^` means something else.")
-class Caret(Adam):
-    def corrected(self, mean, beta, t):
-        return mean / (1 - (beta ^ t))
-
-
-@adam.mistake('You keep m and not v: a line must set `state["v"]`, too.')
-class OnlyMKept(Adam):
-    def means(self, grad, state, beta1, beta2):
-        m, v = super().means(grad, state, beta1, beta2)
-        del state["v"]
-        return m, v
-
-
-@adam.mistake('You keep v and not m: a line must set `state["m"]`, too.')
-class OnlyVKept(Adam):
-    def means(self, grad, state, beta1, beta2):
-        m, v = super().means(grad, state, beta1, beta2)
-        del state["m"]
-        return m, v
-
-
-@adam.mistake("m and v need two places in `state`: yours share one, or one of them reads the other's.")
-class SamePlace(Adam):
-    def means(self, grad, state, beta1, beta2):
-        old = state.get("m", 0)
-        state["m"] = beta1 * old + (1 - beta1) * grad
-        return state["m"], beta2 * old + (1 - beta2) * grad * grad
-
-
-@adam.mistake("Only the gradient is squared: `(1 - beta2) * grad**2`. You square its share, too.")
-class ShareSquared(Adam):
-    def means(self, grad, state, beta1, beta2):
-        m, _ = super().means(grad, {"m": state.get("m", 0)}, beta1, beta2)
-        state["m"], state["v"] = m, beta2 * state.get("v", 0) + ((1 - beta2) * grad) ** 2
-        return m, state["v"]
-
-
-@adam.mistake(
-    "A bracket is missing: divide by `(v_hat**0.5 + eps)`. You divide first, and add eps after that."
+adam.slip(
+    "A bracket is missing: divide by `(v_hat**0.5 + eps)`. You divide first, and add eps after that.",
+    *("(v_hat**0.5 + eps)", "v_hat**0.5 + eps"),
 )
-class EpsAfterDividing(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        return super().rule(p, grad, state, t, lr, beta1, beta2, 0.0) + eps
-
-
-@adam.mistake("Return the new p alone. m and v stay in `state`.")
-class AllReturned(Adam):
-    def rule(self, p, grad, state, t, lr, beta1, beta2, eps):
-        moved = super().rule(p, grad, state, t, lr, beta1, beta2, eps)
-        return moved, state["m"], state["v"]
+adam.slip("Return the new p alone. m and v stay in `state`.", "+ eps)", "+ eps), m, v")
+adam.slip(FROM_SELF, "lr * m_hat", "self.lr * m_hat")
+adam.slip(HOLDS, "        return", '        state["t"] = t\n        return')
+for pair in ("(m, v)", "[m, v]"):
+    adam.slip(
+        HOLDS,
+        (M, f'm, v = state.get("mv", {pair.replace("m, v", "0, 0")})\n        m = beta1 * m'),
+        (V, "v = beta2 * v"),
+        ("m_hat = ", f'state["mv"] = {pair}\n        m_hat = '),
+    )
 
 
 # --- 4 BatchNorm --------------------------------------------------------------------------------------------
 
-
-def batches(what: str, count: int, *columns: tuple[float, float], rows: int = 4, scale: float = 1.0) -> Any:
-    """A case: batches whose columns have these means and spreads, and what is looked at."""
-
-    def make() -> dict[str, Any]:
-        rng = np.random.default_rng(7)
-        means, spreads = np.array(columns).T
-        made = [(means + spreads * rng.normal(size=(rows, len(columns)))).round(1) for _ in range(count)]
-        return {"the columns": [batch.T.tolist() for batch in made], "scale": scale, "what": PlainText(what)}
-
-    return given(make, "what", "the columns", "scale")
+TRAINED, GRADIENTS, STATE = "the output in training", "the gradients in training", "the layer's Tensors"
+USED, AFTER_USE, GRADIENTS_IN_USE = (
+    "the output in use",
+    "the layer's Tensors after use",
+    "the gradients in use",
+)
+AGAIN = "the output in training, after use"
+#: Mean and spread of columns; the last one is the same in each row.
+COLUMNS = ((2.0, 1.0), (10.0, 3.0), (0.1, 0.02), (7.0, 0.0))
 
 
-class PlainText(str):
+def batches(what: str, columns: Sequence[int], rows: Sequence[int], weight: float, bias: float) -> Case:
+    """A case: batches of so many rows, with some of `COLUMNS`, a layer's weight and bias, what is looked at."""
+    rng = np.random.default_rng(7)
+    means, spreads = np.array([COLUMNS[column] for column in columns]).T
+    made = [(means + spreads * rng.normal(size=(n, len(columns)))).round(2).tolist() for n in rows]
+    learned = [[number + place for place in range(len(columns))] for number in (weight, bias)]
+    return case(Words(what), made, *learned)
+
+
+class Words(str):
     """A text that a message shows without quotation marks."""
-
-    __slots__ = ()
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def _by_column(numbers: Any) -> Any:
-    """A Tensor for a message: column by column, with few digits."""
-    if not isinstance(numbers, Tensor):
-        return numbers
-    columns = np.atleast_2d(numbers.numpy()).T
-    return named("Tensor")({f"column {i}": column.round(5).tolist() for i, column in enumerate(columns)})
+def constant(numbers: Any) -> ndl.Tensor:
+    """A Tensor of these numbers, as for the data of a Parameter."""
+    return ndl.Tensor(numbers, requires_grad=False)
 
 
-def _normalised(answer: Any, what: str, columns: Sequence[list], scale: float) -> Any:
-    """What a layer gives that learns from some batches, each given by its columns."""
-    layer = answer(len(columns[0]))
-    for name in ("running_mean", "running_var"):  # as precise as the batches, so that `.data = …` works, too
-        setattr(layer, name, Tensor(to_numpy(getattr(layer, name)), dtype="float64", requires_grad=False))
-    layer.weight.data = layer.weight.data * scale
-    layer.bias.data = layer.bias.data + (scale - 1)
-    inputs = [Tensor(np.array(batch).T, dtype="float64") for batch in columns]
-    outputs = [layer(x) for x in inputs]
-    if not isinstance(outputs[0], Tensor) or what == "the output in training":
-        return _by_column(outputs[-1])
-    if what == "the gradient of x":
-        target = Tensor(np.arange(float(inputs[0].size)).reshape(inputs[0].shape), dtype="float64")
-        ((outputs[0] - target) ** 2).sum().backward()
-        return _by_column(inputs[0].grad)
-    if what == "the output in use":
-        return _by_column(layer.eval()(inputs[-1]))
-    if "after use" in what:
-        layer.eval()(inputs[-1])
-    running = [layer.running_mean, layer.running_var]
-    found = [to_numpy(part).astype("float64").round(5).tolist() for part in running]
-    history = any(getattr(part, "op", None) is not None for part in running)
-    return dict(zip(("running_mean", "running_var", "with a history"), [*found, history], strict=True))
+def normalised(answer: Any, what: str, inputs: list, weight: list, bias: list) -> Any:
+    """What a layer with this weight and bias gives, or has, that has learned from some batches."""
+    layer = answer(len(weight))
+    layer.weight.data, layer.bias.data = constant(weight), constant(bias)
+    for batch in inputs:
+        x = ndl.Tensor(batch)
+        out = layer(x)
+    if what in (USED, AFTER_USE, GRADIENTS_IN_USE, AGAIN):
+        out = layer.eval()(x)
+    if what == AGAIN:
+        out = layer.train()(x)
+    if not isinstance(out, ndl.Tensor):
+        return out
+    found = named("Tensor")(output=out.numpy()) if "output" in what else named("Tensor")()
+    if "gradients" in what:
+        (out * constant(np.cos(np.arange(out.size)).reshape(out.shape))).sum().backward()
+        for name, leaf in (("x", x), ("weight", layer.weight), ("bias", layer.bias)):
+            found[name] = None if leaf.grad is None else leaf.grad.numpy()
+    elif "Tensors" in what:
+        kept = layer.state_dict()  # only the Tensors without a history are in it
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            found[name] = kept[name].numpy() if name in kept else Words("not in state_dict()")
+    if not np.allclose(x.numpy(), inputs[-1]):
+        found["x is changed"] = x.numpy()
+    return found
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """The library's own."""
+class BatchNorm(nn.Module):
+    def __init__(self, dim):
+        self.weight = nn.Parameter(np.ones(dim))
+        self.bias = nn.Parameter(np.zeros(dim))
+        self.running_mean = ndl.Tensor(np.zeros(dim), requires_grad=False)
+        self.running_var = ndl.Tensor(np.ones(dim), requires_grad=False)
 
+    def forward(self, x):
+        if self.training:
+            mean = x.mean(axes=(0,))
+            var = ((x - mean) ** 2).mean(axes=(0,))
+            self.running_mean = 0.9 * self.running_mean + 0.1 * mean.detach()
+            self.running_var = 0.9 * self.running_var + 0.1 * var.detach()
+        else:
+            mean, var = self.running_mean, self.running_var
+        return (x - mean) / (var + 1e-5) ** 0.5 * self.weight + self.bias
 
-FOLLOWING = "running_mean and running_var"
 
 batch_norm = lecture.exercise(
-    batches("the output in training", 1, (0.0, 1.0), (10.0, 3.0)),
-    batches("the output in training", 1, (2.0, 1.0), (4.0, 0.06), (7.0, 0.0), scale=3.0),
-    batches("the gradient of x", 1, (0.0, 1.0), (10.0, 3.0)),
-    batches(FOLLOWING, 1, (0.0, 1.0), (10.0, 3.0)),
-    batches(FOLLOWING, 3, (5.0, 2.0), (0.0, 10.0), rows=3),
-    batches("the output in use", 2, (5.0, 2.0), (0.0, 10.0), rows=3),
-    batches(FOLLOWING + " after use", 2, (5.0, 2.0), (-1.0, 0.5), rows=3),
+    batches(TRAINED, (0, 1), (4,), 1.0, 0.0),
+    batches(GRADIENTS, (0, 1), (4,), 1.0, 0.0),
+    batches(STATE, (0, 1), (3,), 1.0, 0.0),
+    draws=st.tuples(
+        st.sampled_from((TRAINED, USED, STATE, GRADIENTS, AFTER_USE, GRADIENTS_IN_USE, AGAIN)),
+        st.sampled_from(((0,), (0, 1), (0, 1, 2), (2,), (3, 0))),
+        st.sampled_from(((3,), (4, 2), (2, 3, 4), (3, 1), (1,))),
+        st.sampled_from((3.0, 1.0, -0.5)),
+        st.sampled_from((2.0, -1.0, 0.0)),
+    ).map(lambda x: batches(*x)),
     otherwise="Take one column of a batch, and compute by hand: mean, variance, what comes out. Then compare "
     "with each line of your forward.",
-    use=_normalised,
+    use=normalised,
     without={
         nn.BatchNorm1d.forward: WRITE.format("BatchNorm1d"),
         ops.standardize: "`standardize` does it all for you. Write out the mean, the variance, the division.",
     },
-    form="BatchNorm, {}, for batches with the columns {} (and the weight {}),",
+    form="BatchNorm, {}, for the batches {}, with weight = {} and bias = {},",
 )(BatchNorm)
 
-
-class _Written(nn.Module):
-    """BatchNorm with its parts, so that a mistake can change one of them."""
-
-    def __init__(self, dim: int):
-        self.weight = nn.Parameter(np.ones(dim))
-        self.bias = nn.Parameter(np.zeros(dim))
-        self.running_mean: Any = zeros(dim)
-        self.running_var: Any = nn.BatchNorm1d(dim).running_var
-
-    def forward(self, x: Tensor) -> Any:
-        if self.training:
-            mean, var = self.statistics(x)
-            self.follow(mean.detach(), var.detach())
-        else:
-            mean, var = self.in_use(x)
-        return self.scaled(self.normal(x, mean, var))
-
-    def statistics(self, x: Tensor) -> tuple[Any, Any]:
-        mean = x.mean(axes=(0,))
-        return mean, ((x - mean) ** 2).mean(axes=(0,))
-
-    def follow(self, mean: Any, var: Any) -> None:
-        self.running_mean = 0.9 * self.running_mean + 0.1 * mean
-        self.running_var = 0.9 * self.running_var + 0.1 * var
-
-    def in_use(self, x: Tensor) -> tuple[Any, Any]:
-        return self.running_mean, self.running_var
-
-    def normal(self, x: Tensor, mean: Any, var: Any) -> Any:
-        return (x - mean) / (var + 1e-5) ** 0.5
-
-    def scaled(self, normal: Any) -> Any:
-        return normal * self.weight + self.bias
-
-
-@batch_norm.mistake(
+OUT = "(x - mean) / (var + 1e-5) ** 0.5 * self.weight + self.bias"
+ROOT = "(var + 1e-5) ** 0.5"
+OF_X, OF_SQUARES = "mean = x.mean(axes=(0,))", "var = ((x - mean) ** 2).mean(axes=(0,))"
+FOLLOW_MEAN = "self.running_mean = 0.9 * self.running_mean + 0.1 * mean.detach()"
+FOLLOW_VAR = "self.running_var = 0.9 * self.running_var + 0.1 * var.detach()"
+IN_USE = "mean, var = self.running_mean, self.running_var"
+batch_norm.slip(
     "You normalise each row. A feature is a column: its mean is over the batch, `axes=(0,)`. What you wrote "
-    "is close to a LayerNorm."
+    "is close to a LayerNorm.",
+    (OF_X, "mean = x.mean(axes=(1,)).reshape((x.shape[0], 1))"),
+    (OF_SQUARES, "var = ((x - mean) ** 2).mean(axes=(1,)).reshape((x.shape[0], 1))"),
+    ("mean.detach()", "mean.detach().mean()"),
+    ("var.detach()", "var.detach().mean()"),
 )
-class EachRow(_Written):
-    def statistics(self, x):
-        mean = x.mean(axes=(1,)).reshape((x.shape[0], 1))
-        return mean, ((x - mean) ** 2).mean(axes=(1,)).reshape((x.shape[0], 1))
-
-    def follow(self, mean, var):
-        super().follow(mean.mean(), var.mean())
-
-
-@batch_norm.mistake(
-    "Your mean has one number for each row. A feature is a column, so it needs one for each column: "
-    "`axes=(0,)`."
+batch_norm.slip(
+    "You take one mean for all features together. Each column needs its own: `axes=(0,)`.",
+    *((OF_X, "mean = x.mean()"), (OF_SQUARES, "var = ((x - mean) ** 2).mean()")),
 )
-class RowsUnshaped(_Written):
-    def statistics(self, x):
-        mean = x.mean(axes=(1,))
-        return mean, ((x - mean) ** 2).mean(axes=(1,))
-
-
-@batch_norm.mistake("You take one mean for all features together. Each column needs its own: `axes=(0,)`.")
-class OneForAll(_Written):
-    def statistics(self, x):
-        mean = x.mean()
-        return mean, ((x - mean) ** 2).mean()
-
-
-@batch_norm.mistake(
-    "In training, a batch is normalised by its *own* mean and variance. The running ones only follow; they "
-    "are for `eval()`."
-)
-class RunningInTraining(_Written):
-    def forward(self, x):
-        if self.training:
-            mean, var = self.statistics(x)
-            self.follow(mean.detach(), var.detach())
-        return self.scaled(self.normal(x, self.running_mean, self.running_var))
-
-
-@batch_norm.mistake(
+batch_norm.slip(
     "In use, you still take the mean and variance of the batch. After `eval()`, `self.training` is False, "
-    "and the running ones take their place."
+    "and the running ones take their place.",
+    *(IN_USE, f"{OF_X}; {OF_SQUARES}"),
 )
-class BatchInUse(_Written):
-    def in_use(self, x):
-        return self.statistics(x)
-
-
-@batch_norm.mistake(
+batch_norm.slip(
     "The running mean and variance change in use, too. They follow only in training, where `self.training` "
-    "is True."
+    "is True.",
+    *(IN_USE, f"{OF_X}; {OF_SQUARES}; old = {IN_USE[12:]}; {FOLLOW_MEAN}; {FOLLOW_VAR}; mean, var = old"),
 )
-class FollowsInUse(_Written):
-    def in_use(self, x):
-        before = self.running_mean, self.running_var
-        self.follow(*(part.detach() for part in self.statistics(x)))
-        return before
-
-
-@batch_norm.mistake(
+batch_norm.slip(
     "You never ask for `self.training`. After `eval()` it is False: then the running mean and variance are "
-    "used, and they stay as they are."
+    "used, and they stay as they are.",
+    *("self.training", "True"),
 )
-class AlwaysInTraining(_Written):
-    def forward(self, x):
-        mean, var = self.statistics(x)
-        self.follow(mean.detach(), var.detach())
-        return self.scaled(self.normal(x, mean, var))
-
-
-@batch_norm.mistake(
+batch_norm.slip(
     "The running mean and variance stay as they were. In training they move a tenth of the way to those of "
-    "the batch."
+    "the batch.",
+    *((FOLLOW_MEAN, ""), (FOLLOW_VAR, "")),
 )
-class NeverFollows(_Written):
-    def follow(self, mean, var):
-        pass
-
-
-@batch_norm.mistake(
-    "The shares are swapped: nine tenths of the running mean stay, and the newest batch counts one tenth."
+batch_norm.slip(
+    "The shares are swapped: nine tenths of the running mean stay, and the newest batch counts one tenth.",
+    (FOLLOW_MEAN, "self.running_mean = 0.1 * self.running_mean + 0.9 * mean.detach()"),
+    (FOLLOW_VAR, "self.running_var = 0.1 * self.running_var + 0.9 * var.detach()"),
 )
-class RunningSwapped(_Written):
-    def follow(self, mean, var):
-        self.running_mean = 0.1 * self.running_mean + 0.9 * mean
-        self.running_var = 0.1 * self.running_var + 0.9 * var
-
-
-@batch_norm.mistake("The running mean is right. Let the running variance follow, too.")
-class VarianceStays(_Written):
-    def follow(self, mean, var):
-        self.running_mean = 0.9 * self.running_mean + 0.1 * mean
-
-
-@batch_norm.mistake(
-    "Your running ones lose nothing: a tenth of the new is added to *all* of the old. Keep 0.9 of the old."
+batch_norm.slip("The running mean is right. Let the running variance follow, too.", FOLLOW_VAR, "")
+batch_norm.slip(
+    "The mean of `x - mean` is 0: above and below cancel. Take the mean of its squares.",
+    *(OF_SQUARES, "var = (x - mean).mean(axes=(0,))"),
 )
-class NothingFades(_Written):
-    def follow(self, mean, var):
-        self.running_mean = self.running_mean + 0.1 * mean
-        self.running_var = self.running_var + 0.1 * var
-
-
-@batch_norm.mistake("The mean of `x - mean` is 0: above and below cancel. Take the mean of its squares.")
-class NoSquares(_Written):
-    def statistics(self, x):
-        mean = x.mean(axes=(0,))
-        return mean, (x - mean).mean(axes=(0,))
-
-
-@batch_norm.mistake("This is the mean of the squares of x. Subtract the mean before you square.")
-class SquaresOfX(_Written):
-    def statistics(self, x):
-        return x.mean(axes=(0,)), (x**2).mean(axes=(0,))
-
-
-@batch_norm.mistake("You divide by the variance. Divide by its root, the standard deviation.")
-class ByVariance(_Written):
-    def normal(self, x, mean, var):
-        return (x - mean) / (var + 1e-5)
-
-
-@batch_norm.mistake(
+batch_norm.slip(
+    "This is the mean of the squares of x. Subtract the mean before you square.",
+    *("((x - mean) ** 2)", "(x**2)"),
+)
+batch_norm.slip("You divide by the variance. Divide by its root, the standard deviation.", " ** 0.5", "")
+batch_norm.slip(
     "A feature that is the same for the whole batch has the variance 0, and you divide by it. Add 1e-5 under "
-    "the root."
+    "the root.",
+    *(ROOT, "var**0.5"),
 )
-class WithoutEpsilon(_Written):
-    def normal(self, x, mean, var):
-        return (x - mean) / var**0.5
-
-
-@batch_norm.mistake("Add 1e-5 to the variance, under the root, and not to the root.")
-class EpsilonOutside(_Written):
-    def normal(self, x, mean, var):
-        return (x - mean) / (var**0.5 + 1e-5)
-
-
-@batch_norm.mistake("You divide, and that is right. But subtract the mean first.")
-class NotCentred(_Written):
-    def normal(self, x, mean, var):
-        return x / (var + 1e-5) ** 0.5
-
-
-@batch_norm.mistake("At the end comes what is learned: times `self.weight`, plus `self.bias`.")
-class NothingLearned(_Written):
-    def scaled(self, normal):
-        return normal
-
-
-@batch_norm.mistake(
-    "First times `self.weight`, and *then* plus `self.bias`. You add the bias before you multiply."
+batch_norm.slip("Add 1e-5 to the variance, under the root, and not to the root.", ROOT, "(var**0.5 + 1e-5)")
+batch_norm.slip("You divide, and that is right. But subtract the mean first.", "(x - mean) /", "x /")
+batch_norm.slip(
+    "At the end comes what is learned: times `self.weight`, plus `self.bias`.",
+    *(" * self.weight + self.bias", ""),
 )
-class BiasFirst(_Written):
-    def scaled(self, normal):
-        return (normal + self.bias) * self.weight
-
-
-@batch_norm.mistake("No bracket around weight and bias: times `self.weight`, and then plus `self.bias`.")
-class WeightPlusBias(_Written):
-    def scaled(self, normal):
-        return normal * (self.weight + self.bias)
-
-
-@batch_norm.mistake("Weight and bias are swapped: times `self.weight`, plus `self.bias`.")
-class WeightAndBiasSwapped(_Written):
-    def scaled(self, normal):
-        return normal * self.bias + self.weight
-
-
-@batch_norm.mistake("A bracket is missing: `(var + 1e-5) ** 0.5`. A power comes before the sum.")
-class RootOfEpsilon(_Written):
-    def normal(self, x, mean, var):
-        return (x - mean) / (var + 1e-5**0.5)
-
-
-@batch_norm.mistake(
-    "A bracket is missing: you divide by the root of var alone, and only 1e-5 is multiplied by the weight. "
-    "Write `(var + 1e-5) ** 0.5`."
+batch_norm.slip(
+    "In use, too, what is learned comes at the end: times `self.weight`, plus `self.bias`.",
+    *(IN_USE, f"return (x - self.running_mean) / {ROOT.replace('var', 'self.running_var')}"),
 )
-class EpsilonTimesWeight(_Written):
-    def forward(self, x):
-        if self.training:
-            self.follow(*(part.detach() for part in self.statistics(x)))
-        mean, var = self.statistics(x) if self.training else self.in_use(x)
-        return (x - mean) / var**0.5 + 1e-5 * self.weight + self.bias
-
-
-@batch_norm.mistake("A bracket is missing: `(x - mean) / …`. Dividing comes before subtracting.")
-class OnlyMeanDivided(_Written):
-    def normal(self, x, mean, var):
-        return x - mean / (var + 1e-5) ** 0.5
-
-
-@batch_norm.mistake(
+batch_norm.slip("Where is the bias? At the end: times `self.weight`, plus `self.bias`.", " + self.bias", "")
+batch_norm.slip(
+    "First times `self.weight`, and *then* plus `self.bias`. You add the bias before you multiply.",
+    *(OUT, f"((x - mean) / {ROOT} + self.bias) * self.weight"),
+)
+batch_norm.slip(
+    "No bracket around weight and bias: times `self.weight`, and then plus `self.bias`.",
+    *("self.weight + self.bias", "(self.weight + self.bias)"),
+)
+batch_norm.slip(
+    "A bracket is missing: `(var + 1e-5) ** 0.5`. A power comes before the sum.", ROOT, "(var + 1e-5**0.5)"
+)
+batch_norm.slip(
+    "A bracket is missing: `(x - mean) / …`. Dividing comes before subtracting.",
+    *(OUT, f"(x - mean / {ROOT}) * self.weight + self.bias"),
+)
+batch_norm.slip(
     "You take the running mean and variance in training, too. There the batch is normalised by its own; the "
-    "running ones only follow."
+    "running ones only follow.",
+    *("self.training", "False"),
 )
-class OnlyRunning(_Written):
-    def forward(self, x):
-        return self.scaled(self.normal(x, self.running_mean, self.running_var))
-
-
-@batch_norm.mistake(
-    "What comes out is right, but its gradient is not: the mean is detached. It must go through the mean; "
-    "detach it only for the running one."
+CUT = "What comes out is right, but its gradient is not: "
+batch_norm.slip(
+    CUT + "the mean is detached. It must go through the mean; detach it only for the running one.",
+    *(OF_X, OF_X + ".detach()"),
 )
-class MeanDetached(_Written):
-    def statistics(self, x):
-        mean = x.mean(axes=(0,)).detach()
-        return mean, ((x - mean) ** 2).mean(axes=(0,))
-
-
-@batch_norm.mistake("Where is the bias? At the end: times `self.weight`, plus `self.bias`.")
-class WithoutBias(_Written):
-    def scaled(self, normal):
-        return normal * self.weight
-
-
-@batch_norm.mistake(
-    "What comes out is right, but its gradient is not. Mean and variance depend on x, so the gradient must "
-    "go through them: detach them only for the running ones."
+batch_norm.slip(
+    CUT + "your variance has no history. Compute it of Tensors, and detach it only for the running one.",
+    *(OF_SQUARES, OF_SQUARES + ".detach()"),
 )
-class Detached(_Written):
-    def statistics(self, x):
-        mean, var = super().statistics(x)
-        return mean.detach(), var.detach()
-
-
-@batch_norm.mistake(
+batch_norm.slip(
+    CUT + "mean and variance depend on x, so the gradient must go through them. Detach them only for the "
+    "running ones.",
+    *((OF_X, OF_X + ".detach()"), (OF_SQUARES, OF_SQUARES + ".detach()")),
+)
+batch_norm.slip(
+    CUT + "weight and bias are learned, so it must reach them, too. Multiply by `self.weight` itself.",
+    *("self.weight + self.bias", "self.weight.detach() + self.bias.detach()"),
+)
+batch_norm.slip(
     "The running mean keeps its history, so each step keeps the graphs of all steps before (lecture 06). Add "
-    "`mean.detach()` and `var.detach()` to it."
+    "`mean.detach()` and `var.detach()` to it.",
+    *(("mean.detach()", "mean"), ("var.detach()", "var")),
 )
-class KeepsHistory(_Written):
-    def forward(self, x):
-        if self.training:
-            mean, var = self.statistics(x)
-            self.follow(mean, var)
-            return self.scaled(self.normal(x, mean, var))
-        return super().forward(x)
-
-
-@batch_norm.mistake(
-    "You divide the sum of squares by n − 1. BatchNorm divides by n: it is the mean of the squares."
+NO_TENSORS = (
+    "`running_mean` and `running_var` must stay Tensors: what is a number or an array of NumPy is not saved with "
+    "the network."
 )
-class NMinusOne(_Written):
-    def statistics(self, x):
-        mean, var = super().statistics(x)
-        return mean, var * (x.shape[0] / max(1, x.shape[0] - 1))
-
-
-@batch_norm.mistake(
-    "What comes out is right, but its gradient is not: your variance has no history. Compute it of Tensors."
+batch_norm.slip(
+    NO_TENSORS,
+    (FOLLOW_VAR, f"{FOLLOW_VAR}; self.running_mean = self.running_mean.numpy()"),
+    ("if self.training:", "self.running_mean = ndl.Tensor(self.running_mean, requires_grad=False)\n"
+     "        if self.training:"),
+)  # fmt: skip
+batch_norm.slip(
+    "You divide the sum of squares by n − 1. BatchNorm divides by n: it is the mean of the squares.",
+    *(OF_SQUARES, OF_SQUARES + " * (len(x) / max(1, len(x) - 1))"),
 )
-class VarianceDetached(_Written):
-    def statistics(self, x):
-        mean, var = super().statistics(x)
-        return mean, var.detach()
-
-
-@batch_norm.mistake(
+batch_norm.slip(
+    "The running variance, too, is that of the batch as it is: the sum of squares divided by n, and not by n − 1.",
+    *("0.1 * var.detach()", "0.1 * var.detach() * (len(x) / max(1, len(x) - 1))"),
+)
+batch_norm.slip(
     "After `eval()` this name has no value: only the training branch gives it one. In use, take "
-    "`self.running_mean` and `self.running_var`."
+    "`self.running_mean` and `self.running_var`.",
+    *(IN_USE, "pass"),
 )
-class OnlyInTraining(_Written):
-    def forward(self, x):
-        if self.training:
-            mean, var = self.statistics(x)
-            self.follow(mean.detach(), var.detach())
-        return self.scaled(self.normal(x, mean, var))
-
-
-@batch_norm.mistake("NumPy's functions refuse Tensors. The root of a Tensor is `** 0.5`.")
-class RootOfNumpy(_Written):
-    def normal(self, x, mean, var):
-        return (x - mean) / np.sqrt(var + 1e-5)
-
-
-@batch_norm.mistake("Tensors say `axes=`, not `axis=` as in NumPy: `x.mean(axes=(0,))`.")
-class AxisOfNumpy(_Written):
-    def statistics(self, x):
-        return x.mean(axis=0), x
-
-
-@batch_norm.mistake("A Tensor has no `var`. Write it out: the mean of the squares of `x - mean`.")
-class AsksForVar(_Written):
-    def statistics(self, x):
-        return x.mean(axes=(0,)), x.var(axes=(0,))
+batch_norm.slip(
+    "NumPy's functions refuse Tensors. The root of a Tensor is `** 0.5`.", ROOT, "np.sqrt(var + 1e-5)"
+)
+batch_norm.slip(
+    "Tensors say `axes=`, not `axis=` as in NumPy: `x.mean(axes=(0,))`.", OF_X, "mean = x.mean(axis=0)"
+)
 
 
 # --- 5 Residual ---------------------------------------------------------------------------------------------
 
 
-def _halves() -> nn.Module:
-    layer = nn.Linear(3, 3, rng=0)
-    return nn.Sequential(layer, nn.Tanh())
+class Counted(nn.Module):
+    """A branch that counts how often it is called."""
+
+    def __init__(self, inner: nn.Module):
+        self.inner, self.calls = inner, 0
+
+    def forward(self, x: ndl.Tensor) -> Any:
+        self.calls += 1
+        return self.inner(x)
 
 
-def _passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
-    """What a residual module gives for x, its gradient, and how many parameters it has."""
-    inputs = Tensor(x, dtype="float64")
-    module = answer(make())
+def linear_and_tanh() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 3, rng=0), nn.Tanh())
+
+
+class Square(nn.Module):
+    def forward(self, x: ndl.Tensor) -> Any:
+        return x * x
+
+
+def normed() -> nn.Module:
+    return nn.BatchNorm1d(3)
+
+
+def passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
+    """What a residual module gives for x, in training and in use, and what derivatives go through it."""
+    inputs, branch = ndl.Tensor(x), Counted(make())
+    module = answer(branch)
     out = module(inputs)
-    if not isinstance(out, Tensor):
+    if not isinstance(out, ndl.Tensor):
         return out
+    found = named("Tensor")(output=out.numpy(), **{"calls of the branch": branch.calls})
     if out.requires_grad:
-        out.sum().backward()
-    found = {"output": out.numpy(), "gradient of x": None if inputs.grad is None else inputs.grad.numpy()}
-    return named("Tensor")(found, parameters=len(module.parameters()))
+        (out * constant(np.cos(np.arange(x.size)).reshape(x.shape))).sum().backward()
+    leaves = {"x": inputs, **{name.replace("fn.inner", "fn"): p for name, p in module.named_parameters()}}
+    for name, leaf in leaves.items():
+        found[f"gradient of {name}"] = None if leaf.grad is None else leaf.grad.numpy()
+    found["in use"] = module.eval()(inputs).numpy()
+    if not np.allclose(inputs.numpy(), x):
+        found["x is changed"] = inputs.numpy()
+    return found
 
 
-class Residual(nn.Residual):
-    """The library's own."""
+class Residual(nn.Module):
+    def __init__(self, fn):
+        self.fn = fn
+
+    def forward(self, x):
+        return self.fn(x) + x
 
 
 residual = lecture.exercise(
-    given(lambda: {"fn": nn.Tanh, "x": np.array([[1.0, -2.0, 0.5]])}, "fn", "x"),
-    given(lambda: {"fn": _halves, "x": np.array([[0.0, 1.0, 3.0], [-1.0, 0.5, 0.25]])}, "fn", "x"),
+    case(nn.Tanh, np.array([[1.0, -2.0, 0.5]])),
+    draws=drawn(
+        (nn.Tanh, Square, linear_and_tanh, normed),
+        (np.array([[0.0, 1.0, 3.0], [-1.0, 0.5, 0.25]]), np.array([[2.0, 3.0, -1.0]]), np.zeros((2, 3))),
+    ),
+    number=15,
     otherwise="`self.fn(x)` is what the branch computes. The input itself is added to it.",
-    use=_passed,
+    use=passed,
     without={nn.Residual.forward: WRITE.format("Residual")},
     form="Residual({}())({})",
 )(Residual)
 
-
-class _Branch(nn.Module):
-    def __init__(self, fn: nn.Module):
-        self.fn = fn
-
-
-@residual.mistake("This is only the branch. Add the input to it.")
-class BranchOnly(_Branch):
-    def forward(self, x):
-        return self.fn(x)
-
-
-@residual.mistake("You multiply the two. The input is *added*: then a 1 stands in the derivative.")
-class Times(_Branch):
-    def forward(self, x):
-        return self.fn(x) * x
-
-
-@residual.mistake("The input is added to the branch, and not subtracted from it.")
-class Minus(_Branch):
-    def forward(self, x):
-        return self.fn(x) - x
-
-
-@residual.mistake("Subtracting the branch is another network. Add it to the input.")
-class BranchSubtracted(_Branch):
-    def forward(self, x):
-        return x - self.fn(x)
-
-
-@residual.mistake("You call the branch twice, one after the other. Call it once, and add the input.")
-class Twice(_Branch):
-    def forward(self, x):
-        return self.fn(self.fn(x)) + x
-
-
-@residual.mistake(
-    "The output is right, but the input is detached: its gradient can only go through the branch. The other "
-    "way is what a residual is for."
+SUM = "self.fn(x) + x"
+residual.slip("This is only the branch. Add the input to it.", SUM, "self.fn(x)")
+residual.slip(
+    "You multiply the two. The input is *added*: then a 1 stands in the derivative.", " + x", " * x"
 )
-class WayCut(_Branch):
-    def forward(self, x):
-        return self.fn(x) + x.detach()
+residual.slip("The input is added to the branch, and not subtracted from it.", " + x", " - x")
+residual.slip(
+    "You call the branch twice, one after the other. Call it once, and add the input.",
+    *(SUM, "self.fn(self.fn(x)) + x"),
+)
+residual.slip(
+    "You call the branch twice. Its work is done twice, and a BatchNorm in it follows twice. Call it once.",
+    *(SUM, "self.fn(x) + x + 0 * self.fn(x)"),
+)
+residual.slip(
+    "The output is right, but the input is detached: its gradient can only go through the branch. The other "
+    "way is what a residual is for.",
+    *(" + x", " + x.detach()"),
+)
 
 
-def _built(answer: Any, dim: int, hidden: int) -> Any:
+def built(answer: Any, dim: int, hidden: int, seed: int) -> Any:
     """What a block gives at first, and after it has learned for three steps."""
-    block = answer(dim, hidden, np.random.default_rng(0))
+    draws = np.random.default_rng(seed)
+    block = answer(dim, hidden, draws)
     if isinstance(block, (list, tuple)) and all(isinstance(part, nn.Module) for part in block):
         return [type(part).__name__ for part in block]
     if not isinstance(block, nn.Module):
         return block
     rng = np.random.default_rng(1)
-    x = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
-    target = Tensor(rng.normal(size=(6, dim)), requires_grad=False)
-
-    def outputs() -> list[float]:
-        return block(x).numpy().mean(axis=0, dtype="float64").round(5).tolist()
-
-    found: dict[str, Any] = named("Module")({"mean outputs at first": outputs()})
+    x, target = (constant(rng.normal(size=(6, dim))) for _ in range(2))
+    found = named("Module")({"at first": block(x).numpy()})
     for _ in range(3):
-        loss = ((block(x) - target) ** 2).mean()
-        loss.backward()
+        ((block(x) - target) ** 2).mean().backward()
         for p in block.parameters():
             if p.grad is not None:
                 p.data = p.data - 0.5 * p.grad.data
-    found["after three steps"] = outputs()
-    block.eval()
-    found["in use"] = outputs()
+    found |= {"after three steps": block(x).numpy(), "in use": block.eval()(x).numpy()}
     found["parameters"] = sum(p.size for p in block.parameters())
+    found["what `rng` draws next"] = draws.random()
     return found
 
 
-def _branch(dim: int, hidden: int, rng: Any) -> list[nn.Module]:
-    """Linear, BatchNorm, ReLU, Linear, BatchNorm, of which the last begins with weight 0."""
-    last = nn.BatchNorm1d(dim)
-    first, second = nn.Linear(dim, hidden, rng=rng), nn.Linear(hidden, dim, rng=rng)
-    last.weight.data = zeros(dim)
-    return [first, nn.BatchNorm1d(hidden), nn.ReLU(), second, last]
-
-
 @lecture.exercise(
-    case(4, 2),
-    case(3, 5),
+    case(4, 2, 0),
+    case(3, 5, 0),
+    draws=drawn((3, 4, 2), (2, 4, 1), (0, 1)),
+    number=15,
     otherwise="Print your block, and compare it with the five modules of the list and the ReLU after the "
     "sum. Is the first Linear drawn before the second?",
-    use=_built,
-    form="residual_block({}, {}, rng)",
+    use=built,
+    form="residual_block({}, {}, np.random.default_rng({}))",
 )
 def residual_block(dim, hidden, rng):
-    """relu(x + branch(x)), where the branch gives 0 at first."""
-    return nn.Sequential(nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))), nn.ReLU())
+    last = nn.BatchNorm1d(dim)
+    last.weight.data = ndl.init.zeros(dim)
+    into = [nn.Linear(dim, hidden, rng=rng), nn.BatchNorm1d(hidden), nn.ReLU()]
+    back = [nn.Linear(hidden, dim, rng=rng), last]
+    return nn.Sequential(Residual(nn.Sequential(*into, *back)), nn.ReLU())
 
 
-@residual_block.mistake(
+AT_ZERO = "last.weight.data = ndl.init.zeros(dim)"
+NORM = "nn.BatchNorm1d(hidden), nn.ReLU()"
+BLOCK = "nn.Sequential(Residual(nn.Sequential(*into, *back)), nn.ReLU())"
+FIRST_AT_ZERO = "into[1].weight.data = ndl.init.zeros(hidden)\n    return"
+residual_block.slip(
     "At first your block changes its input already. The last BatchNorm must begin with the weight 0: "
-    "`last.weight.data = …`."
+    "`last.weight.data = …`.",
+    *(AT_ZERO, ""),
 )
-def ordinary_start(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    branch[4] = nn.BatchNorm1d(dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
+residual_block.slip(
     "Both BatchNorms begin with the weight 0. Then no gradient comes through the branch, and it never "
-    "learns from x. Only the last one begins so."
+    "learns from x. Only the last one begins so.",
+    *("return", FIRST_AT_ZERO),
 )
-def both_at_zero(dim, hidden, rng):
-    branch: list[Any] = _branch(dim, hidden, rng)
-    branch[1].weight.data = zeros(hidden)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake("You set the weight of the *first* BatchNorm to 0. It is the last one's.")
-def first_at_zero(dim, hidden, rng):
-    branch: list[Any] = _branch(dim, hidden, rng)
-    branch[1].weight.data, branch[4] = zeros(hidden), nn.BatchNorm1d(dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
+residual_block.slip(
     "`nn.ReLU()` makes a module, and takes nothing. Put it behind the Residual: "
-    "`nn.Sequential(Residual(…), nn.ReLU())`."
+    "`nn.Sequential(Residual(…), nn.ReLU())`.",
+    *(BLOCK, "nn.ReLU(Residual(nn.Sequential(*into, *back)))"),
 )
-def relu_of(dim, hidden, rng):
-    relu: Any = nn.ReLU
-    return relu(nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))))
-
-
-@residual_block.mistake(
-    "`last.weight` must stay a Parameter, or it is never learned. Give it new numbers: "
-    "`last.weight.data = …`."
+residual_block.slip(
+    "`last.weight` must stay a Parameter, or it is never learned. Give it new numbers: `last.weight.data = …`.",
+    *("last.weight.data", "last.weight"),
 )
-def weight_replaced(dim, hidden, rng):
-    branch: list[Any] = _branch(dim, hidden, rng)
-    branch[4].weight = zeros(dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake("`Residual` takes one module. Put the five into an `nn.Sequential` first.")
-def not_put_together(dim, hidden, rng):
-    residual_of: Any = nn.Residual
-    return residual_of(*_branch(dim, hidden, rng))
-
-
-@residual_block.mistake(
+residual_block.slip(
+    "`Residual` takes one module. Put the five into an `nn.Sequential` first.",
+    *("Residual(nn.Sequential(*into, *back))", "Residual(*into, *back)"),
+)
+residual_block.slip(
     "A Linear draws its weights from the generator that it gets. Give both of them `rng=rng`, so that "
-    "everyone gets the same."
+    "everyone gets the same.",
+    *(("dim, hidden, rng=rng)", "dim, hidden)"), ("hidden, dim, rng=rng", "hidden, dim")),
 )
-def without_rng(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    branch[0], branch[3] = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake("The last BatchNorm is not in the branch. It comes after the second Linear.")
-def without_the_last_norm(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch[:4])), nn.ReLU())
-
-
-@residual_block.mistake("A list is not a module. Put its parts together with `nn.Sequential`.")
-def only_a_list(dim, hidden, rng):
-    return [nn.Residual(nn.Sequential(*_branch(dim, hidden, rng))), nn.ReLU()]
-
-
-@residual_block.mistake("You make the second Linear first, so the two draw each other's weights.")
-def second_drawn_first(dim, hidden, rng):
-    branch = _branch(dim, hidden, 0)
-    branch[3] = nn.Linear(hidden, dim, rng=rng)
-    branch[0] = nn.Linear(dim, hidden, rng=rng)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake("A ReLU comes after the sum, too: put one behind the Residual.")
-def without_the_last_relu(dim, hidden, rng):
-    return nn.Residual(nn.Sequential(*_branch(dim, hidden, rng)))
-
-
-@residual_block.mistake(
-    "The ReLU at the end stands inside the branch. It comes after the sum, so put it behind the Residual."
+residual_block.slip(
+    "The last BatchNorm is not in the branch. It comes after the second Linear.",
+    "rng=rng), last]",
+    "rng=rng)]",
 )
-def relu_inside(dim, hidden, rng):
-    return nn.Residual(nn.Sequential(*_branch(dim, hidden, rng), nn.ReLU()))
-
-
-@residual_block.mistake("Nothing is added to the input: the branch is there, but no Residual around it.")
-def no_residual(dim, hidden, rng):
-    return nn.Sequential(*_branch(dim, hidden, rng), nn.ReLU())
-
-
-@residual_block.mistake("The ReLU inside the branch is missing: without it, two linear layers are like one.")
-def without_the_inner_relu(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    del branch[2]
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
-    "The first BatchNorm is missing. The branch is Linear, BatchNorm, ReLU, Linear, BatchNorm."
+residual_block.slip(
+    "A list is not a module. Put its parts together with `nn.Sequential`.",
+    *(BLOCK, "[Residual(nn.Sequential(*into, *back)), nn.ReLU()]"),
 )
-def without_the_first_norm(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    del branch[1]
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
+residual_block.slip(
+    "You make the second Linear first, so the two draw each other's weights.",
+    ("    into", "    second = nn.Linear(hidden, dim, rng=rng)\n    into"),
+    ("[nn.Linear(hidden, dim, rng=rng), last]", "[second, last]"),
+)
+residual_block.slip(
+    "A ReLU comes after the sum, too: put one behind the Residual.",
+    *(BLOCK, "Residual(nn.Sequential(*into, *back))"),
+)
+residual_block.slip(
+    "The ReLU at the end stands inside the branch. It comes after the sum, so put it behind the Residual.",
+    *(BLOCK, "Residual(nn.Sequential(*into, *back, nn.ReLU()))"),
+)
+residual_block.slip(
+    "Nothing is added to the input: the branch is there, but no Residual around it.", "(Residual(", "(("
+)
+residual_block.slip(
+    "The ReLU inside the branch is missing: without it, two linear layers are like one.",
+    *(NORM, "nn.BatchNorm1d(hidden)"),
+)
+residual_block.slip(
+    "The first BatchNorm is missing. The branch is Linear, BatchNorm, ReLU, Linear, BatchNorm.",
+    *(NORM, "nn.ReLU()"),
+)
+residual_block.slip(
     "You set the last *Linear* to 0. Then the BatchNorm after it divides by almost nothing. Set the weight "
-    "of the last BatchNorm to 0."
+    "of the last BatchNorm to 0.",
+    (AT_ZERO, ""),
+    ("return", "back[0].weight.data *= 0\n    back[0].bias.data *= 0\n    return"),
 )
-def linear_at_zero(dim, hidden, rng):
-    branch: list[Any] = _branch(dim, hidden, rng)
-    branch[3].weight.data, branch[3].bias.data = zeros(hidden, dim), zeros(1, dim)
-    branch[4] = nn.BatchNorm1d(dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
-    "The ReLU stands before the BatchNorm. In this block it comes after it: Linear, BatchNorm, ReLU."
+residual_block.slip(
+    "The ReLU stands before the BatchNorm. In this block it comes after it: Linear, BatchNorm, ReLU.",
+    *(NORM, "nn.ReLU(), nn.BatchNorm1d(hidden)"),
 )
-def relu_first(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    branch[1], branch[2] = branch[2], branch[1]
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
+residual_block.slip(
     "The first BatchNorm gets `hidden` features, and the last one `dim`: each is as wide as the Linear "
-    "before it."
+    "before it.",
+    *("nn.BatchNorm1d(hidden)", "nn.BatchNorm1d(dim)"),
 )
-def norm_too_wide(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    branch[1] = nn.BatchNorm1d(dim)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())
-
-
-@residual_block.mistake(
-    "The two Linears are equal: each draws from the generator `rng` itself, so give both the same `rng`, "
-    "and no seed."
-)
-def same_seed(dim, hidden, rng):
-    branch = _branch(dim, hidden, rng)
-    branch[0], branch[3] = nn.Linear(dim, hidden, rng=0), nn.Linear(hidden, dim, rng=0)
-    return nn.Sequential(nn.Residual(nn.Sequential(*branch)), nn.ReLU())

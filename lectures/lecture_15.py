@@ -1,24 +1,26 @@
-"""Lecture 15, data and the training loop: exercises, usual mistakes, predictions, and what it draws."""
+"""Lecture 15, data and the training loop: exercises, usual mistakes in them, and what it draws."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from copy import deepcopy
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 from matplotlib.axes import Axes
 
+import needle as ndl
 import viz
 from needle import nn
 from needle.apps.training import run_epoch
-from needle.autograd import Tensor, no_grad
 from needle.data import DataLoader, Dataset
 from needle.optim import SGD, Adam
 from viz.plots.look import RED
 
-from .checking import Lecture, case, given
+from .checking import Case, Lecture, case, drawn, given
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -61,18 +63,7 @@ def diary(rated: Ratings) -> str:
     )
 
 
-def arrays(**values: Any) -> Any:
-    """Makes the inputs of a case, with copies of these arrays."""
-    return lambda: {
-        name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()
-    }
-
-
 # --- 1 A data set -------------------------------------------------------------------------------------------
-
-POINTS = np.array([[0.5, -0.2], [-0.9, 0.4], [0.1, 0.8], [-0.3, -0.7]])
-LIKES = np.array([0, 1, 1, 0])
-THREE = np.array([[0.6, 0.6], [-0.8, -0.1], [0.2, -0.5]])
 
 
 def double(point: np.ndarray) -> np.ndarray:
@@ -99,8 +90,31 @@ class Growing:
         return "growing"
 
 
-def _looked_at(answer: Any, points: Any, likes: Any, transforms: Any) -> Any:
+TRANSFORMS: dict[str, list | None] = {
+    "": None,
+    "transforms = [double, plus_one, flip], which are 2 * point, point + 1 and point[::-1]": [
+        *(double, plus_one, np.flip)
+    ],
+    "transforms = [growing], which is point + 1 in its first call, point + 2 in its second …": [Growing()],
+    "transforms = [], so no transform at all": [],
+}
+
+
+def some_songs(shape: tuple[int, int], labels: Sequence[int], transforms: str) -> Case:
+    """A case: so many songs of so many numbers, their labels, and the transforms of this description."""
+
+    def make() -> dict[str, Any]:
+        points = (np.arange(np.prod(shape)) * 7 % 11 - 4.0).reshape(shape) / 10
+        likes = np.resize(np.array(labels), shape[0])
+        return {"points": points, "likes": likes, "transforms": TRANSFORMS[transforms]}
+
+    return given(make, "points", "likes", "transforms", program=transforms)
+
+
+def looked_at(answer: Any, points: np.ndarray, likes: np.ndarray, transforms: Any) -> Any:
+    """The length and items of a data set, after another one has been made."""
     songs = answer(points, likes, deepcopy(transforms))  # `growing` begins anew for each answer
+    answer(-points, 1 - likes, [plus_one])
     length = songs.__len__()
     items = [songs[position] for position in (0, 0, len(points) - 1)]
     if length is ... or any(item is ... for item in items):
@@ -110,8 +124,6 @@ def _looked_at(answer: Any, points: Any, likes: Any, transforms: Any) -> Any:
 
 
 class Songs(Dataset):
-    """Points and labels, item by item."""
-
     def __init__(self, points, likes, transforms=None):
         super().__init__(transforms)
         self.points, self.likes = points, likes
@@ -123,346 +135,182 @@ class Songs(Dataset):
         return self.apply_transforms(self.points[index]), self.likes[index]
 
 
-PLAIN = Songs  # the name stands for the exercise from here on
-
+CHAIN, GROWING = list(TRANSFORMS)[1:3]
 songs_exercise = lecture.exercise(
-    given(arrays(points=POINTS, likes=LIKES, transforms=None), "points", "likes", "transforms"),
-    given(
-        arrays(points=THREE, likes=LIKES[:3], transforms=[double, plus_one, np.flip]),
-        *("points", "likes", "transforms"),
-        program="transforms = [double, plus_one, np.flip], which are 2 * point, point + 1 and point[::-1]",
-    ),
-    given(
-        arrays(points=THREE, likes=LIKES[:3], transforms=[Growing()]),
-        *("points", "likes", "transforms"),
-        program="transforms = [growing], which is point + 1 in its first call, point + 2 in its second …",
-    ),
-    otherwise="An item is a pair: `self.points[index]` after `self.apply_transforms`, and "
-    "`self.likes[index]`.",
-    use=_looked_at,
+    some_songs((4, 2), (0, 1, 1, 0), ""),
+    some_songs((3, 2), (1, 0), CHAIN),
+    some_songs((3, 2), (0, 1), GROWING),
+    draws=st.tuples(
+        st.sampled_from([(4, 2), (3, 2), (2, 3), (5, 1), (1, 2)]),
+        st.sampled_from([(0, 1, 1, 0), (1, 0), (1,), (3, 2, 0)]),
+        st.sampled_from(list(TRANSFORMS)),
+    ).map(lambda x: some_songs(*x)),
+    otherwise="An item is a pair: `self.points[index]` after `self.apply_transforms`, and `self.likes[index]`.",
+    use=looked_at,
     form="Songs({}, {}, {})",
 )(Songs)
 
-
-@songs_exercise.mistake(
-    "The transforms are not applied. Send the point, and only the point, through "
-    "`self.apply_transforms(...)`."
+POINT, LABEL, LENGTH = "self.apply_transforms(self.points[index])", "self.likes[index]", "len(self.likes)"
+songs_exercise.slip(
+    "The transforms are not applied. Send the point, and only the point, through `self.apply_transforms(...)`.",
+    *(POINT, "self.points[index]"),
 )
-class WithoutTransforms(PLAIN):
-    def __getitem__(self, index):
-        return self.points[index], self.likes[index]
-
-
-@songs_exercise.mistake(
-    "The label goes through the transforms, too. They change what is measured, and not whether it is liked."
+songs_exercise.slip(
+    "The label goes through the transforms, too. They change what is measured, and not whether it is liked.",
+    *(LABEL, "self.apply_transforms(self.likes[index])"),
 )
-class LabelTransformed(PLAIN):
-    def __getitem__(self, index):
-        return self.apply_transforms(self.points[index]), self.apply_transforms(self.likes[index])
-
-
-@songs_exercise.mistake("An item is the point first and then its label. Yours has them the other way round.")
-class LabelFirst(PLAIN):
-    def __getitem__(self, index):
-        return self.likes[index], self.apply_transforms(self.points[index])
-
-
-@songs_exercise.mistake(
-    "You return all points or all labels. An item is one song: take what stands at `index` from both arrays."
+songs_exercise.slip(
+    "An item is the point first and then its label. Yours has them the other way round.",
+    *(f"{POINT}, {LABEL}", f"{LABEL}, {POINT}"),
 )
-class Everything(PLAIN):
-    def __getitem__(self, index):
-        return self.apply_transforms(self.points), self.likes
-
-
-@songs_exercise.mistake(
+songs_exercise.slip(
+    "You return all points or all labels. An item is one song: take what stands at `index` from both arrays.",
+    *(f"{POINT}, {LABEL}", "self.apply_transforms(self.points), self.likes"),
+)
+songs_exercise.slip(
     "All points at once go through the transforms, which are made for one. Take the point out first, then "
-    "send it through."
+    "send it through.",
+    *(POINT, "self.apply_transforms(self.points)[index]"),
 )
-class AllTransformed(PLAIN):
-    def __getitem__(self, index):
-        return self.apply_transforms(self.points)[index], self.likes[index]
-
-
-@songs_exercise.mistake(
+songs_exercise.slip(
     "The transforms have run only once, when the data set was made. Let `__getitem__` send the point through "
-    "them, anew each time."
+    "them, anew each time.",
+    ("= points, likes", "= [self.apply_transforms(point) for point in points], likes"),
+    (POINT, "self.points[index]"),
 )
-class TransformedOnce(PLAIN):
-    def __init__(self, points, likes, transforms=None):
-        super().__init__(points, likes, transforms)
-        self.points = [self.apply_transforms(point) for point in points]
-
-    def __getitem__(self, index):
-        return self.points[index], self.likes[index]
-
-
-@songs_exercise.mistake("Leave the point a NumPy array. The loader makes a Tensor of all points in a batch.")
-class PointAsTensor(PLAIN):
-    def __getitem__(self, index):
-        return Tensor(self.apply_transforms(self.points[index])), self.likes[index]
-
-
-@songs_exercise.mistake("`songs[0]` gives None. Is a `return` missing in `__getitem__`?")
-class ItemNotReturned(PLAIN):
-    def __getitem__(self, index):
-        return None
-
-
-@songs_exercise.mistake("`len(songs)` gives None. Is a `return` missing in `__len__`?")
-class LengthNotReturned(PLAIN):
-    def __len__(self):
-        return None
-
-
-@songs_exercise.mistake(
-    "`__len__` gives the points themselves. Return how many there are: `len(self.points)`."
+songs_exercise.slip(
+    "Leave the point a NumPy array. The loader makes a Tensor of all points in a batch.",
+    *(POINT, f"ndl.Tensor({POINT})"),
 )
-class PointsAsLength(PLAIN):
-    def __len__(self):
-        return self.points
-
-
-@songs_exercise.mistake("This is only the point. An item is a pair: return its label, too, after a comma.")
-class PointOnly(PLAIN):
-    def __getitem__(self, index):
-        return self.apply_transforms(self.points[index])
-
-
-@songs_exercise.mistake(
-    "`self.points.size` counts the numbers, and each song has two. `len(self.points)` counts the songs."
+songs_exercise.slip(
+    "`songs[0]` gives None. Is a `return` missing in `__getitem__`?", f"return {POINT}", f"{POINT}"
 )
-class CountsNumbers(PLAIN):
-    def __len__(self):
-        return self.points.size
-
-
-@songs_exercise.mistake("That is how many numbers each song has. `len(songs)` is the number of songs.")
-class CountsColumns(PLAIN):
-    def __len__(self):
-        return self.points.shape[1]
-
-
-@songs_exercise.mistake("`len(self)` asks this very method again, for ever. Ask an array: `len(self.likes)`.")
-class AsksItself(PLAIN):
-    def __len__(self):
-        return len(self)
-
-
-@songs_exercise.mistake(
-    "That is the length of one data set only. Ask an array how long it is: `len(self.likes)`."
+songs_exercise.slip(
+    "`len(songs)` gives None. Is a `return` missing in `__len__`?", f"return {LENGTH}", LENGTH
 )
-class AlwaysForty(PLAIN):
-    def __len__(self):
-        return 40
-
-
-@songs_exercise.mistake(
-    "The pair as a whole goes through the transforms. Send only the point through "
-    "`self.apply_transforms(...)`."
+songs_exercise.slip(
+    "`__len__` gives the points themselves. Return how many there are: `len(self.points)`.",
+    *(LENGTH, "self.points"),
 )
-class PairTransformed(PLAIN):
-    def __getitem__(self, index):
-        return self.apply_transforms((self.points[index], self.likes[index]))
-
-
-@songs_exercise.mistake(
-    "You call each transform with the stored point, so only the last one counts: they chain."
+songs_exercise.slip(
+    "This is only the point. An item is a pair: return its label, too, after a comma.", f", {LABEL}", ""
 )
-class LastTransformOnly(PLAIN):
-    def __getitem__(self, index):
-        point = self.points[index]
-        for transform in self.transforms or ():
-            point = transform(self.points[index])
-        return point, self.likes[index]
-
-
-@songs_exercise.mistake(
-    "`self.transforms` is a list of functions, or None, so it cannot be called. "
-    "`self.apply_transforms(...)` goes "
-    "through it for you."
+songs_exercise.slip(
+    "`self.points.size` counts the numbers, and each song has several. `len(self.points)` counts the songs.",
+    *(LENGTH, "self.points.size"),
 )
-class ListCalled(PLAIN):
-    def __getitem__(self, index):
-        transforms: Any = self.transforms
-        return transforms(self.points[index]), self.likes[index]
+songs_exercise.slip(
+    "That is how many numbers each song has. `len(songs)` is the number of songs.",
+    *(LENGTH, "self.points.shape[1]"),
+)
+songs_exercise.slip(
+    "The pair as a whole goes through the transforms. Send only the point through `self.apply_transforms(...)`.",
+    *(f"{POINT}, {LABEL}", "self.apply_transforms((self.points[index], self.likes[index]))"),
+)
 
 
 # --- 2 Batches and a transform ------------------------------------------------------------------------------
 
 
-def _order(parts: Sequence[np.ndarray], n: int) -> str:
-    flat = [int(i) for part in parts for i in part]
-    if flat == sorted(flat):
-        return "0, 1, 2, …"
-    runs = [all(after == before + 1 for before, after in pairwise(part)) for part in parts if len(part) > 2]
-    return "neighbours stay together" if all(runs) else "shuffled"
-
-
-def _two_epochs(answer: Any, n: int, batch_size: int, rng: Any) -> Any:
+def two_epochs(answer: Any, n: int, batch_size: int, seed: int) -> Any:
+    """The batches of two epochs, with one generator."""
+    rng = np.random.default_rng(seed)
     epochs = [answer(n, batch_size, rng) for _ in range(2)]
     if any(parts is ... for parts in epochs):
         return ...
-    if any(parts is None for parts in epochs):
-        return None
-    first, second = ([np.atleast_1d(part) for part in parts] for parts in epochs)
-    every = [int(i) for part in first for i in part]
-    again = every == [int(i) for part in second for i in part]
-    order = _order(first, n)
-    songs = "none twice" if len(set(every)) == len(every) else "some twice"
-    return {
-        "sizes": [len(part) for part in first],
-        "positions": songs if set(every) <= set(range(n)) else "not from 0 to n − 1",
-        "order": order,
-        "next epoch": "the same order" if again and order == "shuffled" else "another order",
-    }
-
-
-def _epoch(n: int, batch_size: int) -> Any:
-    return given(
-        lambda: {"n": n, "batch_size": batch_size, "rng": np.random.default_rng(n)}, "n", "batch_size", "rng"
-    )
+    if not all(isinstance(parts, (list, tuple)) for parts in epochs):
+        return epochs[0]
+    return [[np.atleast_1d(part) for part in parts] for parts in epochs]
 
 
 @lecture.exercise(
-    _epoch(24, 4),
-    _epoch(10, 4),
-    _epoch(23, 8),
+    case(10, 4, 0),
+    case(24, 4, 1),
+    draws=drawn((5, 4, 7, 9, 3, 1), (2, 3, 4, 1), (0, 1, 2)),
     otherwise="Shuffle all positions once: `rng.permutation(n)`. Then cut that into slices of `batch_size`.",
-    use=_two_epochs,
+    use=two_epochs,
+    form="two epochs of batches({}, {}, rng), with rng = np.random.default_rng({}),",
     without={
         DataLoader.__iter__: "That is a `DataLoader` at work. Here you build what it does: shuffle the "
         "positions and cut them yourself."
     },
 )
 def batches(n, batch_size, rng):
-    """The positions of an epoch, shuffled, in parts."""
     order = rng.permutation(n)
     return [order[start : start + batch_size] for start in range(0, n, batch_size)]
 
 
-@batches.mistake("The songs come in their old order. Shuffle the positions first: `rng.permutation(n)`.")
-def in_order(n, batch_size, rng):
-    return [np.arange(n)[i : i + batch_size] for i in range(0, n, batch_size)]
-
-
-@batches.mistake(
-    "The last songs are left out: they do not fill a batch. Keep them as a smaller one; a "
-    "slice that ends too "
-    "late is simply shorter."
+CUT = "[order[start : start + batch_size] for start in range(0, n, batch_size)]"
+batches.slip(
+    "The songs come in their old order. Shuffle the positions first: `rng.permutation(n)`.",
+    *("rng.permutation(n)", "np.arange(n)"),
 )
-def last_lost(n, batch_size, rng):
-    return batches.right(n, batch_size, rng)[: n // batch_size]
-
-
-@batches.mistake(
+batches.slip(
+    "The last songs are left out: they do not fill a batch. Keep them as a smaller one; a slice that ends too "
+    "late is simply shorter.",
+    *(CUT, CUT + "[: n // batch_size]"),
+)
+batches.slip(
     "Some song comes twice, and another one never. Don't draw each position for itself: shuffle all of them, "
-    "with `rng.permutation(n)`."
+    "with `rng.permutation(n)`.",
+    *("rng.permutation(n)", "rng.integers(0, n, n)"),
 )
-def drawn(n, batch_size, rng):
-    draws = [0] + [0] + list(range(2, n))
-    rng.shuffle(draws)
-    return [draws[i : i + batch_size] for i in range(0, n, batch_size)]
-
-
-@batches.mistake(
+batches.slip(
     "The second epoch has the same order as the first. Use the `rng` that you are given: it goes on, while a "
-    "new one with a seed begins again."
+    "new one with a seed begins again.",
+    *("rng.permutation(n)", "np.random.default_rng(0).permutation(n)"),
 )
-def same_again(n, batch_size, rng):
-    return batches.right(n, batch_size, np.random.default_rng(1))
-
-
-@batches.mistake(
-    "You shuffle the batches, and neighbours stay together in each. Shuffle the positions "
-    "first, and cut then."
+batches.slip(
+    "You shuffle the batches, and neighbours stay together in each. Shuffle the positions first, and cut then.",
+    *(
+        ("rng.permutation(n)", "np.arange(n)"),
+        (f"return {CUT}", f"cut = {CUT}\n    rng.shuffle(cut)\n    return cut"),
+    ),
 )
-def batches_shuffled(n, batch_size, rng):
-    parts = in_order(n, batch_size, rng)
-    return [parts[i] for i in rng.permutation(len(parts))]
-
-
-@batches.mistake(
+batches.slip(
     "Positions count from 0, as everywhere in Python: of n songs, the last one stands at n − 1. "
-    "`rng.permutation(n)` gives just these."
+    "`rng.permutation(n)` gives just these.",
+    *("permutation(n)", "permutation(n) + 1"),
 )
-def from_one(n, batch_size, rng):
-    return [part + 1 for part in batches.right(n, batch_size, rng)]
-
-
-@batches.mistake(
-    "The last batch is missing. Begin one at each multiple of `batch_size` below n: "
-    "`range(0, n, batch_size)`."
+batches.slip(
+    "The last batch is missing. Begin one at each multiple of `batch_size` below n: `range(0, n, batch_size)`.",
+    *(CUT, CUT + "[:-1]"),
 )
-def last_batch_lost(n, batch_size, rng):
-    return batches.right(n, batch_size, rng)[:-1]
-
-
-@batches.mistake(
-    "This is only the first batch. Is the `return` inside the loop? Collect all, and return then."
+batches.slip(
+    "This is only the first batch. Is the `return` inside the loop? Collect all, and return then.",
+    *(CUT, "[order[:batch_size]]"),
 )
-def first_of_them(n, batch_size, rng):
-    return batches.right(n, batch_size, rng)[:1]
-
-
-@batches.mistake("There is an empty batch at the end. Begin a batch only below n: `range(0, n, batch_size)`.")
-def one_too_many(n, batch_size, rng):
-    order = rng.permutation(n)
-    return [order[i * batch_size : (i + 1) * batch_size] for i in range(n // batch_size + 1)]
-
-
-@batches.mistake(
-    "You cut into `batch_size` parts. A batch *has* `batch_size` songs, however many parts that makes."
+batches.slip(
+    "There is an empty batch at the end. Begin a batch only below n: `range(0, n, batch_size)`.",
+    *("range(0, n, batch_size)", "range(0, n // batch_size * batch_size + 1, batch_size)"),
 )
-def so_many_parts(n, batch_size, rng):
-    return np.array_split(rng.permutation(n), batch_size)
-
-
+batches.slip(
+    "You cut into `batch_size` parts. A batch *has* `batch_size` songs, however many parts that makes.",
+    *(CUT, "np.array_split(order, batch_size)"),
+)
 EVEN = (
     "`array_split` makes parts of about the same size. A batch has `batch_size` songs, and only the last may "
     "have fewer: take slices."
 )
-
-
-@batches.mistake(EVEN)
-def even_parts(n, batch_size, rng):
-    return np.array_split(rng.permutation(n), n // batch_size)
-
-
-@batches.mistake(EVEN)
-def even_parts_and_one_more(n, batch_size, rng):
-    return np.array_split(rng.permutation(n), -(-n // batch_size))
-
-
-@batches.mistake(
-    "A slice ends at a position, and not after so many songs: `order[start : start + batch_size]`."
+batches.slip(EVEN, CUT, "np.array_split(order, max(1, n // batch_size))")
+batches.slip(
+    "A slice ends at a position, and not after so many songs: `order[start : start + batch_size]`.",
+    *("start + batch_size]", "batch_size]"),
 )
-def ends_at_the_size(n, batch_size, rng):
-    order = rng.permutation(n)
-    return [order[start:batch_size] for start in range(0, n, batch_size)]
-
-
-@batches.mistake("Each song is a batch of its own here. Take slices of `batch_size` positions.")
-def one_by_one(n, batch_size, rng):
-    return [[i] for i in rng.permutation(n)]
-
-
-@batches.mistake(
-    "`rng.shuffle` shuffles in place and returns None. `rng.permutation(n)` returns what you need."
+batches.slip(
+    "`rng.shuffle` shuffles in place and returns None. `rng.permutation(n)` returns what you need.",
+    *("rng.permutation(n)", "rng.shuffle(np.arange(n))"),
 )
-def shuffled_in_place(n, batch_size, rng):
-    order = rng.shuffle(np.arange(n))
-    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
 
 
-def _shaken(answer: Any, size: float, point: np.ndarray) -> Any:
+def shaken(answer: Any, size: float, one: np.ndarray, other: np.ndarray) -> Any:
+    """What a transform makes of two points, and of the first once more."""
     jitter = answer(size, np.random.default_rng(5))
-    return [jitter(point), jitter(point)]
+    answer(size + 1, np.random.default_rng(6))  # another one, that must not change the first
+    return [jitter(point) for point in (one, other, one)]
 
 
 class Jitter:
-    """Moves a point a little, anew each time."""
-
     def __init__(self, size, rng):
         self.size, self.rng = size, rng
 
@@ -470,103 +318,58 @@ class Jitter:
         return point + self.rng.normal(0, self.size, point.shape)
 
 
-STILL = Jitter  # the name stands for the exercise from here on
-
 jitter_exercise = lecture.exercise(
-    given(arrays(size=0.1, point=np.array([0.5, -0.2])), "size", "point"),
-    given(arrays(size=2.0, point=np.array([-0.9, 0.4])), "size", "point"),
+    case(0.1, np.array([0.5, -0.2]), np.array([-0.9, 0.4])),
+    draws=drawn(
+        (2.0, 0.1, 0.5, 0.0),
+        *[[np.array(point) for point in ([0.5, -0.2], [0.3, 2.0, -1.0], [4.0], [0.0, 0.0])]] * 2,
+    ),
     otherwise="Draw from `self.rng`, a number for each coordinate: `self.rng.normal(0, self.size, "
-    "point.shape)`. "
-    "Return the point plus that.",
-    use=_shaken,
-    form="Jitter({}, rng), called twice with {},",
+    "point.shape)`. Return the point plus that.",
+    use=shaken,
+    form="Jitter({}, rng), called with {}, then {}, then the first again,",
 )(Jitter)
 
-
-@jitter_exercise.mistake(
-    "Both coordinates move by the same number. Draw one for each: give `normal` the shape of the point."
+NOISE = "self.rng.normal(0, self.size, point.shape)"
+jitter_exercise.slip(
+    "All coordinates move by the same number. Draw one for each: give `normal` the shape of the point.",
+    *(", point.shape", ""),
 )
-class SameForBoth(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(0, self.size)
-
-
-@jitter_exercise.mistake("This is only the noise. Add it to the point.")
-class NoiseOnly(STILL):
-    def __call__(self, point):
-        return self.rng.normal(0, self.size, point.shape)
-
-
-@jitter_exercise.mistake(
-    "Both calls give the same. Draw in `__call__`, from `self.rng` itself, so that each call draws anew."
+jitter_exercise.slip(
+    "Points need not have two numbers. Give `normal` the shape of the point: `point.shape`.",
+    "point.shape",
+    "2",
 )
-class DrawnOnce(STILL):
-    def __init__(self, size, rng):
-        self.size, self.noise = size, rng.normal(0, size, 2)
-
-    def __call__(self, point):
-        return point + self.noise
-
-
-@jitter_exercise.mistake(
-    "The size is not in it: it is the standard deviation, the second argument of `normal`."
+jitter_exercise.slip("This is only the noise. Add it to the point.", "point + ", "")
+jitter_exercise.slip(
+    "Each call gives the same noise. Draw in `__call__`, from `self.rng` itself, so that each call draws anew.",
+    *("self.rng.normal", "np.random.default_rng(5).normal"),
 )
-class OfSizeOne(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(0, 1, point.shape)
-
-
-@jitter_exercise.mistake(
+jitter_exercise.slip(
+    "The size is not in it: it is the standard deviation, the second argument of `normal`.",
+    "self.size, p",
+    "1, p",
+)
+FIRST_IS_MEAN = (
     "The first argument of `normal` is the mean. It is 0, so that the point moves to all sides alike."
 )
-class MeanForBoth(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(self.size)
-
-
-@jitter_exercise.mistake(
-    "The first argument of `normal` is the mean. It is 0, so that the point moves to all sides alike."
-)
-class WithAMean(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(self.size, 1, point.shape)
-
-
-@jitter_exercise.mistake(
+jitter_exercise.slip(FIRST_IS_MEAN, NOISE, "self.rng.normal(self.size)")
+jitter_exercise.slip(
     "The first argument of `normal` is the mean, and the second the standard deviation. Write the 0 before "
-    "the size."
+    "the size.",
+    *("(0, ", "("),
 )
-class ShapeAsSize(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(self.size, point.shape)
-
-
-@jitter_exercise.mistake("`__call__` gives None. Is a `return` missing?")
-class NotReturned(STILL):
-    def __call__(self, point):
-        return None
-
-
-@jitter_exercise.mistake(
-    "You draw evenly from a box. Ask for normal noise: `self.rng.normal(0, self.size, point.shape)`."
+jitter_exercise.slip(
+    "You draw evenly from a box. Ask for normal noise: `self.rng.normal(0, self.size, point.shape)`.",
+    *("normal(0,", "uniform(-self.size,"),
 )
-class FromABox(STILL):
-    def __call__(self, point):
-        return point + self.rng.uniform(-self.size, self.size, point.shape)
-
-
-@jitter_exercise.mistake(
-    "`normal` takes the standard deviation itself, and not its square: the size as it is."
+jitter_exercise.slip(
+    "`normal` takes the standard deviation itself, and not its square: the size as it is.",
+    *("self.size, p", "self.size**2, p"),
 )
-class AsVariance(STILL):
-    def __call__(self, point):
-        return point + self.rng.normal(0, self.size**2, point.shape)
-
-
-@jitter_exercise.mistake("You multiply the point by the noise. Add it: a point at 0 should move, too.")
-class Multiplied(STILL):
-    def __call__(self, point):
-        return point * self.rng.normal(0, self.size, point.shape)
+jitter_exercise.slip(
+    "You multiply the point by the noise. Add it: a point at 0 should move, too.", "point +", "point *"
+)
 
 
 # --- 3 Train, and evaluate ----------------------------------------------------------------------------------
@@ -575,27 +378,33 @@ loss_fn = nn.SoftmaxLoss()
 
 
 class Watched(nn.Module):
-    """A small net that notes in which mode it runs, and whether a graph is kept."""
+    """A small net that notes in which mode it runs, whether a graph is kept, and how many are kept at once."""
 
-    def __init__(self):
-        self.linear = nn.Linear(2, 2, rng=3)
-        self.modes: list[str] = []
-        self.graphs: list[str] = []
+    def __init__(self, inputs: int, classes: int):
+        self.linear = nn.Linear(inputs, classes, rng=3)
+        self.modes: set[str] = set()
+        self.graphs: set[str] = set()
+        self.outputs: list[Any] = []
+        self.most_kept = 0
 
-    def forward(self, x):
+    def forward(self, x: ndl.Tensor) -> Any:
+        if self.kept() > 2:
+            gc.collect()  # a graph has circles, so Python lets it go only when it looks for them
+        self.most_kept = max(self.most_kept, self.kept())
         out = self.linear(x)
+        self.outputs.append(weakref.ref(out))
         modes = {"training" if module.training else "evaluation" for module in (self, self.linear)}
-        self.modes.append(modes.pop() if len(modes) == 1 else "not the same in all modules")
-        self.graphs.append("kept" if out.requires_grad else "none")
+        self.modes.add(modes.pop() if len(modes) == 1 else "not the same in all modules")
+        self.graphs.add("kept" if out.requires_grad else "none")
         return out
 
+    def kept(self) -> int:
+        """Of how many batches the graph still exists."""
+        return sum(output() is not None for output in self.outputs)
 
-def _one(words: Sequence[str]) -> str:
-    return words[0] if len(set(words)) == 1 else "both, in turn" if words else "never run"
-
-
-def _number(found: Any) -> Any:
-    return found.item() if isinstance(found, Tensor) and found.shape == () else found
+    def weights(self) -> list[float]:
+        """All numbers of the net."""
+        return [float(w) for p in self.parameters() for w in p.numpy().ravel()]
 
 
 class Stepper(SGD):
@@ -605,57 +414,74 @@ class Stepper(SGD):
         raise AttributeError("needle's optimisers have no zero_grad()")
 
 
-def _trained(answer: Any, songs: Any, batch_size: int) -> Any:
-    model = Watched()
+def trained(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int, batch_size: int) -> Any:
+    """What an epoch of training returns, and what it leaves."""
+    model = Watched(points.shape[1], classes)
     model.eval()
-    loss = answer(model, DataLoader(songs, batch_size), Stepper(model.parameters(), lr=0.5))
+    loader = DataLoader(Songs(points, labels), batch_size)
+    gc.freeze()  # so that `gc.collect` looks at new objects only
+    try:
+        loss = answer(model, loader, Stepper(model.parameters(), lr=0.5))
+    finally:
+        gc.unfreeze()
     if loss is ... or loss is None:
         return loss
     return {
         "loss": loss,
-        "mode": _one(model.modes),
-        "weights after it": [float(w) for p in model.parameters() for w in p.numpy().ravel()],
+        "mode": " and ".join(sorted(model.modes)) or "never run",
+        "weights after it": model.weights(),
+        "graphs": "all kept at once" if model.most_kept > 2 else "let go, one by one",
     }
 
 
-def _evaluated(answer: Any, songs: Any, batch_size: int) -> Any:
-    model = Watched()
-    found = answer(model, DataLoader(songs, batch_size))
+def evaluated(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int, batch_size: int) -> Any:
+    """What an evaluation returns, and in which mode it has run."""
+    model = Watched(points.shape[1], classes)
+    before = model.weights()
+    found = answer(model, DataLoader(Songs(points, labels), batch_size))
     if found is ... or found is None:
         return found
     loss, right = found if isinstance(found, (tuple, list)) and len(found) == 2 else (found, "missing")
     if loss is ... or right is ...:
         return ...
-    return {"loss": loss, "right": right, "mode": _one(model.modes), "graph": _one(model.graphs)}
+    modes, graphs = (" and ".join(sorted(x)) or "never run" for x in (model.modes, model.graphs))
+    what = {"loss": loss, "right": right, "mode": modes, "graph": graphs}
+    return what if model.weights() == before else {**what, "the weights": "moved"}
 
 
 ITSELF = "`run_epoch` is this loop, written for you. Write it yourself; afterwards you may use it."
 OUTER = "With `model.training = …` you reach the net, but not the modules in it. `model.{}()` tells them all."
+NINE = np.array([[2, 1], [-1, 2], [1, -2], [3, 3], [-3, -3], [0.5, 2], [-2, 0.5], [2, -0.5], [-0.5, -2]])
+TO_LEARN = st.tuples(
+    st.sampled_from([5, 4, 7, 9, 1]),
+    st.sampled_from([2, 3]),
+    st.sampled_from([(1, 0, 1, 0, 0), (0, 0, 1), (0, 1), (1,)]),
+    st.sampled_from([2, 3]),
+    st.sampled_from([2, 3, 4, 1, 9]),
+)
 
-FIVE = np.concatenate([POINTS, [[1.5, 2.0]]])
 
-
-def _to_learn(batch_size: int, count: int = 5) -> Any:
-    labels = np.array([1, 0, 1, 0, 0])
-    return given(
-        lambda: {"songs": PLAIN(3 * FIVE[:count], labels[:count]), "batch_size": batch_size},
-        "songs",
-        "batch_size",
-    )
+def to_learn(count: int, width: int, labels: Sequence[int], classes: int, batch_size: int) -> Case:
+    """A case: so many songs of so many numbers, their labels, how many scores the net gives, the batch size."""
+    numbers = np.concatenate([NINE, NINE[::-1, :1]], axis=1)[:count, :width].copy()
+    pattern = np.resize(labels, count)
+    pattern[0] = classes - 1 if classes > 2 else pattern[0]
+    return case(numbers, pattern, classes, batch_size)
 
 
 @lecture.exercise(
-    _to_learn(2),
-    _to_learn(3, 4),
-    otherwise="For each batch: the loss of `model(X)`, `loss.backward()`, `optimizer.step()`. Count "
-    "each batch's "
+    to_learn(5, 2, (1, 0, 1, 0, 0), 2, 2),
+    to_learn(4, 2, (1, 0, 1, 0, 0), 2, 3),
+    to_learn(9, 2, (1, 0, 1, 0, 0), 2, 2),
+    draws=TO_LEARN.map(lambda x: to_learn(*x)),
+    number=40,
+    otherwise="For each batch: the loss of `model(X)`, `loss.backward()`, `optimizer.step()`. Count each batch's "
     "loss as often as it has songs.",
-    use=_trained,
+    use=trained,
     without={run_epoch: ITSELF},
-    form="train_epoch(model, DataLoader({}, {}), optimizer)",
+    form="train_epoch(model, loader, optimizer) for the songs {} with the labels {}, {} scores, batches of {},",
 )
 def train_epoch(model, loader, optimizer):
-    """One epoch of steps; the mean loss of a song."""
     model.train()
     total = 0.0
     for X, y in loader:
@@ -666,193 +492,98 @@ def train_epoch(model, loader, optimizer):
     return total / len(loader.dataset)
 
 
-def _steps(model, loader, optimizer, mode=True, walk=True, step=True):
-    """The losses and sizes of the batches, with parts of the loop left out."""
-    if mode:
-        model.train()
-    found = []
-    for X, y in loader:
-        loss = loss_fn(model(X), y)
-        if walk:
-            loss.backward()
-        if step:
-            optimizer.step()
-        found.append((loss, len(y)))
-    return found
-
-
-def _mean(found):
-    return sum(loss.item() * n for loss, n in found) / sum(n for _, n in found)
-
-
-@train_epoch.mistake(
+LOSS, BACK, STEP = "loss = loss_fn(model(X), y)", "loss.backward()", "optimizer.step()"
+ADD, PER_SONG = "loss.item() * len(y)", "total / len(loader.dataset)"
+train_epoch.slip(
     "You take the mean over the batches, but the last batch is smaller. Multiply each loss by `len(y)`, and "
-    "divide by the number of all songs."
+    "divide by the number of all songs.",
+    *((ADD, "loss.item()"), (PER_SONG, "total / len(loader)")),
 )
-def mean_of_batches(model, loader, optimizer):
-    return float(np.mean([loss.item() for loss, _ in _steps(model, loader, optimizer)]))
-
-
-@train_epoch.mistake("The net is still in evaluation mode. Say `model.train()` before the loop.")
-def mode_forgotten(model, loader, optimizer):
-    return _mean(_steps(model, loader, optimizer, mode=False))
-
-
-@train_epoch.mistake(OUTER.format("train"))
-def outermost_in_training(model, loader, optimizer):
-    model.training = True
-    return mode_forgotten(model, loader, optimizer)
-
-
-@train_epoch.mistake(
+train_epoch.slip(
+    "The net is still in evaluation mode. Say `model.train()` before the loop.", "model.train()", "pass"
+)
+train_epoch.slip(OUTER.format("train"), "model.train()", "model.training = True")
+train_epoch.slip(
     "The weights did not move. Each batch needs both: `loss.backward()` finds the gradients, and then "
-    "`optimizer.step()` moves the weights."
+    "`optimizer.step()` moves the weights.",
+    *(STEP, "pass"),
 )
-def no_step(model, loader, optimizer):
-    return _mean(_steps(model, loader, optimizer, step=False))
-
-
-@train_epoch.mistake(
-    "In the first batch there is no gradient yet when the step is made. First "
-    "`loss.backward()`, and then the step."
+train_epoch.slip(
+    "In the first batch there is no gradient yet when the step is made. First `loss.backward()`, and then the "
+    "step.",
+    *(f"{BACK}\n        {STEP}", f"{STEP}\n        {BACK}"),
 )
-def step_too_early(model, loader, optimizer):
-    model.train()
-    found = []
-    for X, y in loader:
-        loss = loss_fn(model(X), y)
-        optimizer.step()
-        loss.backward()
-        found.append((loss, len(y)))
-    return _mean(found)
-
-
-@train_epoch.mistake(
-    "You ask for the loss again after the step. Count the one that you walked back from: `loss.item()`."
+train_epoch.slip(
+    "You ask for the loss again after the step. Count the one that you walked back from: `loss.item()`.",
+    *(ADD, "loss_fn(model(X), y).item() * len(y)"),
 )
-def loss_after_the_step(model, loader, optimizer):
-    model.train()
-    total = 0.0
-    for X, y in loader:
-        loss_fn(model(X), y).backward()
-        optimizer.step()
-        total += loss_fn(model(X), y).item() * len(y)
-    return total / len(loader.dataset)
-
-
-@train_epoch.mistake(
+train_epoch.slip(
     "From this loss no way leads back to the weights. Is it the loss of `model(X)`? And is there no "
-    "`ndl.no_grad()` around it? That belongs into `evaluate` only."
+    "`ndl.no_grad()` around it? That belongs into `evaluate` only.",
+    *(LOSS, f"with ndl.no_grad(): {LOSS}"),
 )
-def without_a_graph(model, loader, optimizer):
-    with no_grad():
-        return _mean(_steps(model, loader, optimizer))
-
-
-@train_epoch.mistake(
+train_epoch.slip(
     "That line is PyTorch's. Here each `backward()` replaces the gradients, so there is nothing to set to 0: "
-    "leave it out."
+    "leave it out.",
+    *(LOSS, f"optimizer.zero_grad(); {LOSS}"),
 )
-def as_in_pytorch(model, loader, optimizer):
-    optimizer.zero_grad()
-    return _mean(_steps(model, loader, optimizer))
-
-
-@train_epoch.mistake(
+train_epoch.slip(
     "You weigh each loss with `loader.batch_size`, but the last batch has fewer songs. Ask each for its own: "
-    "`len(y)`."
+    "`len(y)`.",
+    *("len(y)", "loader.batch_size"),
 )
-def all_batches_full(model, loader, optimizer):
-    losses = [loss.item() for loss, _ in _steps(model, loader, optimizer)]
-    return sum(losses) * loader.batch_size / len(loader.dataset)
-
-
-@train_epoch.mistake("You stop after the first batch. Is the `return` inside the loop?")
-def first_batch(model, loader, optimizer):
-    model.train()
-    for X, y in loader:
-        loss = loss_fn(model(X), y)
-        loss.backward()
-        optimizer.step()
-        return loss.item() * len(y) / len(loader.dataset)
-
-
-@train_epoch.mistake(
-    "This is the loss of the last batch. Add up the losses of all songs, and take their mean."
+train_epoch.slip(
+    "You stop after the first batch. Is the `return` inside the loop?",
+    *("    return total", "        return total"),
 )
-def last_loss(model, loader, optimizer):
-    return _steps(model, loader, optimizer)[-1][0].item()
-
-
-@train_epoch.mistake(
-    "This is the sum over the batches. Divide by the number of songs: `len(loader.dataset)`."
+train_epoch.slip(
+    "This is the loss of the last batch. Add up the losses of all songs, and take their mean.",
+    *(PER_SONG, "loss.item()"),
 )
-def added_up(model, loader, optimizer):
-    return sum(loss.item() * n for loss, n in _steps(model, loader, optimizer))
-
-
-@train_epoch.mistake(
+train_epoch.slip(
+    "This is the sum over the batches. Divide by the number of songs: `len(loader.dataset)`.",
+    PER_SONG,
+    "total",
+)
+GRAPHS = (
     "The loss is a Tensor, and with it you keep the graph of every batch (lecture 06). Add up `loss.item()`."
 )
-def tensors_added(model, loader, optimizer):
-    found = _steps(model, loader, optimizer)
-    return sum(loss * n for loss, n in found) / sum(n for _, n in found)
-
-
-@train_epoch.mistake(
-    "One backward pass at the end makes a single step with the last batch. Take both into the loop."
+train_epoch.slip(GRAPHS, ADD, "loss * len(y)")
+train_epoch.slip(GRAPHS, (ADD, "loss * len(y)"), (PER_SONG, "total.item() / len(loader.dataset)"))
+train_epoch.slip(
+    "One backward pass at the end makes a single step with the last batch. Take both into the loop.",
+    *(
+        ("        loss.backward()\n        optimizer.step()\n", ""),
+        ("    return", f"    {BACK}; {STEP}\n    return"),
+    ),
 )
-def one_step_at_the_end(model, loader, optimizer):
-    found = _steps(model, loader, optimizer, walk=False, step=False)
-    found[-1][0].backward()
-    optimizer.step()
-    return _mean(found)
-
-
-@train_epoch.mistake(
-    "You divide by the number of batches. The losses are those of songs: `len(loader.dataset)`."
+train_epoch.slip(
+    "You divide by the number of batches. The losses are those of songs: `len(loader.dataset)`.",
+    *(PER_SONG, "total / len(loader)"),
 )
-def by_batches(model, loader, optimizer):
-    return sum(loss.item() * n for loss, n in _steps(model, loader, optimizer)) / len(loader)
-
-
-@train_epoch.mistake(
-    "Each `loss` is the mean of its batch, so a small batch counts as much as a full one. "
-    "Multiply it by `len(y)`."
-)
-def means_added(model, loader, optimizer):
-    return sum(loss.item() for loss, _ in _steps(model, loader, optimizer))
-
-
-@train_epoch.mistake(
+MEAN_ALREADY = (
     "Each `loss` is the mean of its batch already. Multiply it by `len(y)` before you divide by all songs."
 )
-def means_by_songs(model, loader, optimizer):
-    return means_added(model, loader, optimizer) / len(loader.dataset)
-
-
-NINE = np.array([[2, 1], [-1, 2], [1, -2], [3, 3], [-3, -3], [0.5, 2], [-2, 0.5], [2, -0.5], [-0.5, -2]])
+train_epoch.slip(MEAN_ALREADY, ADD, "loss.item()")
+train_epoch.slip(MEAN_ALREADY, (ADD, "loss.item()"), (PER_SONG, "total"))
 
 
 @lecture.exercise(
-    _to_learn(2),
-    _to_learn(3, 4),
-    given(
-        lambda: {"songs": PLAIN(NINE.copy(), np.array([1, 1, 0, 0, 1, 0, 1, 0, 1])), "batch_size": 4},
-        *("songs", "batch_size"),
-    ),
-    otherwise="For each batch, within `with ndl.no_grad():`, compute the scores, their loss, and how "
-    "often the "
+    to_learn(5, 2, (1, 0, 1, 0, 0), 2, 2),
+    to_learn(4, 2, (1, 0, 1, 0, 0), 2, 3),
+    to_learn(9, 2, (1, 1, 0, 0), 2, 4),
+    draws=TO_LEARN.map(lambda x: to_learn(*x)),
+    number=60,
+    otherwise="For each batch, within `with ndl.no_grad():`, compute the scores, their loss, and how often the "
     "largest score stands at the label. Add up, and divide by the number of songs.",
-    use=_evaluated,
+    use=evaluated,
     without={run_epoch: ITSELF},
-    form="evaluate(model, DataLoader({}, {}))",
+    form="evaluate(model, loader) for the songs {} with the labels {}, {} scores, batches of {},",
 )
 def evaluate(model, loader):
-    """Mean loss of a song, and the share of songs that are right."""
     model.eval()
     total, right = 0.0, 0
-    with no_grad():
+    with ndl.no_grad():
         for X, y in loader:
             scores = model(X)
             total += loss_fn(scores, y).item() * len(y)
@@ -860,210 +591,106 @@ def evaluate(model, loader):
     return total / len(loader.dataset), right / len(loader.dataset)
 
 
-def _asked(model, loader, mode=True, graph=False, axis=1):
-    """Of each batch: its loss, how many are right, and its size."""
-    if mode:
-        model.eval()
-    found = []
-    with no_grad(not graph):
-        for X, y in loader:
-            scores = model(X)
-            guess = scores.numpy().argmax(axis=axis)
-            right = int((guess == y.numpy()).sum()) if len(guess) == len(y) else 0
-            found.append((loss_fn(scores, y).item(), right, len(y)))
-    return found
-
-
-def _both(found):
-    n = sum(size for *_, size in found)
-    return sum(loss * size for loss, _, size in found) / n, sum(right for _, right, _ in found) / n
-
-
-@evaluate.mistake("The net is still in training mode, so dropout would still drop. Say `model.eval()` first.")
-def still_training(model, loader):
-    return _both(_asked(model, loader, mode=False))
-
-
-@evaluate.mistake(OUTER.format("eval"))
-def outermost_in_evaluation(model, loader):
-    model.training = False
-    return still_training(model, loader)
-
-
-@evaluate.mistake(
+HITS = "int((scores.numpy().argmax(axis=1) == y.numpy()).sum())"
+BOTH = "total / len(loader.dataset), right / len(loader.dataset)"
+SHARE = "right / len(loader.dataset)"
+NO_GRAPH = ("with ndl.no_grad()", "if True")
+evaluate.slip(
+    "The net is still in training mode, so dropout would still drop. Say `model.eval()` first.",
+    *("model.eval()", "pass"),
+)
+evaluate.slip(OUTER.format("eval"), "model.eval()", "model.training = False")
+evaluate.slip(
     "A graph is kept for every batch, and nobody walks back through it. Put the loop into "
-    "`with ndl.no_grad():`."
+    "`with ndl.no_grad():`.",
+    *NO_GRAPH,
 )
-def with_a_graph(model, loader):
-    return _both(_asked(model, loader, graph=True))
-
-
-@evaluate.mistake(
-    "Neither mode nor graph is as it should be: `model.eval()` first, then `with ndl.no_grad():`."
-)
-def neither(model, loader):
-    return _both(_asked(model, loader, mode=False, graph=True))
-
-
-@evaluate.mistake(
+evaluate.slip(
     "You take the mean over the batches, but the last one is smaller, and its songs would count more. Weigh "
-    "each loss with `len(y)`."
+    "each loss with `len(y)`.",
+    *((".item() * len(y)", ".item()"), (BOTH, f"total / len(loader), {SHARE}")),
 )
-def loss_of_batches(model, loader):
-    found = _asked(model, loader)
-    return float(np.mean([loss for loss, *_ in found])), _both(found)[1]
-
-
-@evaluate.mistake(
-    "Both are means over the batches, but the last one is smaller, and its songs would "
-    "count more. Add up over "
-    "the songs, and divide at the end."
+evaluate.slip(
+    "Both are means over the batches, but the last one is smaller, and its songs would count more. Add up over "
+    "the songs, and divide at the end.",
+    *((".item() * len(y)", ".item()"), (HITS, HITS + " / len(y)")),
+    (BOTH, "total / len(loader), right / len(loader)"),
 )
-def all_of_batches(model, loader):
-    found = _asked(model, loader)
-    return float(np.mean([loss for loss, *_ in found])), float(np.mean([r / n for _, r, n in found]))
-
-
-@evaluate.mistake("This is how many are right. Divide by the number of songs for the share.")
-def counted(model, loader):
-    found = _asked(model, loader)
-    return _both(found)[0], sum(right for _, right, _ in found)
-
-
-@evaluate.mistake("The share is in percent. Leave it between 0 and 1: divide by the number of songs only.")
-def in_percent(model, loader):
-    loss, right = _both(_asked(model, loader))
-    return loss, 100 * right
-
-
-@evaluate.mistake("You count the songs that the net likes. Compare with the labels: how often is it right?")
-def liked_counted(model, loader):
-    return _judged(model, loader, lambda z, y: int(z.numpy().argmax(axis=1).sum()))
-
-
-@evaluate.mistake("Do you count the last batch only? The line that counts belongs into the loop.")
-def counted_after_the_loop(model, loader):
-    found = _asked(model, loader)
-    return _both(found)[0], found[-1][1] / len(loader.dataset)
-
-
-@evaluate.mistake("This is the share that is wrong. Asked for is the share that is right.")
-def share_wrong(model, loader):
-    loss, right = _both(_asked(model, loader))
-    return loss, 1 - right
-
-
-@evaluate.mistake("First the loss, and then the share of songs that are right.")
-def the_other_way_round(model, loader):
-    return _both(_asked(model, loader))[::-1]
-
-
-@evaluate.mistake("You look at the last batch only. Add up over all of them.")
-def last_batch(model, loader):
-    return _both(_asked(model, loader)[-1:])
-
-
-@evaluate.mistake("You stop after the first batch. Is the `return` inside the loop?")
-def first_batch_only(model, loader):
-    model.eval()
-    with no_grad():
-        for X, y in loader:
-            scores, n = model(X), len(loader.dataset)
-            right = (scores.numpy().argmax(axis=1) == y.numpy()).sum()
-            return loss_fn(scores, y).item() * len(y) / n, int(right) / n
-
-
-@evaluate.mistake("Two numbers are asked for: the mean loss, and the share of songs that are right.")
-def loss_only(model, loader):
-    return _both(_asked(model, loader))[0]
-
-
-def _judged(model, loader, hits):
-    """The loss, and what `hits` counts in each batch, divided by the number of songs."""
-    loss = _both(_asked(model, loader))[0]
-    with no_grad():
-        counts = [hits(model(X), y) for X, y in loader]
-    return loss, sum(counts) / len(loader.dataset)
-
-
-@evaluate.mistake(
-    "`argmax()` looks at the whole batch. Each row is a song and has its own largest: `axis=1`."
+evaluate.slip("This is how many are right. Divide by the number of songs for the share.", SHARE, "right")
+evaluate.slip(
+    "The share is in percent. Leave it between 0 and 1: divide by the number of songs only.",
+    SHARE,
+    f"100 * {SHARE}",
 )
-def one_argmax(model, loader):
-    return _judged(model, loader, lambda z, y: int((z.numpy().argmax() == y.numpy()).sum()))
-
-
-@evaluate.mistake("`axis=0` looks for the largest score down the columns. A song is a row: `axis=1`.")
-def argmax_down(model, loader):
-    def hits(z, y):
-        guess = z.numpy().argmax(axis=0)
-        return int((guess == y.numpy()).sum()) if len(y) in (1, len(guess)) else z.numpy()[guess == y.numpy()]
-
-    return _judged(model, loader, hits)
-
-
-@evaluate.mistake(
-    "A mean in each batch, divided by all songs, is too little. Count with `.sum()`, and divide once."
+evaluate.slip(
+    "You count the songs that the net likes. Compare with the labels: how often is it right?",
+    *(" == y.numpy()", ""),
 )
-def means_counted(model, loader):
-    return _judged(model, loader, lambda z, y: (z.numpy().argmax(axis=1) == y.numpy()).mean())
-
-
-@evaluate.mistake(
-    "The share is a mean over batches, and the last one is smaller. Count with `.sum()`, divide once."
+evaluate.slip(
+    "Do you count the last batch only? The line that counts belongs into the loop.", "right +=", "right ="
 )
-def means_averaged(model, loader):
-    found = _asked(model, loader)
-    return _both(found)[0], float(np.mean([r / n for _, r, n in found]))
-
-
-@evaluate.mistake(
-    "You look at one score only. It may be above 0, and the other one larger still: compare both, with "
-    "`argmax`."
+evaluate.slip("This is the share that is wrong. Asked for is the share that is right.", SHARE, f"1 - {SHARE}")
+evaluate.slip(
+    "First the loss, and then the share of songs that are right.", BOTH, ", ".join(BOTH.split(", ")[::-1])
 )
-def one_score(model, loader):
-    return _judged(model, loader, lambda z, y: int(((z.numpy()[:, 1] > 0) == y.numpy()).sum()))
-
-
-@evaluate.mistake("The loss is still a Tensor. Add up its number: `.item()`.")
-def loss_as_tensor(model, loader):
-    loss, right = _both(_asked(model, loader))
-    return Tensor(loss), right
-
-
-@evaluate.mistake(
-    "You compare an array with a Tensor, and they are never equal. Take the numbers: `y.numpy()`."
+evaluate.slip(
+    "You look at the last batch only. Add up over all of them.",
+    *(("total +=", "total ="), ("right +=", "right ="), (BOTH, "total / len(y), right / len(y)")),
 )
-def array_and_tensor(model, loader):
-    return _judged(model, loader, lambda z, y: (z.numpy().argmax(axis=1) == y).sum())
-
-
-@evaluate.mistake(
-    "A Tensor's `argmax` says `axes=`. It is easier with its numbers: `scores.numpy().argmax(axis=1)`."
+evaluate.slip(
+    "You stop after the first batch. Is the `return` inside the loop?", "    return", "            return"
 )
-def words_of_numpy(model, loader):
-    return _judged(model, loader, lambda z, y: z.argmax(axis=1))
+evaluate.slip(
+    "Two numbers are asked for: the mean loss, and the share of songs that are right.", f", {SHARE}", ""
+)
+evaluate.slip(
+    "`argmax()` looks at the whole batch. Each row is a song and has its own largest: `axis=1`.", "axis=1", ""
+)
+evaluate.slip(
+    "`axis=0` looks for the largest score down the columns. A song is a row: `axis=1`.", "axis=1", "axis=0"
+)
+evaluate.slip(
+    "The share is a mean over batches, and the last one is smaller. Count with `.sum()`, divide once.",
+    *((HITS, HITS + " / len(y)"), (SHARE, "right / len(loader)")),
+)
+ONE_SCORE = (
+    "You look at one score only. It may be above 0, and another one larger still: compare all, with `argmax`."
+)
+evaluate.slip(ONE_SCORE, "scores.numpy().argmax(axis=1)", "(scores.numpy()[:, 1] > 0)")
+evaluate.slip(
+    "A net may give more than two scores. Compare all of them: `argmax(axis=1)`.",
+    *("scores.numpy().argmax(axis=1)", "(scores.numpy()[:, 1] > scores.numpy()[:, 0])"),
+)
+evaluate.slip("The loss is still a Tensor. Add up its number: `.item()`.", ".item()", "")
+evaluate.slip(
+    "You compare an array with a Tensor, and they are never equal. Take the numbers: `y.numpy()`.",
+    *(HITS, "int(np.sum(scores.numpy().argmax(axis=1) == y))"),
+)
+evaluate.slip(
+    "A Tensor's `argmax` says `axes=`. It is easier with its numbers: `scores.numpy().argmax(axis=1)`.",
+    *("scores.numpy().argmax", "scores.argmax"),
+)
 
 
 # --- 4 Early stopping ---------------------------------------------------------------------------------------
 
-#: The usual mistakes make something different of these, each its own.
 LONG = [0.9, 0.7, 0.75, 0.72, 0.74, 0.71, 0.73, 0.5, 0.55, 0.52, 0.6, 0.65, 0.7, 0.75, 0.68]
+#: Losses, some of which differ by little; now and then all of them are large.
+LOSSES = st.tuples(
+    st.lists(st.sampled_from((0.5, 0.6, 0.4, 0.45, 0.7, 0.3999, 2.0, 0.0)), min_size=1, max_size=9),
+    st.sampled_from((1, 1, 1000)),
+).map(lambda x: [round(loss * x[1], 4) for loss in x[0]])
 
 
 @lecture.exercise(
     case(LONG, 4),
     case(LONG, 6),
-    case([0.9, 0.8, 0.85, 0.7, 0.75, 0.6], 2),
-    case([0.5, 0.4, 0.4, 0.4, 0.45, 0.47], 3),
-    case([0.9, 0.6, 0.5, 0.55, 0.52], 4),
-    case([0.4, 0.6, 0.5, 0.55, 0.45, 0.7], 3),
-    otherwise="Go through the losses one by one, and keep in mind the best epoch so far. Stop in the "
-    "first epoch "
+    draws=drawn(LOSSES, (2, 3, 1, 4)),
+    number=150,
+    otherwise="Go through the losses one by one, and keep in mind the best epoch so far. Stop in the first epoch "
     "that is `patience` epochs after the best one.",
 )
 def early_stop(losses, patience):
-    """The best epoch, and the one after which training ends, both counted from 1."""
     best = 1
     for epoch, loss in enumerate(losses, start=1):
         if loss < losses[best - 1]:
@@ -1073,178 +700,112 @@ def early_stop(losses, patience):
     return best, len(losses)
 
 
-def _stop(losses, patience, start=1, better=lambda loss, best: loss < best):
-    best, lowest, epoch = start, losses[0], start
-    for epoch, loss in enumerate(losses, start=start):
-        if better(loss, lowest):
-            best, lowest = epoch, loss
-        if epoch - best == patience:
-            break
-    return best, epoch
-
-
-@early_stop.mistake(
-    "You look at losses that come after the end. When training stops, nobody knows yet "
-    "that a better epoch would "
-    "follow."
+STOP, BEST = "if epoch - best == patience", "if loss < losses[best - 1]"
+early_stop.slip(
+    "You look at losses that come after the end. When training stops, nobody knows yet that a better epoch would "
+    "follow.",
+    (
+        "    best = 1",
+        "    best = int(np.argmin(losses)) + 1\n    return best, min(best + patience, len(losses))",
+    ),
 )
-def sees_the_future(losses, patience):
-    best = int(np.argmin(losses)) + 1
-    return best, min(best + patience, len(losses))
-
-
-@early_stop.mistake(
-    "This is the best of all epochs, and training never stops. Stop when the best is `patience` epochs ago."
+early_stop.slip(
+    "This is the best of all epochs, and training never stops. Stop when the best is `patience` epochs ago.",
+    *(STOP, "if False"),
 )
-def never_stops(losses, patience):
-    return int(np.argmin(losses)) + 1, len(losses)
-
-
-@early_stop.mistake(
-    "You stop at the first rise. A loss goes up and down; wait until the best one is `patience` epochs ago."
+early_stop.slip(
+    "You stop at the first rise. A loss goes up and down; wait until the best one is `patience` epochs ago.",
+    *(STOP, "if epoch > best"),
 )
-def first_rise(losses, patience):
-    return _stop(losses, 1)
-
-
-@early_stop.mistake(
+early_stop.slip(
     "You count rises one after the other. A small fall does not help as long as the best loss is not beaten: "
-    "compare with the best, and not with the one before."
+    "compare with the best, and not with the one before.",
+    ("best = 1", "best, rises = 1, 0"),
+    (BEST, f"rises = rises + 1 if epoch > 1 and loss >= losses[epoch - 2] else 0\n        {BEST}"),
+    (STOP, "if rises == patience"),
 )
-def rises_in_a_row(losses, patience):
-    best, rises, epoch = 1, 0, 1
-    for epoch in range(2, len(losses) + 1):
-        rises = rises + 1 if losses[epoch - 1] >= losses[epoch - 2] else 0
-        best = epoch if losses[epoch - 1] < losses[best - 1] else best
-        if rises == patience:
-            break
-    return best, epoch
-
-
-@early_stop.mistake(
-    "You compare with the loss before. After a rise, a small fall is no progress yet: compare with the best."
+early_stop.slip(
+    "You compare with the loss before. After a rise, a small fall is no progress yet: compare with the best.",
+    *(BEST, "if epoch > 1 and loss < losses[epoch - 2]"),
 )
-def better_than_before(losses, patience):
-    best, epoch = 1, 1
-    for epoch in range(2, len(losses) + 1):
-        best = epoch if losses[epoch - 1] < losses[epoch - 2] else best
-        if epoch - best == patience:
-            break
-    return best, epoch
-
-
-@early_stop.mistake(
-    "You count all epochs that were no better. Count from the best one: begin again at each new best."
+early_stop.slip(
+    "You count all epochs that were no better. Count from the best one: begin again at each new best.",
+    ("best = 1", "best, waited = 1, 0"),
+    (
+        "            best = epoch",
+        "            best = epoch\n        elif epoch > 1:\n            waited += 1",
+    ),
+    (STOP, "if waited == patience"),
 )
-def never_counted_anew(losses, patience):
-    best, waited, epoch = 1, 0, 1
-    for epoch in range(2, len(losses) + 1):
-        if losses[epoch - 1] < losses[best - 1]:
-            best = epoch
-        else:
-            waited += 1
-        if waited == patience:
-            break
-    return best, epoch
-
-
-@early_stop.mistake(
-    "The first epoch is the best so far, and nothing is waited yet. Count the epochs after the best one only."
+early_stop.slip(
+    "The first epoch is the best so far, and nothing is waited yet. Count the epochs after the best one only.",
+    *(STOP, "if epoch - (best if best > 1 else 0) == patience"),
 )
-def first_epoch_counted(losses, patience):
-    best, waited, epoch = 1, 0, 1
-    for epoch, loss in enumerate(losses, start=1):
-        best, waited = (epoch, 0) if loss < losses[best - 1] else (best, waited + 1)
-        if waited == patience:
-            break
-    return best, epoch
-
-
-@early_stop.mistake(
-    "If training never stops early, the last epoch need not be the best. Return the best one there, too."
+early_stop.slip(
+    "If training never stops early, the last epoch need not be the best. Return the best one there, too.",
+    *("return best, len(losses)", "return len(losses), len(losses)"),
 )
-def last_is_best(losses, patience):
-    best, last = _stop(losses, patience)
-    return (best, last) if last - best == patience else (last, last)
-
-
-@early_stop.mistake("You count from 0. The first epoch is epoch 1: `enumerate(losses, start=1)`.")
-def from_zero(losses, patience):
-    return _stop(losses, patience, start=0)
-
-
-@early_stop.mistake("You stop an epoch too late: it ends as soon as `epoch - best` *is* the patience.")
-def one_late(losses, patience):
-    return _stop(losses, patience + 1)
-
-
-@early_stop.mistake(
-    "The same loss again is no progress. Take a new best epoch only where the loss is smaller: `<`, not `<=`."
+early_stop.slip(
+    "You count from 0. The first epoch is epoch 1: `enumerate(losses, start=1)`.",
+    ("return best, epoch", "return best - 1, epoch - 1"),
+    ("return best, len(losses)", "return best - 1, len(losses) - 1"),
 )
-def equal_is_better(losses, patience):
-    return _stop(losses, patience, better=lambda loss, best: loss <= best)
-
-
-@early_stop.mistake("The losses stand there, and not their epochs. Return the two numbers of the epochs.")
-def losses_themselves(losses, patience):
-    best, last = _stop(losses, patience)
-    return losses[best - 1], losses[last - 1]
-
-
-@early_stop.mistake("The patience is counted from the start, and not from the best epoch.")
-def patience_from_the_start(losses, patience):
-    last = min(patience, len(losses))
-    return int(np.argmin(losses[:last])) + 1, last
-
-
-@early_stop.mistake("First the best epoch, and then the one in which you stop.")
-def turned_around(losses, patience):
-    return _stop(losses, patience)[::-1]
-
-
-@early_stop.mistake(
-    "This is the epoch in which training stops. Return the best one, too: a pair, the best first."
+early_stop.slip(
+    "You stop an epoch too late: it ends as soon as `epoch - best` *is* the patience.",
+    "== patience",
+    "> patience",
 )
-def last_only(losses, patience):
-    return _stop(losses, patience)[1]
-
-
-@early_stop.mistake("This is the best epoch. Return the one in which training stops, too: a pair.")
-def best_only(losses, patience):
-    return _stop(losses, patience)[0]
+early_stop.slip(
+    "The same loss again is no progress. Take a new best epoch only where the loss is smaller: `<`, not `<=`.",
+    *("loss <", "loss <="),
+)
+early_stop.slip(
+    "Every smaller loss is a better one, however little smaller it is: `<`, without anything subtracted.",
+    *("losses[best - 1]:", "losses[best - 1] - 1e-3:"),
+)
+early_stop.slip(
+    "The losses stand there, and not their epochs. Return the two numbers of the epochs.",
+    ("return best, epoch", "return losses[best - 1], loss"),
+    ("return best, len(losses)", "return losses[best - 1], losses[-1]"),
+)
+early_stop.slip(
+    "First the best epoch, and then the one in which you stop.",
+    *(("best, epoch\n", "epoch, best\n"), ("best, len(losses)", "len(losses), best")),
+)
+early_stop.slip(
+    "This is the epoch in which training stops. Return the best one, too: a pair, the best first.",
+    *(("best, epoch\n", "epoch\n"), ("best, len(losses)", "len(losses)")),
+)
+early_stop.slip(
+    "This is the best epoch. Return the one in which training stops, too: a pair.",
+    *(("best, epoch\n", "best\n"), ("best, len(losses)", "best")),
+)
 
 
 # --- 5 A data set of your own -------------------------------------------------------------------------------
 
 
-def _tables(answer: Any, text: str, other: str) -> Any:
+def tables(answer: Any, text: str, other: str) -> Any:
+    """The lengths and the items of a table, and of one that is scaled like it."""
     first = answer(text)
     second = answer(other, like=first)
     lengths = [first.__len__(), second.__len__()]
-    items = [first[0], first[1], second[0]]
-    if any(x is ... for x in lengths + items):
+    counts = [text.count("\n") + 1, other.count("\n") + 1]
+    items = [[table[index] for index in range(n)] for table, n in zip((first, second), counts, strict=True)]
+    if any(x is ... for x in [*lengths, *items[0], *items[1]]):
         return ...
-    return {
-        "len(first)": lengths[0],
-        "first[0]": items[0],
-        "first[1]": items[1],
-        "len(second)": lengths[1],
-        "second[0]": items[2],
-    }
-
-
-def _read(text: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = [line.split(",") for line in text.strip().splitlines()]
-    points = np.array([[float(x) for x in row[:2]] for row in rows])
-    return points, np.array([int(row[2].strip() == "yes") for row in rows])
+    found: dict[str, Any] = {}
+    for name, length, rows in zip(("first", "second"), lengths, items, strict=True):
+        found |= {f"len({name})": length, **{f"{name}[{i}]": row for i, row in enumerate(rows)}}
+    return found
 
 
 class Table(Dataset):
-    """Songs from lines of text, scaled by the mean and spread of a table."""
-
     def __init__(self, text, like=None):
         super().__init__()
-        self.points, self.likes = _read(text)
+        rows = [line.split(",") for line in text.splitlines()]
+        self.points = np.array([[float(number) for number in row[:2]] for row in rows])
+        self.likes = [int(row[2].strip() == "yes") for row in rows]
         self.mean = like.mean if like else self.points.mean(axis=0)
         self.spread = like.spread if like else self.points.std(axis=0)
 
@@ -1255,184 +816,95 @@ class Table(Dataset):
         return (self.points[index] - self.mean) / self.spread, self.likes[index]
 
 
-SCALED = Table  # the name stands for the exercise from here on
-
 table_exercise = lecture.exercise(
     case("120, -9.5, yes\n90, -4.0, no\n150, -12.0, yes\n160, -3.5, yes", "100, -8.0, no\n180, -2.0, yes"),
     case("75, -20.0, no\n125, -10.0, yes", "70, -15.0, yes\n130, -18.0, no\n95, -12.5, no"),
-    otherwise="Per column: subtract the mean, then divide by the standard deviation, `.std(axis=0)`, "
-    "both of the "
+    draws=drawn(
+        (
+            "100, -8.0, no\n180, -2.0, yes",
+            "90, 3.5, yes\n61, -4.0, yes\n150, -12.0, no",
+            "75, 0.0, no\n3, -1.5, no",
+        ),
+        ("100, -10.0, yes", "95, -12.5, no\n105, 4.0, yes", "7, 0.5, no\n120, -8.0, no\n120, -8.0, yes"),
+    ),
+    number=20,
+    otherwise="Per column: subtract the mean, then divide by the standard deviation, `.std(axis=0)`, both of the "
     "table in `like`, or of your own if there is none.",
-    use=_tables,
+    use=tables,
     form="first, second = Table({0}), Table({1}, like=first)",
 )(Table)
 
-
-@table_exercise.mistake(
-    "The numbers are as in the text. Subtract each column's mean and divide by its spread."
+SCALED, YES = "(self.points[index] - self.mean) / self.spread", 'int(row[2].strip() == "yes")'
+MEAN, SPREAD = (
+    "like.mean if like else self.points.mean(axis=0)",
+    "like.spread if like else self.points.std(axis=0)",
 )
-class NotScaled(SCALED):
-    def __getitem__(self, index):
-        return self.points[index], self.likes[index]
-
-
-@table_exercise.mistake(
-    "The second table takes its own mean and spread. A song must mean the same to the net "
-    "in both, so take those "
-    "of `like`."
+READ = "[[float(number) for number in row[:2]] for row in rows]"
+table_exercise.slip(
+    "The numbers are as in the text. Subtract each column's mean and divide by its spread.",
+    *(SCALED, "self.points[index]"),
 )
-class OwnScale(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text)
-
-
-@table_exercise.mistake("You take one mean for both columns. Tempo and loudness have their own: `axis=0`.")
-class OneMean(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text, like)
-        base = like or self
-        self.mean, self.spread = base.points.mean(), base.points.std()
-
-
-@table_exercise.mistake("The mean is subtracted. Divide by the spread, too: `.std(axis=0)`.")
-class MeanOnly(SCALED):
-    def __getitem__(self, index):
-        return self.points[index] - self.mean, self.likes[index]
-
-
-@table_exercise.mistake("Python divides before it subtracts. Put the difference into brackets.")
-class NoBrackets(SCALED):
-    def __getitem__(self, index):
-        return self.points[index] - self.mean / self.spread, self.likes[index]
-
-
-@table_exercise.mistake("The second table takes only the mean of `like`. Take its standard deviation, too.")
-class OnlyTheirMean(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text, like)
-        self.spread = self.points.std(axis=0)
-
-
-@table_exercise.mistake(
-    "You divide by the variance. Its square root is the standard deviation, `.std(axis=0)`."
+table_exercise.slip(
+    "The second table takes its own mean and spread. A song must mean the same to the net in both, so take those "
+    "of `like`.",
+    *((MEAN, "self.points.mean(axis=0)"), (SPREAD, "self.points.std(axis=0)")),
 )
-class ByVariance(SCALED):
-    def __getitem__(self, index):
-        return (self.points[index] - self.mean) / self.spread**2, self.likes[index]
-
-
-@table_exercise.mistake(
-    "Each song is scaled by its own two numbers. Take mean and spread over all songs of a table: `axis=0`."
+table_exercise.slip(
+    "You take one mean for both columns. Tempo and loudness have their own: `axis=0`.",
+    *(("mean(axis=0)", "mean()"), ("std(axis=0)", "std()")),
 )
-class ByRow(SCALED):
-    def __getitem__(self, index):
-        row = self.points[index]
-        return (row - row.mean()) / row.std(), self.likes[index]
-
-
-@table_exercise.mistake(
+table_exercise.slip(
+    "The mean is subtracted. Divide by the spread, too: `.std(axis=0)`.", " / self.spread", ""
+)
+table_exercise.slip(
+    "Python divides before it subtracts. Put the difference into brackets.",
+    *(SCALED, "self.points[index] - self.mean / self.spread"),
+)
+table_exercise.slip(
+    "You divide by the variance. Its square root is the standard deviation, `.std(axis=0)`.", ".std(", ".var("
+)
+table_exercise.slip(
+    "Each song is scaled by its own two numbers. Take mean and spread over all songs of a table: `axis=0`.",
+    *(SCALED, "(self.points[index] - self.points[index].mean()) / self.points[index].std()"),
+)
+table_exercise.slip(
     "The new songs have a say in the mean or the spread, by which they are measured. Take those of `like` as "
-    "they are."
+    "they are.",
+    (MEAN, "np.concatenate([self.points, like.points] if like else [self.points]).mean(axis=0)"),
+    (SPREAD, "np.concatenate([self.points, like.points] if like else [self.points]).std(axis=0)"),
 )
-class Leaky(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text)
-        both = np.concatenate([self.points, like.points]) if like else self.points
-        self.mean, self.spread = both.mean(axis=0), both.std(axis=0)
-
-
-@table_exercise.mistake(
-    "This spread divides by n − 1 (`ddof=1`, the default of pandas). NumPy's `.std(axis=0)` divides by n; "
-    "take that."
+table_exercise.slip(
+    "This spread divides by n − 1 (`ddof=1`, the default of pandas). NumPy's `.std(axis=0)` divides by n; take that.",
+    *("std(axis=0)", "std(axis=0, ddof=1)"),
 )
-class WithOneLess(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text, like)
-        self.spread = (like or self).points.std(axis=0, ddof=1)
-
-
-@table_exercise.mistake("The labels are the wrong way round: 1 is for yes, and 0 for no.")
-class LabelsTurned(SCALED):
-    def __getitem__(self, index):
-        point, like = super().__getitem__(index)
-        return point, 1 - like
-
-
-@table_exercise.mistake(
-    'All labels are 1: Python takes every word for true, also the word no. Compare: `word == "yes"`.'
+table_exercise.slip("The labels are the wrong way round: 1 is for yes, and 0 for no.", '== "yes"', '!= "yes"')
+table_exercise.slip(
+    'All labels are 1: Python takes every word for true, also the word no. Compare: `word == "yes"`.',
+    *(YES, "int(bool(row[2].strip()))"),
 )
-class EveryWordIsTrue(SCALED):
-    def __getitem__(self, index):
-        return super().__getitem__(index)[0], 1
-
-
-@table_exercise.mistake(
+table_exercise.slip(
     "`int` makes whole numbers of digits only. For tempo and loudness take `float(word)`; for the label ask "
-    "whether the word is yes."
+    "whether the word is yes.",
+    *(READ, "[[int(number) for number in row] for row in rows]"),
 )
-class WordsToWholeNumbers(SCALED):
-    def __init__(self, text, like=None):
-        [int(word) for line in text.splitlines() for word in line.split(",")]
-
-
-@table_exercise.mistake("All labels are 0: the word in the text has a space in front. Use `.strip()`.")
-class SpaceLeft(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text, like)
-        self.likes = np.zeros_like(self.likes)
-
-
-@table_exercise.mistake("The label is a word. The loss needs a number: 1 for yes, and 0 for no.")
-class WordsAsLabels(SCALED):
-    def __getitem__(self, index):
-        point, like = super().__getitem__(index)
-        return point, "yes" if like else "no"
-
-
-@table_exercise.mistake(
-    "The label is still a word, with its space. The loss needs a number: 1 for yes, 0 for no."
+table_exercise.slip(
+    "All labels are 0: the word in the text has a space in front. Use `.strip()`.", ".strip()", ""
 )
-class WordsWithSpace(SCALED):
-    def __getitem__(self, index):
-        point, like = super().__getitem__(index)
-        return point, " yes" if like else " no"
-
-
-@table_exercise.mistake(
-    "You stretch from the smallest to the largest number. Use mean and standard deviation."
+WORD = "The label is a word. The loss needs a number: 1 for yes, and 0 for no."
+table_exercise.slip(WORD, YES, "row[2].strip()")
+table_exercise.slip(WORD, YES, "row[2]")
+table_exercise.slip(
+    "You stretch from the smallest to the largest number. Use mean and standard deviation.",
+    *(("self.points.mean(axis=0)", "self.points.min(axis=0)"), ("self.points.std(", "np.ptp(self.points, ")),
 )
-class SmallestToLargest(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text, like)
-        base = like.points if like else self.points
-        self.mean, self.spread = base.min(axis=0), np.ptp(base, axis=0)
-
-
-@table_exercise.mistake(
-    "You take mean and spread from the points of the other table after these were scaled, "
-    "so they are 0 and 1. "
-    "Keep the mean and the spread themselves."
-)
-class ScaledTwice(SCALED):
-    def __init__(self, text, like=None):
-        super().__init__(text)
-        if like:
-            self.mean, self.spread = 0.0, 1.0
-
-
-@table_exercise.mistake(
+NO_NUMBER = (
     "Not every word is a number: see the error. Make numbers of the first two in a line only, `row[:2]`. And "
     "take lines: `text.splitlines()`; `for line in text` goes letter by letter."
 )
-class WordAsNumber(SCALED):
-    def __init__(self, text, like=None):
-        np.array([line.split(",") for line in text.splitlines()], dtype=float)
-
-
-@table_exercise.mistake("The numbers are still text. Make a number of each word: `float(word)`.")
-class StillText(SCALED):
-    def __init__(self, text, like=None):
-        np.array([line.split(",")[:2] for line in text.splitlines()]).mean(axis=0)
+table_exercise.slip(NO_NUMBER, "row[:2]", "row")
+table_exercise.slip(
+    "The numbers are still text. Make a number of each word: `float(word)`.", "float(number)", "number"
+)
 
 
 # --- Models and pictures ------------------------------------------------------------------------------------
@@ -1446,7 +918,7 @@ def learned_by_heart(rated: Ratings) -> nn.Sequential:
         nn.Linear(64, 2, rng=rng),
     )
     optimizer = Adam(model.parameters(), lr=0.004)
-    loader = DataLoader(PLAIN(rated.points, rated.likes), 16, shuffle=True, rng=0)
+    loader = DataLoader(Songs(rated.points, rated.likes), 16, shuffle=True, rng=0)
     for _ in range(200):
         train_epoch.right(model, loader, optimizer)
     return model
@@ -1454,7 +926,7 @@ def learned_by_heart(rated: Ratings) -> nn.Sequential:
 
 def share_right(model: Any, rated: Ratings) -> float:
     """The share of songs that a net gets right."""
-    return evaluate.right(model, DataLoader(PLAIN(rated.points, rated.likes), len(rated.points)))[1]
+    return evaluate.right(model, DataLoader(Songs(rated.points, rated.likes), len(rated.points)))[1]
 
 
 def regions(model: Any, rated: Any, title: str = "", *, ax: Axes | None = None, moods: bool = False) -> Axes:

@@ -564,7 +564,9 @@ adding, handing_on = to_add.right, to_hand_on.right
 @lecture.exercise(
     case(_arrays(4, 8)),
     case(_arrays(4, 6)),
-    draws=st.sampled_from([(3, 7), (2, 4), (5, 3), (1, 3), (3, 3), (6, 13)]).map(lambda x: case(_arrays(*x) / 10)),
+    draws=st.sampled_from([(3, 7), (2, 4), (5, 3), (1, 3), (3, 3), (6, 13)]).map(
+        lambda x: case(_arrays(*x) / 10)
+    ),
     otherwise="Follow one part, say part 0, from worker to worker, and compare with the picture step by step.",
     compare=_around,
     use=_rings,

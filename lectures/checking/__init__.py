@@ -27,10 +27,10 @@ from .contracts import (
     unshared,
 )
 from .exercise import Exercise, Lecture
-from .inputs import NUMBERS, SCORES, SHAPES, Case, arrays, case, drawn, given, graphs, program_case
+from .inputs import FILLS, NUMBERS, SCORES, SHAPES, Case, arrays, case, drawn, given, graphs, program_case
 
 __all__ = [
-    "NUMBERS", "SCORES", "SHAPES", "Attempt", "Case", "Contract", "Exercise", "Fault", "Lecture", "Names",
+    "FILLS", "NUMBERS", "SCORES", "SHAPES", "Attempt", "Case", "Contract", "Exercise", "Fault", "Lecture", "Names",
     "WrongAnswer", "arrays", "case", "derivatives", "drawn", "exactly", "given", "graph", "graphs",
     "is_tensor", "kind", "library_as_found", "objects", "order_of", "outcome", "own_work", "program_case",
     "show", "to_numpy", "twice_the_same", "unchanged_inputs", "unshared", "untried", "values",

@@ -103,7 +103,7 @@ def _of_numbers(expected: Any, got: Any) -> str:
         right, given = (np.asarray(to_numpy(x), dtype=float) for x in (expected, got))
     except (TypeError, ValueError):
         return ""
-    if right.size == 0:
+    if right.size == 0 or to_numpy(expected).dtype == bool:
         return ""
     with np.errstate(all="ignore"):
         for sentence, change in CHANGES:

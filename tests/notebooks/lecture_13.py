@@ -1,4 +1,4 @@
-"""Lecture 13: what its prose claims and what proves it, and answers that somebody might well give."""
+"""Lecture 13: what its prose claims, and what proves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lecture 15: what its prose claims and what proves it."""
+"""Lecture 15: what its prose claims, and what proves it."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ import time
 import numpy as np
 import psutil
 import pytest
-from lectures.checking.attempt import StillRunning, time_limit
 
 from lectures import team as teams
+from lectures.checking.attempt import StillRunning, time_limit
 from lectures.team import NoMail, Threads, team
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
