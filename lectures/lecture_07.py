@@ -499,8 +499,8 @@ class Square(ndl.autograd.TensorOp):
 square = lecture.exercise(
     with_adjoint(np.array([3.0]), 10.0),
     draws=st.tuples(arrays(), st.sampled_from([2.0, 1.0, -0.5])).map(lambda parts: with_adjoint(*parts)),
-    otherwise="Nudge x by 0.01: how far does x · x move? That, per unit of the nudge, times `out_grad`. (The check "
-    "shows two Tensors: x · x, and what your rule returns.)",
+    otherwise="Nudge x by 0.01: how far does x · x move? That, per unit of the nudge, times `out_grad`. The check "
+    "shows two Tensors: x · x, and what your rule returns.",
     use=applied,
     contracts=(differentiable,),
 )(Square)

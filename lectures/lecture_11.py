@@ -141,7 +141,7 @@ OWN = "The library does it for you here. Write it without, from shape and stride
     case((1, 2), (4, 1), 0),
     case((1, 0, 2), (12, 5, 2), 6),
     draws=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from([5, 7, 3, 1, 10, 11, 0])).map(
-        lambda x: case(index_of(x[1] % prod(x[0][0]), x[0][0]), *x[0][1:])
+        lambda x: case(tuple(map(int, np.unravel_index(x[1] % prod(x[0][0]), x[0][0]))), *x[0][1:])
     ),
     otherwise="Start at the offset. For each axis, walk as many steps as the index says, each as long as the "
     "stride of that axis.",

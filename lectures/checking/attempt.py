@@ -271,7 +271,7 @@ def watched(functions: Iterable[Callable], answer: Any, own: frozenset[str]) -> 
     try:
         yield called
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before if callable(before) else None)
     for name in names_used(of_answer) & own - {plain_name(code.co_name) for code in of_answer}:
         for root in LIBRARIES & set(sys.modules):
             ufunc = next((x for x in vars(sys.modules[root]) if plain_name(x) == name), None)

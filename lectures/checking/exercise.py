@@ -25,7 +25,7 @@ import os
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -181,11 +181,10 @@ class Exercise:
         several, it is the one that does so most often.
         """
         if attempt.fault:  # a mistake that breaks the same contract says it better
-            for sentence, make in self.mistakes:
-                other = Attempt(self, attempt.case, make())
-                if other.fault == attempt.fault and attempt.is_like(make()):
-                    return sentence
-            return attempt.fault
+            tried = [(sentence, Attempt(self, attempt.case, make())) for sentence, make in self.mistakes]
+            alike = [x for x in tried if x[1].fault == attempt.fault and attempt.is_like(x[1].answer)]
+            alike.sort(key=lambda x: x[1].wrong != attempt.wrong)
+            return alike[0][0] if alike else attempt.fault
         alike = [
             (sentence, program) for sentence, make in self.mistakes if attempt.is_like(program := make())
         ]
@@ -236,14 +235,18 @@ def source_of(right: Any) -> str:
     return source[re.search(r"(?m)^(def|class) ", source).start() :]  # type: ignore[union-attr]
 
 
-def with_classes_of(answer: Any, right: Any) -> Any:
-    """A solution that makes objects of the notebook's own classes, where the lecture's module has its twins."""
+def with_classes_of(answer: Any, right: Any, exercises: Collection[str]) -> Any:
+    """A solution that makes objects of the notebook's own classes, where the lecture's module has its twins.
+
+    Classes that are exercises themselves stay the lecture's: the notebook's may be a stub.
+    """
     if not isinstance(answer, FunctionType) or not isinstance(right, FunctionType):
         return right
     twins = {
         name: theirs
         for code in codes_of(right)
         for name in code.co_names
+        if name not in exercises
         if isinstance(ours := right.__globals__.get(name), type) and ours.__module__ == right.__module__
         if isinstance(theirs := answer.__globals__.get(name), type)
     }
@@ -338,7 +341,7 @@ class Lecture:
         except WrongAnswer:
             pass
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
-        return with_classes_of(answer, exercise.right)
+        return with_classes_of(answer, exercise.right, self.exercises)
 
     def predict(self, name: str) -> Question:
         """Ask the question of this name.
