@@ -71,8 +71,8 @@ def traffic(name: str, reads: int, writes: int, shared_reads: int = 0) -> str:
     """An expression: how often the kernel of an exercise reads and writes in its first case."""
     return (
         f"[(lambda t: (t.count('read'), t.count('write'), t.count('read', True)))(lecture_13.run({name}, "
-        f"*[lecture_13.exercises.by_name['{name}'].cases[0].make()[n] for n in "
-        f"lecture_13.exercises.by_name['{name}'].cases[0].chosen]).trace) "
+        f"*[lecture_13.lecture.exercises['{name}'].cases[0].make()[n] for n in "
+        f"lecture_13.lecture.exercises['{name}'].cases[0].chosen]).trace) "
         f"for lecture_13 in [__import__('lectures.lecture_13', fromlist=['run'])]] == "
         f"[({reads}, {writes}, {shared_reads})]"
     )
