@@ -127,7 +127,7 @@ TRUE = [
     (
         "exercise-nth",
         "The third derivative of x³ is 6",
-        "[(y := z * z * z), [y := ndl.gradients(y, [z])[0] for z in [z] * 3], y.item(), y.requires_grad][2:]"
+        "[(d := z * z * z), [d := ndl.gradients(d, [x])[0] for x in [z] * 3], d.item(), d.requires_grad][2:]"
         " == [6, False]",
     ),
     (

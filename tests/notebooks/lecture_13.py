@@ -103,7 +103,7 @@ TRUE = [
         "exercise-guard",
         "launches eight threads for five numbers, and tries other sizes, too",
         "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('lectures.lecture_13', "
-        "fromlist=['exercises']).exercises.by_name['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
+        "fromlist=['lecture']).lecture.exercises['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
     ),
     (
         "exercise-map-2d",

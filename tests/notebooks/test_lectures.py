@@ -15,6 +15,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from lectures.checking.exercise import Edited, source_of
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -157,8 +159,10 @@ def test_a_wrong_answer_is_shown_as_a_message(lecture, untried):
     """Once on the kernel, as the reader sees it; the modules' own tests go through all mistakes."""
     exercises = import_module(f"lectures.lecture_{lecture.stem[:2]}").lecture.exercises
     name, exercise = next(iter(exercises.items()))
-    sentence, slip = next((x, made) for x, made in exercise.mistakes if hasattr(made, "source"))
-    cells = [new_code_cell(slip.source), new_code_cell(f"check({name})")]
+    sentence, made = exercise.mistakes[0]
+    source = made.source if isinstance(made, Edited) else source_of(made())
+    source += f"\n{name} = {made().__name__}\n{name}.__name__ = {name!r}"
+    cells = [new_code_cell(source), new_code_cell(f"check({name})")]
     first = untried.notebook.cells[0]
     for cell in cells:
         untried.client.execute_cell(cell, 0)
