@@ -60,12 +60,13 @@ def test_the_playground_s_tables_name_every_test_of_its_page_and_no_other() -> N
     assert set(named) == set(tests)
 
 
-@pytest.mark.parametrize("package", ["needle", "viz"])
+@pytest.mark.parametrize("package", ["needle", "viz", "lectures"])
 def test_the_reading_order_names_every_file_of_the_package_and_no_other(package: str) -> None:
     text = (ROOT / package / "README.md").read_text()
     named = set(re.findall(r"`(?:\w+/)*(\w+\.py)`", text))
     folders = tuple(re.findall(r"`(\w+/)`", text))  # told of as a whole
     files = {path.relative_to(ROOT / package).as_posix() for path in (ROOT / package).rglob("*.py")}
-    names = {path.rpartition("/")[2] for path in files if not path.startswith(folders)} - {"__init__.py"}
+    alike = "__init__.py", *[f"lecture_{number:02}.py" for number in range(1, 21)]  # told of as a whole
+    names = {path.rpartition("/")[2] for path in files if not path.startswith(folders)} - {*alike}
     assert names - named == set(), "not in the reading order"
     assert named - {path.rpartition("/")[2] for path in files} == set(), "there is no such file"

@@ -69,9 +69,6 @@ def beside(lecture: Path) -> ModuleType:
         The cell with the words, the words, the cell that shows it, and all that this one shows.
     TRUE
         The cell with the words, the words, and an expression that is true on the lecture's kernel.
-    NEAR_MISSES
-        By exercise: answers that somebody might well give, each with words of the hint that it gets. They are
-        written in another way than the mistakes in the lecture's own module.
 
     Each claim quotes its cell, so that a sentence that changes is looked at again. A sentence that states a
     number, a count, an order, a type or "the same" belongs there.

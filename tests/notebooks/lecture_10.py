@@ -1,4 +1,4 @@
-"""Lecture 10: what its prose claims and what proves it, and answers that somebody might well give."""
+"""Lecture 10: what its prose claims, and what proves it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def same(call: str) -> str:
 
 def same_without_torch(call: str) -> str:
     """… and also where PyTorch is not installed."""
-    hide = "__import__('unittest.mock').mock.patch('needle.lecture.lecture_10.find_spec', lambda name: None)"
+    hide = "__import__('unittest.mock').mock.patch('lectures.lecture_10.find_spec', lambda name: None)"
     told = f"{same(call)} and 'not installed' in {call}.note"
     return f"(lambda hidden: [hidden.start(), {told}, hidden.stop()])({hide})[1]"
 
@@ -144,153 +144,3 @@ TRUE = [
         "np.shares_memory((t := torch.tensor([1.0])).detach().numpy(), t.detach().numpy())",
     ),
 ]
-
-TRAIN = (
-    "def train_in_needle(points, target, W1, W2):\n    losses = []\n"
-    "    X, W1, W2 = ndl.Tensor(points), ndl.Tensor(W1), ndl.Tensor(W2)\n"
-    "    for _ in range(20):\n        loss = (({hidden} @ W2 - ndl.Tensor(target)) ** 2).{end}()\n"
-    "        loss.backward()\n        W1.data = W1.data {sign} 0.1 * W1.grad.data\n"
-    "        W2.data = W2.data {sign} 0.1 * W2.grad.data\n        losses.append({seen})\n    return losses"
-)
-
-
-NETWORK = (
-    "def seven_equations(x, y, W1, W2, lam):\n    h = np.tanh(x @ W1)\n    do = {do}\n    dh = {dh}\n"
-    "    dz = dh * (1 - h**2)\n    return dict(dJ_dL=1.0, dJ_ds=1.0, dJ_do=do, dJ_dh=dh, dJ_dz=dz, "
-    "dJ_dW1={dW1}, dJ_dW2={dW2})"
-)
-
-
-def a_network(**changed: str) -> str:
-    """The seven equations written out, with something changed in them."""
-    usual = {
-        "do": "h @ W2 - y",
-        "dh": "do @ W2.T",
-        "dW1": "x.T @ dz + lam * W1",
-        "dW2": "h.T @ do + lam * W2",
-    }
-    return NETWORK.format(**usual | changed)
-
-
-def a_loop(**changed: str) -> str:
-    """The loop written out, with something changed in it."""
-    usual = {"hidden": "ndl.tanh(X @ W1)", "end": "mean", "sign": "-", "seen": "loss.item()"}
-    return TRAIN.format(**usual | changed)
-
-
-NEAR_MISSES = {
-    "gradients_by_hand": [
-        (
-            "def gradients_by_hand(w, x, b):\n    y = w * x + b\n    return y * x, y * w, y",
-            "The 2 of the square",
-        ),
-        ("def gradients_by_hand(w, x, b):\n    s = 2 * (b + w * x)\n    return [w * s, x * s, s]", "In w x"),
-        ("def gradients_by_hand(w, x, b):\n    return [x, w, 1]", "The square around it is missing"),
-        (
-            "def gradients_by_hand(w, x, b):\n    u = w @ x + b\n    return [2 * u * x, 2 * u * w, 2 * u]",
-            "has nothing to multiply",
-        ),
-        (
-            "def gradients_by_hand(w, x, b):\n    u = (w * x).sum() + b\n"
-            "    return [2 * u * x, 2 * u * w, 2 * u]",
-            "know no `sum` and no `backward()`",
-        ),
-        ("def gradients_by_hand(w, x, b):\n    return (w * x + b) ** 2", "That is the value of L"),
-        (
-            "def gradients_by_hand(w, x, b):\n    L = (w * x + b) ** 2\n    L.backward()\n    return w.grad",
-            "Here *you* are the library",
-        ),
-        (
-            "def gradients_by_hand(w, x, b):\n    s = 2 * (w * x + b)\n    return s * x, s * w, s * b",
-            "b is inside the square, too",
-        ),
-        (
-            "def gradients_by_hand(w, x, b):\n    s = 2 * (w * x + b)\n    return s * x, s * w",
-            "Three are asked for",
-        ),
-    ],
-    "matrix_gradients": [
-        (
-            "def matrix_gradients(X, W):\n    Y = np.dot(X, W)\n    return [np.dot(Y, W.T), np.dot(X.T, Y)]",
-            "The 2 of the square",
-        ),
-        (
-            "def matrix_gradients(X, W):\n    G = 2 * (X @ W)\n    return [G @ W, X @ G]",
-            "The transposes are missing",
-        ),
-        (
-            "def matrix_gradients(X, W):\n    G = 2 * (X @ W)\n    return [X.T @ G, G @ W.T]",
-            "in the other order",
-        ),
-    ],
-    "jacobian": [
-        (
-            "def jacobian(f, x):\n    y = f(x)\n    cols = [ndl.gradients(y, [x], ndl.Tensor(v))[0].numpy()"
-            " for v in np.eye(len(y.numpy()))]\n    return np.stack(cols, axis=1)",
-            "Rows and columns are swapped",
-        ),
-        (
-            "def jacobian(f, x):\n    y = f(x)\n    v = ndl.ones_like(y)\n"
-            "    return np.array([ndl.gradients(y, [x], v)[0].numpy() for _ in range(y.shape[0])])",
-            "You sum over all outputs",
-        ),
-        (
-            "def jacobian(f, x):\n    y = f(x)\n    v = np.zeros(y.shape[0])\n    v[0] = 1\n"
-            "    return ndl.gradients(y, [x], ndl.Tensor(v))[0].numpy()",
-            "This is one row",
-        ),
-        (
-            "def jacobian(f, x):\n    f(x).backward(ndl.ones(f(x).shape[0]))\n    return x.grad",
-            "the sum of all rows",
-        ),
-        ("def jacobian(f, x):\n    return ndl.gradients(f(x), [x])", "the sum of all rows"),
-    ],
-    "seven_equations": [
-        (
-            "def seven_equations(x, y, W1, W2, lam):\n    h = np.tanh(x @ W1)\n    do = h @ W2 - y\n"
-            "    dh = do @ W2.T\n    dz = dh * (1 - h * h)\n    return dict(dJ_dL=1.0, dJ_ds=1.0, dJ_do=do,"
-            " dJ_dh=dh, dJ_dz=dz, dJ_dW1=x.T @ dz, dJ_dW2=h.T @ do)",
-            "The weights are used twice",
-        ),
-        (
-            "def seven_equations(x, y, W1, W2, lam):\n    h = np.tanh(x @ W1)\n    do = h @ W2 - y\n"
-            "    dz = dh = do @ W2.T\n    return dict(dJ_dL=1.0, dJ_ds=1.0, dJ_do=do, dJ_dh=dh, dJ_dz=dz,"
-            " dJ_dW1=x.T @ dz + lam * W1, dJ_dW2=h.T @ do + lam * W2)",
-            "has to pass through tanh",
-        ),
-        (
-            "def seven_equations(x, y, W1, W2, lam):\n    h = np.tanh(x @ W1)\n    do = h @ W2 - y\n"
-            "    dh = do @ W2.T\n    dz = dh * (1 - h * h)\n    return dict(dJ_dL=1.0, dJ_ds=1.0, dJ_do=do,"
-            " dJ_dh=dh, dJ_dz=dz, dJ_dW1=x.T @ dz + 2 * lam * W1, dJ_dW2=h.T @ do + 2 * lam * W2)",
-            "the 2 cancels",
-        ),
-        (a_network(do="(h @ W2 - y) ** 2 / 2"), "That is L itself"),
-        (a_network(dh="W2.T"), "what comes back to it"),
-        (a_network(dh="do @ W2"), "times its other factor *transposed*"),
-        (a_network(dW1="dz.T @ x + lam * W1"), "transpose x and put it in front"),
-        (a_network(dW2="h * do + lam * W2"), "transpose h and put it in front"),
-        (
-            a_network(dW1="x.T @ dz + lam / 2 * W1**2", dW2="h.T @ do + lam / 2 * W2**2"),
-            "that of λ/2 · w² is λ w",
-        ),
-    ],
-    "train_in_needle": [
-        (a_loop(sign="+"), "This climbs"),
-        (a_loop(sign="- 10 *"), "ten times as long"),
-        (a_loop(hidden="X @ W1"), "Where is tanh?"),
-        (a_loop(end="sum"), "and not their sum"),
-        (a_loop().replace("    return", "        return"), "Is the `return` inside the loop?"),
-        (
-            a_loop(hidden="np.tanh(points @ W1.numpy())").replace("loss.b", "loss.item().b"),
-            "does not know this word",
-        ),
-        (
-            a_loop(seen="((ndl.tanh(X @ W1) @ W2 - ndl.Tensor(target)) ** 2).mean().item()"),
-            "*after* each step",
-        ),
-        (a_loop().replace("        loss.backward()\n", ""), "`grad` is None until"),
-        (a_loop(seen="loss"), "but they are Tensors"),
-        (a_loop().replace("W1.data = ", "_ = "), "Only one of the two"),
-        (a_loop().replace("W1.data = ", "_ = ").replace("W2.data = ", "_ = "), "no weight moves"),
-    ],
-}

@@ -1,4 +1,4 @@
-"""Lecture 13: what its prose claims and what proves it, and answers that somebody might well give."""
+"""Lecture 13: what its prose claims, and what proves it."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ def traffic(name: str, reads: int, writes: int, shared_reads: int = 0) -> str:
     """An expression: how often the kernel of an exercise reads and writes in its first case."""
     return (
         f"[(lambda t: (t.count('read'), t.count('write'), t.count('read', True)))(lecture_13.run({name}, "
-        f"*[lecture_13.exercises.by_name['{name}'].cases[0].make()[n] for n in "
-        f"lecture_13.exercises.by_name['{name}'].cases[0].chosen]).trace) "
-        f"for lecture_13 in [__import__('needle.lecture.lecture_13', fromlist=['run'])]] == "
+        f"*[lecture_13.lecture.exercises['{name}'].cases[0].make()[n] for n in "
+        f"lecture_13.lecture.exercises['{name}'].cases[0].chosen]).trace) "
+        f"for lecture_13 in [__import__('lectures.lecture_13', fromlist=['run'])]] == "
         f"[({reads}, {writes}, {shared_reads})]"
     )
 
 
 def of_h100(expression: str) -> str:
     """An expression about what was measured on an H100; `h` is the lecture's module."""
-    return f"(lambda h: {expression})(__import__('needle.lecture.lecture_13', fromlist=['launches']))"
+    return f"(lambda h: {expression})(__import__('lectures.lecture_13', fromlist=['launches']))"
 
 
 TRUE = [
@@ -102,8 +102,8 @@ TRUE = [
     (
         "exercise-guard",
         "launches eight threads for five numbers, and tries other sizes, too",
-        "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('needle.lecture.lecture_13', "
-        "fromlist=['exercises']).exercises.by_name['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
+        "[(c.make()['launch'].block, c.make()['a'].size) for c in __import__('lectures.lecture_13', "
+        "fromlist=['lecture']).lecture.exercises['relu'].cases] == [(8, 5), (8, 7), (4, 4)]",
     ),
     (
         "exercise-map-2d",

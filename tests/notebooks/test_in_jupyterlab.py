@@ -8,12 +8,16 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 QUESTIONS = """\
-from needle.lecture.predictions import Predictions
+from lectures.checking.questions import question
 
-predictions = Predictions()
-predictions.choose("sum", "1 + 1?", {"2": "That is right.", "11": "You joined the digits."}, right="2")
-predictions.ask("many", "How many?", "4640", "One for each.", {"4.64": "Too few."}, otherwise="Count them.")
-predictions.ask("half", "What is 1 / 2?", "0.5", "A half.", {"2": "Upside down."}, otherwise="Divide.")
+questions = {
+    "sum": {"question": "1 + 1?", "right": "2",
+            "answers": {"2": "That is right.", "11": "You joined the digits."}},
+    "many": {"question": "How many?", "right": "4640", "why": "One for each.", "otherwise": "Count them.",
+             "replies": {"4.64": "Too few."}},
+    "half": {"question": "What is 1 / 2?", "right": "0.5", "why": "A half.", "otherwise": "Divide.",
+             "replies": {"2": "Upside down."}},
+}
 """
 
 #: What a cell shows that a reader would not want to see, by cell.
@@ -38,7 +42,7 @@ ALL_RAN = """() => jupyterapp.shell.currentWidget.content.widgets
 
 
 def test_a_prediction_is_made_with_the_keyboard(open_notebook):
-    page = open_notebook(QUESTIONS, 'predictions.predict("sum")')
+    page = open_notebook(QUESTIONS, 'question("sum", questions["sum"])')
     question = page.locator(".needle-predict")
     replies = question.locator("details p")
     question.wait_for()
@@ -53,7 +57,7 @@ def test_a_prediction_is_made_with_the_keyboard(open_notebook):
 
 
 def test_a_number_is_typed_and_answered(open_notebook):
-    page = open_notebook(QUESTIONS, 'predictions.predict("half")')
+    page = open_notebook(QUESTIONS, 'question("half", questions["half"])')
     question = page.locator(".needle-predict")
     box = question.get_by_role("textbox", name="Your answer")
     for typed, reply in (("2", "✗ Upside down."), (".50", "✓ A half."), ("aa bb", "✗ Divide."), ("1", "✗")):
@@ -65,7 +69,7 @@ def test_a_number_is_typed_and_answered(open_notebook):
 
 
 def test_a_comma_may_part_the_thousands_or_begin_the_decimals(open_notebook):
-    page = open_notebook(QUESTIONS, 'predictions.predict("many")')
+    page = open_notebook(QUESTIONS, 'question("many", questions["many"])')
     question = page.locator(".needle-predict")
     box = question.get_by_role("textbox", name="Your answer")
     typed = {"4640": "✓ ", "1": "✗ Count them.", "4,640": "✓ ", "4,64": "✗ Too few.", "4 640": "✓ "}

@@ -15,7 +15,7 @@ import pytest
 from numba import cuda, types
 
 import needle as ndl
-from needle.lecture import lecture_13
+from lectures import lecture_13
 
 ROOT = Path(__file__).parents[2]
 CELLS = {cell.id: cell.source for cell in nbformat.read(ROOT / "notebooks/13_cuda_kernels.ipynb", 4).cells}
@@ -58,11 +58,11 @@ CHANGES = {
 PROGRAM = """
 import json, sys
 from unittest.mock import patch
-from needle.lecture import lecture_13 as lecture
+from lectures import lecture_13 as lecture
 first, changes, section = json.load(sys.stdin)
 for change in changes:
     names = vars(lecture) | {"lecture": lecture, "ready": lambda kernel: kernel}
-    names["tiled_product"] = lecture.exercises.by_name["tiled_product"].right
+    names["tiled_product"] = lecture.lecture.exercises["tiled_product"].right
     exec(first, names)
     with patch.dict(vars(lecture)), patch.dict(vars(lecture.cuda)):
         exec(change, names)
@@ -90,7 +90,7 @@ def test_without_a_gpu_the_times_of_an_h100_are_shown(monkeypatch, capsys):
     monkeypatch.setattr(type(ndl.cuda()), "why", lambda self: "There is no GPU.")
     lecture_13.additions({})
     lecture_13.launches(None)
-    lecture_13.products(lecture_13.exercises.by_name["tiled_product"].right)
+    lecture_13.products(lecture_13.lecture.exercises["tiled_product"].right)
     assert capsys.readouterr().out == RECORDED
 
 

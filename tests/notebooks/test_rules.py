@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from needle import lecture as checking
+from lectures import checking
 
 from .conftest import script
 
@@ -97,7 +97,7 @@ RIDDLES = {
 
 
 def test_no_sentence_is_a_riddle(notebook, lecture):
-    module = ROOT / f"needle/lecture/lecture_{lecture.stem[:2]}.py"
+    module = ROOT / f"lectures/lecture_{lecture.stem[:2]}.py"
     texts = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "markdown"}
     for where, text in (texts | {module.name: module.read_text(encoding="utf-8")}).items():
         for riddle, words in RIDDLES.items():
@@ -179,9 +179,9 @@ def test_its_code_is_clean_with_the_solutions_filled_in(notebook, editions, lect
 
 def test_the_marker_of_the_set_up_cell_is_the_folder_of_the_lectures(set_up_cell):
     """The cell knows the course's package by this folder; nothing else called needle has it."""
-    assert '"lecture"' in set_up_cell
-    assert checking.__name__ == "needle.lecture"
-    assert checking.__file__.endswith("/needle/lecture/__init__.py")
+    assert set_up_cell.count('"lectures/checking"') == 2
+    assert checking.__name__ == "lectures.checking"
+    assert checking.__file__.endswith("/lectures/checking/__init__.py")
 
 
 def test_the_set_up_cell_is_folded_to_its_title(notebook):

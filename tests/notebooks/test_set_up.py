@@ -28,7 +28,7 @@ sys.modules["google"] = types.ModuleType("google")
 sys.modules["google.colab"] = types.ModuleType("google.colab")
 """
 
-WHERE = "\nimport needle, needle.lecture, viz\nprint(needle.__file__)\n"
+WHERE = "\nimport needle, lectures, viz\nprint(needle.__file__)\n"
 
 
 class Environment:
@@ -128,7 +128,7 @@ def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environme
     other.write_text("thread = 'cotton'\n")
     done = environment.run(from_wheel)
     assert done.returncode == 1
-    assert (environment.packages / "needle" / "lecture" / "__init__.py").is_file(), (
+    assert (environment.packages / "lectures" / "checking" / "__init__.py").is_file(), (
         "ours was installed all the same"
     )
     *_, sentence = done.stderr.splitlines()
@@ -143,7 +143,8 @@ def test_another_needle_in_the_working_folder_is_named_in_one_sentence(environme
 @pytest.fixture
 def linked(environment) -> Environment:
     """An environment in which the package is installed as pip records it, without the time that pip takes."""
-    (environment.packages / "needle").symlink_to(ROOT / "needle", target_is_directory=True)
+    for name in ("needle", "lectures", "viz"):
+        (environment.packages / name).symlink_to(ROOT / name, target_is_directory=True)
     record = environment.packages / "needle_notebooks-0.1.0.dist-info"
     record.mkdir()
     (record / "METADATA").write_text("Metadata-Version: 2.1\nName: needle-notebooks\nVersion: 0.1.0\n")
@@ -160,7 +161,7 @@ def asks_for_a_restart(environment, cell):
 
 def test_another_needle_that_was_imported_before_asks_for_a_restart(linked, set_up_cell):
     nowhere = set_address(set_up_cell, "file:///there/is/no.whl")
-    assert linked.run(nowhere + WHERE.replace(", viz", "")).returncode == 0
+    assert linked.run(nowhere + WHERE).returncode == 0
     assert asks_for_a_restart(linked, nowhere)
 
 
@@ -194,7 +195,7 @@ def test_a_copy_of_the_repository_is_used_without_installing(environment, set_up
     environment.cwd = environment.cwd / "copy" / "notebooks" / "mine"
     environment.cwd.mkdir(parents=True)
     root = environment.cwd.parent.parent
-    for name in ("needle", "viz"):
+    for name in ("needle", "viz", "lectures"):
         (root / name).symlink_to(ROOT / name, target_is_directory=True)
     done = environment.run(nowhere + WHERE)
     assert done.returncode == 0, done.stderr

@@ -12,9 +12,9 @@ import numpy as np
 import psutil
 import pytest
 
-from needle.lecture import team as teams
-from needle.lecture.exercises import StillRunning, time_limit
-from needle.lecture.team import NoMail, Threads, team
+from lectures import team as teams
+from lectures.checking.attempt import StillRunning, time_limit
+from lectures.team import NoMail, Threads, team
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -196,7 +196,7 @@ def test_where_mpi_does_not_load_in_the_processes_threads_stand_in_and_say_why(m
 SCRIPT = """
 import os, sys, time
 import numpy as np
-from needle.lecture.team import team
+from lectures.team import team
 
 four = team(4)
 assert four.processes, four
@@ -245,7 +245,7 @@ def test_processes_end_with_the_one_that_started_them(mpi):
 def test_processes_end_when_the_one_that_starts_them_is_killed_meanwhile(mpi):
     """A kernel that is restarted while the cell runs has no time to end them."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "from needle.lecture.team import team; team(2)"],
+        [sys.executable, "-c", "from lectures.team import team; team(2)"],
         env=os.environ | {"PYTHONPATH": ROOT},
     )
     end = time.monotonic() + 60

@@ -1,0 +1,5 @@
+"""What stands behind the lectures: what they ask, how answers are checked, and what they draw with.
+
+``lecture_07.py`` belongs to ``notebooks/07_*.ipynb``, and its questions are in ``lecture_07.toml``. `checking`
+holds what all lectures share. ``README.md`` says how an answer is checked, and how to write an exercise.
+"""

@@ -1,0 +1,326 @@
+"""An answer that is tried on one case: what it did, whether that is right, and how a message says it."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .comparison import exactly, is_tensor, show, shown_array, values
+from .inputs import Case
+
+if TYPE_CHECKING:
+    from .exercise import Exercise
+
+MOST_SECONDS = 20  # for an answer, in each case
+
+
+class WrongAnswer(AssertionError):
+    """An answer is not right yet. The message says for which input, and why."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks for this. The message alone helps; the lines of `check` would hide it.
+        return [str(self)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program did in a case: its result, or the exception that ended it, and what it printed."""
+
+    result: Any = None
+    error: BaseException | None = None
+    printed: str = ""
+
+
+class Attempt:
+    """An answer that is tried on one case.
+
+    Attributes
+    ----------
+    inputs : list
+        What the answer was called with.
+    names : dict
+        What messages call things, by their id.
+    got : Outcome
+    expected : any
+        The result of the lecture's own solution for the same inputs.
+    called : list of function
+        What the answer called of `Exercise.without`, and of a library what it should write itself.
+    untried : bool
+        Whether the stub's ``...`` is still there.
+    wrong : str
+        What is wrong, in words; "" if the answer is right in this case.
+    fault : str
+        What helps, if the answer broke a contract: it changes its inputs, say.
+    """
+
+    def __init__(self, exercise: Exercise, asked: Case, answer: Any, watch: bool = True):
+        self.exercise, self.case, self.answer = exercise, asked, answer
+        self.everything = asked.make()
+        self.inputs = [self.everything[name] for name in asked.chosen]
+        self.names = names_in(self.everything)
+        before = [contract.before(self) for contract in exercise.contracts]
+        functions = exercise.without if watch else ()
+        own = exercise.own if watch else frozenset()
+        with watched(functions, answer, own) as self.called, time_limit(MOST_SECONDS, answer):
+            self.got = outcome(exercise.use, answer, *self.inputs)
+        self.untried = self.got.error is None and untried(self.got.result)
+        self.expected: Any = None
+        self.wrong = self.fault = ""
+        faults = [contract.after(self, was) for contract, was in zip(exercise.contracts, before, strict=True)]
+        if self.untried:
+            return
+        for fault in faults:
+            if fault:
+                self.wrong, self.fault = fault
+                return
+        right = outcome(exercise.use, exercise.right, *self.inputs)
+        if right.error is not None:
+            raise right.error
+        self.expected = right.result
+        if self.got.error is not None:
+            self.wrong = f"{type(self.got.error).__name__}: {self.got.error}"
+            return
+        self.wrong = exercise.compare(self.expected, self.got.result, self.names)
+        for contract in exercise.contracts:
+            if self.wrong:
+                return
+            if fault := contract.compare(self):
+                self.wrong, self.fault = fault
+
+    def is_like(self, program: Callable[..., Any]) -> bool:
+        """Whether `program` does in this case what the answer did."""
+        with time_limit(MOST_SECONDS, program):
+            other = outcome(self.exercise.use, program, *self.inputs)
+        if self.got.error is not None or other.error is not None:
+            return pattern(self.got.error) == pattern(other.error)
+        with suppress(Exception):  # what a wrong program gives back may be anything
+            if not exactly(self.exercise.compare)(other.result, self.got.result, self.names):
+                return True
+            if type(self.got.result) is not type(self.expected) is not type(other.result):
+                return type(other.result) is type(self.got.result) and (
+                    show(other.result, self.names) == show(self.got.result, self.names)
+                    or not values(other.result, self.got.result, self.names)
+                )
+        return False
+
+    def message(self, where: str, hint: str) -> str:
+        """All that is said of a wrong attempt, line by line. The inputs are shown as the answer got them."""
+        everything = self.case.make()
+        names = names_in(everything)
+        inputs = [everything[name] for name in self.case.chosen]
+        shown = [show(value, names, exact=True) for value in inputs]
+        call = self.exercise.form.format(*shown) or f"{self.exercise.name}({', '.join(shown)})"
+        failed = "stopped with an exception" if self.got.error is not None else "is not right yet"
+        lines = [f"{call} {failed} ({where})."]
+        if self.case.program:
+            lines.append(line("made by", self.case.program))
+        operands = [x for value in inputs for x in getattr(value, "inputs", ()) if id(x) in names]
+        for value in {id(value): value for value in [*inputs, *operands]}.values():
+            if is_tensor(value):
+                lines.append(line("where", f"{show(value, names)} = {shown_array(value)}"))
+            elif isinstance(value, np.ndarray) and id(value) in names:
+                lines.append(line("where", f"{names[id(value)]} = {show(value, {}, exact=True)}"))
+        if self.expected is not None:
+            lines.append(line("expected", show(self.expected, self.names)))
+        if self.got.error is not None:
+            if number_and_text := line_of(self.got.error, self.answer):
+                lines.append(line("at line", "{}: {}".format(*number_and_text)))
+            lines.append(line("error", self.wrong))
+        else:
+            if self.expected is not None:
+                lines.append(line("got", show(self.got.result, self.names)))
+            lines.append(line("so", self.wrong))
+        return "\n".join([*lines, line("hint", hint)])
+
+
+def names_in(everything: Mapping[str, Any]) -> dict[int, str]:
+    """What messages call the values of a case, by id: numbers and texts are shown themselves."""
+    plain = (bool, int, float, complex, str, bytes, tuple, type(None))
+    return {
+        id(value): name
+        for name, value in everything.items()
+        if name.isidentifier() and not isinstance(value, plain)
+    }
+
+
+def line(label: str, text: str) -> str:
+    """A line of a message; the lines of a longer text stay in its column."""
+    return f"  {label + ':':<10}{text}".replace("\n", "\n" + " " * 12)
+
+
+def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
+    """Call a program, and keep what it did. NumPy's warnings would only hide what the check says."""
+    printed = io.StringIO()
+    try:
+        with np.errstate(all="ignore"), redirect_stdout(printed):
+            result = program(*inputs)
+        return Outcome(result=result, printed=printed.getvalue())
+    except (Exception, StillRunning) as error:
+        return Outcome(error=error, printed=printed.getvalue())
+
+
+def untried(result: Any) -> bool:
+    """Whether a result still has a ``...`` of the stub in it."""
+    return result is ... or (isinstance(result, (list, tuple)) and any(item is ... for item in result))
+
+
+class StillRunning(BaseException):
+    """An answer has not come to an end."""
+
+
+@contextmanager
+def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
+    """Within this block, raise `StillRunning` after so many seconds. Windows and threads know no limit.
+
+    An answer that swallows it, as a bare ``except:`` does, gets it again at each of its lines.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    tracer, of_answer = sys.gettrace(), set(codes_of(answer))
+    error = StillRunning(f"no answer after {seconds:g} seconds")
+
+    def at_its_next_line(frame: FrameType, event: str, argument: Any) -> Any:
+        raise error
+
+    rung = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal rung
+        frames = []
+        while frame is not None:
+            frames += [frame] if frame.f_code in of_answer else []
+            frame = frame.f_back
+        if frames or not rung:  # later, others may be busy with tidying up
+            rung = True
+            sys.settrace(lambda *event: None)  # traces what runs now, and nothing that is called from here on
+            for frame in frames:
+                frame.f_trace = at_its_next_line
+            raise error
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        sys.settrace(tracer)
+
+
+LIBRARIES = {
+    "needle",
+    "numpy",
+    "torch",
+    "scipy",
+    "functools",
+    "_functools",
+    "itertools",
+    "math",
+    "jax",
+    "autograd",
+}
+
+
+def plain_name(name: str) -> str:
+    """A name without what differs from library to library: ``log_sum_exp``, ``logsumexp``, ``LogSumExp``."""
+    return name.replace("_", "").lower()
+
+
+@contextmanager
+def watched(functions: Iterable[Callable], answer: Any, own: frozenset[str]) -> Iterator[list[Any]]:
+    """Within this block, note which of these functions are called, by whatever name and from wherever.
+
+    Also what the answer's own lines call of a library, if its name is in `own` (see `plain_name`).
+    """
+    codes = {getattr(function, "__code__", None): function for function in functions}
+    called: list[Any] = []
+    if not codes and not own:
+        yield called
+        return
+    of_answer = set(codes_of(answer))
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            if frame.f_code in codes:
+                called.append(codes[frame.f_code])
+            elif (
+                plain_name(frame.f_code.co_name) in own and frame.f_back and frame.f_back.f_code in of_answer
+            ):
+                root = frame.f_globals.get("__name__", "").partition(".")[0]
+                if root in LIBRARIES and frame.f_code not in of_answer:
+                    called.append(Library(f"{root}'s `{frame.f_code.co_name}`"))
+        elif event == "c_call" and frame.f_code in of_answer and plain_name(argument.__name__) in own:
+            root = (argument.__module__ or type(argument.__self__).__module__).partition(".")[0]
+            if root in LIBRARIES:
+                called.append(Library(f"{root.strip('_')}'s `{argument.__name__}`"))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(before if callable(before) else None)
+    for name in names_used(of_answer) & own - {plain_name(code.co_name) for code in of_answer}:
+        for root in LIBRARIES & set(sys.modules):
+            ufunc = next((x for x in vars(sys.modules[root]) if plain_name(x) == name), None)
+            if ufunc and isinstance(getattr(sys.modules[root], ufunc), np.ufunc):  # no profiler hears these
+                called.append(Library(f"{root}'s `{ufunc}`"))
+
+
+class Library(str):
+    """A function of a library that an answer called: whose, and its name."""
+
+
+def codes_of(answer: Any) -> Iterator[CodeType]:
+    """The code of a function and of those in it, or of all methods of a class."""
+    parts = list(vars(answer).values()) if isinstance(answer, type) else [answer]
+    waiting = [
+        getattr(getattr(x, "py_func", getattr(x, "__func__", getattr(x, "fget", x))), "__code__", None)
+        for x in parts
+    ]
+    while waiting:
+        code = waiting.pop()
+        if isinstance(code, CodeType):
+            yield code
+            waiting += code.co_consts
+
+
+def names_used(codes: Iterable[CodeType]) -> set[str]:
+    """All global names and attributes that code mentions, as plain names."""
+    return {plain_name(name) for code in codes for name in code.co_names}
+
+
+def pattern(error: BaseException | None) -> tuple[type, str]:
+    """What two exceptions of the same mistake have in common: all but the names and numbers in them.
+
+    Types that Python itself brings stay: it matters whether a list was called, or None taken apart.
+    """
+    if isinstance(error, RecursionError):
+        return type(error), ""  # Python says where it noticed, which is chance
+    own = "'(?!(?:NoneType|list|tuple|dict|set|str|function)')[^']*'"
+    return type(error), re.sub(rf"{own}|\d+", "", str(error))
+
+
+def line_of(error: BaseException, answer: Any) -> tuple[int, str] | None:
+    """The last line of the reader's own module that an error came through: its number and its text."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_globals.get("__name__") == getattr(answer, "__module__", None):
+            text = linecache.getline(frame.f_code.co_filename, trace.tb_lineno).strip()
+            found = (trace.tb_lineno, text) if text else None
+        trace = trace.tb_next
+    return found

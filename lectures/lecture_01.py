@@ -1,0 +1,627 @@
+"""Lecture 01, functions and their laws: its exercises, the usual mistakes in them, its picture."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+
+from .checking import Lecture, Names, case, drawn, values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+lecture = Lecture(__file__)
+check, ready, predict = lecture.check, lecture.ready, lecture.predict
+
+
+# --- Looking for counterexamples ----------------------------------------------------------------------------
+
+# Everyone sees the same tries, and nothing is left beside the notebook. A slow machine fails nothing.
+settings.register_profile(
+    "lecture",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=False,
+    report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
+)
+
+
+def counterexample(law: Callable[[], None]) -> str:
+    """What breaks a property, as Hypothesis found it: "f(x=-710.0) breaks the law"; "" if it found "
+    "nothing."""
+    set_hypothesis_home_dir(Path(tempfile.gettempdir(), "hypothesis-of-lectures"))  # it keeps what it reads
+    try:
+        law()
+    except Exception as error:
+        notes = " ".join(getattr(error, "__notes__", []))
+        found = re.search(rf"{law.__name__}\(.*\)", notes, re.DOTALL)
+        if found is None:  # the test itself is broken
+            raise
+        call = re.sub(r"\s+", " ", re.sub(r"(?<=\()\s+|,?\s+(?=\))", "", found[0]))
+        return call + (
+            " breaks the law"
+            if isinstance(error, AssertionError)
+            else f" stops with {type(error).__name__}: {error}"
+        )
+    return ""
+
+
+def hunt(law: Callable[[], None]) -> None:
+    """Run a property test, and print what Hypothesis found."""
+    nothing = f"{law.__name__}: no counterexample in {settings().max_examples} tries"
+    print(counterexample(law) or nothing)
+
+
+# --- The picture of the two sigmoids ------------------------------------------------------------------------
+
+
+def mark(ax: Axes, x: float) -> Axes:
+    """Mark `x` and the largest float in a picture of the `exp` inside both sigmoids."""
+    ceiling = math.log10(sys.float_info.max)
+    naive, stable = ax.lines[:2]
+    naive.set(linewidth=6, alpha=0.4)  # so that both can be seen where they are the same
+    stable.set(linewidth=2)
+    ax.axhline(ceiling, color="#C4221B", linestyle="--")
+    ax.text(980, ceiling - 12, "the largest float", ha="right", va="top", color="#C4221B")
+    ax.axvline(x, color="#475467", linewidth=1)
+    big = "OverflowError" if -x > math.log(sys.float_info.max) else f"{math.exp(-x):.0e}"
+    ax.set_title(
+        f"x = {x:g}: exp(-x) is {big}, exp(-|x|) is {math.exp(-abs(x)):.0e}", loc="left", fontsize=9.5
+    )
+    ax.set(xlim=(-1000, 1000), ylim=(-340, 340))
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
+    ax.text(-220, 120, "naive: exp(-x)", color="#1D5FD1")
+    ax.text(-235, -240, "stable: exp(-|x|)", color="#B45309")
+    return ax
+
+
+# --- 1 Close ------------------------------------------------------------------------------------------------
+
+
+def neighbours(parts: tuple[float, float]) -> tuple[float, float]:
+    """A number, and another one so many times as far from it as is allowed."""
+    x, times = parts
+    return x, x + times * 1e-9 * max(1.0, abs(x))
+
+
+SIZES = (1.0, 1e16, -1000.0, 1000.0, 0.0, 0.3, -1e16, 1e6, -5.0, 1e300)
+TIMES = (2.0, 0.5, -2.0, -0.5, 1e3, -1e6, 1.3, 0.8, 1e9, 0.0)
+pairs = st.tuples(st.sampled_from(SIZES), st.sampled_from(TIMES)).map(neighbours)
+
+
+@lecture.exercise(
+    case(0.1 + 0.2, 0.3),
+    case(1.0, 1.001),
+    case(1e16, 1e16 + 2),
+    case(-5.0, 5.0),
+    draws=pairs.map(lambda pair: case(*pair)),
+    otherwise="Write down three numbers for this case: the difference, the largest of 1, |x| and |y|, and a "
+    "billionth of that.",
+)
+def close(x, y):
+    return abs(x - y) <= 1e-9 * max(1.0, abs(x), abs(y))
+
+
+ALLOWED = "1e-9 * max(1.0, abs(x), abs(y))"
+close.slip(
+    "This still asks for the very same number. Allow a small difference.",
+    f"abs(x - y) <= {ALLOWED}",
+    "x == y",
+)
+close.slip(
+    "You allow the same difference everywhere. But between 1e16 and the next number there is a gap of 2: let what "
+    "you allow grow with the numbers.",
+    *(ALLOWED, "1e-9"),
+)
+close.slip(
+    "Next to 0, a billionth of the larger number is next to nothing. That is why the 1 stands in the rule.",
+    *("1.0, ", ""),
+)
+close.slip(
+    "1 - 1.001 is negative, and so smaller than anything you allow. Take the absolute value: `abs(x - y)`.",
+    *("abs(x - y)", "x - y"),
+)
+close.slip(
+    "You call 1 and 1.001 close, but 0.001 is far more than a billionth of 1. Is your tolerance `1e-9`, with the "
+    "minus?",
+    *("1e-9", "1e9"),
+)
+close.slip("What you allow is more than a billionth. Write `1e-9`.", "1e-9", "1e-5")
+close.slip(
+    "These numbers are large, too, only negative: take `abs(x)` and `abs(y)` inside `max`.",
+    *("abs(x), abs(y)", "x, y"),
+)
+close.slip("You say whether they differ. The question is whether they are close.", "<=", ">")
+
+
+# --- 2 A sigmoid for every number ---------------------------------------------------------------------------
+
+
+def to_six_digits(expected: Any, got: Any, names: Names) -> str:
+    """As `values`, but a tiny number is not the same as 0."""
+    if difference := values(expected, got, names, tolerance=1e-12):
+        return difference
+    return "" if math.isclose(expected, got, rel_tol=1e-6) else f"{got:.6g} should be {expected:.6g}"
+
+
+def tiny_or_to_six_digits(expected: Any, got: Any, names: Names) -> str:
+    """Whether two wrong answers are the same: it does not matter where somebody cuts x off, far out."""
+    numbers = isinstance(expected, float) and isinstance(got, float)
+    if numbers and 0 < expected < 1e-100 and 0 < got < 1e-100:
+        return ""
+    return to_six_digits(expected, got, names)
+
+
+to_six_digits.exactly = tiny_or_to_six_digits  # type: ignore[attr-defined]
+INPUTS = [
+    sign * x
+    for x in (2.0, 1.0, 5.0, 3.5, 8.0, 12.5, 20.0, 30.0, 50.0, 100.0, 300.0, 600.0)
+    for sign in (1, -1)
+]
+INPUTS += [720.0, -715.0, -720.0, -705.0, 1000.0, -1000.0, 0.25, -0.25, 1e-6, 1e5, -1e5, 1e300, -1e300, 0.0]
+
+
+@lecture.exercise(
+    case(2.0),
+    case(-710.0),
+    draws=drawn(INPUTS),
+    otherwise="Compare both branches with the formula, on paper: for x = 1, and for x = -1.",
+    compare=to_six_digits,
+    own=("expit",),
+)
+def sigmoid(x):
+    if x >= 0:
+        return 1 / (1 + math.exp(-x))
+    e = math.exp(x)
+    return e / (1 + e)
+
+
+sigmoid.slip(
+    "For x = -710, this asks for e to the 710, which no float can hold. Use the other form where x is negative.",
+    *("x >= 0", "True"),
+)
+sigmoid.slip(
+    "Your other form asks for e to the 1000 when x is 1000. Each form is safe on one side only: look at which.",
+    *("x >= 0", "False"),
+)
+sigmoid.slip(
+    "You have both forms, each on the side where it overflows. Swap them: `exp` should see no number above 0.",
+    *("x >= 0", "x < 0"),
+)
+sigmoid.slip(
+    "Look at the negative side: the numerator is `exp(x)`, and not 1. With 1 you get the sigmoid of -x.",
+    *("e / (1 + e)", "1 / (1 + e)"),
+)
+sigmoid.slip(
+    "You cut x off, so everything beyond gets the same value. At -30, the sigmoid is about 9e-14, and a float can "
+    "hold much smaller numbers.",
+    *("if x", "x = min(max(x, -10.0), 10.0)\n    if x"),
+)
+sigmoid.slip(
+    "Do you cut x off? Beyond your limit, the answer stays what it was there. Use the two forms: they need no "
+    "limit.",
+    *("if x", "x = min(max(x, -500.0), 500.0)\n    if x"),
+)
+sigmoid.slip(
+    "You answer 0 where `exp` overflows. At -710 the sigmoid is about 4e-309, and a float can hold that: use the "
+    "other form on this side.",
+    *("if x", "if x < -709:\n        return 0.0\n    if x"),
+)
+CANCELLED = (
+    "On paper, this is the sigmoid. But here it is the difference of two numbers that are nearly equal, and most "
+    "digits are lost. Use the two forms as they stand."
+)
+sigmoid.slip(CANCELLED, "e / (1 + e)", "1 - 1 / (1 + e)")
+sigmoid.slip(CANCELLED, "if x", "return 0.5 * (1 + math.tanh(0.5 * x))\n    if x")
+sigmoid.slip("A sign is wrong: this falls where the sigmoid rises.", "if x", "x = -x\n    if x")
+
+
+# --- 3 A law ------------------------------------------------------------------------------------------------
+
+
+def good_sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def shifted_sigmoid(x):
+    return good_sigmoid(x) + 5e-4
+
+
+def good_near_0(x):
+    return good_sigmoid(x) if abs(x) < 2.5 else math.tanh(x)
+
+
+def good_far_out(x):
+    return math.tanh(x) if abs(x) < 2.5 else good_sigmoid(x)
+
+
+def always_half(x):
+    return 0.5
+
+
+def half_plus(x):
+    return 0.5 + x
+
+
+def bell(x):
+    return math.exp(-x * x)
+
+
+def half_exp(x):
+    return math.exp(x) / 2
+
+
+def slightly_shifted_sigmoid(x):
+    return good_sigmoid(x) + 1e-7
+
+
+nearly = close.right
+FUNCTIONS = [good_sigmoid, math.tanh, bell, math.cos, always_half, half_exp, shifted_sigmoid, good_near_0]
+FUNCTIONS += [good_far_out, half_plus, slightly_shifted_sigmoid]
+
+
+@lecture.exercise(
+    case(good_sigmoid, 2.0),
+    case(math.tanh, 1.0),
+    draws=drawn(FUNCTIONS, (1.0, 2.0, 3.0, -1.0, 0.5, -2.0, 0.3, 4.0, 0.0)),
+    otherwise="Compute f(-x) and 1 - f(x) for this case by hand. Are they close?",
+)
+def symmetric(f, x):
+    return nearly(f(-x), 1 - f(x))
+
+
+LAW = "nearly(f(-x), 1 - f(x))"
+symmetric.slip("Your law is True of tanh, which breaks it. Does it look at `f` at all?", LAW, "True")
+symmetric.slip(
+    "Your law is False even of `good_sigmoid`, which keeps it. Does it look at `f` at all?", LAW, "False"
+)
+symmetric.slip(
+    "Too strict: `good_sigmoid` keeps the law, but its floats differ in the last digit. Compare them with "
+    "`nearly`, or with a tolerance of your own.",
+    *(LAW, "f(-x) == 1 - f(x)"),
+)
+symmetric.slip(
+    "You ask for f(-x) = -f(x), which is true of tanh. The sigmoid is mirrored at a half, not at 0.",
+    *("1 - f(x)", "-f(x)"),
+)
+symmetric.slip(
+    "You ask for f(-x) = f(x): the same height on both sides. The law says 1 - f(x).", "1 - f(x)", "f(x)"
+)
+symmetric.slip(
+    "You look at one point, 0. `half_exp`, which is e^x / 2, passes there and breaks the law at x: use the x you "
+    "are given.",
+    *(LAW, "nearly(f(0.0), 0.5)"),
+)
+symmetric.slip(
+    "You look at points of your own. The question is whether the law holds at the x that you are given.",
+    *(LAW, "all(nearly(f(-t), 1 - f(t)) for t in (0.5, 1, 2))"),
+)
+symmetric.slip("You ask for f(x) = 1 - f(x). Where is -x?", "f(-x)", "f(x)")
+TOO_WIDE = (
+    "Your tolerance is so wide that a sigmoid which is moved up a little passes: compare with `nearly`."
+)
+symmetric.slip(TOO_WIDE, LAW, "abs(f(-x) - (1 - f(x))) < 0.1")
+symmetric.slip(TOO_WIDE, LAW, "abs(f(-x) - (1 - f(x))) < 1e-5")
+CALL_IT = (
+    "`f` is a function, and you cannot calculate with it. Call it: `f(-x)` on one side, `f(x)` on the other."
+)
+symmetric.slip(CALL_IT, LAW, "nearly(f, 1 - f)")
+symmetric.slip(CALL_IT, LAW, "nearly(f, 1 - f(x))")
+
+
+# --- 4 A counterexample -------------------------------------------------------------------------------------
+
+
+class Sides:
+    """Both sides of the law for two numbers. Those of the lecture are not shown: any will do."""
+
+    def __init__(self, shown: bool, x: float, y: float, z: float):
+        self.y, self.z, self.shown = y, z, shown
+        self.left, self.right = (x + y) + z, x + (y + z)
+        self.finite = math.isfinite(self.left) and math.isfinite(self.right)
+
+    def __repr__(self) -> str:
+        if not self.shown:
+            return "two sides that differ"
+        return f"y = {self.y:g}, z = {self.z:g}: (x + y) + z = {self.left!r}, x + (y + z) = {self.right!r}"
+
+
+def both_ways(answer: Any, x: float) -> Any:
+    """Both sides of the law, if the answer gives two numbers."""
+    pair = answer(x)
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or ... in pair:
+        return pair
+    return Sides(answer is not regroup.right, x, *pair)
+
+
+def breaks(expected: Any, got: Any, names: Names) -> str:
+    """Whether the two sides differ, and are numbers."""
+    if not isinstance(got, Sides):
+        return "it should be a list of two numbers, y and z"
+    if not got.finite:
+        return "a side of it is not a number that can be compared"
+    return f"both sides are {got.left!r}" if got.left == got.right else ""
+
+
+def kind_of_failure(expected: Any, got: Any, names: Names) -> str:
+    """Whether two answers fail for the same reason, whatever their numbers."""
+
+    def reason(found: Any) -> Any:
+        if not isinstance(found, Sides):
+            return "no pair"
+        if not found.finite:
+            return "not finite"
+        if 0 in (found.y, found.z) and found.y + found.z == found.left / 2 != 0:
+            return "0 and x"
+        if found.y + found.z == 0:
+            return "they cancel"
+        return sorted(abs(number) > 1e12 for number in (found.y, found.z))
+
+    return "" if reason(expected) == reason(got) else "they differ"
+
+
+breaks.exactly = kind_of_failure  # type: ignore[attr-defined]
+
+
+@lecture.exercise(
+    case(1.0),
+    case(7.0),
+    case(-0.375),
+    draws=drawn((3.0, -1.0, 0.5, 5.0, -7.0, 0.1, 11.0, 1.5, -0.01, 25.0)),
+    number=30,
+    otherwise="Go through both sides by hand: after which addition is something lost, and after which is not?",
+    compare=breaks,
+    use=both_ways,
+)
+def regroup(x):
+    return [1e20, -1e20]
+
+
+PAIR = "[1e20, -1e20]"
+regroup.slip(
+    "Such additions are exact, or nearly. Think of 1e16 + 1: make x vanish beside a number that is far larger.",
+    *(PAIR, "[1.0, 2.0]"),
+)
+regroup.slip(
+    "Your idea is right: y and z cancel. But next to your y the gap is so small that x survives on both sides. "
+    "Take a larger one.",
+    *(PAIR, "[1e9, -1e9]"),
+)
+regroup.slip(
+    "x vanishes beside the large number on both sides. On one side it must survive: what if z takes away again "
+    "what y has added?",
+    *(PAIR, "[1e20, 1e20]"),
+)
+regroup.slip(
+    "One large number swallows x on both sides. Add a second large one that cancels the first: on one side it "
+    "does so before x comes.",
+    *(PAIR, "[1e20, 1.0]"),
+)
+regroup.slip(
+    "Infinities and NaN break many laws, and say little about them. Find y and z among ordinary numbers.",
+    *(PAIR, "[math.inf, -math.inf]"),
+)
+regroup.slip(
+    "Give back y and z themselves, and not the two sums: the check does the adding.",
+    *(PAIR, "[(x + 1e20) - 1e20, x + (1e20 - 1e20)]"),
+)
+
+
+# --- 5 Fold -------------------------------------------------------------------------------------------------
+
+
+def append_digit(number, digit):
+    return 10 * number + digit
+
+
+def longer(total, x):
+    return x if len(x) > len(total) else total
+
+
+def twice(answer: Any, f: Any, start: Any, xs: Any) -> Any:
+    """What the folded function gives, called twice; a dictionary if that is not the same."""
+    folded = answer(f, start)
+    if not callable(folded):
+        return folded if folded is ... else {"in place of a function": folded}
+    first, second = folded(xs), folded(xs)
+    return {"first call": first, "second call": second} if values(first, second, {}) else first
+
+
+def same_twice(expected: Any, got: Any, names: Names) -> str:
+    """As `values`, of what `twice` gives."""
+    if isinstance(got, dict) and not isinstance(expected, dict):
+        return (
+            "the same function, called again with the same list, gives something else"
+            if len(got) == 2
+            else "`fold` itself gives this, and not a function"
+        )
+    return values(expected, got, names)
+
+
+LISTS = st.sampled_from(
+    ([1.0, 2.0, 4.0, 8.0], [3.0, 1.0, 2.0, 1.0], [2.0, 3.0], [5.0], [], [0.0, 2.0], [2.0, 0.0, -1.0])
+)
+WORDS = st.sampled_from((["b", "a", "b", "ca"], ["ab", "c"], ["abc"], []))
+
+
+@lecture.exercise(
+    case(operator.sub, 10.0, [1.0, 2.0, 4.0, 8.0]),
+    case(append_digit, 0.0, [1.0, 2.0, 3.0]),
+    draws=drawn([operator.sub, append_digit, operator.add, operator.mul, max], [10.0, 0.0, 1.0, -2.0], LISTS)
+    | drawn([operator.add, longer], ["", "x"], WORDS),
+    otherwise="Follow it on paper for sub, 10 and [1, 2, 4, 8]: 10, then 10 - 1 = 9, then 9 - 2 = 7, then 3, then "
+    "-5.",
+    own=("reduce", "accumulate"),
+    compare=same_twice,
+    use=twice,
+    form="fold({}, {})({})",
+)
+def fold(f, start):
+    def folded(xs):
+        total = start
+        for x in xs:
+            total = f(total, x)
+        return total
+
+    return folded
+
+
+STEP = "            total = f(total, x)\n"
+fold.slip(
+    "Where is `start`? You begin with the first item instead, and an empty list has none.",
+    ("total = start", "total = xs[0]"),
+    ("in xs:", "in xs[1:]:"),
+)
+fold.slip(
+    "`start` may be 0 or an empty text, and `or` passes over both. Begin with `start`, whatever it is.",
+    *("total = start", "total = start or 0"),
+)
+fold.slip(
+    "`folded` assigns to this name, so Python takes it for a name of its own, which has no value before the loop. "
+    "Begin with `total = start`.",
+    *("total = start", "pass"),
+)
+fold.slip(
+    "The second call goes on where the first has ended, since `nonlocal` lets it change `start` itself. Leave "
+    "`start` alone, and begin with `total = start`.",
+    ("total = start", "nonlocal start"),
+    (STEP, STEP.replace("total", "start")),
+    ("return total", "return start"),
+)
+fold.slip(
+    "`fold` itself gives None back. Is `return folded` missing at the end?", "return folded", "return None"
+)
+fold.slip(
+    "f gets its two numbers the wrong way round: first what you have so far, then the next item.",
+    *("(total, x)", "(x, total)"),
+)
+fold.slip(
+    "You begin with the last item. For append_digit, which is 10 · total + x, that gives 321.",
+    *("in xs:", "in reversed(xs):"),
+)
+fold.slip(
+    "This stops after the first item: a `return` inside the loop ends the function. Return after the loop.",
+    *("        return total", "            return total"),
+)
+fold.slip(
+    "`start` comes back as it was. `f(total, x)` gives a new value and changes nothing: keep it, `total = ...`.",
+    *("total = f(", "f("),
+)
+fold.slip(
+    "In each step you begin again with `start`, so only the last item counts. Go on from what you have so far.",
+    *("(total, x)", "(start, x)"),
+)
+fold.slip(
+    "You have a number for each item: that is a map. A fold boils the list down to one number.",
+    ("total = start", "total = []"),
+    (STEP, "            total.append(f(start, x))\n"),
+)
+
+
+# --- 6 A spread that does not crash -------------------------------------------------------------------------
+
+
+def map_with(f):
+    return lambda xs: [f(x) for x in xs]
+
+
+total = fold.right(operator.add, 0.0)
+COLUMNS = (
+    [1.0, 2.0, 3.0, 4.0],
+    [0.0, 0.0, 3.0],
+    [3.0, 1.0, 2.0, 2.0, 7.0],
+    [-2.0, 5.0],
+    [5.0, 5.0, 5.0],
+    [7.0],
+)
+columns = st.tuples(
+    st.sampled_from(COLUMNS), st.sampled_from((1.0, 0.1, -3.0)), st.sampled_from((0.0, 1e9, -1e6, 100.0))
+).map(lambda x: [number * x[1] + x[2] for number in x[0]])
+
+
+def real(result: Any) -> Any:
+    """The result; of complex numbers, which differ in the last digits, only that it is one."""
+    return ("a complex number",) if isinstance(result, complex) else result
+
+
+@lecture.exercise(
+    case([1.0, 2.0, 3.0, 4.0]),
+    case([1e9, 1e9 + 1, 1e9 + 2]),
+    case([0.1, 0.1, 0.1]),
+    draws=columns.map(lambda xs: case(xs)),
+    otherwise="Compute the mean first. Then, for each number, its distance from the mean, squared.",
+    own=("std", "var", "nanstd"),
+    use=lambda answer, xs: real(answer(xs)),
+)
+def spread(xs):
+    mean = total(xs) / len(xs)
+    squares = map_with(lambda x: (x - mean) ** 2)(xs)
+    return math.sqrt(total(squares) / len(xs))
+
+
+SQUARE, MEAN_SQUARE, ROOT = (
+    "(x - mean) ** 2",
+    "total(squares) / len(xs)",
+    "math.sqrt(total(squares) / len(xs))",
+)
+spread.slip(
+    "This is the same difference of two large numbers that nearly cancel. Take the mean away first, then square.",
+    (SQUARE, "x * x"),
+    (MEAN_SQUARE, f"{MEAN_SQUARE} - mean * mean"),
+)
+spread.slip(
+    "A negative number to the power of 0.5 is a complex number in Python. It is the same cancellation: take the "
+    "mean away first, then square.",
+    (SQUARE, "x * x"),
+    (ROOT, f"({MEAN_SQUARE} - mean * mean) ** 0.5"),
+)
+spread.slip(
+    "Now the crash is gone, and the wrong number is still there: near 1e9, the squares have lost what you look "
+    "for. Take the mean away first, then square.",
+    (SQUARE, "x * x"),
+    (MEAN_SQUARE, f"max(0.0, {MEAN_SQUARE} - mean * mean)"),
+)
+spread.slip("This is the mean of the squares. Take its square root at the end.", ROOT, MEAN_SQUARE)
+spread.slip(
+    "You divide by n - 1. Statisticians do that for a sample, but here we divide by n. With one number, you "
+    "divide by 0.",
+    *(MEAN_SQUARE, "total(squares) / (len(xs) - 1)"),
+)
+spread.slip(
+    "You forgot to divide by the number of values before you take the root.", MEAN_SQUARE, "total(squares)"
+)
+spread.slip(
+    "Without the squares, what lies below the mean cancels what lies above it.",
+    (SQUARE, "x - mean"),
+    (ROOT, "0.0"),
+)
+spread.slip(
+    "This is the mean of the distances. Square each distance first, and take the root at the end.",
+    (SQUARE, "abs(x - mean)"),
+    (ROOT, MEAN_SQUARE),
+)
+NOT_THE_MEAN = (
+    "What you take away is not the mean. That is the sum of all numbers, divided by how many there are."
+)
+spread.slip(NOT_THE_MEAN, "total(xs) / len(xs)", "(xs[0] + xs[-1]) / 2")
+CALLED_WITH_THE_LIST = "`map_with(f)` makes a function. Call that one with the list: `map_with(f)(xs)`."
+spread.slip(CALLED_WITH_THE_LIST, "** 2)(xs)", "** 2, xs)")
+spread.slip(CALLED_WITH_THE_LIST, "** 2)(xs)", "** 2)")
+spread.slip(
+    "A list minus a number is an error in Python. Take the mean away from each number: `x - mean`, in a function "
+    "for `map_with`.",
+    *("map_with(lambda x: (x - mean) ** 2)(xs)", "(xs - mean) ** 2"),
+)

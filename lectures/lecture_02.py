@@ -1,0 +1,672 @@
+"""Lecture 02, modules and parameters: its exercises, and the usual mistakes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import needle as ndl
+from needle import nn
+from needle.autograd import Tensor, gradients
+from needle.optim import Adam
+
+from .checking import NUMBERS, Case, Lecture, Names, arrays, derivatives, kind, program_case, show, values
+
+lecture = Lecture(__file__)
+check, ready, predict = lecture.check, lecture.ready, lecture.predict
+
+
+class Shelves:
+    """An object with two shelves: one for its parameters, one for the modules inside it."""
+
+    training = True
+    _parameters: dict[str, Any]
+    _modules: dict[str, Any]
+
+    def __new__(cls, *args, **kwargs):  # Python calls this before __init__
+        self = object.__new__(cls)
+        self.__dict__.update(_parameters={}, _modules={})
+        return self
+
+
+def learn(
+    network: Callable[[Tensor], Tensor], parameters: Iterable[nn.Parameter], points: Any, labels: Any
+) -> list[float]:
+    """Fit a network of one output to labels of -1 and 1, and return the loss of each step."""
+    inputs = Tensor(points, requires_grad=False)
+    wanted = Tensor(np.reshape(labels, (-1, 1)), requires_grad=False)
+    optimiser = Adam(list(parameters), lr=0.05)
+    losses = []
+    for _ in range(150):
+        loss = ((network(inputs) - wanted) ** 2).sum() / len(points)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
+class Word(str):
+    """A text that messages show without quotes."""
+
+    __repr__ = str.__str__
+
+
+# --- 1 A module of your own ---------------------------------------------------------------------------------
+
+
+def tried_out(answer: Any, x: ndl.Tensor, scale: float, shift: float) -> Any:
+    """What a new module gives and keeps, and what it does with another scale and shift."""
+    module, second = answer(), answer()
+    found = {name: "Parameter" for name, _ in module.named_parameters()}
+    set_itself = {name: type(vars(module)[name]).__name__ for name in {"scale", "shift"} & set(vars(module))}
+    result = module(x)
+    if result is ...:
+        return ...
+    parameters = {id(p) for p in module.parameters()}
+    module.scale, module.shift = new = nn.Parameter([scale]), nn.Parameter([shift])
+    changed = module(x)
+    flows = isinstance(changed, Tensor) and changed.requires_grad
+    return {
+        "result": result,
+        "attributes": {name: Word(what) for name, what in sorted((set_itself | found).items())},
+        "with the other scale and shift": changed,
+        "derivatives for these two": [d.numpy() for d in gradients((changed * changed).sum(), list(new))]
+        if flows
+        else Word("none"),
+        "the two are still there": (module.scale is new[0], module.shift is new[1]),
+        "shared with a second module": sum(id(p) in parameters for p in second.parameters()),
+    }
+
+
+def affine_case(parts: tuple[Any, float, float]) -> Case:
+    """A case of these numbers for x, and of another scale and shift."""
+    x, scale, shift = parts
+    return Case(
+        lambda: {"x": Tensor(x), "scale": float(scale), "shift": float(shift)}, ("x", "scale", "shift")
+    )
+
+
+class Affine(nn.Module):
+    def __init__(self):
+        self.scale = nn.Parameter([3.0])
+        self.shift = nn.Parameter([2.0])
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+affine = lecture.exercise(
+    affine_case(([1.0, 10.0], 5, -1)),
+    draws=st.tuples(arrays(), st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)).map(affine_case),
+    number=30,
+    contracts=(derivatives,),
+    otherwise="For x = 10 the result is 3 · 10 + 2, which is 32. Which numbers does your `forward` use?",
+    use=tried_out,
+    form="Affine()({}), also after its scale is set to {} and its shift to {},",
+)(Affine)
+
+SCALE, SHIFT, FORWARD = "nn.Parameter([3.0])", "nn.Parameter([2.0])", "self.scale * x + self.shift"
+affine.slip(
+    "A Tensor is data. What shall be learned is an `nn.Parameter`: a module finds those, and only those.",
+    (SCALE, "ndl.Tensor([3.0])"),
+    (SHIFT, "ndl.Tensor([2.0])"),
+)
+affine.slip(
+    "Plain numbers are settings, and nothing learns them. Wrap each in `nn.Parameter([...])`.",
+    (SCALE, "3.0"),
+    (SHIFT, "2.0"),
+)
+affine.slip(
+    "You make the parameters in `forward`, so they are new at every call, and nothing that was learned stays. "
+    "Make them in `__init__`.",
+    (f"        self.scale = {SCALE}\n        self.shift = {SHIFT}\n", "        pass\n"),
+    ("return", f"self.scale, self.shift = {SCALE}, {SHIFT}\n        return"),
+)
+NOT_USED = (
+    "Your `forward` does not use `self.scale` and `self.shift`: when they are set to other numbers, it still "
+    "computes with 3 and 2."
+)
+affine.slip(NOT_USED, FORWARD, f"{SCALE} * x + {SHIFT}")
+affine.slip(NOT_USED, FORWARD, "3.0 * x + 2.0")
+affine.slip(
+    "In a method, say `self.scale` and `self.shift`. Without `self.`, these are other names, and nobody has set "
+    "them.",
+    *(FORWARD, "scale * x + shift"),
+)
+OWN_NAMES = "In `__init__`, write `self.scale = ...` and `self.shift = ...`: a name without `self.` is gone when `__init__` ends."
+affine.slip(OWN_NAMES, "self.scale =", "scale =")
+affine.slip(OWN_NAMES, "self.shift =", "shift =")
+affine.slip(
+    "For x = 10 the result is 3 · 10 + 2, which is 32. So which of the two numbers is the scale, and which is "
+    "the shift?",
+    ("[3.0]", "[2.0 ]"),
+    ("[2.0])", "[3.0])"),
+)
+affine.slip(
+    "Look at `forward`: `scale` multiplies x, and `shift` is added.", FORWARD, "self.shift * x + self.scale"
+)
+affine.slip("Look at `forward`: where is `shift`?", " + self.shift", "")
+NO_WAY_BACK = (
+    "The result is right, but no derivative comes back to the parameters, so they never learn. Compute with "
+    "`self.scale` and `self.shift` as they are, without `.data`, `.item()`, `.numpy()` or a new Parameter."
+)
+affine.slip(NO_WAY_BACK, FORWARD, "self.scale.data * x + self.shift.data")
+affine.slip(NO_WAY_BACK, FORWARD, "nn.Parameter(self.scale.numpy()) * x + nn.Parameter(self.shift.numpy())")
+affine.slip(
+    "Your `forward` sets the parameters anew, so whoever learns holds the old ones. It should only use them.",
+    *(
+        "return",
+        "self.scale, self.shift = (nn.Parameter(p.numpy()) for p in (self.scale, self.shift))\n        return",
+    ),
+)
+affine.slip(
+    "All modules of your class share the same two parameters. Make new ones in `__init__`, for each module.",
+    ("    def __init__", f"    one, other = {SCALE}, {SHIFT}\n\n    def __init__"),
+    (f"self.scale = {SCALE}", "self.scale = self.one"),
+    (f"self.shift = {SHIFT}", "self.shift = self.other"),
+)
+
+
+# --- 2 Registration -----------------------------------------------------------------------------------------
+
+
+def after_steps(answer: Any, steps: Sequence[str]) -> Any:
+    """What stands on the shelves after these assignments, each by the line that it is of."""
+    module, second = answer(), answer()
+    if second.__setattr__("size", 1) is ...:
+        return ...
+    second.weight = nn.Parameter([1.0])
+    makers: dict[str, Callable[[], Any]] = {
+        "Parameter": lambda: nn.Parameter([1.0]),
+        "Tensor": lambda: Tensor([1.0]),
+        "module": answer,
+        "Shelves": Shelves,
+        "[module]": lambda: [answer()],
+        "Linear": lambda: nn.Linear(1, 1, rng=0),
+    }
+    labels: dict[int, Word] = {}
+    kept = {}
+    for number, step in enumerate(steps, start=1):
+        name, what = step.split(" = ")
+        kept[name] = makers[what]() if what in makers else {"None": None, "3": 3}[what]
+        setattr(module, name, kept[name])
+        labels[id(kept[name])] = Word(f"the {what} of line {number}")
+    shelves = {
+        shelf: {name: labels.get(id(value), value) for name, value in getattr(module, shelf).items()}
+        for shelf in ("_parameters", "_modules")
+    }
+    lost = [name for name, value in kept.items() if getattr(module, name, ...) is not value]
+    others = [*second._parameters, *second._modules]
+    return {**shelves, "attributes not kept": lost, "on the shelves of a module with a weight": others}
+
+
+class Registering(Shelves):
+    def __setattr__(self, name, value):
+        self._parameters.pop(name, None)
+        self._modules.pop(name, None)
+        if isinstance(value, nn.Parameter):
+            self._parameters[name] = value
+        elif isinstance(value, Shelves):
+            self._modules[name] = value
+        object.__setattr__(self, name, value)
+
+
+def steps_case(steps: Sequence[str]) -> Case:
+    """A case of these assignments, which the message shows line by line."""
+    lines = "\n".join(f"module.{step}" for step in steps)
+    return Case(lambda: {"these lines": tuple(steps)}, ("these lines",), lines)
+
+
+KINDS = ("Parameter", "module", "Tensor", "3", "None", "Shelves", "[module]", "Linear")
+one_step = st.tuples(st.sampled_from(("weight", "part")), st.sampled_from(KINDS)).map(" = ".join)
+registering = lecture.exercise(
+    steps_case(("weight = Parameter", "size = 3")),
+    steps_case(("first = module", "weight = Parameter", "mean = Tensor")),
+    draws=st.lists(one_step, min_size=1, max_size=4).map(steps_case),
+    otherwise="Go through the assignments one by one: what should stand on which shelf after each?",
+    use=after_steps,
+    form="A Registering module",
+)(Registering)
+
+KEEP = "        object.__setattr__(self, name, value)\n"
+POPS = "        self._parameters.pop(name, None)\n        self._modules.pop(name, None)\n"
+registering.slip(
+    "The shelves are right, but the attribute itself is not there. Keep it, too: "
+    "`object.__setattr__(self, name, value)`.",
+    *(KEEP, ""),
+)
+NOTHING_THERE = "There may be nothing to take off the shelf, and `del` or `pop(name)` stops then. `pop(name, None)` does not."
+registering.slip(NOTHING_THERE, "_parameters.pop(name, None)", "_parameters.pop(name)")
+SHELF = (
+    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write "
+    "`self._parameters[name] = value`."
+)
+registering.slip(SHELF, "self._parameters[name] =", "self.parameters[name] =")
+registering.slip(
+    "`self.name = value` inside `__setattr__` calls `__setattr__` again, and so on for ever. Use "
+    "`object.__setattr__(self, name, value)`.",
+    *("object.__setattr__(self, ", "setattr(self, "),
+)
+STALE = (
+    "What was there before under this name is still on its shelf. First take it off both: "
+    "`self._parameters.pop(name, None)`, and the same for `self._modules`."
+)
+registering.slip(STALE, POPS, "")
+registering.slip(STALE, "        self._parameters.pop(name, None)\n", "")
+registering.slip(STALE, "        self._modules.pop(name, None)\n", "")
+registering.slip(
+    "The second has replaced the first. Put it into the dictionary that is there: "
+    "`self._parameters[name] = value`.",
+    ("self._parameters[name] = value", "self.__dict__['_parameters'] = {name: value}"),
+    ("self._modules[name] = value", "self.__dict__['_modules'] = {name: value}"),
+)
+registering.slip(
+    "Where are the modules? A value that is a `Shelves` belongs on the shelf `_modules`.",
+    *("self._modules[name] = value", "pass"),
+)
+registering.slip(
+    "A number or a Tensor that is no `nn.Parameter` belongs on no shelf. Look at what kind of value it is.",
+    *("isinstance(value, nn.Parameter)", "not isinstance(value, Shelves)"),
+)
+registering.slip(
+    "Every Parameter is a Tensor, but not every Tensor is a Parameter. Ask for `nn.Parameter`.",
+    *("nn.Parameter", "ndl.Tensor"),
+)
+registering.slip(
+    "Nothing is on the shelves. Ask `isinstance(value, nn.Parameter)`, for `is` would ask whether it is the "
+    "class itself. And if you take the old one off, do it first: later, it is the new one.",
+    ("self._parameters[name] = value", "pass"),
+    ("self._modules[name] = value", "pass"),
+)
+
+
+# --- 3 Named parameters -------------------------------------------------------------------------------------
+
+#: A module that takes notes, under the name that the lecture's later cells build on.
+Module: Any = Registering
+PIECES = {"Module": Module, "Parameter": lambda value: nn.Parameter([value])}
+
+
+def tree_case(lines: Sequence[str], *chosen: str, training: bool = False) -> Case:
+    """A case of the modules that these lines make. Their shelves belong to it, and have to stay as they are."""
+    asked = program_case(lines, PIECES)
+
+    def make() -> dict[str, Any]:
+        made = asked.make()
+        shelves = {
+            f"{shelf} of {name}": getattr(module, shelf)
+            for name, module in made.items()
+            if isinstance(module, Shelves)
+            for shelf in ("_parameters", "_modules")
+        }
+        return {**made, **shelves, "training": training}
+
+    return Case(make, chosen, asked.program)
+
+
+def tree_lines(steps: Sequence[tuple[str, int, str]]) -> list[str]:
+    """The lines of a program that makes a network. Each step adds to the module so many places from the end; -1 is `net`."""
+    lines, modules = ["net = Module()"], ["net"]
+    for number, (what, back, name) in enumerate(steps):
+        parent, new = modules[-1 - back % len(modules)], "abcdefgh"[number]
+        if what == "again":  # a module that is there already gets a second place, below the network itself
+            lines.append(f"net.{name} = {modules[-1]}" if len(modules) > 1 else "net.size = 3")
+        elif what in ("weight", "bias"):
+            lines.append(f"{parent}.{what} = Parameter({number + 2})")
+        else:
+            modules.append(new)
+            lines += [f"{new} = Module()", f"{parent}.{name} = {new}"]
+            if what == "layer":
+                lines.insert(-1, f"{new}.weight = Parameter({number + 2})")
+    return lines
+
+
+one_part = st.tuples(
+    st.sampled_from(("layer", "layer", "weight", "module", "bias", "layer", "again")),
+    st.sampled_from((0, 0, 0, -1, -1, 1)),
+    st.sampled_from(("first", "last", "inner", "head")),
+)
+tree_steps = st.lists(one_part, min_size=1, max_size=8)
+FLAT = ("net = Module()", "net.weight = Parameter(1)", "net.bias = Parameter(2)")
+NESTED = (
+    *(
+        "net = Module()",
+        "net.weight = Parameter(1)",
+        "net.first = Module()",
+        "net.first.weight = Parameter(2)",
+    ),
+    *("net.last = Module()", "net.last.inner = Module()", "net.last.inner.weight = Parameter(4)"),
+)
+
+
+class Pairs(dict):
+    """What the pairs of a list say, by their paths."""
+
+
+def by_path(found: Any) -> Any:
+    """A list of pairs as `Pairs`, whatever their order; anything else, or a path that comes twice, as it is."""
+    if not isinstance(found, (list, tuple)):
+        return found
+    if not all(isinstance(x, (list, tuple)) and len(x) == 2 and isinstance(x[0], str) for x in found):
+        return found
+    pairs = Pairs(sorted(found, key=lambda pair: pair[0]))
+    return pairs if len(pairs) == len(found) else found
+
+
+def same_pairs(expected: Any, got: Any, names: Names) -> str:
+    """Whether the paths are the same, and the very same object stands under each."""
+    if not isinstance(got, Pairs):
+        right = isinstance(got, (list, tuple)) and all(isinstance(x, (list, tuple)) for x in got)
+        return (
+            "a path comes twice, or what comes first in a pair is no path"
+            if right and got
+            else f"it is a {kind(got)}, but should be a list of pairs of a path and what is there"
+        )
+    if missing := [path for path in expected if path not in got]:
+        return f"{missing[0]!r} is missing"
+    if extra := [path for path in got if path not in expected]:
+        return f"{extra[0]!r} should not be there"
+    different = [path for path in expected if expected[path] is not got[path]]
+    return (
+        f"under {different[0]!r} stands another object, {show(got[different[0]], names)}" if different else ""
+    )
+
+
+same_pairs.exactly = values  # type: ignore[attr-defined]  # two answers make copies of their own
+
+
+@lecture.exercise(
+    tree_case(FLAT, "net"),
+    tree_case(NESTED, "net"),
+    draws=tree_steps.map(lambda steps: tree_case(tree_lines(steps), "net")),
+    otherwise="Write the paths of this net on paper: one for each parameter, from the net down to it.",
+    compare=same_pairs,
+    use=lambda answer, net: by_path(answer(net)),
+)
+def named_parameters(module):
+    pairs = list(module._parameters.items())
+    for name, part in module._modules.items():
+        for path, parameter in named_parameters(part):
+            pairs.append((f"{name}.{path}", parameter))
+    return pairs
+
+
+OWN = "list(module._parameters.items())"
+INNER = "for path, parameter in named_parameters(part):"
+ADDED = 'pairs.append((f"{name}.{path}", parameter))'
+LOOP = f"        {INNER}\n            {ADDED}\n"
+PARTS = "name, part in module._modules.items()"
+named_parameters.slip(
+    "These are the module's own parameters. Go on with the modules on its other shelf, and with theirs.",
+    *(f"    for {PARTS}:\n{LOOP}", ""),
+)
+named_parameters.slip(
+    "You go one level down, and no further. Call `named_parameters` itself for each module inside.",
+    *("named_parameters(part)", "part._parameters.items()"),
+)
+named_parameters.slip(
+    "You go through the modules inside, and forget the parameters of the module itself.",
+    (OWN, "[]"),
+    ("named_parameters(part)", f"{OWN.replace('module', 'part')} + named_parameters(part)"),
+)
+named_parameters.slip(
+    "Several parameters have the same name now. Put the name of the module before the paths that come from it.",
+    *('f"{name}.{path}"', "path"),
+)
+named_parameters.slip(
+    "What `named_parameters` gives for a part is a list itself. Go through it, and add its pairs one by one, "
+    "with the part's name before each path.",
+    *(LOOP, "        pairs.append(named_parameters(part))\n"),
+)
+DICTIONARIES = (
+    "`_parameters` and `_modules` are dictionaries: going through one gives its names alone. Take `.items()` for "
+    "pairs or `.values()`, and put what you find into a list of your own."
+)
+named_parameters.slip(DICTIONARIES, PARTS, "part in module._modules")
+named_parameters.slip(DICTIONARIES, "_modules.items()", "_modules")
+named_parameters.slip(DICTIONARIES, OWN, "module._parameters")
+named_parameters.slip(DICTIONARIES, OWN, "[] + module._parameters")
+LIST_OF_ITEMS = (
+    "What `.items()` gives is no list, and nothing can be added to it. Make a list of it: "
+    "`list(module._parameters.items())`."
+)
+named_parameters.slip(LIST_OF_ITEMS, OWN, "module._parameters.items()")
+named_parameters.slip(
+    "The paths are right, but this is a dictionary, and later cells need a list of pairs: `list(...items())`.",
+    (OWN, "dict(module._parameters)"),
+    (ADDED, ADDED.replace("append((", "update({").replace('}", ', '}": ').replace("))", "})")),
+    ("named_parameters(part)", "named_parameters(part).items()"),
+)
+named_parameters.slip(
+    "There should be a dot between two names of a path: `last.inner.weight`.", "{name}.{path}", "{name}{path}"
+)
+named_parameters.slip(
+    "The pairs hold new parameters with the same numbers. Whoever learns would change those, and the module would "
+    "never hear of it: list the parameters themselves.",
+    (OWN, "[(name, nn.Parameter(p.numpy())) for name, p in module._parameters.items()]"),
+)
+
+
+@named_parameters.mistake(
+    "The path begins with a dot. Only between two names should there be one: the net itself has no name."
+)
+def leading_dot(module):
+    return [("." + path, parameter) for path, parameter in named_parameters.right(module)]
+
+
+@named_parameters.mistake(
+    "You pass over what you have seen before. But here two paths lead to one module, and each of them belongs in "
+    "the list."
+)
+def each_once(module):
+    return [
+        (path, p) for p, path in {p: path for path, p in reversed(named_parameters.right(module))}.items()
+    ]
+
+
+# --- 4 Training and use -------------------------------------------------------------------------------------
+
+
+def modes(answer: Any, net: Any, training: bool) -> Any:
+    """The mode of each module of the tree afterwards, and of another one of its class."""
+    everything, waiting = {"net": net}, ["net"]
+    for path in waiting:
+        inside = {f"{path}.{name}": part for name, part in everything[path]._modules.items()}
+        everything |= inside
+        waiting += inside
+    before = {path: dict(vars(part)) for path, part in everything.items()}
+    try:
+        if answer(net, training) is ...:
+            return ...
+        return {
+            **{path: part.training for path, part in everything.items()},
+            "another net": Module().training,
+        }
+    finally:  # leave all as it was, also where an answer has set it on a class
+        for path, part in everything.items():
+            vars(part).clear()
+            vars(part).update(before[path])
+        Shelves.training = True
+        if "training" in vars(Module):
+            del Module.training
+
+
+def mode_case(parts: tuple[Sequence[tuple[str, int, str]], Sequence[int], bool]) -> Case:
+    """A case of a network in which some modules have been switched before."""
+    steps, switched, training = parts
+    lines = tree_lines(steps)
+    made = [line.split()[0] for line in lines if line.endswith("Module()")]
+    lines += [f"{made[-1 - place % len(made)]}.training = False" for place in switched]
+    return tree_case(lines, "net", "training", training=training)
+
+
+@lecture.exercise(
+    tree_case(NESTED, "net", "training"),
+    draws=st.tuples(
+        tree_steps, st.lists(st.sampled_from(range(6)), max_size=3), st.sampled_from((False, True))
+    ).map(mode_case),
+    otherwise="Which of the modules has the wrong mode, and by which way does your function come to it?",
+    use=modes,
+)
+def set_training(module, training):
+    module.training = training
+    for part in module._modules.values():
+        set_training(part, training)
+
+
+SET = "    module.training = training\n"
+set_training.slip(
+    "Only the net itself is switched. Its parts have a `training` of their own.",
+    *("    for part in module._modules.values():\n        set_training(part, training)\n", ""),
+)
+set_training.slip(
+    "The net itself is not switched, only what is inside it.",
+    (SET, ""),
+    ("        set_training(part", "        part.training = training\n        set_training(part"),
+)
+set_training.slip(
+    "Nothing is switched. Before you go on to the parts, set `module.training` of the module itself.", SET, ""
+)
+set_training.slip(
+    "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`.",
+    *(".values()", ""),
+)
+set_training.slip(
+    "You switch the net and its direct parts. But parts have parts: call `set_training` for each of them.",
+    *("set_training(part, training)\n", "part.training = training\n"),
+)
+set_training.slip(
+    "You set it on the class, and every other net of this class is switched with it. Set it on the module: "
+    "`module.training = training`.",
+    *("module.training =", "type(module).training ="),
+)
+set_training.slip(
+    "It is the wrong way round: False means that the net is used, and not trained.",
+    *(SET, "    module.training = not training\n"),
+)
+ALWAYS = "You always switch to the same mode. The second argument says to which of the two."
+set_training.slip(ALWAYS, SET, "    module.training = False\n")
+set_training.slip(ALWAYS, SET, "    module.training = True\n")
+set_training.slip(
+    "A `return` inside the loop ends it after the first part. Leave it out.",
+    "        set",
+    "        return set",
+)
+set_training.slip(
+    "Each module has a mode of its own: one may be there already, and what is inside it is not. Go on to its parts "
+    "in any case.",
+    *(SET, f"    if module.training == training:\n        return\n{SET}"),
+)
+
+
+# --- 5 Modules in a list ------------------------------------------------------------------------------------
+
+VALUES = [
+    "a",
+    "[a, b]",
+    "[3, a, 'relu', b]",
+    "[a, [b, [a]]]",
+    "(a, b)",
+    "[a, 3, a]",
+    "[[3, a], (b,)]",
+    "3",
+    "[]",
+]
+VALUES += ["'relu'", "None", "[{'x': a}, b]", "([[[a]]], [b])", "[b, [], [a, b], 'ab']", "{'x': a}", "{a}"]
+VALUES += ["[a, [a, a], a]", "[None, [None, a]]", "[range(2), a]", "[a, b] * 6"]
+
+
+def value_case(name: str, value: str) -> Case:
+    """A case of this value, in which a and b are modules, and b has a part."""
+    asked = tree_case(
+        ("a, b = Module(), Module()", "b.inner = Module()", f"value = {value}"), "name", "value"
+    )
+    return Case(lambda: {**asked.make(), "name": name}, asked.chosen, asked.program)
+
+
+@lecture.exercise(
+    *(value_case("layers", value) for value in VALUES[:3]),
+    draws=st.tuples(st.sampled_from(("layers", "parts")), st.sampled_from(VALUES)).map(
+        lambda x: value_case(*x)
+    ),
+    number=60,
+    otherwise="Write the paths of this value on paper: its name, then a dot and the place in each list.",
+    compare=same_pairs,
+    use=lambda answer, name, value: by_path(answer(name, value)),
+)
+def parts_in(name, value):
+    if isinstance(value, Shelves):
+        return [(name, value)]
+    pairs = []
+    if isinstance(value, (list, tuple)):
+        for place, item in enumerate(value):
+            pairs += parts_in(f"{name}.{place}", item)
+    return pairs
+
+
+INSIDE = 'pairs += parts_in(f"{name}.{place}", item)'
+LISTS = "if isinstance(value, (list, tuple)):"
+
+
+@parts_in.mistake("A value that is itself a module is there, too: its path is just the name.")
+def lists_only(name, value):
+    return [] if isinstance(value, Shelves) else parts_in.right(name, value)
+
+
+parts_in.slip(
+    "Nothing is found. These modules are of the class `Shelves`, and not `nn.Module`: ask "
+    "`isinstance(value, Shelves)`.",
+    *("(value, Shelves)", "(value, nn.Module)"),
+)
+parts_in.slip(
+    "Your list holds lists. Join what you get for each item: `pairs += parts_in(...)`.",
+    *(INSIDE, INSIDE.replace("+= ", ".append(").replace("pairs .", "pairs.") + ")"),
+)
+ONLY_LISTS = (
+    "Go through a value only if it is a list or a tuple. Where there is no module, give back an empty list."
+)
+parts_in.slip(ONLY_LISTS, LISTS, "if True:")
+parts_in.slip(ONLY_LISTS, LISTS, "if hasattr(value, '__iter__'):")
+parts_in.slip(
+    "For a value that is neither a module nor a list, yours gives None. Where there is no module, give back an "
+    "empty list.",
+    *("    return pairs", "        return pairs"),
+)
+parts_in.slip(
+    "Each path begins with the name of the attribute: `layers.0`, and not `0`.",
+    *('f"{name}.{place}"', 'f"{place}"'),
+)
+parts_in.slip(
+    "A list may hold another list. Call `parts_in` itself for each item.",
+    *(
+        INSIDE,
+        INSIDE.replace("parts_in(", "[(").replace("item)", "item)] if isinstance(item, Shelves) else []"),
+    ),
+)
+parts_in.slip(
+    "Not everything in a list is a module: leave out numbers and texts.",
+    *(INSIDE, INSIDE.replace("parts_in(", "[(").replace("item)", "item)]")),
+)
+parts_in.slip(
+    "You count the modules only. The path has the item's place in the list, whatever stands before.",
+    *("enumerate(value)", "enumerate(x for x in value if isinstance(x, (list, tuple, Shelves)))"),
+)
+parts_in.slip(
+    "One pair is not yet a list of pairs. Put it into brackets: `[(name, value)]`.",
+    "[(name, value)]",
+    "(name, value)",
+)
+parts_in.slip(
+    'The place is a number, and `+` joins texts only. Write `f"{name}.{place}"`.',
+    *('f"{name}.{place}"', 'name + "." + place'),
+)
+parts_in.slip(
+    "A tuple holds things just as a list does: `isinstance(value, (list, tuple))`.", "(list, tuple)", "list"
+)
+parts_in.slip(
+    "`index` finds the first place of an item, and the same one may come again. Count with `enumerate`.",
+    *("{place}", "{value.index(item)}"),
+)

@@ -1,0 +1,771 @@
+"""Lecture 11, strides, views and broadcasting: exercises, usual mistakes, and what cells use."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from needle.backend_ndarray import NDArray
+from needle.backend_ndarray.memory import blocks
+from needle.backend_ndarray.strides import window_layout
+from needle.backend_ndarray.views import View
+
+from .checking import Case, Lecture, Names, case, kind, program_case, values
+
+lecture = Lecture(__file__)
+check, ready, predict = lecture.check, lecture.ready, lecture.predict
+
+Shape = tuple[int, ...]
+
+
+# --- What the cells use -------------------------------------------------------------------------------------
+
+
+def fastest(program: Callable[[], Any], runs: int = 20) -> float:
+    """The seconds of the fastest of several runs. One more comes before, in which things are compiled."""
+    program()
+    seconds = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        program()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def megabytes(program: Callable[[], Any]) -> int:
+    """How much memory a program asks for at its height, in whole megabytes. (It runs twice.)
+
+    Memory that the library has kept for new arrays is given back before, so that all of it is counted.
+    """
+    program()
+    gc.collect()
+    blocks.release()
+    tracing = tracemalloc.is_tracing()
+    if not tracing:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    try:
+        program()
+        return round((tracemalloc.get_traced_memory()[1] - before) / 1e6)
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+
+
+# --- What answers are tried on, and how they are compared ---------------------------------------------------
+
+#: Layouts: compact ones, and views that are transposed, turned around, stretched, full of gaps, or windows.
+LAYOUTS: list[tuple[Shape, Shape, int]] = [
+    *(((3, 4), (4, 1), 0), ((2, 3), (3, 1), 5), ((4, 3), (1, 4), 2), ((2, 3, 4), (12, 4, 1), 5)),
+    *(((5, 4), (2, 20), 3), ((3, 4), (-4, 1), 8), ((4, 3), (8, -2), 6), ((3, 4), (0, 1), 2), ((5,), (2,), 1)),
+    *(
+        ((2, 3, 2, 2), (24, 8, 2, 1), 3),
+        ((6, 3), (1, 1), 0),
+        ((3, 3), (3, 1), 4),
+        ((3, 1, 2), (7, 5, 2), 4),
+        ((1, 3), (3, 1), 0),
+        ((1,), (1,), 0),
+    ),
+]
+FEW = st.sampled_from(range(5))
+
+
+def of_layouts(more: Callable[..., tuple], *choices: SearchStrategy) -> SearchStrategy[Case]:
+    """Cases of a layout, and of what `more` makes of its shape and of these choices."""
+    return st.tuples(st.sampled_from(LAYOUTS), *choices).map(lambda x: case(*x[0], *more(x[0][0], *x[1:])))
+
+
+def as_lists(found: Any) -> Any:
+    """A result with lists in place of arrays, and of what `reversed`, `zip` or a generator makes."""
+    if isinstance(found, np.ndarray):
+        return found.tolist()
+    if isinstance(found, (tuple, list, Iterator)):
+        return [as_lists(item) for item in found]
+    return found
+
+
+def in_lists(answer: Callable[..., Any], *inputs: Any) -> Any:
+    """What an answer gives. It need not be made of tuples: what it holds is what matters."""
+    return as_lists(answer(*inputs))
+
+
+def whole(expected: Any, got: Any, names: Names) -> str:
+    """Whether these are the same whole numbers."""
+    if isinstance(got, list):
+        parts = [x for item in got for x in (item if isinstance(item, list) else [item])]
+    else:
+        parts = [got]
+    floats = [x for x in parts if isinstance(x, (float, np.floating))]
+    return values(expected, got, names) or (f"{floats[0]} is no whole number" if floats else "")
+
+
+def layouts(expected: Any, got: Any, names: Names) -> str:
+    """Whether two layouts read the same cells in the same order.
+
+    Nobody walks along an axis of length 1, so its stride may be any. In an empty view, all of them and the offset
+    may.
+    """
+    if kind(got) != "list" or len(got) != 3 or len(expected) != 3:
+        return whole(expected, got, names)
+    shape, strides, offset = got
+    if shape == expected[0] and kind(strides) == "list" and len(strides) == len(shape):
+        empty = 0 in shape
+        right = expected[1]
+        strides = [r if n == 1 or empty else s for n, r, s in zip(shape, right, strides, strict=True)]
+        offset = expected[2] if empty else offset
+    for what, one, other in zip(
+        ("shape", "strides", "offset"), expected, (shape, strides, offset), strict=True
+    ):
+        if difference := whole(one, other, names):
+            return f"the {what}: {difference}"
+    return ""
+
+
+OWN = "The library does it for you here. Write it without, from shape and strides alone."
+
+
+# --- 1 From an index to a cell, and back --------------------------------------------------------------------
+
+
+@lecture.exercise(
+    case((1, 2), (4, 1), 0),
+    case((1, 0, 2), (12, 5, 2), 6),
+    draws=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from([5, 7, 3, 1, 10, 11, 0])).map(
+        lambda x: case(tuple(map(int, np.unravel_index(x[1] % prod(x[0][0]), x[0][0]))), *x[0][1:])
+    ),
+    otherwise="Start at the offset. For each axis, walk as many steps as the index says, each as long as the "
+    "stride of that axis.",
+    compare=whole,
+)
+def cell_of(index, strides, offset):
+    return offset + sum(i * s for i, s in zip(index, strides, strict=True))
+
+
+WALKS = "i * s for i, s in zip(index, strides, strict=True)"
+cell_of.slip(
+    "You start at cell 0. The first element is at the offset, so the walk starts there.",
+    "offset + sum",
+    "sum",
+)
+cell_of.slip(
+    "You take the strides from the other end. The first number of the index goes with the first stride.",
+    *("zip(index, strides,", "zip(index, strides[::-1],"),
+)
+cell_of.slip(
+    "You add the strides once each. How many steps you take along an axis is what `index` says.",
+    WALKS,
+    "strides",
+)
+cell_of.slip(
+    "You add index and stride. Three steps of length 4 are 3 · 4 cells, so multiply the two.",
+    "i * s",
+    "i + s",
+)
+cell_of.slip(
+    "You walk along the first two axes only. An array may have any number of them: use a loop.",
+    *(f"sum({WALKS})", "index[0] * strides[0] + index[1] * strides[1]"),
+)
+cell_of.slip(
+    "The offset is counted once for each axis. It is where the walk starts: add it once, outside of the sum.",
+    *("offset + sum(i", "sum(offset + i"),
+)
+cell_of.slip(
+    "This is the walk along the first axis alone. Go along all of them before you return: is the `return` inside of "
+    "the loop?",
+    *(f"sum({WALKS})", "index[0] * strides[0]"),
+)
+cell_of.slip(
+    "This is the walk along the last axis alone. Add each walk to the sum so far: does your loop begin anew each "
+    "time?",
+    *(f"sum({WALKS})", "index[-1] * strides[-1]"),
+)
+cell_of.slip(
+    "`for i in index` gives you the numbers of the index, not their places. Take index and strides together: "
+    "`for i, s in zip(index, strides)`.",
+    *(WALKS, "i * strides[i] for i in index"),
+)
+
+
+@lecture.exercise(
+    case(6, (3, 4)),
+    case(18, (2, 3, 4)),
+    draws=st.tuples(
+        st.sampled_from(
+            [
+                (3, 4),
+                (4, 3),
+                (2, 3),
+                (2, 3, 4),
+                (4,),
+                (4, 3, 2),
+                (3, 2, 2, 2),
+                (2, 1, 3),
+                (1, 3),
+                (5, 1),
+                (1,),
+            ]
+        ),
+        st.sampled_from(range(24)),
+    ).map(lambda x: case(x[1] % prod(x[0]), x[0])),
+    otherwise="Go from the last axis to the first. `divmod(cell, n)` gives you how many whole rows of n lie "
+    "before the cell, and the place in its row.",
+    own=("unravel_index",),
+    use=in_lists,
+    compare=whole,
+)
+def index_of(cell, shape):
+    index = []
+    for n in reversed(shape):
+        cell, i = divmod(cell, n)
+        index.append(i)
+    return tuple(reversed(index))
+
+
+SPLIT = "cell, i = divmod(cell, n)"
+AT_ONCE = "return {}\n    for n in reversed(shape)"
+index_of.slip(
+    "The numbers are right, in the wrong order: you found the last axis first. Turn them around.",
+    *("tuple(reversed(index))", "index"),
+)
+index_of.slip(
+    "You fill the columns first. Here the last index counts fastest: divide by the length of the *last* axis first.",
+    *(("reversed(shape)", "shape"), ("tuple(reversed(index))", "index")),
+)
+index_of.slip(
+    "You divide by the strides, but what is left over must go on to the next axis: take the remainder, `%`.",
+    ("for n in reversed(shape)", "for k in reversed(range(len(shape)))"),
+    (SPLIT, "i = cell // prod(shape[k + 1 :])"),
+)
+index_of.slip(
+    "This is right for two axes only. Go through the axes in a loop, from the last to the first.",
+    *("for n in reversed(shape)", AT_ONCE.format("divmod(cell, shape[-1])")),
+)
+index_of.slip(
+    "You divide by the length of the first axis. A row is as long as the *last* axis: that length comes first.",
+    *("for n in reversed(shape)", AT_ONCE.format("divmod(cell, shape[0])")),
+)
+index_of.slip(
+    "You take the remainder for each axis, but always of the same cell. After each axis go on with the quotient: "
+    "`cell // n`.",
+    *(SPLIT, "i = cell % n"),
+)
+index_of.slip(
+    "You keep the quotient, and it also goes on to the next axis. The index along this axis is the remainder.",
+    *(SPLIT, "i = cell = cell // n"),
+)
+index_of.slip(
+    "You keep the remainder, and that is right. But what goes on to the next axis is the quotient, `cell // n`.",
+    *(SPLIT, "i = cell = cell % n"),
+)
+
+
+# --- 2 The layouts of views ---------------------------------------------------------------------------------
+
+OFFSET_MISSING = "The offset belongs to a layout, too: return all three, also where it stays the same."
+NOT_A_LIST = "A tuple cannot be changed in place. Make lists first, `list(strides)`, and change those."
+OFFSET_ANEW = "Your offset forgets where the view began before. Add to the old offset."
+
+
+def some_order(shape: Shape, number: int) -> tuple[Shape]:
+    """One of the orders of the axes; 0 turns them around."""
+    orders = list(permutations(range(len(shape))))[::-1]
+    return (orders[number % len(orders)],)
+
+
+@lecture.exercise(
+    case((3, 4), (4, 1), 0, (1, 0)),
+    case((2, 3, 4), (12, 4, 1), 5, (1, 2, 0)),
+    draws=of_layouts(some_order, st.sampled_from(range(24))),
+    otherwise="Axis i of the result is axis `axes[i]` of the array: take its length and its stride from "
+    "there.",
+    use=in_lists,
+    compare=layouts,
+    without={View.permute: OWN},
+)
+def permuted(shape, strides, offset, axes):
+    return [shape[i] for i in axes], [strides[i] for i in axes], offset
+
+
+LENGTHS, STEPS = "[shape[i] for i in axes]", "[strides[i] for i in axes]"
+permuted.slip(
+    "The lengths are in the new order, but the strides are not. Each axis takes its stride along.",
+    STEPS,
+    "strides",
+)
+permuted.slip(
+    "These are the strides of a fresh array of that shape, so of a copy. In a view each axis keeps its own.",
+    *(STEPS, "[prod(shape[j] for j in axes[k + 1 :]) for k in range(len(axes))]"),
+)
+permuted.slip(
+    "You put axis i at the place `axes[i]`. It is the other way around: axis i of the result *comes from* `axes[i]`.",
+    (LENGTHS, "[shape[axes.index(i)] for i in range(len(axes))]"),
+    (STEPS, "[strides[axes.index(i)] for i in range(len(axes))]"),
+)
+permuted.slip(
+    "You turn all axes around, whatever `axes` says. Take axis `axes[i]` for place i.",
+    *((LENGTHS, "shape[::-1]"), (STEPS, "strides[::-1]")),
+)
+permuted.slip("The first element stays where it is, so the offset stays, too.", "axes], offset", "axes], 0")
+permuted.slip(OFFSET_MISSING, "axes], offset", "axes]")
+permuted.slip(NOT_A_LIST, "return [", "strides[0] = 0\n    return [")
+
+
+def some_slice(shape: Shape, axis: int, start: int, step: int) -> tuple[int, int, int]:
+    """An axis, where it begins, at its end at the latest, and the step."""
+    axis %= len(shape)
+    return axis, min(start, shape[axis]), step
+
+
+@lecture.exercise(
+    case((3, 4), (4, 1), 0, 1, 0, 2),
+    case((3, 7), (7, 1), 2, 1, 1, 3),
+    draws=of_layouts(some_slice, FEW, st.sampled_from([1, 2, 0, 3, 9]), st.sampled_from([2, 1, 3, 4, 7])),
+    otherwise="Three things change: the length of this axis, its stride, and the offset. Write the indices "
+    "`start`, `start + step`, … on paper, and the cells below them.",
+    use=in_lists,
+    compare=layouts,
+    without={View.__getitem__: OWN},
+)
+def sliced(shape, strides, offset, axis, start, step):
+    shape, strides = list(shape), list(strides)
+    offset = offset + start * strides[axis]
+    shape[axis] = len(range(start, shape[axis], step))
+    strides[axis] = strides[axis] * step
+    return shape, strides, offset
+
+
+COUNT, MOVED, STEPPED = (
+    "len(range(start, shape[axis], step))",
+    "offset + start * strides[axis]",
+    "strides[axis] * step",
+)
+sliced.slip(
+    "The number of elements is rounded the wrong way: with `start` 0 and step 2, five elements leave three. "
+    "`len(range(start, n, step))` counts them.",
+    *(COUNT, "(shape[axis] - start) // step"),
+)
+sliced.slip(
+    "The elements before `start` are still counted. `len(range(start, n, step))` leaves them out.",
+    *("range(start, ", "range(0, "),
+)
+sliced.slip(
+    "The length of this axis has not changed. How many of `start`, `start + step`, … are below it?",
+    *(COUNT, "shape[axis]"),
+)
+sliced.slip(
+    "You move the offset by `start` cells. But to go to the next index along this axis is a walk of one stride: "
+    "`start` strides.",
+    *(MOVED, "offset + start"),
+)
+sliced.slip("The first element is now at index `start`. So the offset has to move there.", MOVED, "offset")
+sliced.slip(OFFSET_ANEW, MOVED, "start * strides[axis]")
+sliced.slip(
+    "You multiplied the stride by `step` first, and then used it for `start`. The offset moves by *old* strides.",
+    *(MOVED, "offset + start * strides[axis] * step"),
+)
+sliced.slip(
+    "The stride of this axis has not changed. If you skip elements, each step goes over `step` strides.",
+    *(STEPPED, "strides[axis]"),
+)
+sliced.slip("The new stride is not `step` itself, but `step` times the old one.", STEPPED, "step")
+sliced.slip(OFFSET_MISSING, "return shape, strides, offset", "return shape, strides")
+sliced.slip(NOT_A_LIST, "    shape, strides = list(shape), list(strides)\n", "")
+
+
+@lecture.exercise(
+    case((3, 4), (4, 1), 0, 1),
+    case((3, 4), (-4, 1), 8, 0),
+    draws=of_layouts(lambda shape, axis: (axis % len(shape),), FEW),
+    otherwise="The last element along this axis comes first now: how far is it from the old first one? And "
+    "each step goes back.",
+    use=in_lists,
+    compare=layouts,
+    without={View.flip: OWN, View.__getitem__: OWN},
+)
+def flipped(shape, strides, offset, axis):
+    shape, strides = list(shape), list(strides)
+    offset = offset + (shape[axis] - 1) * strides[axis]
+    strides[axis] = -strides[axis]
+    return shape, strides, offset
+
+
+TO_THE_END, BACK = "offset + (shape[axis] - 1) * strides[axis]", "strides[axis] = -strides[axis]"
+flipped.slip(
+    "The walk goes back from the old first element, and out of the array. Begin at the *last* one along this axis.",
+    *(TO_THE_END, "offset"),
+)
+flipped.slip(
+    "One step too far: from the first of n elements to the last there are n − 1 steps.",
+    *("(shape[axis] - 1)", "shape[axis]"),
+)
+flipped.slip(OFFSET_ANEW, TO_THE_END, "(shape[axis] - 1) * strides[axis]")
+flipped.slip(
+    "You go on from the stride that you have turned around already, so the offset moves the wrong way. Take the old "
+    "stride.",
+    *("offset + (", "offset - ("),
+)
+flipped.slip(
+    "A stride of −1 goes back by one cell. Here a step is longer: change the sign of the old stride.",
+    *(BACK, "strides[axis] = -1"),
+)
+flipped.slip(OFFSET_MISSING, "return shape, strides, offset", "return shape, strides")
+flipped.slip("Only the stride of this one axis gets another sign.", BACK, "strides = [-s for s in strides]")
+flipped.slip(
+    "The offset is right. But each step along this axis must go back: its stride changes its sign.",
+    BACK,
+    "pass",
+)
+flipped.slip(NOT_A_LIST, "    shape, strides = list(shape), list(strides)\n", "")
+
+
+# --- 3 Broadcasting -----------------------------------------------------------------------------------------
+
+
+class Steps(list):
+    """Strides that belong to a shape."""
+
+    def __init__(self, strides: list, shape: Shape):
+        super().__init__(strides)
+        self.shape = shape
+
+
+def steps_of(answer: Callable[..., Any], shape: Shape, strides: Shape, new_shape: Shape) -> Any:
+    """The strides that an answer gives for a new shape."""
+    found = as_lists(answer(shape, strides, new_shape))
+    return Steps(found, new_shape) if isinstance(found, list) else found
+
+
+def as_steps(expected: Any, got: Any, names: Names) -> str:
+    """Whether these strides read the same cells: along an axis of length 1, they may be any."""
+    if not isinstance(got, Steps) or len(got) != len(got.shape):
+        return whole(expected, got, names)
+    walked = [r if n == 1 else s for n, r, s in zip(got.shape, expected, got, strict=True)]
+    return whole(expected, walked, names)
+
+
+def stretched(parts: tuple) -> Case:
+    """A case of such a shape and strides, whose axes of length 1 are repeated so often, below such new axes."""
+    (shape, strides), times, front = parts
+    repeats = iter(times)
+    return case(shape, strides, (*front, *(next(repeats) if n == 1 else n for n in shape)))
+
+
+@lecture.exercise(
+    case((5, 1), (1, 1), (5, 3)),
+    case((3,), (1,), (5, 3)),
+    case((2, 3, 1), (3, 1, 1), (7, 2, 3, 5)),
+    draws=st.tuples(
+        st.sampled_from(
+            [
+                *(((5, 1), (1, 1)), ((3,), (1,)), ((1, 4), (9, 2)), ((2, 3), (3, 1)), ((2, 3, 1), (3, 1, 1))),
+                *(((2, 1, 3), (3, 3, 1)), ((4, 3), (-3, 1)), ((3, 3), (1, 3)), ((1, 3, 1, 2), (6, 2, 2, 1))),
+                *(((1, 1), (5, 7)), ((1,), (4,))),
+            ]
+        ),
+        st.sampled_from([(3, 5), (5, 3), (2, 1), (1, 4), (1, 1)]),
+        st.sampled_from([(), (5,), (2, 5), (3,), (2, 4, 3), (1, 2)]),
+    ).map(stretched),
+    otherwise="Line the shape up with the new one, at the last axis. Where an axis repeats, a step along it "
+    "must not move.",
+    use=steps_of,
+    compare=as_steps,
+    without={View.broadcast_to: OWN},
+    own=("broadcast_to", "broadcast_arrays"),
+    form="stretched_strides({}, {}, {})",
+)
+def stretched_strides(shape, strides, new_shape):
+    new = len(new_shape) - len(shape)
+    own = zip(shape, strides, new_shape[new:], strict=True)
+    return [0] * new + [stride if n == m else 0 for n, stride, m in own]
+
+
+STRIDES = "[0] * new + [stride if n == m else 0 for n, stride, m in own]"
+stretched_strides.slip(
+    "These are the strides of a copy, with each number written out as often as it repeats. A view repeats it by "
+    "standing still: stride 0.",
+    *(STRIDES, "[prod(new_shape[k + 1 :]) for k in range(len(new_shape))]"),
+)
+stretched_strides.slip(
+    "The axes of length 1 keep their strides in your answer. There is one number only along such an axis, so each "
+    "step must stay on it: 0.",
+    *("stride if n == m else 0", "stride"),
+)
+stretched_strides.slip(
+    "A stride of 1 goes to the next cell, and there is another number. To read the same cell again, the stride is 0.",
+    *(("[0] * new", "[1] * new"), ("else 0", "else 1")),
+)
+stretched_strides.slip(
+    "The new axes in front are missing. They repeat the whole array: stride 0 as well.", "[0] * new + ", ""
+)
+stretched_strides.slip(
+    "You line the shapes up at the front. Line them up at the *last* axis: the new axes come first.",
+    ("new_shape[new:]", "new_shape[: len(shape)]"),
+    (STRIDES, f"{STRIDES.removeprefix('[0] * new + ')} + [0] * new"),
+)
+stretched_strides.slip(
+    "There may be several new axes in front, and each of them has a stride of 0.",
+    "[0] * new",
+    "[0] * (new > 0)",
+)
+stretched_strides.slip(
+    "Everything stands still, so only one number is ever read. Only axes that repeat get 0: where the lengths are "
+    "equal, the stride stays.",
+    *("stride if n == m else 0", "0"),
+)
+
+
+# --- 4 Which reshape must copy ------------------------------------------------------------------------------
+
+
+def verdict(expected: Any, got: Any, names: Names) -> str:
+    """Whether an answer says rightly that elements must be copied."""
+    if not isinstance(got, (bool, np.bool)):
+        return f"it is {got!r}, but should be True or False"
+    if expected == got:
+        return ""
+    if expected:
+        return "no stride leads through these elements, so they must be copied"
+    return "one stride leads through all elements, so a view will do"
+
+
+def built(parts: tuple) -> Case:
+    """A case whose strides are built from the last to the first, each so that it fits what follows or not."""
+    shape, last, ways = parts
+    strides: list[int] = []
+    following, reach, compact = last, 0, last
+    for n, way in zip(reversed(shape), ("last", *ways), strict=False):
+        if n == 1:
+            strides.append(5)
+            continue
+        if not reach:  # nothing to walk along comes after this axis
+            stride = last
+        else:
+            choices = {"fits": reach, "compact": compact, "gap": reach + 1, "back": -reach, "one": 1}
+            stride = {**choices, "own length": n * following}.get(way, reach)
+        strides.append(stride)
+        following, reach, compact = stride, n * stride, n * compact
+    return case(shape, tuple(reversed(strides)))
+
+
+def turned(parts: tuple) -> Case:
+    """A case of a compact array whose axes come in another order."""
+    shape, number = parts
+    strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
+    (order,) = some_order(shape, number)
+    return case(*(tuple(x[i] for i in order) for x in (shape, strides)))
+
+
+TABLES = [
+    (3, 4),
+    (2, 3),
+    (4, 3),
+    (2, 3, 4),
+    (2, 3, 2),
+    (3, 1, 4),
+    (2, 2, 3, 2),
+    (2, 1, 1, 3),
+    (3, 3),
+    (4,),
+    (3, 1),
+]
+WAYS = st.sampled_from(["fits", "fits", "compact", "gap", "fits", "back", "one", "own length"])
+
+
+@lecture.exercise(
+    case((3, 4), (4, 1)),
+    case((4, 3), (1, 4)),
+    case((3, 2), (4, 1)),
+    draws=st.tuples(
+        st.sampled_from(TABLES), st.sampled_from([1, 2, -1, 3, -2, 4, 0]), st.tuples(WAYS, WAYS, WAYS)
+    ).map(built)
+    | st.tuples(st.sampled_from([*TABLES, (1, 3), (1, 1)]), st.sampled_from(range(24))).map(turned),
+    number=250,
+    otherwise="Write down the cells in the order in which the array reads them, row by row. Are they all the "
+    "same step apart? Then one stride is enough.",
+    compare=verdict,
+    without={View.reshape: OWN},
+    own=("reshape", "shares_memory", "may_share_memory"),
+)
+def must_copy(shape, strides):
+    axes = [(n, step) for n, step in zip(shape, strides, strict=True) if n != 1]
+    for k in range(len(axes) - 1):
+        n, step = axes[k + 1]
+        if axes[k][1] != n * step:
+            return True
+    return False
+
+
+FITS = "axes[k][1] != n * step"
+TWO_ONLY = (
+    "You look at two axes only. Every axis must lead on to the one after it, so look at them all. Is a `return` "
+    "inside of the loop?"
+)
+must_copy.slip(
+    "You ask whether the array is compact. A view with gaps or backwards need not be: (8, 2) for shape (3, 4) reads "
+    "every second cell, and that is one stride.",
+    *(FITS, "axes[k][1] != prod(m for m, _ in axes[k + 1 :]) or axes[-1][1] != 1"),
+)
+must_copy.slip(
+    "You ask whether the strides go down. They do so in (4, 1) for shape (3, 2), too, but two steps of 1 do not lead "
+    "to the next row at 4.",
+    *(FITS, "axes[k][1] < step"),
+)
+must_copy.slip(
+    "An axis of length 1 is never walked along, so its stride does not matter. Leave such axes out first.",
+    *(" if n != 1", ""),
+)
+must_copy.slip(
+    "You take the length of the wrong axis. One step along an axis must lead as far as all the steps along the axis "
+    "*after* it: that one's length times that one's stride.",
+    *(FITS, "axes[k][1] != axes[k][0] * step"),
+)
+must_copy.slip(TWO_ONLY, "range(len(axes) - 1)", "range(len(axes) - 1)[-1:]")
+must_copy.slip(TWO_ONLY, "range(len(axes) - 1)", "range(len(axes) - 1)[:1]")
+must_copy.slip(
+    "You have the answers the wrong way around: True where strides can do it, False where they cannot.",
+    *(("return True", "return 0 > 1"), ("return False", "return True")),
+)
+must_copy.slip(
+    "Often one stride is enough, and then the answer is False: here four steps of 1 lead to the next row.",
+    *("return False", "return True"),
+)
+must_copy.slip(
+    "Walk through this transpose, row by row: cells 0, 4, 8, and then 1. No single stride does that.",
+    *("return True", "return False"),
+)
+must_copy.slip(
+    "This is a number. Return `True` or `False`.", ("return True", "return 1"), ("return False", "return 0")
+)
+must_copy.slip(
+    "Steps back are steps, too. Compare the strides with their signs: if all of them are negative, one negative "
+    "stride reads the elements in this order.",
+    *(FITS, f"{FITS} or step < 0"),
+)
+must_copy.slip(
+    "Four steps of 1 go forwards, but the next row begins 4 cells back. Compare the strides with their signs.",
+    *(FITS, "abs(axes[k][1]) != n * abs(step)"),
+)
+must_copy.slip(
+    "You pass over an axis of length 1, and so its neighbours are never compared. Leave it out *first*: then they "
+    "stand side by side.",
+    *((" if n != 1", ""), (FITS, f"1 not in (n, axes[k][0]) and {FITS}")),
+)
+must_copy.slip(
+    "All the elements stand side by side, but in which order? A transpose reads the same cells in another one.",
+    *("for k in", "return 1 + sum((n - 1) * abs(s) for n, s in axes) != prod(shape)\n    for k in"),
+)
+
+
+# --- 5 Sliding windows --------------------------------------------------------------------------------------
+
+
+def image_case(numbers: str, view: str, size: tuple[int, int]) -> Case:
+    """A case of an image, seen through such a view, and of windows that are not larger."""
+    made = eval(numbers + view, {"NDArray": NDArray})
+    fitting = tuple(min(pair) for pair in zip(size, made.shape, strict=True))
+    return program_case(
+        [f"image = {numbers}{view}", f"size = {fitting}"], {"NDArray": NDArray}, "image", "size"
+    )
+
+
+def with_memory(answer: Any, image: NDArray, size: tuple[int, int]) -> Any:
+    """What an answer gives; of an array its shape, its numbers, and whose memory it looks at."""
+    found = answer(image, size)
+    if not isinstance(found, NDArray):
+        return found
+    memory = "shared" if found.storage is image.storage else "new"
+    return {"the shape": found.shape, "the numbers": found.numpy(), "the memory": memory}
+
+
+def seen(expected: Any, got: Any, names: Names) -> str:
+    """Whether an answer is a view of the same windows."""
+    if not isinstance(expected, dict) or not isinstance(got, dict):
+        return (
+            values(expected, got, names) if kind(expected) == kind(got) else f"it is {kind(got)}, not NDArray"
+        )
+    for what in expected:
+        if difference := values(expected[what], got[what], names):
+            copies = what == "the memory"
+            return "the numbers are right, but they are copies" if copies else f"{what}: {difference}"
+    return ""
+
+
+FOUR = "NDArray(range(16)).reshape((4, 4))"
+PIXELS = [
+    *("NDArray(range(20)).reshape((4, 5))", "NDArray(range(20)).reshape((5, 4))", FOUR),
+    *("NDArray(range(5)).reshape((1, 5)).broadcast_to((4, 5))", "NDArray(range(6)).reshape((2, 3))"),
+]
+VIEWS = ["", ".permute((1, 0))", "[1:, ::2]", "[::-1, ::-1]", "[:, ::-1]", "[1:].permute((1, 0))", "[:1]"]
+
+
+@lecture.exercise(
+    image_case(FOUR, "", (3, 3)),
+    draws=st.tuples(
+        st.sampled_from(PIXELS),
+        st.sampled_from(VIEWS),
+        st.sampled_from([(2, 3), (3, 2), (2, 2), (1, 2), (9, 2), (2, 1), (1, 1), (9, 9)]),
+    ).map(lambda x: image_case(*x)),
+    otherwise="Element [r, c, i, j] is pixel [r + i, c + j] of the image. How far do you walk in memory if r "
+    "grows by one? And if i does?",
+    use=with_memory,
+    compare=seen,
+    without={window_layout: OWN},
+)
+def windows(image, size):
+    (height, width), (h, w) = image.shape, size
+    down, right = image.strides
+    shape = (height - h + 1, width - w + 1, h, w)
+    return image.as_strided(shape, (down, right, down, right))
+
+
+COUNTS, WALK, VIEW = (
+    "(height - h + 1, width - w + 1, h, w)",
+    "(down, right, down, right)",
+    "image.as_strided(shape, ",
+)
+windows.slip(
+    "One window is missing along each axis. A window as long as the axis fits once, so there are n − h + 1.",
+    *(COUNTS, "(height - h, width - w, h, w)"),
+)
+windows.slip(
+    "The first two axes say which window, and the last two which pixel in it. Yours are the other way around.",
+    *(COUNTS, "(h, w, height - h + 1, width - w + 1)"),
+)
+windows.slip(
+    "Your windows are turned over: rows and columns are exchanged within them. One row down in a window is as far "
+    "as one row down in the image.",
+    *(WALK, "(down, right, right, down)"),
+)
+windows.slip(
+    "You count on an image that is compact. This one is a view: ask it for its own `strides`.",
+    *("image.strides", "image.shape[1], 1"),
+)
+windows.slip(
+    "Right numbers, but in new memory. Copy neither the windows nor the image: `image.as_strided(shape, strides)` "
+    "looks at it as it is.",
+    *(f"{VIEW}{WALK})", f"{VIEW}{WALK}).compact()"),
+)
+windows.slip(
+    "This is a NumPy array. Make a view of the image itself: `image.as_strided(shape, strides)`.",
+    *(f"{VIEW}{WALK})", f"{VIEW}{WALK}).numpy()"),
+)
+windows.slip(
+    "These are tiles: each begins where the one before ends. Windows overlap. The next one begins one pixel further, "
+    "so it has the image's own stride.",
+    *((COUNTS, "(height // h, width // w, h, w)"), (WALK, "(down * h, right * w, down, right)")),
+)
+windows.slip(
+    "Within a window, one step down is as far as one row down in the image, and not 1 cell. Both strides of the "
+    "image come twice.",
+    *(WALK, "(down, right, 1, 1)"),
+)

@@ -1,0 +1,1158 @@
+"""Lecture 12, parallel kernels: what its exercises ask for, the usual mistakes in them, and its predictions.
+
+A race shows only now and then. So a check does not wait for one: it runs a kernel in plain Python, with
+arrays that note which iteration of `prange` reads and writes which place (see `recording`). Only what is right
+and free of races is then compiled, once.
+"""
+
+from __future__ import annotations
+
+import dis
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+from hypothesis import strategies as st
+from numba import NumbaParallelSafetyWarning, njit, prange
+
+import viz
+from needle.backend_ndarray.blas import one_thread
+
+from .checking import (
+    NUMBERS,
+    Attempt,
+    Case,
+    Contract,
+    Exercise,
+    Fault,
+    Lecture,
+    Names,
+    arrays,
+    case,
+    given,
+    twice_the_same,
+    unshared,
+    untried,
+    values,
+)
+from .recording import Note, Recording, lines_loaded, names_in, notes_of, record
+
+__all__ = [
+    "blas", "check", "compiled", "draw_touched", "ever_wrong", "is_compact", "lines_loaded", "naive", "notes_of",
+    "order_of_reading", "passes", "place_of", "predict", "ratios", "ready", "record", "times", "to_index",
+    "touched",
+]  # fmt: skip
+
+lecture = Lecture(__file__)
+check, ready, predict = lecture.check, lecture.ready, lecture.predict
+
+
+# --- Pictures of what a kernel touches ----------------------------------------------------------------------
+
+
+def touched(notes: Sequence[Note]) -> np.ndarray:
+    """A table of notes, with a row per iteration and a column per place: 1 for a read, 2 for a write."""
+    places = list(dict.fromkeys(place for _, _, place in notes))
+    table = np.zeros((1 + max(i for i, *_ in notes), len(places)))
+    for i, what, place in notes:
+        column = places.index(place)
+        table[i, column] = max(table[i, column], 1 + (what == "write"))
+    return table
+
+
+def draw_touched(notes: Sequence[Note], title: str, ax: Any) -> None:
+    """Draw a table of notes: a row per iteration, a column per place, r for a read and w for a write."""
+    table = touched(notes)
+    viz.matrix(table, title=title, ylabel="iteration", ax=ax)
+    ax.images[0].colorbar.remove()
+    for text, number in zip(ax.texts, table.flat, strict=True):
+        text.set_text(" rw"[int(number)])
+    ax.set_xticks(range(table.shape[1]), dict.fromkeys(place for *_, place in notes), rotation=90)
+
+
+def order_of_reading(kernel: Callable, n: int, *arguments: Any) -> np.ndarray:
+    """When a product of a row and an n × n matrix `b` reads each number of `b`: 0, 1, 2, …"""
+    a, b, out = np.ones((1, n)), np.ones((n, n)), np.zeros((1, n))
+    log = record(kernel, a, b, out, *arguments).log
+    first = dict.fromkeys(place for *_, root, place in log if root.name == "b")
+    order = np.empty(n * n)
+    order[list(first)] = np.arange(n * n)
+    return order.reshape(n, n)
+
+
+# --- Machines: is a sum ever wrong, and what takes how long? ------------------------------------------------
+
+
+def ever_wrong(kernel: Callable, x: np.ndarray, right: float, seconds: float = 5.0) -> bool:
+    """Whether a kernel that adds up `x` gives another sum than `right`, tried again and again for a while.
+
+    With one thread it cannot; then a line says so.
+    """
+    if numba.get_num_threads() == 1:
+        print("(This machine gives Numba one thread only, so here you will not see it go wrong.)")
+        return False
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        total = np.zeros(1)
+        kernel(x, total)
+        if total[0] != right:
+            return True
+    return False
+
+
+def times(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
+    """The shortest time of each way, in seconds. They take turns, so that a busy moment slows them all."""
+    shortest = dict.fromkeys(ways, math.inf)
+    for _ in range(rounds):
+        for name, way in ways.items():
+            time.sleep(0.003)  # the threads of the way before may still be looking for work
+            start = time.perf_counter()
+            way()
+            shortest[name] = min(shortest[name], time.perf_counter() - start)
+    return shortest
+
+
+def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two matrices by NumPy's BLAS, on one thread."""
+    with one_thread:
+        return a @ b
+
+
+def ratios(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
+    """How many times as fast as the first way each one is, measured here and now."""
+    shortest = times(ways, rounds)
+    first = next(iter(shortest.values()))
+    return {name: first / seconds for name, seconds in shortest.items()}
+
+
+def passes(function: Callable, *arguments: Any) -> dict[str, int]:
+    """How often NumPy reads and writes a whole array in a function: from end to end, each time."""
+    return dict(record(function, *arguments, follows=True).passes)
+
+
+# --- How an answer is tried ---------------------------------------------------------------------------------
+
+
+class Verdict(str):
+    """What is wrong with a kernel besides its numbers: a race, say. One `kind` is one mistake."""
+
+    kind: str
+
+    def __new__(cls, words: str, kind: str = "") -> Verdict:
+        made = super().__new__(cls, words)
+        made.kind = kind or words.partition(":")[0]
+        return made
+
+    def __repr__(self) -> str:
+        return self.kind
+
+
+def sound(expected: Any, got: Any, names: Names) -> str:
+    """Whether an answer gives the right numbers, and gives them without a race and the like."""
+    return str(got) if isinstance(got, Verdict) else values(expected, got, names)
+
+
+Judge = Callable[[Recording, Recording], Verdict | None]
+
+
+def kernel_use(
+    name: str, prepare: Callable[..., tuple], pick: Callable[[Recording], Any], *judges: Judge
+) -> Callable[..., Any]:
+    """How a kernel is tried: in plain Python, with all its reads and writes noted.
+
+    `prepare` makes its arguments of the case's inputs, and `pick` finds its result. A judge looks at the
+    recording, and at that of the right kernel.
+    """
+    known: dict[tuple, Recording] = {}  # of the right kernel: many mistakes are tried on the same inputs
+
+    def use(answer: Callable, *inputs: Any) -> Any:
+        key = tuple((x.shape, x.tobytes()) if isinstance(x, np.ndarray) else repr(x) for x in inputs)
+        if key not in known:
+            known[key] = record(lecture.exercises[name].right, *prepare(*inputs))
+        proper = known[key]
+        if answer is lecture.exercises[name].right:
+            return pick(proper)
+        recording = record(answer, *prepare(*inputs))
+        if untried(recording.result):
+            return ...
+        numbers = pick(recording)
+        if race := recording.race():
+            if recording.array_sum:
+                return Verdict("an array per iteration: all of it is added, place by place")
+            return Verdict(f"a race: {race[0]}", f"a race in {race[1]}")
+        if values(pick(proper), numbers, {}):
+            return numbers
+        if any(values(x, y, {}) for x, y in zip(proper.arguments, recording.arguments, strict=True)):
+            return Verdict("other inputs: the result is right, but your kernel changes what it was given")
+        if keeps_a_list(answer):
+            return Verdict("a list: nothing notes which iteration touches its places. Take an array")
+        return next((verdict for judge in judges if (verdict := judge(recording, proper))), numbers)
+
+    return use
+
+
+def keeps_a_list(answer: Callable) -> bool:
+    """Whether a kernel gives a name to a list or a dictionary that it makes."""
+    code = getattr(answer, "py_func", answer).__code__
+    steps = [step.opname for step in dis.get_instructions(code)]
+    makes = ("BUILD_LIST", "BUILD_MAP", "BUILD_SET")
+    return any(
+        step in makes and "STORE_FAST" in steps[place : place + 4] and "CALL" not in steps[place : place + 4]
+        for place, step in enumerate(steps)
+    )
+
+
+def no_threads(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether no iteration was divided among threads."""
+    if not recording.loops:
+        return Verdict("one thread: there is no `prange`, so it does everything")
+    iterations = {i for _, i, *_ in recording.log if i is not None}
+    if len(iterations) < 2 and recording.arguments[0].size > 1000:  # a share may be many numbers
+        return Verdict("one iteration: it does everything, and the other threads wait")
+    return None
+
+
+def several_loops(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the threads were called more often than the right kernel calls them."""
+    if recording.loops <= right.loops:
+        return None
+    return Verdict(
+        f"{recording.loops} parallel loops: that is how often your kernel comes to a `prange`",
+        "several parallel loops",
+    )
+
+
+# --- Numba: an answer is compiled once ----------------------------------------------------------------------
+
+_compiled: dict[tuple, tuple[Callable, list[Any]]] = {}
+
+
+def compiled(kernel: Callable, parallel: bool = True) -> Callable:
+    """A kernel under `njit`. One of the same code is compiled once, for a check and for what comes after it."""
+    function: Any = getattr(kernel, "right", kernel)
+    function = getattr(function, "py_func", function)
+    if not hasattr(function, "__code__"):
+        return njit(parallel=parallel)(function)
+    uses = [function.__globals__.get(name) for name in sorted(names_in(function.__code__))]
+    key = (function.__code__, parallel, function.__defaults__, *map(id, uses))
+    if key not in _compiled:
+        _compiled[key] = njit(parallel=parallel)(function), uses
+    return _compiled[key][0]
+
+
+NOT_PYTHON_ALONE = (
+    "As plain Python this is right, but the line above says what Numba cannot compile. Keep to loops, numbers, "
+    "arrays and the simpler functions of NumPy."
+)
+STILL_THE_INDEX = (
+    "`rest = i` is still the loop's index, only by another name. It must not be overwritten, and it is "
+    "unsigned: with a stride, Numba makes a float of it. Write `rest = np.int64(i)`, or call `to_index`."
+)
+#: By what Numba says of a kernel: what helps.
+REFUSED = {
+    "Overwrite of parallel loop index": "`i` belongs to the loop: it says which part of the work this is. "
+    "Work on a number of your own: `rest = np.int64(i)`.",
+    "Unsupported array index type float64": STILL_THE_INDEX,
+    "Unknown reduce instruction node": "For Numba, the total comes first: it knows `loss += d * d` and "
+    "`loss = loss + d * d`, but not `loss = d * d + loss`.",
+}
+SHARED = (
+    "A variable that the loop sets is read after it, so all threads share it. Let each iteration set what it "
+    "reads; what you need after the loop is a recognised reduction, or known without the loop."
+)
+TWO_RESULTS = (
+    "Threads do not do what plain Python does here. Does an iteration use what another one has left in a "
+    "variable? Only `+=`, `-=`, `*=`, `max` and `min` may do that."
+)
+
+
+class Compiles(Contract):
+    """Numba compiles the answer, and the kernel does what the Python function does, without a warning.
+
+    It begins with the last of the lecture's own cases, which is large: most wrong answers fail before.
+    """
+
+    def __init__(self, prepare: Callable[..., tuple], pick: Callable[[Recording], Any], parallel: bool):
+        self.prepare, self.pick, self.parallel = prepare, pick, parallel
+
+    def compare(self, attempt: Attempt) -> Fault | None:
+        """What is wrong with the compiled kernel."""
+        answer, exercise = attempt.answer, attempt.exercise
+        code = getattr(getattr(answer, "py_func", answer), "__code__", None)
+        is_slip = code is not None and code.co_filename.startswith("<a slip of")
+        if is_slip or (exercise.cases and attempt.case in exercise.cases[:-1]):
+            return None
+        kernel = compiled(answer, self.parallel)
+        again = Recording()
+        again.arguments = list(self.prepare(*attempt.inputs))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                again.result = kernel(*again.arguments)
+            except Exception as error:
+                said = what_numba_says(error)
+                help = next((REFUSED[words] for words in REFUSED if words in str(error)), NOT_PYTHON_ALONE)
+                return Fault(f"no kernel: Numba cannot compile it, {said!r}", help)
+        for warning in warned:
+            if issubclass(warning.category, NumbaParallelSafetyWarning):
+                return Fault(f"Numba warns of a race: {str(warning.message).splitlines()[0]}", SHARED)
+        if difference := values(attempt.got.result, self.pick(again), {}):
+            return Fault(
+                f"plain Python gets it right, the compiled kernel does not: {difference}", TWO_RESULTS
+            )
+        return None
+
+
+def what_numba_says(error: BaseException) -> str:
+    """The line of a message that says what is the matter."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("Failed in", "During:"))]
+    telling = [line for line in lines if line.startswith("NumbaTypeError: ")] or telling
+    return telling[0].removeprefix("NumbaTypeError: ") if telling else type(error).__name__
+
+
+def kernel_exercise(
+    prepare: Callable[..., tuple],
+    pick: Callable[[Recording], Any],
+    *judges: Judge,
+    name: str,
+    cases: Sequence[Case],
+    draws: Any,
+    otherwise: str,
+    number: int = 60,
+    parallel: bool = True,
+    form: str = "",
+) -> Callable[[Any], Exercise]:
+    """An exercise that asks for a kernel.
+
+    Numba freezes what a kernel finds outside of it, so nothing can stay from one call to the next.
+    """
+    return lecture.exercise(
+        *cases,
+        draws=draws,
+        number=number,
+        otherwise=otherwise,
+        compare=sound,
+        use=kernel_use(name, prepare, pick, *judges),
+        form=form,
+        contracts=(Compiles(prepare, pick, parallel),),
+        unless=(twice_the_same, unshared),
+    )
+
+
+# --- 1 Find the race ----------------------------------------------------------------------------------------
+
+
+def places(answer: Callable, notes: list[Note]) -> Any:
+    """The places that an answer finds, in the order of the alphabet: any order is right."""
+    found = answer(notes)
+    if found is ... or not isinstance(found, (list, tuple, set, dict)) or any(x is ... for x in found):
+        return found
+    once = [place for number, place in enumerate(found) if place not in list(found)[:number]]
+    if len(once) < len(found) and sorted(once, key=str) == sorted(races.right(notes)):
+        return Verdict(f"repeats: the places are right, but the list has {len(found)} items", "repeats")
+    return sorted(found, key=str)
+
+
+TOTAL = [(0, "read", "total[0]"), (0, "write", "total[0]"), (1, "read", "total[0]"), (1, "write", "total[0]")]
+NEXT_DOOR = [
+    *[(0, "read", "x[0]"), (0, "read", "x[1]"), (0, "write", "x[0]")],
+    *[(1, "read", "x[1]"), (1, "read", "x[2]"), (1, "write", "x[1]")],
+    *[(2, "read", "x[2]"), (2, "read", "x[3]"), (2, "write", "x[2]")],
+]
+SO_FAR = [
+    *[(0, "read", "out[0]"), (0, "write", "out[1]"), (0, "write", "last[0]")],
+    *[(1, "read", "out[1]"), (1, "write", "out[2]"), (1, "write", "last[0]")],
+]
+#: Some places are alike but for an axis or a digit, and iterations that meet are not always neighbours.
+drawn_notes = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 2, 5, 12, -1]),
+        st.sampled_from(["read", "write"]),
+        st.sampled_from(["x[1]", "x[0]", "out[1]", "x[1, 0]", "x[10]"]),
+    ),
+    max_size=9,
+)
+
+
+@lecture.exercise(
+    case(TOTAL),
+    case(NEXT_DOOR),
+    case(SO_FAR),
+    draws=drawn_notes.map(case),
+    number=200,
+    otherwise="Take one place at a time. Which iterations touch it? Is there a write among what they do? It is a "
+    "race if they are two or more, and one of them writes.",
+    compare=sound,
+    use=places,
+)
+def races(notes):
+    found = []
+    for place in {place for _, _, place in notes}:
+        touching = {i for i, _, where in notes if where == place}
+        written = any(what == "write" for _, what, where in notes if where == place)
+        if written and len(touching) > 1:
+            found.append(place)
+    return found
+
+
+ONCE = "Each place should be in your list once, however often it is touched."
+races.slip(
+    "Several iterations may *read* the same place: it stays as it is, whoever comes first. It takes a write "
+    "to make a race.",
+    *("written and len", "len"),
+)
+races.slip(
+    "You look for two that write. One is enough: if iteration 0 reads what iteration 1 writes, it matters "
+    "who comes first.",
+    *(
+        "for i, _, where in notes if where == place",
+        'for i, w, where in notes if (w, where) == ("write", place)',
+    ),
+)
+races.slip(
+    "Within one iteration everything happens in order. A place is in danger only if *another* iteration "
+    "touches it, too: count iterations, not notes.",
+    *("{i for i, _, where in notes if where == place}", "[i for i, _, where in notes if where == place]"),
+)
+races.slip(
+    "These are all places that are written. One owner may write as often as it likes.",
+    *(" and len(touching) > 1", ""),
+)
+races.slip(ONCE, "{place for _, _, place in notes}", "[place for _, _, place in notes]")
+races.slip(
+    "Say *where* the race is: the places, as text like `'total[0]'`. You give the iterations.",
+    *("found.append(place)", "found += [i for i in touching if i not in found]"),
+)
+races.slip(
+    "Two iterations that both write are a race, too, even if nobody reads.",
+    ('any(what == "write" for _, what, where in notes if where == place)', "True"),
+    (
+        "written and len(touching) > 1",
+        'any(i != j and {a, b} == {"read", "write"} for i, a, p in notes for j, b, q in notes if p == q == place)',
+    ),
+)
+races.slip(
+    "You look for a read that comes before a write. Iterations may run in any order, so a write before a "
+    "read is as bad, and so are two writes.",
+    (
+        "written and len(touching) > 1",
+        'any(i != j and (a, b) == ("read", "write") for n, (i, a, p) in enumerate(notes)'
+        " for j, b, q in notes[n:] if p == q == place)",
+    ),
+)
+races.slip(
+    "One race is in your list, and there are more. Does your `return` stand inside the loop?",
+    ("found.append(place)", "return [place]"),
+    ("{place for _, _, place in notes}", "sorted({place for _, _, place in notes})"),
+)
+races.slip(
+    "Give each place as it stands in the notes, with its index: `'total[0]'`. Iterations may share an array, "
+    "as long as each has places of its own in it.",
+    *("found.append(place)", 'found += [a for a in [place.partition("[")[0]] if a not in found]'),
+)
+races.slip(
+    "That is a text. Return a list, also for a single place: `['total[0]']`.",
+    *("return found", 'return ", ".join(sorted(found))'),
+)
+races.slip(
+    "Return a list of the places, and not only whether there are any.", "return found", "return bool(found)"
+)
+
+
+@races.mistake(
+    "You compare a note with the next one only. Between two iterations that meet at a place there may be "
+    "other notes."
+)
+def next_notes_only(notes):
+    met = [p for (i, a, p), (j, b, q) in pairwise(notes) if i != j and p == q and "write" in (a, b)]
+    return list(dict.fromkeys(met))
+
+
+# --- 2 prange, right ----------------------------------------------------------------------------------------
+
+
+def by_bincount(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether NumPy counted."""
+    return Verdict("a ready count: NumPy counts in your kernel") if recording.counted else None
+
+
+def election(parts: tuple[list[int], int]) -> Case:
+    """Votes for so many parties, as drawn."""
+    votes, parties = parts
+    return case(np.array([vote % parties for vote in votes], np.int64), parties)
+
+
+@kernel_exercise(
+    *(lambda votes, parties: (votes, parties), lambda done: done.result, no_threads, by_bincount),
+    name="count",
+    cases=[
+        case(np.array([0, 1, 0, 2, 1, 0]), 3),
+        # so many votes that those who share a few places meet, and all but one for one party
+        given(
+            lambda: {"votes": np.r_[1, np.zeros(2499, np.int64)], "parties": 3},
+            *("votes", "parties"),
+            program="votes = np.r_[1, np.zeros(2499, np.int64)]\nparties = 3",
+        ),
+    ],
+    draws=st.tuples(
+        st.lists(st.sampled_from([0, 1, 3, 4, 2]), max_size=20), st.sampled_from([3, 5, 2, 1])
+    ).map(election),
+    otherwise="Count the votes of one party by hand. What does your loop do for this party, iteration by "
+    "iteration?",
+)
+def count(votes, parties):
+    counts = np.zeros(parties, np.int64)
+    for p in prange(parties):
+        for i in range(votes.size):
+            if votes[i] == p:
+                counts[p] += 1
+    return counts
+
+
+PER_PARTY = """    for p in prange(parties):
+        for i in range(votes.size):
+            if votes[i] == p:
+                counts[p] += 1
+"""
+count.slip(
+    "Two votes for the same party are two iterations that change the same number. Turn it around: let an "
+    "iteration own a *party*, and look at all votes.",
+    *(PER_PARTY, "    for i in prange(votes.size):\n        counts[votes[i]] += 1\n"),
+)
+count.slip(
+    "Right, but on one thread. Which of your loops may be a `prange`, so that no two iterations meet?",
+    *("prange(", "range("),
+)
+count.slip(
+    "There is a `prange`, but nothing to share: the counting is not divided among its iterations. Give each "
+    "iteration a party of its own.",
+    *(PER_PARTY, "    for _ in prange(1):\n        for vote in votes:\n            counts[vote] += 1\n"),
+)
+count.slip(
+    "Your total goes on from party to party. Set it to 0 for each party, or count in `counts[p]` right away.",
+    ("    for p in", "    total = 0\n    for p in"),
+    ("counts[p] += 1", "total += 1\n        counts[p] = total"),
+)
+count.slip(
+    "Each vote counts 1, whichever party it is for. You add up the parties' numbers.",
+    *("+= 1", "+= votes[i]"),
+)
+count.slip(
+    "Every party gets at most one vote: `=` replaces what was there, and `+=` adds to it.", "+= 1", "= 1"
+)
+count.slip(
+    "Every party gets every vote. Count a vote only if it is for this party: `votes[i] == p`.",
+    *("votes[i] == p", "True"),
+)
+count.slip(
+    "`bincount` counts all votes, and here it does so in every iteration. Count them yourself.",
+    *(
+        PER_PARTY,
+        "    for p in prange(parties):\n        counts[p] = np.bincount(votes, minlength=parties)[p]\n",
+    ),
+)
+count.slip(
+    "Numba does know `counts += …` with whole arrays as a reduction. But then each vote makes an array, and "
+    "adds to every party. Let an iteration own a *party*, and look at all votes.",
+    *(
+        PER_PARTY,
+        "    for i in prange(votes.size):\n        one = np.zeros(parties, np.int64)\n"
+        "        one[votes[i]] = 1\n        counts += one\n",
+    ),
+)
+count.slip(
+    "Your `prange` goes through as many parties as there are votes. It should be `prange(parties)`.",
+    *("prange(parties)", "prange(min(votes.size, parties))"),
+)
+count.slip(
+    "Only party 0 is counted. Does your `return` stand inside the loop?",
+    "    return counts",
+    "        return counts",
+)
+count.slip(
+    "The last party has no votes. `prange(parties)` already ends before `parties`.",
+    *("prange(parties)", "prange(parties - 1)"),
+)
+
+
+# --- 3 A fast path ------------------------------------------------------------------------------------------
+
+
+@njit
+def to_index(number, shape, index):
+    """The index of element `number` of an array of this shape, written into the buffer `index`."""
+    rest = np.int64(number)
+    for axis in range(len(shape) - 1, -1, -1):
+        index[axis] = rest % shape[axis]
+        rest //= shape[axis]
+
+
+@njit
+def place_of(index, strides):
+    """Where an index is in the storage: each index times its stride."""
+    place = 0
+    for axis in range(len(strides)):
+        place += index[axis] * strides[axis]
+    return place
+
+
+@njit
+def is_compact(shape, strides):
+    """Whether elements lie in the storage one after the other, in the order in which they are counted."""
+    step = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        if strides[axis] != step:
+            return False
+        step *= shape[axis]
+    return True
+
+
+def slow_path(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether iterations work out places where elements lie one after the other."""
+
+    def looks(done: Recording) -> bool:
+        return any(i is not None and root.kind == "strides" for _, i, _, root, _ in done.log)
+
+    if looks(recording) and not looks(right):
+        return Verdict(
+            "a slow path: the numbers lie in order here, and still each iteration works out its place"
+        )
+    return None
+
+
+def view(a: Any, shape: Any, strides: Any) -> tuple:
+    """A kernel's arguments for a view. What is not written in `out` stays nan."""
+    return np.array(a, float), np.array(shape), np.array(strides), np.full(math.prod(shape), np.nan)
+
+
+def strided(shape: Sequence[int], strides: Sequence[int]) -> Case:
+    """A view whose storage ends with its last element."""
+    size = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    if size > 12:
+        text = f"a = np.arange(1.0, {size + 1})"
+        made: dict[str, Any] = {"a": np.arange(1.0, size + 1), "shape": list(shape), "strides": list(strides)}
+        return given(lambda: {**made, "a": made["a"].copy()}, "a", "shape", "strides", program=text)
+    return case(np.arange(1.0, size + 1).tolist(), list(shape), list(strides))
+
+
+VIEWS = [
+    *[((3, 2), (1, 3)), ((2, 3), (3, 1)), ((4,), (2,)), ((2, 3), (0, 1)), ((2, 3), (1, 0)), ((3,), (1,))],
+    *[((2, 2, 2), (1, 2, 4)), ((2, 3, 4), (12, 4, 1)), ((2, 3, 2), (2, 4, 1)), ((2, 3), (6, 2))],
+    *[
+        ((2, 3, 2, 3), (1, 2, 6, 12)),
+        ((2, 1, 3, 2, 2), (12, 12, 4, 2, 1)),
+        ((2, 2, 1, 2, 2), (8, 2, 1, 1, 4)),
+    ],
+    *[((2, 3), (4, 1)), ((3, 3), (1, 3)), ((1, 3), (3, 1)), ((1,), (1,)), ((1, 1), (5, 7))],
+]
+
+
+@kernel_exercise(
+    *(view, lambda done: done.arguments[3], slow_path, no_threads),
+    name="negate",
+    cases=[strided((3, 2), (1, 3)), strided((2, 3), (3, 1)), strided((10, 10, 10), (1, 10, 100))],
+    draws=st.sampled_from(VIEWS).map(lambda parts: strided(*parts)),
+    otherwise="Take the view by hand: which number of `a` belongs to element 1? `to_index` gives its index, and "
+    "`place_of` where that is.",
+    form="negate({}, {}, {}, out)",
+)
+def negate(a, shape, strides, out):
+    if is_compact(shape, strides):
+        for i in prange(out.size):
+            out[i] = -a[i]
+    else:
+        for i in prange(out.size):
+            index = np.empty(len(shape), np.int64)
+            to_index(i, shape, index)
+            out[i] = -a[place_of(index, strides)]
+
+
+BUFFER = "            index = np.empty(len(shape), np.int64)\n"
+CALL = "            to_index(i, shape, index)\n"
+LAST = "            out[i] = -a[place_of(index, strides)]"
+FAST = "        for i in prange(out.size):\n            out[i] = -a[i]\n"
+NO_RESULT = (
+    "`to_index` gives nothing back: it writes into a buffer, its third input. Make one inside the loop, then "
+    "call `to_index(i, shape, index)` on a line of its own."
+)
+negate.slip(
+    "All iterations write into one and the same buffer. Make it *inside* the loop: then each iteration has "
+    "its own.",
+    (BUFFER, ""),
+    ("    if is", "    index = np.empty(len(shape), np.int64)\n    if is"),
+)
+negate.slip(
+    "You always take the fast path. It is right only if `is_compact(shape, strides)`.",
+    *("if is_compact(shape, strides)", "if True"),
+)
+negate.slip(
+    "The numbers are right, but there is no fast path yet. Ask `is_compact(shape, strides)` once, before "
+    "the loop.",
+    *("if is_compact(shape, strides)", "if False"),
+)
+negate.slip(
+    "Your two paths are the wrong way round: the fast one is for the compact view.",
+    *("if is_compact", "if not is_compact"),
+)
+negate.slip(
+    "The strides belong to `a`, not to `out`. Element `i` goes to `out[i]`, and comes from the place that "
+    "its index has in `a`.",
+    *("out[i] = -a[place_of(index, strides)]", "out[place_of(index, strides)] = -a[i % a.size]"),
+)
+negate.slip(
+    "Nothing is written into `out`. `out = …` only gives that name to another array: write into this one, "
+    "`out[i] = …`.",
+    *("    if is_compact", "    out = np.empty(out.size)\n    if is_compact"),
+)
+negate.slip(
+    "The buffer holds floats, so the place is one, too. Ask for whole numbers: "
+    "`np.empty(len(shape), np.int64)`.",
+    *("np.empty(len(shape), np.int64)", "np.empty(len(shape))"),
+)
+negate.slip(NO_RESULT, CALL, "            index = to_index(i, shape, index)\n")
+negate.slip(NO_RESULT, (BUFFER, ""), (CALL, "            index = to_index(i, shape)\n"))
+negate.slip(
+    "An array has as many axes as its shape has numbers. The buffer needs `len(shape)` places.",
+    *("np.empty(len(shape), np.int64)", "np.empty(2, np.int64)"),
+)
+negate.slip(
+    "This is right for two axes. A view may have three: `to_index` and `place_of` know any number.",
+    (BUFFER, "            row, column = i // shape[1], i % shape[1]\n"),
+    (CALL, ""),
+    ("place_of(index, strides)", "row * strides[0] + column * strides[1]"),
+)
+negate.slip(
+    "The view has `out.size` elements. `a` may have fewer, when a stride is 0: let your loops run up to "
+    "`out.size`.",
+    *("else:\n        for i in prange(out.size)", "else:\n        for i in prange(a.size)"),
+)
+negate.slip(
+    "Shape and strides have changed places: `to_index` needs the shape, and `place_of` the strides.",
+    (CALL, "            to_index(i, strides, index)\n"),
+    ("place_of(index, strides)", "place_of(index, shape)"),
+)
+negate.slip(
+    "Your numbers have the right places, but they should be negative: `-a[…]`.",
+    ("-a[i]", "a[i]"),
+    ("-a[place", "a[place"),
+)
+negate.slip(
+    "Right, but on one thread: write `prange` in the place of `range`, in both paths.",
+    (FAST, FAST.replace("prange", "range")),
+    ("else:\n        for i in prange", "else:\n        for i in range"),
+)
+
+
+# --- 4 The order of loops, and tiles ------------------------------------------------------------------------
+
+
+def jumps(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the numbers that are touched one after the other do not lie one after the other."""
+
+    def share(done: Recording, name: str) -> float:
+        steps = done.steps(name)
+        return sum(step > 1 for step in steps) / max(len(steps), 1)
+
+    for name in ("out", "b"):
+        if share(recording, name) > max(0.4, share(right, name)):
+            words = f"jumps: most steps through `{name}` go to another row; neighbours are one place apart"
+            return Verdict(words, f"jumps in {name}")
+    return None
+
+
+def by_blas(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether NumPy multiplied matrices."""
+    return Verdict("a ready product: NumPy multiplies matrices in your kernel") if recording.product else None
+
+
+READY = "NumPy calls BLAS for `@`, and this lecture ends with BLAS. Here, write the loops yourself."
+NOT_WRITTEN = "`out` is still full of zeros. Nothing is returned here: add to its places, `out[i, j] += …`."
+
+
+def factors(m: int, n: int, p: int, *size: int) -> Case:
+    """Matrices of m × n and n × p numbers."""
+    a, b = np.arange(1.0, m * n + 1).reshape(m, n), np.arange(n * p).reshape(n, p) % 7 - 2.0
+    return case(a, b, *size)
+
+
+def product(a: np.ndarray, b: np.ndarray, *size: int) -> tuple:
+    """A kernel's arguments for a product."""
+    return a, b, np.zeros((a.shape[0], b.shape[1])), *size
+
+
+def naive(a, b, out):
+    """out = a @ b, as the formula says it."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+
+
+@kernel_exercise(
+    *(product, lambda done: done.arguments[2], by_blas, no_threads, several_loops, jumps),
+    name="by_rows",
+    cases=[factors(2, 3, 4), factors(5, 6, 9), factors(1000, 2, 3)],
+    draws=st.sampled_from([(3, 2, 4), (4, 3, 2), (2, 5, 3), (3, 3, 3), (6, 4, 7), (2, 1, 4), (1, 3, 4)]).map(
+        lambda shape: factors(*shape)
+    ),
+    otherwise="Keep the innermost line as it is in `naive`, and only change the order of the three loops above it.",
+    form="by_rows({}, {}, out)",
+)
+def by_rows(a, b, out):
+    for i in prange(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+
+
+OWNER, TERM, COLUMN = "i in prange(a.shape[0])", "k in range(a.shape[1])", "j in range(b.shape[1])"
+by_rows.slip(
+    "This is still the order of `naive`: the innermost loop goes down a column of `b`. Which index must run "
+    "fastest, so that `b[k, j]` goes along a row?",
+    (TERM, "@"),
+    (COLUMN, TERM),
+    ("@", COLUMN),
+)
+by_rows.slip(
+    "Now `i` runs fastest, and it goes down the columns of `out` and `a`. Let the last index of both `b` and "
+    "`out` run fastest.",
+    (OWNER, "j in prange(b.shape[1])"),
+    (COLUMN, "i in range(a.shape[0])"),
+)
+by_rows.slip(
+    "Every `k` adds to all of `out`, so two threads meet there. Let the threads share the rows of `out`: "
+    "`i` is the one for `prange`.",
+    (TERM, "i in range(a.shape[0])"),
+    (OWNER, "k in prange(a.shape[1])"),
+)
+by_rows.slip(
+    "The order is right. Now let threads share the rows: `prange` in the outermost loop.", "prange", "range"
+)
+by_rows.slip(
+    "The threads are woken again and again, each time for a little work. Put the `prange` outermost, where "
+    "it is met once.",
+    ("in prange(", "in range("),
+    ("j in range(", "j in prange("),
+)
+by_rows.slip(
+    "Only the last `k` is left: `=` replaces, where each `k` should add its part with `+=`.", "+=", "="
+)
+by_rows.slip(
+    "All iterations write into one and the same row. Make it *inside* the loop over `i`.",
+    ("    for i", "    row = np.zeros(b.shape[1])\n    for i"),
+    ("        for k", "        row[:] = 0\n        for k"),
+    ("out[i, j] += a[i, k] * b[k, j]", "row[j] += a[i, k] * b[k, j]\n        out[i] = row"),
+)
+by_rows.slip(NOT_WRITTEN, "    for i", "    out = out.copy()\n    for i")
+by_rows.slip(READY, "    for i", "    out[:] = a @ b\n    for i in range(0):\n      for i")
+
+
+def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether a tile does not stay at hand."""
+    needed, loaded = right.lines_loaded(), recording.lines_loaded()
+    if loaded <= 1.5 * needed:
+        return None
+    words = f"{loaded} memory lines: your walk fetches so many, with 12 at hand; by tiles it is {needed}"
+    walk = jumps(recording, right)
+    if walk and walk.kind == "jumps in out":
+        return Verdict(words, "many memory lines: rows innermost")
+    return Verdict(
+        words, "many memory lines: " + ("no tiles" if loaded > 8 * needed else "tiles that come back")
+    )
+
+
+def threads_there(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether there is a parallel loop."""
+    return Verdict("threads: there is a `prange`") if recording.loops else None
+
+
+def rows_in_tiles(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the innermost loop goes along the rows of `b`."""
+
+    def share(done: Recording) -> float:
+        steps = done.steps("b")
+        return sum(step == 1 for step in steps) / max(len(steps), 1)
+
+    t = recording.arguments[3]
+    if 2 < t < recording.arguments[1].shape[1] and share(recording) > 0.4:  # in small tiles most steps are 1
+        return Verdict("rows: inside a tile, most steps through `b` go along a row")
+    return None
+
+
+def other_tiles(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether a tile of t × t numbers of `b` is left before all is done that it is needed for."""
+    t = recording.arguments[3]
+    read = [np.unravel_index(place, root.shape) for *_, root, place in recording.log if root.kind == "b"]
+    walk = [(int(k) // t, int(j) // t) for k, j in read]
+    changes = 1 + sum(here != there for here, there in pairwise(walk))
+    if not walk or changes == len(set(walk)):
+        return None
+    return Verdict(
+        f"other tiles: there are {len(set(walk))} of {t} by {t} numbers, and you begin {changes}",
+        "other tiles",
+    )
+
+
+@kernel_exercise(
+    *(product, lambda done: done.arguments[2]),
+    *(by_blas, threads_there, too_many_lines, rows_in_tiles, other_tiles),
+    name="by_tiles",
+    cases=[factors(6, 16, 16, 8), factors(4, 7, 11, 4)],
+    draws=st.sampled_from(
+        [
+            (2, 7, 3, 2),
+            (3, 4, 6, 2),
+            (3, 6, 4, 3),
+            (2, 5, 7, 3),
+            (5, 3, 4, 2),
+            (2, 4, 4, 2),
+            (2, 3, 2, 5),
+            (1, 4, 3, 2),
+            (2, 3, 3, 1),
+        ]
+    ).map(lambda shape: factors(*shape)),
+    number=30,
+    otherwise="Two loops choose a tile of `b`: they start at 0 and go in steps of `t`. Inside, `j` and `k` stay "
+    "in that tile, while `i` goes through all rows.",
+    parallel=False,
+    form="by_tiles({}, {}, out, {})",
+)
+def by_tiles(a, b, out, t):
+    for j0 in range(0, b.shape[1], t):
+        for k0 in range(0, a.shape[1], t):
+            for i in range(a.shape[0]):
+                for j in range(j0, min(j0 + t, b.shape[1])):
+                    for k in range(k0, min(k0 + t, a.shape[1])):
+                        out[i, j] += a[i, k] * b[k, j]
+
+
+NO_THREADS = (
+    "No threads here: then you see what tiles do on their own. Write `range` in the place of `prange`."
+)
+J0, K0, ROW = "j0 in range(0, b.shape[1], t)", "k0 in range(0, a.shape[1], t)", "i in range(a.shape[0])"
+IN_J, IN_K = "j in range(j0, min(j0 + t, b.shape[1]))", "k in range(k0, min(k0 + t, a.shape[1]))"
+by_tiles.slip(READY, "    for j0", "    out[:] = np.dot(a, b)\n    for _ in range(0):\n     for j0")
+by_tiles.slip(
+    "Nearly every step fetches a new line: by the time the next row of `out` needs a line again, it is gone. "
+    "Choose a tile first, with `j0` *and* `k0`, and go through the rows inside.",
+    (J0, "j0 in range(1)"),
+    (K0, "k0 in range(1)"),
+    (IN_J, "j in range(b.shape[1])"),
+    (IN_K, "k in range(a.shape[1])"),
+)
+by_tiles.slip(
+    "You choose tiles, but anew for each row: `i` is outermost, so no tile is still at hand when the next "
+    "row needs it. Put both loops over tiles outside of `i`.",
+    (ROW, "@"),
+    (J0, ROW),
+    (K0, J0),
+    ("@", K0),
+)
+by_tiles.slip(
+    "Inside a tile, your `i` runs fastest: it goes down the columns of `a` and `out`, and each step is "
+    "another line. Put `i` around `j` and `k`, just inside the two loops that choose the tile.",
+    (ROW, "@"),
+    (IN_K, ROW),
+    (IN_J, IN_K),
+    ("@", IN_J),
+)
+by_tiles.slip(NO_THREADS, J0, J0.replace("range", "prange"))
+by_tiles.slip(NO_THREADS, (K0, "@"), (J0, K0.replace("range", "prange")), ("@", J0))
+by_tiles.slip(
+    "Inside a tile you go by rows. That is fast, but then you will not see what the tiles do on their own. "
+    "Keep `k` innermost, as in `naive`.",
+    (IN_K, "@"),
+    (IN_J, IN_K),
+    ("@", IN_J),
+)
+by_tiles.slip(
+    "Your tiles have another size than `t` by `t`. Leave `t` as it comes, and go in steps of it.",
+    *("    for j0", "    t = 8\n    for j0"),
+)
+by_tiles.slip(NOT_WRITTEN, "    for j0", "    out = out.copy()\n    for j0")
+by_tiles.slip(
+    "The last tile may be narrower: 11 columns are 4 + 4 + 3. End at `min(j0 + t, …)`, and the same for `k`.",
+    (IN_J, "j in range(j0, j0 + t)"),
+    (IN_K, "k in range(k0, k0 + t)"),
+)
+by_tiles.slip(
+    "Only the tiles on the diagonal are there. Each tile of columns meets each tile of rows: two loops.",
+    *(K0, "k0 in range(j0, min(j0 + 1, a.shape[1]))"),
+)
+by_tiles.slip(
+    "Your tiles overlap, so products are added several times. The loops over tiles go in steps of `t`.",
+    *(J0, "j0 in range(b.shape[1])"),
+)
+by_tiles.slip(
+    "The narrow tiles at the end are missing: `7 // 4` is 1, and 3 are left over. Let `range(0, n, t)` "
+    "choose where tiles begin, and end at `min(j0 + t, …)`.",
+    (J0, "j0 in range(0, b.shape[1] - t + 1, t)"),
+    (K0, "k0 in range(0, a.shape[1] - t + 1, t)"),
+)
+by_tiles.slip(
+    "A tile gives only a part of each sum. With `=`, the next tile replaces what the last one gave: "
+    "write `+=`.",
+    ("                    for k in", "                    out[i, j] = 0\n                    for k in"),
+)
+by_tiles.slip("Tiles along `k` must add up: with `=`, only the last product is left. Write `+=`.", "+=", "=")
+by_tiles.slip(
+    "Only the first tile is there: `range(j0, t)` ends at `t`, and the tile ends at `j0 + t`. The same "
+    "holds for `k`.",
+    (IN_J, "j in range(j0, min(t, b.shape[1]))"),
+    (IN_K, "k in range(k0, min(t, a.shape[1]))"),
+)
+
+
+# --- 5 A fused kernel ---------------------------------------------------------------------------------------
+
+
+def several_passes(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether there are several loops where one will do."""
+    if recording.loops <= right.loops:
+        return None
+    return Verdict(f"{recording.loops} loops: each one goes through all numbers", "several passes")
+
+
+def whole_arrays(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether whole arrays were computed with."""
+    words = "whole arrays: your kernel computes with them, one operation after the other"
+    return Verdict(words) if recording.whole else None
+
+
+def arrays_made(recording: Recording, right: Recording) -> Verdict | None:
+    """Whether the kernel has an array of its own."""
+    words = "an array: your kernel writes it to memory, and reads it again"
+    made = any(root.kind == "an array of its own" for *_, root, _ in recording.log)
+    return Verdict(words) if made else None
+
+
+def as_list(done: Recording) -> Any:
+    """What a kernel returned, also if it is an array."""
+    return done.result.tolist() if isinstance(done.result, np.ndarray) else done.result
+
+
+def points(parts: tuple[np.ndarray, float, float, float]) -> Case:
+    """Points beside a line, as drawn."""
+    x, step, w, b = parts
+    return case(x, 2 * x[::-1] - step, float(w), float(b))
+
+
+def many_points() -> dict[str, Any]:
+    """So many that each thread has a lot of them."""
+    x = np.linspace(-1, 1, 3000)
+    return {"x": x, "y": 2 * x - 1 + x**2, "w": 2.0, "b": -1.0}
+
+
+@kernel_exercise(
+    *(lambda x, y, w, b: (x, y, float(w), float(b)), as_list),
+    *(whole_arrays, no_threads, several_passes, arrays_made),
+    name="loss_and_slopes",
+    cases=[
+        case(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 4.0]), 2.0, -1.0),
+        case(np.array([-1.0, 0.5, 3.0, 2.0]), np.array([0.0, 2.0, 1.0, -2.0]), 0.5, 3.0),
+        given(many_points, *"xywb", program="x = np.linspace(-1, 1, 3000)\ny = 2 * x - 1 + x**2"),
+    ],
+    draws=st.tuples(
+        arrays([(3,), (2,), (4,), (7,), (1,)], ["counted", "signed", "irregular", "zeros between"]),
+        *(st.sampled_from(NUMBERS) for _ in range(3)),
+    ).map(points),
+    otherwise="Take the first case by hand: write down `d` for each of the three numbers, then the three totals.",
+)
+def loss_and_slopes(x, y, w, b):
+    loss = by_w = by_b = 0.0
+    for i in prange(x.size):
+        d = w * x[i] + b - y[i]
+        loss += d * d
+        by_w += d * x[i]
+        by_b += d
+    return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size
+
+
+START = "    loss = by_w = by_b = 0.0\n"
+D, LOSS, BY_W, BY_B = "d = w * x[i] + b - y[i]", "loss += d * d", "by_w += d * x[i]", "by_b += d\n"
+RETURN = "return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size"
+TOTALS = ((LOSS, "totals[0] += d * d"), (BY_W, "totals[1] += d * x[i]"), (BY_B, "totals[2] += d\n"))
+OTHER_ORDER = "Right numbers, other order: the loss, then the slope for `w`, then that for `b`."
+loss_and_slopes.slip(
+    "This is NumPy's way: each operation goes through a whole array. Write one loop, in which `d` is a "
+    "single number.",
+    (START, START + "    d = w * x + b - y\n    return (d * d).mean(), 2 * (d * x).mean(), 2 * d.mean()\n"),
+)
+loss_and_slopes.slip(
+    "The three totals lie in an array, and all threads change it. Take three plain variables, one for each: "
+    "Numba recognises `+=` on them as reductions.",
+    (START, "    totals = np.zeros(3)\n"),
+    *TOTALS,
+    (RETURN, "return totals[0] / x.size, 2 * totals[1] / x.size, 2 * totals[2] / x.size"),
+)
+loss_and_slopes.slip(
+    "Right, but each loop reads `x` from memory again. Add up all three totals in one loop.",
+    *(
+        BY_W + "\n",
+        f"\n    for i in prange(x.size):\n        {D}\n        {BY_W}\n",
+    ),
+)
+loss_and_slopes.slip(
+    "Right, but on one thread. The totals are recognised reductions, so the loop may be a `prange`.",
+    *("prange", "range"),
+)
+loss_and_slopes.slip(
+    "Right, but your kernel makes an array. Nobody needs `d` again after its iteration: let it be a plain "
+    "variable.",
+    (START, START + "    ds = np.empty(x.size)\n"),
+    (D, "ds[i] = w * x[i] + b - y[i]\n        d = ds[i]"),
+)
+loss_and_slopes.slip(
+    "Your `d` is y − (w·x + b). Its square is the same, but both slopes change their sign.",
+    *(D, "d = y[i] - w * x[i] - b"),
+)
+loss_and_slopes.slip(
+    "The slopes lack their 2: the derivative of d² is 2 · d, times the derivative of d.",
+    *(RETURN, RETURN.replace("2 * ", "")),
+)
+loss_and_slopes.slip(
+    "These are sums. The loss is a mean: divide by `x.size`, the slopes as well.",
+    *(RETURN, RETURN.replace(" / x.size", "")),
+)
+loss_and_slopes.slip(
+    "Numba does know `totals += …` with whole arrays as a reduction. But then each iteration makes an array. "
+    "Take three plain variables.",
+    (START, "    totals = np.zeros(3)\n"),
+    (LOSS, "totals += np.array([d * d, 2 * d * x[i], 2 * d])"),
+    (f"        {BY_W}\n", ""),
+    (f"        {BY_B}", ""),
+    (RETURN, "return totals / x.size"),
+)
+loss_and_slopes.slip(
+    "That is the loss alone. Return three numbers: the loss, the slope for `w`, that for `b`.",
+    *(RETURN, "return loss / x.size"),
+)
+loss_and_slopes.slip(
+    "Only the first number is counted. Does your `return` stand inside the loop?",
+    *(f"    {RETURN}", f"        {RETURN}"),
+)
+loss_and_slopes.slip("Your `d` has no `b`: it is w·x + b − y.", " + b - ", " - ")
+loss_and_slopes.slip(OTHER_ORDER, RETURN, "return 2 * by_w / x.size, 2 * by_b / x.size, loss / x.size")
+loss_and_slopes.slip(OTHER_ORDER, RETURN, "return loss / x.size, 2 * by_b / x.size, 2 * by_w / x.size")
+loss_and_slopes.slip(
+    "Only the last number is left in your totals: `=` replaces, and `+=` adds.",
+    (LOSS, "loss = d * d"),
+    (BY_W, "by_w = d * x[i]"),
+    (BY_B, "by_b = d\n"),
+)
+loss_and_slopes.slip(
+    "When `w` moves, `d` moves by `x[i]`: the slope for `w` adds up `d * x[i]`.", BY_W, "by_w += d"
+)
+
+SPOILED = "Leave the arrays that you are given as they are: others may still need them."
+count.slip(SPOILED, "    return", "    votes[:] = 0\n    return")
+negate.slip(SPOILED, LAST, f"{LAST}\n    a[:] = 0")
+by_rows.slip(SPOILED, "out[i, j] += a[i, k] * b[k, j]", "out[i, j] += a[i, k] * b[k, j]\n    a[:] = 0")
+by_tiles.slip(SPOILED, "out[i, j] += a[i, k] * b[k, j]", "out[i, j] += a[i, k] * b[k, j]\n    a[:] = 0")
+loss_and_slopes.slip(SPOILED, f"    {RETURN}", f"    x[:] = 0\n    {RETURN}")

@@ -1,0 +1,1032 @@
+"""Lecture 19, from a graph to one kernel: its exercises, the usual mistakes in them, its races."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from traceback import walk_tb
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+import viz
+from needle import nn
+from needle.autograd import Tensor
+from needle.backend_selection import default_device
+
+from .checking import Case, Lecture, Names, case, drawn, graphs, kind, program_case, values
+
+lecture = Lecture(__file__)
+check, ready, predict = lecture.check, lecture.ready, lecture.predict
+
+jax: Any = import_module("jax") if find_spec("jax") else None
+
+Line = tuple[str, str, tuple[Any, ...]]  # what it is called, the function, the operands
+
+
+# --- What the cells use -------------------------------------------------------------------------------------
+
+
+def problem(sizes: Sequence[int], rows: int) -> tuple[nn.Module, Tensor, Tensor]:
+    """A network with layers of these sizes, and a batch for it: the same numbers each time."""
+    rng = np.random.default_rng(0)
+    parts: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        parts += [nn.Linear(inputs, outputs, rng=rng), nn.ReLU()]
+    x = Tensor(rng.normal(size=(rows, sizes[0])), dtype="float32", requires_grad=False)
+    y = Tensor(rng.integers(sizes[-1], size=rows), requires_grad=False)
+    return nn.Sequential(*parts[:-1]), x, y
+
+
+#: The kernels that are no row of the table of scalar functions.
+OTHER_KERNELS = (
+    "matmul", "compact", "fill", "gather", "scatter_add", "one_hot", "scalar_setitem", "ewise_setitem",
+    "from_numpy",
+)  # fmt: skip
+
+
+class Share(NamedTuple):
+    """How a program's time is shared out.
+
+    Attributes
+    ----------
+    kernels : int
+        How many kernels were called.
+    between : float
+        Which part of the time passed outside of them, from 0 to 1.
+    """
+
+    kernels: int
+    between: float
+
+
+def between_kernels(run: Callable[..., Any], *operands: Any, seconds: float = 1.0) -> Share:
+    """Run a program on its operands several times, and time each kernel in it; the fastest run counts.
+
+    It is the processor's time that is taken, so other programs on the machine do not matter.
+    """
+    spent, calls, inside = 0.0, 0, False
+
+    def watched(kernel: Callable) -> Callable:
+        def call(*args: Any) -> Any:
+            nonlocal spent, calls, inside
+            if inside:  # a kernel that another one calls
+                return kernel(*args)
+            inside, start = True, time.thread_time()
+            try:
+                return kernel(*args)
+            finally:
+                spent, calls, inside = spent + time.thread_time() - start, calls + 1, False
+
+        return call
+
+    found: list[tuple[float, Share]] = []
+    run(*operands)
+    end = time.perf_counter() + seconds
+    with _instead(watched):
+        while len(found) < 5 or (len(found) < 50 and time.perf_counter() < end):
+            spent, calls, start = 0.0, 0, time.thread_time()
+            run(*operands)
+            whole = time.thread_time() - start
+            found.append((whole, Share(calls, 1 - spent / whole)))
+    return min(found)[1]
+
+
+@contextmanager
+def _instead(of: Callable[[Callable], Callable]) -> Iterator[None]:
+    """Within this block, each kernel of the default device is what `of` makes of it."""
+    mod = default_device().mod
+    with ExitStack() as stack:
+        for name in OTHER_KERNELS:
+            if kernel := getattr(mod, name, None):
+                stack.enter_context(patch.object(mod, name, of(kernel)))
+        for table in (mod.MAPS, mod.ZIPS, mod.REDUCES):
+            stack.enter_context(patch.dict(table, {name: of(kernel) for name, kernel in table.items()}))
+        yield
+
+
+def race(contenders: dict[str, Callable[[], Any]], seconds: float = 0.4) -> dict[str, float]:
+    """The shortest time that each program takes, in milliseconds. They take turns, in the same noise.
+
+    Each runs twice before, so that nothing is compiled while we measure.
+    """
+    for _ in range(2):
+        for run in contenders.values():
+            run()
+    best = dict.fromkeys(contenders, math.inf)
+    end = time.perf_counter() + seconds * len(contenders)
+    rounds = 0
+    while rounds < 5 or time.perf_counter() < end:
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+        rounds += 1
+    return {name: 1000 * x for name, x in best.items()}
+
+
+def uncover(values: dict[str, float], xlabel: str) -> Any:
+    """Measured bars, to uncover one by one: the first is known, so you can guess the others."""
+
+    def bars(shown: int) -> Any:
+        known = dict(list(values.items())[:shown])
+        return viz.bars(known, xlabel=xlabel, title=list(known)[-1])
+
+    return viz.drag(bars, frames=len(values), shown=range(1, len(values) + 1))
+
+
+def rivals(model: nn.Module, x: Tensor, y: Tensor, lr: float = 0.1) -> dict[str, Callable[[], float]]:
+    """The same step of training in torch, and in jax with ``jax.jit``, for those of them that are installed.
+
+    Each begins with the numbers that the model has now, learns, and returns the loss.
+    """
+    weights = [p.numpy() for p in model.parameters()]
+    made = {"torch": _in_torch, "jax": _in_jax}
+    return {
+        library: make(weights, x.numpy(), y.numpy().astype("int64"), lr)
+        for library, make in made.items()
+        if find_spec(library)
+    }
+
+
+def _in_torch(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray, lr: float) -> Callable:
+    import torch
+
+    parameters = [torch.tensor(weight, requires_grad=True) for weight in weights]
+    x, y = torch.tensor(images), torch.tensor(labels)
+    optimizer = torch.optim.SGD(parameters, lr=lr)
+
+    def step() -> float:
+        h = x
+        for number in range(0, len(parameters), 2):
+            h = h @ parameters[number] + parameters[number + 1]
+            h = torch.relu(h) if number + 2 < len(parameters) else h
+        loss = torch.nn.functional.cross_entropy(h, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def _in_jax(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray, lr: float) -> Callable:
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # for steps as small as these it is faster
+    state = [jax.numpy.asarray(weight) for weight in weights]
+    x, y = jax.numpy.asarray(images), jax.numpy.asarray(labels)
+
+    def loss_of(parameters: list, x: Any, y: Any) -> Any:
+        h = x
+        for number in range(0, len(parameters), 2):
+            h = h @ parameters[number] + parameters[number + 1]
+            h = jax.nn.relu(h) if number + 2 < len(parameters) else h
+        chosen = jax.numpy.take_along_axis(jax.nn.log_softmax(h), y[:, None], axis=1)
+        return -chosen.mean()
+
+    @partial(jax.jit, donate_argnums=0)
+    def update(parameters: list, x: Any, y: Any) -> tuple[Any, list]:
+        loss, grads = jax.value_and_grad(loss_of)(parameters, x, y)
+        return loss, [p - lr * grad for p, grad in zip(parameters, grads, strict=True)]
+
+    def step() -> float:
+        nonlocal state
+        loss, state = update(state, x, y)
+        return float(loss)
+
+    return step
+
+
+# --- The engine ---------------------------------------------------------------------------------------------
+
+#: How a line of Python writes a function of NumPy's.
+SIGNS = {
+    "add": "{} + {}",
+    "subtract": "{} - {}",
+    "multiply": "{} * {}",
+    "divide": "{} / {}",
+    "maximum": "max({}, {})",
+    "greater": "({} > {})",
+    "exp": "exp({})",
+}
+
+
+def in_array(name):
+    """A number that lies in an array, at index i."""
+    return f"{name}[i]"
+
+
+def plain(name):
+    """A number in a variable of its own."""
+    return name
+
+
+class Loops:
+    """Lines as Python: one loop for each group of them.
+
+    What a later loop reads lies in an array; all else is a plain variable.
+
+    Attributes
+    ----------
+    source : str
+        The function `program`, with the inputs and `out` as its parameters.
+    """
+
+    def __init__(self, lines: Sequence[Line], inputs: Sequence[str], groups: Sequence[Sequence[Line]]):
+        self.inputs = inputs
+        self.result = lines[-1][0]
+        self.groups = groups
+        self.totals = {name for name, function, _ in lines if function == "sum"}
+        loop = {line[0]: number for number, group in enumerate(groups) for line in group}
+        self.arrays = [
+            name
+            for name, *_ in lines
+            if name not in self.totals
+            and any(name in operands and loop[later] != loop[name] for later, _, operands in lines)
+        ]
+        source = [f"def program({', '.join(inputs)}, out):"]
+        source += [f"    {name} = np.empty(len(out), np.float32)" for name in self.arrays]
+        for group in groups:
+            source += [f"    {name} = 0.0" for name, function, _ in group if function == "sum"]
+            source.append("    for i in range(len(out)):")
+            source += [f"        {self.statement(line)}" for line in group]
+        self.source = "\n".join(source)
+
+    def place(self, name: str) -> str:
+        """Where a number is."""
+        if name == self.result:
+            return "out[i]"
+        return in_array(name) if name in self.inputs or name in self.arrays else plain(name)
+
+    def statement(self, line: Line) -> str:
+        """A line as Python."""
+        name, function, operands = line
+        if function == "sum":
+            return f"{name} += {self.place(operands[0])}"
+        return statement.right(line, self.place)
+
+    def __repr__(self) -> str:
+        return self.source
+
+    def moved(self, numbers: int = 1_000_000) -> dict[str, float]:
+        """The megabytes that each line moves between memory and processor, for arrays of so many numbers.
+
+        The statements run as plain Python, on small arrays that note what is read and written. What a round
+        of a loop has read or written before is still in the processor, and counts once.
+        """
+        length = 8
+        touched: set[tuple[Any, ...]] = set()
+        names: dict[str, Any] = {"exp": math.exp, **dict.fromkeys(self.totals, 0.0)}
+        for name in [*self.inputs, *self.arrays, "out"]:
+            names[name] = Noted(name, length, touched)
+        found = {}
+        for group in self.groups:
+            for line in group:
+                found[line[0]] = 0.0
+            for i in range(length):
+                touched.clear()
+                names["i"] = i
+                for line in group:
+                    before = len(touched)
+                    exec(self.statement(line), names)
+                    found[line[0]] += len(touched) - before
+        return {name: 4 * count / length * numbers / 1e6 for name, count in found.items()}
+
+
+class Noted:
+    """An array that notes which of its numbers are read or written."""
+
+    def __init__(self, name: str, length: int, touched: set):
+        self.name = name
+        self.numbers = [0.5] * length
+        self.touched = touched
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, i: int) -> float:
+        self.touched.add((self.name, i))
+        return self.numbers[i]
+
+    def __setitem__(self, i: int, value: float) -> None:
+        self.touched.add((self.name, i))
+        self.numbers[i] = value
+
+
+# --- What exercises share -----------------------------------------------------------------------------------
+
+NO_LIST = (
+    'A text is asked for, one `str`. Put the pieces together: `f"…"` for a line, `"\\n".join(…)` for several.'
+)
+
+
+class InText(Exception):
+    """Generated Python that does not run. The message says where."""
+
+
+class Ran:
+    """A generated text, and what it computed."""
+
+    def __init__(self, text: str, found: Any):
+        self.text = text
+        self.found = found
+
+    def __repr__(self) -> str:
+        text = f"{self.text}\n" if "\n" in self.text else f"{self.text}   "
+        return f"{text}which gives {self.found}"
+
+
+class Words(str):
+    """A text that a message shows as it stands, without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+class NoText:
+    """What came in the place of a text."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def ran_alike(expected: Any, got: Any, names: Names) -> str:
+    """Whether two texts compute the same."""
+    if isinstance(expected, NoText) and isinstance(got, NoText):
+        return "" if kind(expected.value) == kind(got.value) else "the types differ"
+    if isinstance(got, NoText):
+        return f"the type is {kind(got.value)}, but should be str"
+    if isinstance(expected, Ran) and isinstance(got, Ran):
+        return values(expected.found, got.found, names)
+    if isinstance(expected, Ran) or isinstance(got, Ran):
+        return f"the type is {kind(got)}, but should be str"
+    return values(expected, got, names)
+
+
+def run_text(text: str, names: dict[str, Any]) -> None:
+    """Run generated Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            code = compile(text, "<your text>", "exec")
+        names["_text"] = names.get("_text", "") or text
+        exec(code, names)
+    except SyntaxError as error:
+        said = (error.msg or "").replace("'", "’")
+        raise InText(f"your text is no Python: {said}, in its line {error.lineno} of '{text}'") from None
+    except NameError as error:
+        number = [x for x, _ in walk_tb(error.__traceback__)][-1].f_lineno
+        raise InText(
+            f"no line gives {error.name} a value before this one: {_tidy(names['_text'], number)}"
+        ) from None
+    except Exception as error:
+        said = re.sub(r"(?<=\w)'(?=\w)", "’", f"{type(error).__name__}, {error}")  # other quotes mean a name
+        raise InText(f"{said}, when your text runs: '{names['_text'].rstrip()}'") from None
+
+
+def _tidy(text: str, number: int) -> str:
+    """A line of a text, written as Python itself would write it."""
+    line = text.split("\n")[number - 1].strip()
+    try:
+        return ast.unparse(ast.parse(line))
+    except SyntaxError:
+        return line
+
+
+# --- 1 A stand-in that takes notes --------------------------------------------------------------------------
+
+
+def _line(line: Any) -> str:
+    """A line of notes as a message shows it."""
+    if not isinstance(line, (tuple, list)) or len(line) != 3:
+        return f"{line!r:.60}, which is no (name, function, operands)"
+    name, function, operands = line
+    if isinstance(operands, str) or not isinstance(operands, (tuple, list)):
+        return f"({name!r}, {function!r}, {operands!r}), whose operands are no tuple"
+    operands = ["a Box" if isinstance(x, NDArrayOperatorsMixin) else repr(x) for x in operands]
+    function = repr(function) if isinstance(function, str) else f"the function {function.__name__}"
+    return f"({name!r}, {function}, ({', '.join(operands)}))"
+
+
+def _notes(answer: Any, f: Callable) -> Any:
+    notes: list[Any] = []
+    inputs = f.__code__.co_varnames[: f.__code__.co_argcount]
+    result = f(*[answer(name, notes) for name in inputs])
+    if result is ...:
+        return result
+    is_box = isinstance(result, NDArrayOperatorsMixin)
+    what = f"a Box called {result.name}" if is_box else type(result).__name__.removesuffix("Type")
+    return {"notes": [Words(_line(line)) for line in notes], "result": Words(what)}
+
+
+def _function(*lines: str) -> Case:
+    """A case of a function `f`, whose text the message shows."""
+    return program_case(["\n".join(lines)], {"np": np}, "f")
+
+
+def _written(lines: list[str]) -> Case:
+    """A function of a graph's lines: what they begin with are its parameters."""
+    parameters = [line[0] for line in lines if line[0] in "ab"]
+    body = [f"    {line}" for line in lines[len(parameters) :]]
+    return _function(f"def f({', '.join(parameters)}):", *body, f"    return {lines[-1][0]}")
+
+
+OPERATORS = ["{a} * {b}", "{a} + {b}", "np.maximum({a}, 0)", "2 - {a}", "{a} > 1", "np.exp({a})", "0.5 / {a}"]
+
+
+class Box(NDArrayOperatorsMixin):
+    def __init__(self, name, notes):
+        self.name, self.notes = name, notes
+
+    def __array_ufunc__(self, function, method, *operands):
+        names = tuple(x.name if isinstance(x, Box) else x for x in operands)
+        result = Box(f"t{len(self.notes) + 1}", self.notes)
+        self.notes.append((result.name, function.__name__, names))
+        return result
+
+
+box = lecture.exercise(
+    _function("def f(a, b):", "    return a * b"),
+    _function("def f(a, b):", "    return np.maximum(a * b + a, 0)"),
+    draws=graphs("{}", OPERATORS).map(_written),
+    otherwise="Go through `a * b` by hand: which line should be in `notes`, and what does the next operator get?",
+    use=_notes,
+    form="Box, asked by {},",
+)(Box)
+
+NAMES = "tuple(x.name if isinstance(x, Box) else x for x in operands)"
+MADE = 'result = Box(f"t{len(self.notes) + 1}", self.notes)'
+NOTED = "self.notes.append((result.name, function.__name__, names))"
+box.slip(
+    "Your notes hold the boxes themselves. Write down their names: `x.name`, where `x` is a Box, and `x` itself where it is a number.",
+    *(NAMES, "operands"),
+)
+box.slip("Nothing is noted. `self.notes.append(...)` adds a line.", NOTED, "pass")
+box.slip(
+    "Two results have the same name. Count the lines that are there already: `len(self.notes)` grows with each.",
+    *('f"t{len(self.notes) + 1}"', '"t1"'),
+)
+box.slip(
+    "The line says one name, and the Box that you return has another: once the line is added, the list is longer. Make the name once, first, and use it for both.",
+    *("return result", 'return Box(f"t{len(self.notes) + 1}", self.notes)'),
+)
+box.slip(
+    "`+=` adds the three parts of the line, each by itself. `self.notes.append((..., ..., ...))` adds one tuple: mind the two pairs of brackets.",
+    *(NOTED, "self.notes += (result.name, function.__name__, names)"),
+)
+box.slip(
+    "`append` takes one thing. Make a tuple of the three parts: mind the two pairs of brackets.",
+    *(NOTED, "self.notes.append(result.name, function.__name__, names)"),
+)
+box.slip(
+    "You noted a number as a text. Note a number as it is: 0, and not '0'.", "else x for", "else str(x) for"
+)
+box.slip(
+    "The first result is called `t1`, as there is one line then. You begin with `t0`.",
+    "len(self.notes) + 1",
+    "len(self.notes)",
+)
+box.slip(
+    "You give back a name. The next operator needs a Box: `Box(name, self.notes)`.",
+    "return result",
+    "return result.name",
+)
+box.slip(
+    "You give back the line. The next operator needs a Box: `Box(name, self.notes)`.",
+    "return result",
+    "return self.notes[-1]",
+)
+OWN_LIST = "The new Box has a list of its own, so what happens to it later is lost. Hand on the same list: `self.notes`."
+box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", list(self.notes))"))
+box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", [])"))
+box.slip(
+    "You noted the function itself. Note what it is called: `function.__name__`.",
+    "function.__name__",
+    "function",
+)
+box.slip(
+    "You noted `method`, which says how the function is called. What it is called is `function.__name__`.",
+    *("function.__name__", "method"),
+)
+box.slip(
+    "The operands stand in the wrong order: 2 - a is not a - 2. Take them as they come in `operands`.",
+    *(NAMES, "(self.name, *[getattr(x, 'name', x) for x in operands if x is not self])"),
+)
+box.slip(
+    "An operand may be a plain number, and that has no `name`. Ask `isinstance(x, Box)` first, and note a number as it is.",
+    *("x.name if isinstance(x, Box) else x for", "x.name for"),
+)
+box.slip(
+    "Here `function` is called on boxes, and NumPy asks the box again, without end. Do not call it: write down what it is called.",
+    *("return result", "return function(*operands)"),
+)
+box.slip(
+    "You give back the Box that was asked. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
+    *("return result", "return self"),
+)
+box.slip(
+    "You give back the Box that was asked, under a new name. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
+    *("return result", "self.name = result.name\n        return self"),
+)
+box.slip(
+    'The operands are noted as one text. Keep them apart, in a tuple: `("a", "b")`.',
+    "__name__, names",
+    '__name__, ", ".join(map(str, names))',
+)
+
+
+# --- 2 One line, as Python ----------------------------------------------------------------------------------
+
+ARRAYS = {"a": [2.0, 3.0, 5.0], "b": [7.0, 11.0, 13.0], "t1": [17.0, 19.0, 23.0], "t2": [0.5, 0.0, -0.5]}
+
+
+def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
+    text = answer(line, place)
+    if not isinstance(text, str):
+        return text if text is ... or text is None else NoText(text)
+    is_array = place("a") != "a"
+    names: dict[str, Any] = {"exp": math.exp, "t3": [0.0] * 3 if is_array else 0.0}
+    names |= {name: list(x) if is_array else x[0] for name, x in ARRAYS.items()}
+    before = {name: list(x) if is_array else x for name, x in names.items() if name != "exp"}
+    run_text(f"for i in range(3):\n    {text}" if is_array else text, names)
+    return Ran(text, {name: names[name] for name in before if names[name] != before[name]})
+
+
+@lecture.exercise(
+    case(("t1", "multiply", ("a", "b")), in_array),
+    case(("t3", "maximum", ("t2", 0)), in_array),
+    draws=drawn(
+        [
+            *(("t2", "subtract", ("t1", "b")), ("t3", "exp", ("t2",)), ("t3", "divide", (1, "a"))),
+            *(("t3", "multiply", ("a", 0.5)), ("t1", "subtract", (1, "b")), ("t2", "greater", (2.5, "a"))),
+            *(("t3", "add", ("b", "b")), ("t3", "maximum", (0, "t2")), ("t3", "divide", ("b", "a"))),
+        ],
+        [in_array, plain],
+    ),
+    otherwise="Write down by hand what should come out for this line: the place of the result, ` = `, then the sign with its operands. Then compare, piece by piece.",
+    compare=ran_alike,
+    use=_ran_statement,
+)
+def statement(line, place):
+    name, function, operands = line
+    texts = [place(x) if isinstance(x, str) else str(x) for x in operands]
+    return f"{place(name)} = {SIGNS[function].format(*texts)}"
+
+
+TEXTS = "[place(x) if isinstance(x, str) else str(x) for x in operands]"
+SIGN = "{SIGNS[function].format(*texts)}"
+statement.slip(
+    'The operands are arrays here, and you work with their names alone. Ask `place` where each number is: `place("a")` gives `a[i]`. Ask for the result, too.',
+    *(TEXTS, "operands"),
+)
+statement.slip("The result needs its place, too: `place(name)` on the left side.", "{place(name)}", "{name}")
+statement.slip(
+    "A number such as 0 lies in no array: it stands in the text as it is. Ask `isinstance(x, str)` before you ask `place`.",
+    *("place(x) if isinstance(x, str) else str(x)", "place(x)"),
+)
+statement.slip(
+    "Among the operands, 0 is a number and no text, so it cannot do what texts can. Ask `isinstance(x, str)`.",
+    *("place(x) if isinstance(x, str) else str(x)", "x if x.isdigit() else place(x)"),
+)
+statement.slip(
+    "`format` gets all operands as one thing. With a star it gets them one by one: `.format(*texts)`.",
+    "*texts",
+    "texts",
+)
+statement.slip(
+    "You write `[i]` yourself. Whether a number lies in an array is for `place` to say.",
+    ("place(x) if", 'f"{x}[i]" if'),
+    ("{place(name)}", "{name}[i]"),
+)
+statement.slip("The operands stand in the wrong order: t1 - b is not b - t1.", "*texts", "*texts[::-1]")
+statement.slip(
+    "A number may also come first: 1 - b is not b - 1. Take the operands as they come.",
+    *(TEXTS, TEXTS + "\n    texts.sort(key=lambda x: x[0].isdigit())"),
+)
+statement.slip("A number may be 0.5: write it as it is.", "else str(x)", "else str(int(x))")
+statement.slip(
+    "That is the right side alone. The result has to be kept: `place(name)`, then ` = `.",
+    "{place(name)} = ",
+    "",
+)
+statement.slip(
+    "`exp` has one operand only. Give `format` all there are: `.format(*texts)`.",
+    ".format(*texts)",
+    ".format(texts[0], texts[1])",
+)
+statement.slip(
+    "This is what NumPy calls the function. How Python writes it stands in `SIGNS`, with {} for each operand.",
+    *(SIGN, "{function}({', '.join(texts)})"),
+)
+statement.slip("The places {} are still empty. `.format(...)` fills them.", SIGN, "{SIGNS[function]}")
+statement.slip(
+    NO_LIST, 'return f"{place(name)} = ' + SIGN + '"', "return [place(name), SIGNS[function].format(*texts)]"
+)
+
+
+# --- 3 One loop for all -------------------------------------------------------------------------------------
+
+EXAMPLE = [("t1", "multiply", ("a", "b")), ("t2", "add", ("t1", "a")), ("t3", "maximum", ("t2", 0))]
+write = statement.right
+
+
+def lines_of(program: list[str]) -> list[Line]:
+    """A graph's lines, such as ``t1 = multiply a b``, as notes; those of its inputs are left out."""
+    steps = [line.split() for line in program if len(line.split()) > 3]
+    return [
+        (name, function, tuple(float(x) if x[0].isdigit() else x for x in operands))
+        for name, _, function, *operands in steps
+    ]
+
+
+def noted(*operators: str, leaves: Sequence[str] = ("a", "b")) -> st.SearchStrategy[list[Line]]:
+    """Programs as notes, of these operators."""
+    names = [f"t{number}" for number in range(1, 9)]
+    return graphs("{}", operators, names=names, leaves=leaves).map(lines_of)
+
+
+FUSED = ("multiply {a} {b}", "add {a} {b}", "maximum {a} 0", "subtract 2 {a}", "divide {a} 4")
+
+
+def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any:
+    text = answer(lines, inputs)
+    if not isinstance(text, str):
+        return text if text is ... or text is None else NoText(text)
+    names: dict[str, Any] = {"exp": math.exp}
+    run_text(text, names)
+    if "fused" not in names:
+        raise InText("your text defines no function `fused`")
+    arrays = {name: list(numbers) for name, numbers in zip(inputs, ARRAYS.values(), strict=False)}
+    names |= {"_arguments": [*arrays.values()], "_out": (out := [0.0] * 3)}
+    run_text("fused(*_arguments, _out)", names)
+    nodes = list(ast.walk(ast.parse(text)))
+    loops = sum(isinstance(node, (ast.For, ast.While)) for node in nodes)
+    used = {ast.unparse(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+    return Ran(text, {"out": out, "loops": loops, "arrays between": len(used - {*inputs, "out"})})
+
+
+@lecture.exercise(
+    case(EXAMPLE, ["a", "b"]),
+    draws=st.sampled_from([["a", "b"], ["x", "total"], ["t", "sum"]]).flatmap(
+        lambda inputs: noted(*FUSED, leaves=inputs).map(lambda lines: case(lines, inputs))
+    ),
+    otherwise="Print your text and read it as a program. In which line does it do something else than you want?",
+    compare=ran_alike,
+    use=_ran_function,
+    without={
+        Loops.__init__: "`Loops` would write it for you. Put it together yourself: a `def`, a `for`, lines."
+    },
+)
+def fuse(lines, inputs):
+    result = lines[-1][0]
+
+    def place(name):
+        if name in inputs:
+            return f"{name}[i]"
+        return "out[i]" if name == result else name
+
+    source = [f"def fused({', '.join(inputs)}, out):", "    for i in range(len(out)):"]
+    source += [f"        {write(line, place)}" for line in lines]
+    return "\n".join(source)
+
+
+PLACE = (
+    'if name in inputs:\n            return f"{name}[i]"\n        return "out[i]" if name == result else name'
+)
+LINES = '[f"        {write(line, place)}" for line in lines]'
+JOINED = r'"\n".join(source)'
+LOOP = ', "    for i in range(len(out)):"]'
+fuse.slip(
+    "Your text asks for an array `t1[i]`, but there is none: only the inputs and `out` come as arrays. What lies between is a plain variable, `t1`.",
+    *("if name == result else name", 'if name == result else f"{name}[i]"'),
+)
+fuse.slip(
+    "Your text asks for an array `t1[i]`, but there is none. What lies between is a plain variable, `t1`, and the last line writes `out[i]`.",
+    *(PLACE, 'return f"{name}[i]"'),
+)
+fuse.slip(
+    "It computes the right numbers, in one loop, but what lies between is still written into arrays. A plain variable will do: that is the whole point of fusion.",
+    ("if name == result else name", 'if name == result else f"{name}[i]"'),
+    ('out):", "    for', 'out):", *[f"    {x[0]} = [0.0] * len(out)" for x in lines], "    for'),
+)
+fuse.slip(
+    "`out` stays as it was. The last line's result belongs in `out[i]`.",
+    'return "out[i]" if name == result else name',
+    "return name",
+)
+fuse.slip(
+    "Only the last result belongs in `out[i]`. In this program `t1` is still needed when `t2` is there: give each its own variable.",
+    *('return "out[i]" if name == result else name', 'return "out[i]"'),
+)
+fuse.slip(
+    "Each line has a loop of its own here. When the first one is done, `t1` holds only its last number. Write `for` once, and all lines into it.",
+    (LOOP, "]"),
+    (LINES, r'[f"    for i in range(len(out)):\n        {write(line, place)}" for line in lines]'),
+)
+fuse.slip("The inputs are arrays: at `i`, a number of `a` is `a[i]`.", 'return f"{name}[i]"', "return name")
+fuse.slip(
+    "An input may be called anything, `total` or `t`, too. Whether a name is one stands in `inputs`.",
+    *("if name in inputs:", 'if not name.startswith("t"):'),
+)
+fuse.slip(
+    "The function gets the inputs, and then `out`. Yours does not take `out`.",
+    "(inputs)}, out):",
+    "(inputs)}):",
+)
+fuse.slip(
+    '`inputs` is a list. In the text, its names stand side by side: `", ".join(inputs)`.',
+    "{', '.join(inputs)}",
+    "{inputs}",
+)
+fuse.slip(
+    "The lines stand in the wrong order: `t2` is asked for before it is there.",
+    "for line in lines]",
+    "for line in lines[::-1]]",
+)
+fuse.slip(
+    "Python needs the lines of the loop indented by eight spaces: four for `def`, four for `for`.",
+    '[f"        {write',
+    '[f"{write',
+)
+fuse.slip(
+    "There is no loop, so `i` is not known: `for i in range(len(out)):` comes before the lines.",
+    (LOOP, "]"),
+    ('[f"        {write', '[f"    {write'),
+)
+fuse.slip(
+    "`out[i]` is written when the loop is over, so it is written once. Indent that line by eight spaces, too.",
+    ('return "out[i]" if name == result else name', "return name"),
+    (JOINED, JOINED + r' + f"\n    out[i] = {result}"'),
+)
+fuse.slip(
+    "`return` stands inside the loop, so it ends after one round. `out` is written; leave `return` out.",
+    *(JOINED, JOINED + r' + "\n        return out"'),
+)
+fuse.slip(
+    "This is the function itself. A text is asked for, so that other lines give another function.",
+    JOINED,
+    "lambda *arrays: None",
+)
+fuse.slip(NO_LIST, JOINED, "source")
+fuse.slip("The check calls the function `fused`. Yours has another name.", "def fused", "def program")
+
+
+# --- 4 Refuse -----------------------------------------------------------------------------------------------
+
+
+def damp(a, limit):
+    """The lecture's function that asks."""
+    return a * 0.5 if limit > 1 else a + a
+
+
+def _refused(answer: Callable, f: Callable) -> Any:
+    notes: list[Line] = []
+    (name,) = f.__code__.co_varnames
+    yes = {"refused": "yes", "the message names it": True}
+    try:
+        with patch.object(Box, "__bool__", lambda box: answer(box), create=True):
+            f(Box(name, notes))
+    except TypeError as error:
+        if "ellipsis" in str(error):
+            return ...
+        if "BaseException" in str(error):  # Python's own words
+            return {"refused": "yes, by Python: what you raise is no error", "the message names it": False}
+        if "should return bool" in str(error):
+            return {"refused": "no, you returned something", "the message names it": False}
+        asked = notes[-1][0] if notes else name
+        named = {x for x in [name, *(line[0] for line in notes)] if re.search(rf"\b{x}\b", str(error))}
+        # "a" is a word of English, too
+        return yes | {"the message names it": asked in named and named <= {asked, "a"}}
+    except (ValueError, RuntimeError) as error:
+        if isinstance(error, RecursionError):
+            raise
+        return {"refused": "by another error than a TypeError", "the message names it": bool(str(error))}
+    return {"refused": "no, Python went on", "the message names it": False}
+
+
+@lecture.exercise(
+    _function("def f(a):", "    return a * 0.5 if a * 2 > 1 else a"),
+    draws=st.sampled_from(
+        [
+            *(("x = x + 1", "return x if x else -x"), ("return x if not x else x + x",)),
+            *(("return x and x * 2",), ("y = x * x", "z = y + x", "return y if z > x else z")),
+        ]
+    ).map(
+        lambda lines: _function(
+            "def f(x):", *[f"    {line.replace('y', 'x').replace('z', 'x')}" for line in lines]
+        )
+    ),
+    otherwise="Which line of yours runs when Python asks a Box whether it is true? It should `raise TypeError(...)`.",
+    use=_refused,
+)
+def refuse(box):
+    raise TypeError(f"the value of {box.name} is not known while the function is recorded")
+
+
+RAISED = 'raise TypeError(f"the value of {box.name} is not known while the function is recorded")'
+WENT_ON = "Python gets an answer, and goes on along one branch as if nothing had happened. There is no right answer here, so `raise` an error."
+refuse.slip(WENT_ON, RAISED, "return True")
+refuse.slip(WENT_ON, RAISED, "return False")
+refuse.slip(
+    "`__bool__` has to answer with True or False, or to raise. Yours gives something else back. Write `raise TypeError(...)`, with your words in the brackets.",
+    *(RAISED, 'return f"{box.name} is not known"'),
+)
+refuse.slip(
+    "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`.",
+    *(RAISED, 'raise f"{box.name} is not known"'),
+)
+refuse.slip(
+    "It is refused, good. But which value was asked for? Put `box.name` into the message, and no other name.",
+    *("the value of {box.name}", "this number"),
+)
+refuse.slip(
+    "It is refused, good. But by the other error: here a `TypeError` is asked for. Write `raise TypeError(...)`.",
+    *("TypeError", "ValueError"),
+)
+
+
+def _damped_by(answer: Callable, a: float, limit: float) -> Any:
+    result = answer(np.array([a, -a]), np.float64(limit))
+    if result is ...:
+        return result
+    notes: list[Line] = []
+    with patch.object(Box, "__bool__", refuse.right, create=True):
+        answer(Box("a", notes), Box("limit", notes))
+    return [float(x) for x in np.asarray(result).reshape(-1)]
+
+
+@lecture.exercise(
+    case(3.0, 2.0),
+    case(3.0, 0.5),
+    draws=drawn([-1.5, 2.0, 0.5, 0.0], [1.0, 3.0, -1.0, 0.0, 1.5]),
+    otherwise="`limit > 1` is 1 or 0 when you multiply by it. Which of the two results should stay, and which become 0?",
+    use=_damped_by,
+)
+def damped(a, limit):
+    large = limit > 1
+    return large * (a * 0.5) + (1 - large) * (a + a)
+
+
+BOTH = "large * (a * 0.5) + (1 - large) * (a + a)"
+NO_POSITION = "Nobody knows yet which number the Box will be, so it can be no position in a list. Compute both results, and let `limit > 1` choose by multiplication."
+damped.slip(
+    "A Box was asked whether it is true: by `if`, `and`, `or`, `not`, or by `np.where`, which asks as well. Compute both results, and let `limit > 1` choose by multiplication.",
+    *(BOTH, "a * 0.5 if large else a + a"),
+)
+damped.slip(
+    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > 1` choose by multiplication.",
+    *(BOTH, "(large and a * 0.5) or (a + a)"),
+)
+damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[int(large)]")
+damped.slip(NO_POSITION, BOTH, "[a + a, a * 0.5][large]")
+damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[large]")
+damped.slip(
+    "You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.", BOTH, "a * 0.5"
+)
+damped.slip(
+    "You have `a + a` for every limit. Where `limit > 1` is 1, `a * 0.5` should come out.", BOTH, "a + a"
+)
+damped.slip(
+    "The two are swapped: where `limit > 1` is 1, `a * 0.5` should stay.",
+    BOTH,
+    "large * (a + a) + (1 - large) * (a * 0.5)",
+)
+damped.slip(
+    "At `limit = 1` itself, nothing is left: neither `limit > 1` nor `limit < 1` is 1 there.",
+    "(1 - large)",
+    "(limit < 1)",
+)
+damped.slip(
+    "Where `limit > 1` is 0, nothing is left. Add the other result, times `1 - (limit > 1)`.",
+    BOTH,
+    "large * (a * 0.5)",
+)
+damped.slip(
+    "`a + a` is always added. Multiply it by `1 - (limit > 1)`, which is 0 where the half should stay.",
+    "(1 - large) * ",
+    "",
+)
+
+
+# --- 5 Where a loop must end --------------------------------------------------------------------------------
+
+SHARES = [("t1", "exp", ("a",)), ("t2", "sum", ("t1",)), ("t3", "divide", ("t1", "t2"))]
+
+
+def _names(answer: Callable, lines: list[Line]) -> Any:
+    found = answer(lines)
+    if not isinstance(found, (list, tuple)) or not all(isinstance(group, (list, tuple)) for group in found):
+        return found
+    return [[line[0] if line in lines else f"{line} (no line)" for line in group] for group in found]
+
+
+@lecture.exercise(
+    case(EXAMPLE),
+    case(SHARES),
+    draws=noted("sum {a}", "multiply {a} {b}", "subtract {a} {b}", "maximum {a} 0").map(case),
+    number=250,
+    otherwise="For each line, say in which loop its operands are ready. A total is ready one loop later.",
+    use=_names,
+)
+def groups(lines):
+    ready_in, found = {}, []
+    for line in lines:
+        name, function, operands = line
+        loop = max((ready_in[x] for x in operands if x in ready_in), default=0)
+        if loop == len(found):
+            found.append([])
+        found[loop].append(line)
+        ready_in[name] = loop + 1 if function == "sum" else loop
+    return found
+
+
+READY = "max((ready_in[x] for x in operands if x in ready_in), default=0)"
+LATER = 'loop + 1 if function == "sum" else loop'
+ENOUGH = ("if loop == len(found):", "while loop >= len(found):")
+ALL_OF_THEM = (
+    "You look at the last operand alone, or at the first. A line has to wait for all of them: take the `max`."
+)
+groups.slip(
+    "All lines are in one loop. But while it runs, a total is not complete: who reads it has to wait for the next loop.",
+    *(LATER, "loop"),
+)
+groups.slip(
+    "Every line has a loop of its own. Lines without a total between them can share one.", READY, "len(found)"
+)
+groups.slip(
+    "You begin a new loop after each total, even where nobody reads it yet. Ask for each line which of its operands make it wait.",
+    *(READY, "len(found) - 1 if found and found[-1][-1][1] != 'sum' else len(found)"),
+)
+groups.slip(
+    "You begin a new loop where a line has to wait, and never go back to an earlier one. But a line that waits for nothing goes into the first loop, wherever it is written.",
+    *(READY, "max([len(found) - 1, 0, *[ready_in[x] for x in operands if x in ready_in]])"),
+)
+groups.slip(
+    "The total itself need not wait: it is added up in the loop that computes its operand. Those who read it wait for the next.",
+    (READY, READY + ' + (function == "sum")'),
+    ENOUGH,
+    (LATER, "loop"),
+)
+groups.slip(
+    "These are the names alone. Put the whole lines into the lists: (name, function, operands).",
+    "append(line)",
+    "append(name)",
+)
+groups.slip(
+    "This is a dictionary. Return the lists that are in it, in a list: `list(found.values())`.",
+    "return found",
+    "return dict(enumerate(found))",
+)
+groups.slip(
+    "Inputs such as `a`, and numbers such as 0, are computed by no line, so your dictionary does not know them. `.get(x, 0)` gives 0 for what is not there.",
+    *(" if x in ready_in", ""),
+)
+groups.slip(
+    "There is no such list yet. When a line is the first of its loop, append an empty list before.",
+    *("        if loop == len(found):\n            found.append([])\n", ""),
+)
+groups.slip(
+    "Some of your loops are empty. Make a list only for a loop that has a line in it.",
+    "ready_in, found = {}, []",
+    "ready_in, found = {}, [[] for _ in lines]\n    found.append([])",
+)
+groups.slip(
+    "You add the numbers of the loops up. But a line waits only for the latest of its operands: take the `max`.",
+    (READY, "sum(ready_in[x] for x in operands if x in ready_in)"),
+    ENOUGH,
+)
+groups.slip(
+    "You begin a new loop at each line that reads a total. If the total was complete before this loop began, the line can stay.",
+    (READY, "max(len(found) - 1, 0) + any(x in ready_in and ready_in[x] for x in operands)"),
+    (LATER, 'function == "sum"'),
+)
+groups.slip(
+    "A total can be added up in the loop that computes its numbers. It needs no loop before it.",
+    (READY, READY + ' + (function == "sum")'),
+    ENOUGH,
+    ("return found", "return [group for group in found if group]"),
+)
+groups.slip(
+    "A line waits for its operands, also if they are no totals: what uses `t2` cannot be in an earlier loop than `t2`.",
+    *(LATER, 'int(function == "sum")'),
+)
+groups.slip(ALL_OF_THEM, READY, READY.replace("max(", "min("))
+groups.slip(ALL_OF_THEM, READY, "[0, *[ready_in[x] for x in operands if x in ready_in]][-1]")
+groups.slip(
+    "This is the number of each loop. Return the loops themselves: a list of lists of lines.",
+    *("return found", "return [k for line in lines for k, group in enumerate(found) if line in group]"),
+)
