@@ -108,67 +108,6 @@ affine = lecture.exercise(
     form="Affine()({}), also after its scale is set to {} and its shift to {},",
 )(Affine)
 
-SCALE, SHIFT, FORWARD = "nn.Parameter([3.0])", "nn.Parameter([2.0])", "self.scale * x + self.shift"
-affine.slip(
-    "A Tensor is data. What shall be learned is an `nn.Parameter`: a module finds those, and only those.",
-    (SCALE, "ndl.Tensor([3.0])"),
-    (SHIFT, "ndl.Tensor([2.0])"),
-)
-affine.slip(
-    "Plain numbers are settings, and nothing learns them. Wrap each in `nn.Parameter([...])`.",
-    (SCALE, "3.0"),
-    (SHIFT, "2.0"),
-)
-affine.slip(
-    "You make the parameters in `forward`, so they are new at every call, and nothing that was learned stays. "
-    "Make them in `__init__`.",
-    (f"        self.scale = {SCALE}\n        self.shift = {SHIFT}\n", "        pass\n"),
-    ("return", f"self.scale, self.shift = {SCALE}, {SHIFT}\n        return"),
-)
-NOT_USED = (
-    "Your `forward` does not use `self.scale` and `self.shift`: when they are set to other numbers, it still "
-    "computes with 3 and 2."
-)
-affine.slip(NOT_USED, FORWARD, f"{SCALE} * x + {SHIFT}")
-affine.slip(NOT_USED, FORWARD, "3.0 * x + 2.0")
-affine.slip(
-    "In a method, say `self.scale` and `self.shift`. Without `self.`, these are other names, and nobody has set "
-    "them.",
-    *(FORWARD, "scale * x + shift"),
-)
-OWN_NAMES = "In `__init__`, write `self.scale = ...` and `self.shift = ...`: a name without `self.` is gone when `__init__` ends."
-affine.slip(OWN_NAMES, "self.scale =", "scale =")
-affine.slip(OWN_NAMES, "self.shift =", "shift =")
-affine.slip(
-    "For x = 10 the result is 3 · 10 + 2, which is 32. So which of the two numbers is the scale, and which is "
-    "the shift?",
-    ("[3.0]", "[2.0 ]"),
-    ("[2.0])", "[3.0])"),
-)
-affine.slip(
-    "Look at `forward`: `scale` multiplies x, and `shift` is added.", FORWARD, "self.shift * x + self.scale"
-)
-affine.slip("Look at `forward`: where is `shift`?", " + self.shift", "")
-NO_WAY_BACK = (
-    "The result is right, but no derivative comes back to the parameters, so they never learn. Compute with "
-    "`self.scale` and `self.shift` as they are, without `.data`, `.item()`, `.numpy()` or a new Parameter."
-)
-affine.slip(NO_WAY_BACK, FORWARD, "self.scale.data * x + self.shift.data")
-affine.slip(NO_WAY_BACK, FORWARD, "nn.Parameter(self.scale.numpy()) * x + nn.Parameter(self.shift.numpy())")
-affine.slip(
-    "Your `forward` sets the parameters anew, so whoever learns holds the old ones. It should only use them.",
-    *(
-        "return",
-        "self.scale, self.shift = (nn.Parameter(p.numpy()) for p in (self.scale, self.shift))\n        return",
-    ),
-)
-affine.slip(
-    "All modules of your class share the same two parameters. Make new ones in `__init__`, for each module.",
-    ("    def __init__", f"    one, other = {SCALE}, {SHIFT}\n\n    def __init__"),
-    (f"self.scale = {SCALE}", "self.scale = self.one"),
-    (f"self.shift = {SHIFT}", "self.shift = self.other"),
-)
-
 
 # --- 2 Registration -----------------------------------------------------------------------------------------
 
@@ -230,57 +169,6 @@ registering = lecture.exercise(
     use=after_steps,
     form="A Registering module",
 )(Registering)
-
-KEEP = "        object.__setattr__(self, name, value)\n"
-POPS = "        self._parameters.pop(name, None)\n        self._modules.pop(name, None)\n"
-registering.slip(
-    "The shelves are right, but the attribute itself is not there. Keep it, too: "
-    "`object.__setattr__(self, name, value)`.",
-    *(KEEP, ""),
-)
-NOTHING_THERE = "There may be nothing to take off the shelf, and `del` or `pop(name)` stops then. `pop(name, None)` does not."
-registering.slip(NOTHING_THERE, "_parameters.pop(name, None)", "_parameters.pop(name)")
-SHELF = (
-    "The shelves are two dictionaries, `self._parameters` and `self._modules`. Write "
-    "`self._parameters[name] = value`."
-)
-registering.slip(SHELF, "self._parameters[name] =", "self.parameters[name] =")
-registering.slip(
-    "`self.name = value` inside `__setattr__` calls `__setattr__` again, and so on for ever. Use "
-    "`object.__setattr__(self, name, value)`.",
-    *("object.__setattr__(self, ", "setattr(self, "),
-)
-STALE = (
-    "What was there before under this name is still on its shelf. First take it off both: "
-    "`self._parameters.pop(name, None)`, and the same for `self._modules`."
-)
-registering.slip(STALE, POPS, "")
-registering.slip(STALE, "        self._parameters.pop(name, None)\n", "")
-registering.slip(STALE, "        self._modules.pop(name, None)\n", "")
-registering.slip(
-    "The second has replaced the first. Put it into the dictionary that is there: "
-    "`self._parameters[name] = value`.",
-    ("self._parameters[name] = value", "self.__dict__['_parameters'] = {name: value}"),
-    ("self._modules[name] = value", "self.__dict__['_modules'] = {name: value}"),
-)
-registering.slip(
-    "Where are the modules? A value that is a `Shelves` belongs on the shelf `_modules`.",
-    *("self._modules[name] = value", "pass"),
-)
-registering.slip(
-    "A number or a Tensor that is no `nn.Parameter` belongs on no shelf. Look at what kind of value it is.",
-    *("isinstance(value, nn.Parameter)", "not isinstance(value, Shelves)"),
-)
-registering.slip(
-    "Every Parameter is a Tensor, but not every Tensor is a Parameter. Ask for `nn.Parameter`.",
-    *("nn.Parameter", "ndl.Tensor"),
-)
-registering.slip(
-    "Nothing is on the shelves. Ask `isinstance(value, nn.Parameter)`, for `is` would ask whether it is the "
-    "class itself. And if you take the old one off, do it first: later, it is the new one.",
-    ("self._parameters[name] = value", "pass"),
-    ("self._modules[name] = value", "pass"),
-)
 
 
 # --- 3 Named parameters -------------------------------------------------------------------------------------
@@ -394,62 +282,6 @@ def named_parameters(module):
     return pairs
 
 
-OWN = "list(module._parameters.items())"
-INNER = "for path, parameter in named_parameters(part):"
-ADDED = 'pairs.append((f"{name}.{path}", parameter))'
-LOOP = f"        {INNER}\n            {ADDED}\n"
-PARTS = "name, part in module._modules.items()"
-named_parameters.slip(
-    "These are the module's own parameters. Go on with the modules on its other shelf, and with theirs.",
-    *(f"    for {PARTS}:\n{LOOP}", ""),
-)
-named_parameters.slip(
-    "You go one level down, and no further. Call `named_parameters` itself for each module inside.",
-    *("named_parameters(part)", "part._parameters.items()"),
-)
-named_parameters.slip(
-    "You go through the modules inside, and forget the parameters of the module itself.",
-    (OWN, "[]"),
-    ("named_parameters(part)", f"{OWN.replace('module', 'part')} + named_parameters(part)"),
-)
-named_parameters.slip(
-    "Several parameters have the same name now. Put the name of the module before the paths that come from it.",
-    *('f"{name}.{path}"', "path"),
-)
-named_parameters.slip(
-    "What `named_parameters` gives for a part is a list itself. Go through it, and add its pairs one by one, "
-    "with the part's name before each path.",
-    *(LOOP, "        pairs.append(named_parameters(part))\n"),
-)
-DICTIONARIES = (
-    "`_parameters` and `_modules` are dictionaries: going through one gives its names alone. Take `.items()` for "
-    "pairs or `.values()`, and put what you find into a list of your own."
-)
-named_parameters.slip(DICTIONARIES, PARTS, "part in module._modules")
-named_parameters.slip(DICTIONARIES, "_modules.items()", "_modules")
-named_parameters.slip(DICTIONARIES, OWN, "module._parameters")
-named_parameters.slip(DICTIONARIES, OWN, "[] + module._parameters")
-LIST_OF_ITEMS = (
-    "What `.items()` gives is no list, and nothing can be added to it. Make a list of it: "
-    "`list(module._parameters.items())`."
-)
-named_parameters.slip(LIST_OF_ITEMS, OWN, "module._parameters.items()")
-named_parameters.slip(
-    "The paths are right, but this is a dictionary, and later cells need a list of pairs: `list(...items())`.",
-    (OWN, "dict(module._parameters)"),
-    (ADDED, ADDED.replace("append((", "update({").replace('}", ', '}": ').replace("))", "})")),
-    ("named_parameters(part)", "named_parameters(part).items()"),
-)
-named_parameters.slip(
-    "There should be a dot between two names of a path: `last.inner.weight`.", "{name}.{path}", "{name}{path}"
-)
-named_parameters.slip(
-    "The pairs hold new parameters with the same numbers. Whoever learns would change those, and the module would "
-    "never hear of it: list the parameters themselves.",
-    (OWN, "[(name, nn.Parameter(p.numpy())) for name, p in module._parameters.items()]"),
-)
-
-
 @named_parameters.mistake(
     "The path begins with a dot. Only between two names should there be one: the net itself has no name."
 )
@@ -517,51 +349,6 @@ def set_training(module, training):
         set_training(part, training)
 
 
-SET = "    module.training = training\n"
-set_training.slip(
-    "Only the net itself is switched. Its parts have a `training` of their own.",
-    *("    for part in module._modules.values():\n        set_training(part, training)\n", ""),
-)
-set_training.slip(
-    "The net itself is not switched, only what is inside it.",
-    (SET, ""),
-    ("        set_training(part", "        part.training = training\n        set_training(part"),
-)
-set_training.slip(
-    "Nothing is switched. Before you go on to the parts, set `module.training` of the module itself.", SET, ""
-)
-set_training.slip(
-    "Going through a dictionary gives its names, and a name has no such attribute: use `.values()`.",
-    *(".values()", ""),
-)
-set_training.slip(
-    "You switch the net and its direct parts. But parts have parts: call `set_training` for each of them.",
-    *("set_training(part, training)\n", "part.training = training\n"),
-)
-set_training.slip(
-    "You set it on the class, and every other net of this class is switched with it. Set it on the module: "
-    "`module.training = training`.",
-    *("module.training =", "type(module).training ="),
-)
-set_training.slip(
-    "It is the wrong way round: False means that the net is used, and not trained.",
-    *(SET, "    module.training = not training\n"),
-)
-ALWAYS = "You always switch to the same mode. The second argument says to which of the two."
-set_training.slip(ALWAYS, SET, "    module.training = False\n")
-set_training.slip(ALWAYS, SET, "    module.training = True\n")
-set_training.slip(
-    "A `return` inside the loop ends it after the first part. Leave it out.",
-    "        set",
-    "        return set",
-)
-set_training.slip(
-    "Each module has a mode of its own: one may be there already, and what is inside it is not. Go on to its parts "
-    "in any case.",
-    *(SET, f"    if module.training == training:\n        return\n{SET}"),
-)
-
-
 # --- 5 Modules in a list ------------------------------------------------------------------------------------
 
 VALUES = [
@@ -607,66 +394,6 @@ def parts_in(name, value):
     return pairs
 
 
-INSIDE = 'pairs += parts_in(f"{name}.{place}", item)'
-LISTS = "if isinstance(value, (list, tuple)):"
-
-
 @parts_in.mistake("A value that is itself a module is there, too: its path is just the name.")
 def lists_only(name, value):
     return [] if isinstance(value, Shelves) else parts_in.right(name, value)
-
-
-parts_in.slip(
-    "Nothing is found. These modules are of the class `Shelves`, and not `nn.Module`: ask "
-    "`isinstance(value, Shelves)`.",
-    *("(value, Shelves)", "(value, nn.Module)"),
-)
-parts_in.slip(
-    "Your list holds lists. Join what you get for each item: `pairs += parts_in(...)`.",
-    *(INSIDE, INSIDE.replace("+= ", ".append(").replace("pairs .", "pairs.") + ")"),
-)
-ONLY_LISTS = (
-    "Go through a value only if it is a list or a tuple. Where there is no module, give back an empty list."
-)
-parts_in.slip(ONLY_LISTS, LISTS, "if True:")
-parts_in.slip(ONLY_LISTS, LISTS, "if hasattr(value, '__iter__'):")
-parts_in.slip(
-    "For a value that is neither a module nor a list, yours gives None. Where there is no module, give back an "
-    "empty list.",
-    *("    return pairs", "        return pairs"),
-)
-parts_in.slip(
-    "Each path begins with the name of the attribute: `layers.0`, and not `0`.",
-    *('f"{name}.{place}"', 'f"{place}"'),
-)
-parts_in.slip(
-    "A list may hold another list. Call `parts_in` itself for each item.",
-    *(
-        INSIDE,
-        INSIDE.replace("parts_in(", "[(").replace("item)", "item)] if isinstance(item, Shelves) else []"),
-    ),
-)
-parts_in.slip(
-    "Not everything in a list is a module: leave out numbers and texts.",
-    *(INSIDE, INSIDE.replace("parts_in(", "[(").replace("item)", "item)]")),
-)
-parts_in.slip(
-    "You count the modules only. The path has the item's place in the list, whatever stands before.",
-    *("enumerate(value)", "enumerate(x for x in value if isinstance(x, (list, tuple, Shelves)))"),
-)
-parts_in.slip(
-    "One pair is not yet a list of pairs. Put it into brackets: `[(name, value)]`.",
-    "[(name, value)]",
-    "(name, value)",
-)
-parts_in.slip(
-    'The place is a number, and `+` joins texts only. Write `f"{name}.{place}"`.',
-    *('f"{name}.{place}"', 'name + "." + place'),
-)
-parts_in.slip(
-    "A tuple holds things just as a list does: `isinstance(value, (list, tuple))`.", "(list, tuple)", "list"
-)
-parts_in.slip(
-    "`index` finds the first place of an item, and the same one may come again. Count with `enumerate`.",
-    *("{place}", "{value.index(item)}"),
-)

@@ -98,43 +98,6 @@ def central_difference(f, x, e):
     return (f(x + e) - f(x - e)) / (2 * e)
 
 
-one_side = "You look to one side only. Look to both sides: from x - e to x + e."
-central_difference.slip(one_side, ("f(x - e)", "f(x)"), ("(2 * e)", "e"))
-central_difference.slip(one_side, ("f(x + e)", "f(x)"), ("(2 * e)", "e"))
-central_difference.slip(
-    "This is twice what it should be. From x - e to x + e the distance is not e. How far is it?",
-    "(2 * e)",
-    "e",
-)
-central_difference.slip(
-    "Python works from left to right: `/ 2 * e` divides by 2 and then multiplies by e. Write `/ (2 * e)`.",
-    *("(2 * e)", "2 * e"),
-)
-central_difference.slip(
-    "Python divides before it subtracts, so only f(x - e) is divided here. Put the difference in brackets.",
-    *("(f(x + e) - f(x - e))", "f(x + e) - f(x - e)"),
-)
-central_difference.slip(
-    "Python divides before it subtracts. Two pairs of brackets are missing: one around the difference, and "
-    "one around 2 * e.",
-    *("(f(x + e) - f(x - e)) / (2 * e)", "f(x + e) - f(x - e) / 2 * e"),
-)
-central_difference.slip("You divide by 2. The distance from x - e to x + e is 2 * e.", "(2 * e)", "2")
-central_difference.slip("You add the two. How far f moves is the *difference*.", ") - f", ") + f")
-central_difference.slip("The distance is 2 *times* e; you have 2 plus e.", "2 * e", "2 + e")
-central_difference.slip(
-    "`f` is a function. Call it, as in `f(x + e)`, without a `*`.", "f(x + e)", "f * (x + e)"
-)
-central_difference.slip(
-    "This is how far the result moves. You want how far it moves *per unit*: divide by the distance.",
-    *(" / (2 * e)", ""),
-)
-central_difference.slip(
-    "You use a step of your own. Take the step that you are given, `e`.",
-    *("return (", "e = 1e-5\n    return ("),
-)
-
-
 # --- 2 A product that remembers -----------------------------------------------------------------------------
 
 
@@ -214,69 +177,6 @@ def multiply(a, b):
     return Scalar(a.value * b.value, [(a, b.value), (b, a.value)])
 
 
-HISTORY = "[(a, b.value), (b, a.value)]"
-PAIRS = "The history is a list of two pairs, `[(a, …), (b, …)]`: each factor with its derivative."
-multiply.slip(
-    "Each factor has its own value as its derivative. But if a moves by 0.1, a · b moves by 0.1 times *b*.",
-    *(HISTORY, "[(a, a.value), (b, b.value)]"),
-)
-multiply.slip(
-    "That is the history of a sum. A product passes a nudge of one factor on times the other.",
-    *(HISTORY, "[(a, 1.0), (b, 1.0)]"),
-)
-multiply.slip(
-    "The value is right, but it has forgotten where it came from. Give Scalar a history, too.",
-    *(", " + HISTORY, ""),
-)
-multiply.slip(
-    "A plain number remembers nothing. Make a Scalar of it, with a history.",
-    *(f"Scalar(a.value * b.value, {HISTORY})", "a.value * b.value"),
-)
-multiply.slip(
-    "The history holds new Scalars where it should hold `a` and `b` themselves: a walk back would never "
-    "arrive at them.",
-    *(HISTORY, "[(Scalar(a.value), b.value), (Scalar(b.value), a.value)]"),
-)
-multiply.slip(
-    "The pairs hold plain numbers where they should hold `a` and `b` themselves: nobody could walk on from "
-    "there.",
-    *(HISTORY, "[(a.value, b.value), (b.value, a.value)]"),
-)
-multiply.slip(
-    "The derivatives are plain numbers: take `a.value` and `b.value`. Yours are Scalars, and a walk back "
-    "could not multiply by them.",
-    *(HISTORY, "[(a, b), (b, a)]"),
-)
-multiply.slip(
-    "The value of a Scalar is a plain number. Yours is a Scalar again: multiply the values.",
-    *("a.value * b.value,", "Scalar(a.value * b.value),"),
-)
-multiply.slip(
-    "Scalars have no `*` yet: this is what you are building. Multiply their values, `a.value * b.value`.",
-    *("a.value * b.value,", "object() * object(),"),
-)
-multiply.slip(PAIRS, HISTORY, "[b.value, a.value]")
-multiply.slip(PAIRS, HISTORY, "{a: b.value, b: a.value}")
-multiply.slip(
-    "In a pair, the Scalar comes first, and the derivative second.", HISTORY, "[(b.value, a), (a.value, b)]"
-)
-multiply.slip(
-    "The value and the history are there. Now make a Scalar of them: `Scalar(value, history)`.",
-    "Scalar(",
-    "(",
-)
-multiply.slip(
-    "You divide where you should multiply: if a moves by 0.1, a · b moves by 0.1 times b.",
-    *(HISTORY, "[(a, 1 / b.value), (b, 1 / a.value)]"),
-)
-multiply.slip(
-    "Only one of the factors is in the history. The product needs a pair for each.", HISTORY, "[(a, b.value)]"
-)
-multiply.slip(
-    "The history is right. The value is that of a sum; this is a product.", "a.value * b", "a.value + b"
-)
-
-
 # --- 3 The order --------------------------------------------------------------------------------------------
 
 
@@ -315,66 +215,6 @@ def topological_order(output):
 
     visit(output)
     return order
-
-
-topological_order.slip(
-    "You come to a number once for each way that leads to it. Remember which ones you have seen, and pass "
-    "over those.",
-    *("if node not in order", "if True"),
-)
-topological_order.slip(
-    "This is the order of the walk back, output first. Here the inputs come first: append a number *after* "
-    "its inputs.",
-    *("return order", "return order[::-1]"),
-)
-topological_order.slip(
-    "You write a number down as soon as you meet it. First visit its inputs, then write it down.",
-    ("            order.append(node)", ""),
-    ("if node not in order:", "if node not in order:\n            order.append(node)"),
-)
-topological_order.slip(
-    "These are the values. Write down the Scalars themselves.",
-    ("if node not in order", "if node.value not in order"),
-    ("append(node)", "append(node.value)"),
-)
-topological_order.slip(
-    "Equal values are not the same number: here two Scalars hold the same. Ask whether the Scalar itself is "
-    "in the list.",
-    *("if node not in order", "if node.value not in [n.value for n in order]"),
-)
-topological_order.slip(
-    "The output is missing. It belongs to the list, too, at the end.", "return order", "return order[:-1]"
-)
-topological_order.slip(
-    "You write down the inputs of each number, but a number itself only if somebody uses it.",
-    ("visit(i)", "visit(i)\n                order.append(i)"),
-    ("            order.append(node)\n\n", "\n"),
-)
-topological_order.slip(
-    "You append a number once for each of its inputs, so one without inputs never gets in. The `append` "
-    "belongs behind the loop: less far to the right.",
-    *("            order.append(node)", "                order.append(node)"),
-)
-topological_order.slip(
-    "You visit the first input only. A number can have several: visit each of them.",
-    *("in node.history:", "in node.history[:1]:"),
-)
-topological_order.slip(
-    "`visit` has to call itself for what the inputs were computed from. Yours writes down the inputs alone.",
-    *("visit(i)\n", "order.append(i)\n"),
-)
-topological_order.slip(
-    "You go through the pairs of the history. The Scalar is the first of each pair.",
-    ("for i, _ in", "for i in"),
-)
-topological_order.slip(
-    "`return` ends the whole visit, and then the number itself is never appended. If one of its inputs is "
-    "there already, go on with the next.",
-    *("visit(i)", "if i in order:\n                    return\n                visit(i)"),
-)
-topological_order.slip(
-    "A set has no order, so the inputs need not come first. Keep a list.", "return order", "return set(order)"
-)
 
 
 @topological_order.mistake(
@@ -427,55 +267,7 @@ def backward(output):
             i.grad += node.grad * slope
 
 
-backward.slip(
-    "What comes back later replaces what came before. A number that is used twice gets two parts: write `+=`.",
-    *("+=", "="),
-)
-backward.slip(
-    "This is your own derivative alone. Multiply it by what came back: the grad of the node.",
-    *("node.grad * slope", "slope"),
-)
-backward.slip(
-    "You pass on what came back as it is. Multiply it by the derivative that the history holds.",
-    " * slope",
-    "",
-)
-backward.slip(
-    "Nothing comes back at all. The walk begins with the output: nudge it by 0.1, and it moves by 0.1, so its "
-    "grad is 1.",
-    *("output.grad = 1.0", "pass"),
-)
-backward.slip(
-    "Nothing leaves the output. What came back is in `node.grad`: multiply that by the derivative, and add it "
-    "to `i.grad`.",
-    *("node.grad * slope", "i.grad * slope"),
-)
-backward.slip(
-    "You multiply by the value. What came back to a node is in `node.grad`.",
-    "node.grad * slope",
-    "node.value * slope",
-)
-backward.slip("You add what came back and the derivative. Multiply them.", "grad * slope", "grad + slope")
-backward.slip(
-    "Only the output's grad is 1. Set it before the loop: inside, each node gets it.",
-    *("(output)):", "(output)):\n        node.grad = 1.0"),
-)
-backward.slip("`order` is a function: call it with the output, `order(output)`.", "order(output)", "order")
-backward.slip(
-    "`reverse()` turns a list around in place, and gives None back. Write `reversed(…)`.",
-    *("reversed(order(output))", "order(output).reverse()"),
-)
-backward.slip(
-    "The order is a list of Scalars. The pairs are in the history of each.",
-    *("for node in", "for node, _ in"),
-)
-backward.slip(
-    "Only the output has passed something on. If you walk from the inputs to the output, nothing has come back "
-    "yet when you look: turn the order around.",
-    *("reversed(order(output))", "order(output)"),
-)
 CLEARED = "You clear the grads first, so what an earlier walk left there is lost. Here you add to it, whatever it is."
-backward.slip(CLEARED, "output.grad", "for node in order(output):\n        node.grad = 0.0\n    output.grad")
 
 
 @backward.mistake("You go to a number once for each way to it, and each time it passes on all it has so far.")
@@ -597,63 +389,3 @@ dual = lecture.exercise(
     compare=as_moved,
     use=moved,
 )(Dual)
-
-SLOPE = "self.slope * other.value + self.value * other.slope"
-RETURN = "return Dual(self.value * other.value, slope)"
-dual.slip(
-    "You multiply the two slopes. But if only one factor moves, the other's slope is 0, and the product still "
-    "moves.",
-    *(SLOPE, "self.slope * other.slope"),
-)
-dual.slip(
-    "You add the slopes, as for a sum. In a product, each is multiplied by the *other* value first.",
-    *(SLOPE, "self.slope + other.slope"),
-)
-dual.slip(
-    "Only the first factor moves in your rule. The second one may move, too: add what it brings.",
-    *(SLOPE, "self.slope * other.value"),
-)
-dual.slip(
-    "Only the second factor moves in your rule. The first one may move, too: add what it brings.",
-    *(SLOPE, "self.value * other.slope"),
-)
-dual.slip(
-    "Each slope meets its own value here. It has to meet the value of the *other* factor.",
-    *(SLOPE, "self.slope * self.value + other.slope * other.value"),
-)
-dual.slip(
-    "The slope is lost: your product is a Dual with slope 0. Give it a second number.",
-    *("other.value, slope)", "other.value)"),
-)
-dual.slip("Inside `__mul__`, the two factors are called `self` and `other`.", SLOPE, "a.slope * b.value")
-dual.slip(
-    "`other` is a Dual, and not a plain number. Take its two parts: `other.value` and `other.slope`.",
-    *(RETURN, "return Dual(self.value * other, slope)"),
-)
-dual.slip(
-    "`self * other` calls `__mul__` again, and again. Multiply plain numbers, such as `self.value`.",
-    *(RETURN, "return self * other"),
-)
-dual.slip(
-    "The value comes first, and then the slope.",
-    "(self.value * other.value, slope)",
-    "(slope, self.value * other.value)",
-)
-dual.slip(
-    "You subtract. If both factors move, the product moves by what the first brings *plus* the rest.",
-    *("other.value + self.value", "other.value - self.value"),
-)
-dual.slip(
-    "The two numbers are there. Now make a Dual of them: `Dual(value, slope)`.",
-    RETURN,
-    RETURN.replace("Dual", ""),
-)
-dual.slip(
-    "A factor may be used again later, so leave `self` and `other` as they are. Make a new Dual.",
-    *(RETURN, "self.slope, self.value = slope, self.value * other.value\n        return self"),
-)
-dual.slip(
-    "This is a plain number. Give back a Dual: the value, and the slope.",
-    RETURN,
-    "return self.value * other.value",
-)

@@ -200,41 +200,6 @@ def kept_bytes(output):
     return sum(node.size * node.dtype.itemsize for node in nodes)
 
 
-NODES = "ndl.autograd.find_topo_sort([output])"
-kept_bytes.slip("These are numbers. Each of them takes `dtype.itemsize` bytes.", " * node.dtype.itemsize", "")
-kept_bytes.slip(
-    "You count a node once for each way that leads to it. It is kept only once.",
-    ("nodes = " + NODES, "nodes = [output]"),
-    ("    return", "    for node in nodes:\n        nodes.extend(node.inputs)\n    return"),
-)
-kept_bytes.slip("This is the output alone. It keeps its inputs, and they keep theirs.", NODES, "[output]")
-kept_bytes.slip(
-    "This is one node, the first of the list. Your `return` stands inside the loop: move it to the left.",
-    *("in nodes", "in nodes[:1]"),
-)
-kept_bytes.slip(
-    "Leaves take memory, too: you count only what an operator made.", "in nodes", "in nodes if node.op"
-)
-kept_bytes.slip("`find_topo_sort` takes a list of outputs: `find_topo_sort([output])`.", "[output]", "output")
-kept_bytes.slip(
-    "Is it `find_topo_sort`? Its full name is `ndl.autograd.find_topo_sort`, and it takes a list: `[output]`.",
-    *("ndl.autograd.find_topo_sort", "topo_sort_of_no_such_name"),
-)
-kept_bytes.slip("The output itself is missing: it has numbers, too.", "in nodes", "in nodes[:-1]")
-kept_bytes.slip(
-    "Not every number takes four bytes: float64 takes eight. `dtype.itemsize` knows.",
-    *("node.dtype.itemsize", "4"),
-)
-kept_bytes.slip(
-    "You ask the output how many bytes a number takes. Ask each node: they may be of different types.",
-    *("node.dtype", "output.dtype"),
-)
-kept_bytes.slip(
-    "This is how many nodes there are. Ask each for its `size` and its `dtype.itemsize`.",
-    *("node.size * node.dtype.itemsize", "1"),
-)
-
-
 # --- 2 Add up, and keep nothing -----------------------------------------------------------------------------
 
 
@@ -262,55 +227,6 @@ def add_up(batches):
     for x in batches:
         sum_loss = (sum_loss + (x * x).sum()).detach()
     return sum_loss
-
-
-STEP = "(sum_loss + (x * x).sum()).detach()"
-add_up.slip(
-    "Each sum still holds the one before it. `detach` leaves its Tensor as it is and returns a new one: go "
-    "on with that one.",
-    *(STEP, "sum_loss + (x * x).sum()"),
-)
-add_up.slip(
-    "The result is free of its past, but while the loop ran, everything was kept. Cut in every step.",
-    *((STEP, "sum_loss + (x * x).sum()"), ("return sum_loss", "return sum_loss.detach()")),
-)
-add_up.slip(
-    "The losses are cut off now, but each sum still holds the sum before it. Cut the sum.",
-    *(STEP, "sum_loss + (x * x).sum().detach()"),
-)
-add_up.slip(
-    "Your loop lets the past go, but the result still hangs on the last step. Cut after the addition: "
-    "`(… + …).detach()`.",
-    *(STEP, "sum_loss.detach() + (x * x).sum()"),
-)
-add_up.slip(
-    "The batches come one by one, and have no numbers: `for x in batches:` gives you each.",
-    *("in batches:", "in [batches[0]]:"),
-)
-add_up.slip(
-    "This is the loss of the last batch. Add it to what you have so far.", STEP, "(x * x).sum().detach()"
-)
-add_up.slip(
-    "You keep all losses in a list, and each loss keeps its step. Add up as you go.",
-    ("    for x in batches:\n        sum_loss = " + STEP, "    losses = [(x * x).sum() for x in batches]"),
-    ("return sum_loss", "return ndl.Tensor(sum(loss.item() for loss in losses))"),
-)
-add_up.slip(
-    "Here all batches are in one list, and it keeps them. Take them one by one, so that each can go.",
-    *("in batches:", "in list(batches):"),
-)
-KEPT = (
-    "No Tensor of an earlier step lives on, but its numbers do: in a list of arrays, say, or in a plan that lazy "
-    "mode has not carried out. Keep nothing of a batch but what its loss adds to the sum."
-)
-add_up.slip(
-    KEPT,
-    ("for x", "kept = []\n    for x"),
-    ("        sum_loss", "        kept.append(x.numpy())\n        sum_loss"),
-)
-add_up.slip(
-    "This is the mean. The exercise asks for the sum.", "return sum_loss", "return sum_loss / len(batches)"
-)
 
 
 # --- 3 The shape, and nothing else --------------------------------------------------------------------------
@@ -389,34 +305,6 @@ def shape_of(f, x):
         return f(x).shape
 
 
-BLOCK = "with ndl.lazy():\n        return f(x).shape"
-RAN = (
-    "The shape is right, but `f` ran for it. In lazy mode it runs only when you ask for numbers, by "
-    "`.numpy()`, say. A lazy Tensor knows its `shape` without them."
-)
-shape_of.slip(RAN, BLOCK, "return f(x).shape")
-shape_of.slip(RAN, "f(x).shape", "f(x).numpy().shape")
-shape_of.slip("This is the whole Tensor. The exercise asks for its `shape`.", "f(x).shape", "f(x)")
-shape_of.slip(
-    "This is the shape of what goes in. You want the shape of what comes out: call `f`.",
-    "f(x).shape",
-    "x.shape",
-)
-shape_of.slip(
-    "This is how many axes there are. The shape has the length of each axis.", "f(x).shape", "f(x).ndim"
-)
-shape_of.slip(
-    "Now everything that follows is lazy, too. Use `with ndl.lazy():`, which ends with its block.",
-    *(BLOCK, "ndl.autograd.LAZY_MODE = True\n    return f(x).shape"),
-)
-shape_of.slip(
-    "Everything was lazy before your function ran, and now it is not. `with ndl.lazy():` puts the mode back to "
-    "what it was.",
-    BLOCK,
-    "ndl.autograd.LAZY_MODE = True\n    shape = f(x).shape\n    ndl.autograd.LAZY_MODE = False\n    return shape",
-)
-
-
 # --- 4 The training that ran out of memory ------------------------------------------------------------------
 
 
@@ -453,66 +341,3 @@ def train(batches):
         w.data = w.data - 0.1 * w.grad.data
         losses.append(loss.item())
     return losses
-
-
-UPDATE, CHAIN = "w.data = w.data - 0.1 * w.grad.data", "w = w - 0.1 * w.grad"
-train.slip(
-    "This is the loop as it was. Two of its lines keep the past: what is in the list, and what was `w` "
-    "computed from?",
-    *((UPDATE, CHAIN), ("loss.item()", "loss")),
-)
-train.slip(
-    "The list holds plain numbers now, good. But each `w` was computed from the one before: there is a chain "
-    "through all steps. Write to `w.data`.",
-    *(UPDATE, CHAIN),
-)
-train.slip(
-    "`w` is one leaf now, good. But each loss in the list is a Tensor that keeps its whole step. Keep its "
-    "number.",
-    *("loss.item()", "loss"),
-)
-NO_GRADIENT = (
-    "There is no gradient here: `w.grad` is None. Do you call `loss.backward()` first? And is `w` still "
-    "the leaf from before the loop? One that is detached, or made under `no_grad`, asks for no gradient. "
-    "Keep one `w`, and write to `w.data`."
-)
-train.slip(NO_GRADIENT, UPDATE, "w = (w - 0.1 * w.grad).detach()")
-train.slip(NO_GRADIENT, "        loss.backward()\n", "")
-train.slip(
-    "The losses have no past now, good. But each `w` was computed from the one before: there is a chain "
-    "through all steps. Write to `w.data`.",
-    *((UPDATE, CHAIN), ("loss.item()", "loss.detach()")),
-)
-train.slip(
-    "A plain number has neither `backward` nor `grad`. Take the loss's `item()` after `backward()`, and let "
-    "`w` stay a Tensor.",
-    *(".sum()", ".sum().item()"),
-)
-train.slip(
-    "This is the first loss alone: your `return` stands inside the loop. Move it to the left.",
-    *("    return", "        return"),
-)
-train.slip(
-    "A detached loss has no past, good. But it is still a Tensor of an earlier step, and a list of plain "
-    "numbers is all you need: `loss.item()`.",
-    *("loss.item()", "loss.detach()"),
-)
-train.slip(
-    "You detach the loss before `backward()`, so there is no way back. Take its number afterwards.",
-    *(".sum()", ".sum().detach()"),
-)
-train.slip("`w` never moves. Each step goes downhill: `w` minus 0.1 times its gradient.", UPDATE, "pass")
-train.slip("This goes uphill: the loss grows. Subtract the gradient.", "- 0.1", "+ 0.1")
-train.slip(
-    KEPT,
-    ("losses = ndl.Tensor([0.0]), []", "losses = ndl.Tensor([0.0]), []\n    kept = []"),
-    ("loss.backward()", "loss.backward()\n        kept.append(x.numpy())"),
-)
-train.slip(
-    "The loss of a batch is one number: the sum over all that is in the batch.",
-    *(".sum()", ""),
-)
-train.slip(
-    "You divide by the size of the batch. Here the loss is the sum, and the step is 0.1 times its gradient.",
-    *("0.1 * w.grad.data", "0.1 * w.grad.data / x.size"),
-)

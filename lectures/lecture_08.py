@@ -26,7 +26,6 @@ lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
 
 OWN = "This is the library's own rule, or its walk. The exercise is to write the rule yourself."
-FORGOTTEN = "This is your own derivative. Multiply it by what came back, `out_grad`."
 NUMPY = "Use `ndl.exp`, `ndl.log` and so on, not NumPy: a rule is written in Tensor operations."
 TUPLE = "`node.inputs` is a tuple, also where there is one operand. Take it out: `node.inputs[0]`."
 
@@ -166,72 +165,14 @@ def numerical(f, x, out_grad):
     return slopes
 
 
-numerical.slip(
-    "You add up how far the results move, but each of them counts as much as its entry of `out_grad` says.",
-    *("(moved * out_grad).sum()", "np.sum(moved)"),
-)
-numerical.slip("From x − e to x + e, the nudge is 2e wide. Divide by that.", "/ 2e-5", "/ 1e-5")
-numerical.slip("This is how far the result moves. Divide it by the width of the nudge.", " / 2e-5", "")
 ALL_AT_ONCE = (
     "You nudge all numbers of `x` at once. To tell what each of them does, nudge them one after the other."
 )
-numerical.slip(ALL_AT_ONCE, "nudge[index] = 1e-5", "nudge[...] = 1e-5")
 
 
 @numerical.mistake(ALL_AT_ONCE)
 def all_at_once(f, x, out_grad):
     return (f(x + 1e-5) - f(x - 1e-5)) * out_grad / 2e-5
-
-
-numerical.slip(
-    "This is half of it. From x + e, one step down leads back to x, not to x − e: it takes two. Or you "
-    "nudge up alone: then divide by e.",
-    *("f(x - nudge)", "f(x)"),
-)
-ONE_SIDE = "You nudge up alone. Take the central difference: from x − e to x + e."
-numerical.slip(ONE_SIDE, ("f(x - nudge)", "f(x)"), ("/ 2e-5", "/ 1e-5"))
-numerical.slip(
-    "You nudge by another width. Take e = 10⁻⁵, both in the nudge and where you divide.",
-    ("nudge[index] = 1e-5", "nudge[index] = 1e-3"),
-    ("/ 2e-5", "/ 2e-3"),
-)
-numerical.slip(
-    "Nothing moved. After `up = x`, `up` is another name for the same array: copy it, `x.copy()`. And does "
-    "each slope find its place in what you return?",
-    *("f(x + nudge) - f(x - nudge)", "f(x) - f(x)"),
-)
-numerical.slip(
-    "The numbers are right. Return them as one array of the shape of `x`, not as a list.",
-    *("return slopes", "return slopes.ravel().tolist()"),
-)
-INDEX_OF_THE_RESULT = (
-    "`out_grad` has the shape of the *result*, so `index` has no place in it. Multiply all of it with all "
-    "that moved, and add up: `(… * out_grad).sum()`."
-)
-numerical.slip(INDEX_OF_THE_RESULT, "(moved * out_grad).sum()", "moved * out_grad[index]")
-numerical.slip(INDEX_OF_THE_RESULT, "moved * out_grad)", "moved * out_grad[index])")
-numerical.slip(
-    "The numbers are right, but in one row. Return the shape of `x`: begin with `np.zeros_like(x)`.",
-    *("return slopes", "return slopes.ravel()"),
-)
-numerical.slip(
-    "`f` wants the whole array, and you give it one number. Nudge that number in a copy of `x`, and call `f` "
-    "on the copy.",
-    *("f(x + nudge) - f(x - nudge)", "f(x[index] + 1e-5) - f(x[index] - 1e-5)"),
-)
-numerical.slip(
-    "You go through the rows alone. `np.ndindex(x.shape)` goes through all numbers.",
-    *("np.ndindex(x.shape)", "range(len(x))"),
-)
-numerical.slip(
-    "What moved is an array, and one slope is one number: add up, `(… * out_grad).sum()`.",
-    *("(moved * out_grad).sum()", "moved * out_grad"),
-)
-numerical.slip(
-    "These numbers belong together: return one array of the shape of `x`.",
-    "return slopes",
-    "return slopes.sum()",
-)
 
 
 # --- 2 exp, log, relu, a power ------------------------------------------------------------------------------
@@ -249,21 +190,6 @@ def exp_rule(out_grad, node):
     return out_grad * node
 
 
-exp_rule.slip(FORGOTTEN, "out_grad * node", "node")
-exp_rule.slip(
-    "`a * exp(a − 1)` would be the rule of a power, where the *base* moves. In exp(a), the exponent moves.",
-    *("* node", "* node.inputs[0] * ndl.exp(node.inputs[0] - 1)"),
-)
-exp_rule.slip(
-    "That is the rule of a sum: it passes on what came back. exp multiplies it by its slope.", " * node", ""
-)
-exp_rule.slip(
-    "You multiply by the operand. The slope of exp is exp itself, the result: `node`.",
-    *("* node", "* node.inputs[0]"),
-)
-exp_rule.slip("`node` is already exp(a). Your answer takes exp of it once more.", "* node", "* ndl.exp(node)")
-
-
 @rule(
     at("ndl.log(a)", [0.5, 2.0, 4.0], out_grad=BACK),
     draws=tried([("ndl.log(a)", shape) for shape in SMALL], POSITIVE),
@@ -271,19 +197,6 @@ exp_rule.slip("`node` is already exp(a). Your answer takes exp of it once more."
 )
 def log_rule(out_grad, node):
     return out_grad / node.inputs[0]
-
-
-log_rule.slip(
-    "`node` is the result, log(a). Divide by the operand, `node.inputs[0]`.", "node.inputs[0]", "node"
-)
-log_rule.slip(FORGOTTEN, "out_grad /", "1 /")
-log_rule.slip(
-    "You multiply by `a`. Where log is flat, for a large `a`, little must come back: divide.", "/", "*"
-)
-log_rule.slip(
-    "−1/a² is the derivative of 1/a: you differentiated twice.",
-    *("out_grad / node.inputs[0]", "-out_grad / node.inputs[0] ** 2"),
-)
 
 
 @rule(
@@ -295,37 +208,6 @@ log_rule.slip(
 )
 def relu_rule(out_grad, node):
     return out_grad * (node.inputs[0] > 0)
-
-
-relu_rule.slip(
-    "You pass on everything. Where `a` is below 0, the result is 0 and stays 0, however you nudge `a`.",
-    *(" * (node.inputs[0] > 0)", ""),
-)
-relu_rule.slip(
-    "You apply relu to what came back. What decides is whether the *operand* is above 0; a negative "
-    "`out_grad` passes, too.",
-    *("node.inputs[0] > 0", "out_grad > 0"),
-)
-relu_rule.slip(
-    "You multiply by the value of relu. Its *slope* is 1 above 0, and 0 below.",
-    "(node.inputs[0] > 0)",
-    "node",
-)
-relu_rule.slip(
-    "Not an `if`: the question is asked of all entries at once. `a > 0` is a Tensor; multiply by it.",
-    *("* (node.inputs[0] > 0)", "if node.inputs[0] > 0 else out_grad * 0"),
-)
-relu_rule.slip(FORGOTTEN, "out_grad * (node.inputs[0] > 0)", "(node.inputs[0] > 0) * ndl.exp(out_grad * 0)")
-relu_rule.slip("The other way round: it passes where `a` is above 0.", "> 0", "< 0")
-relu_rule.slip(
-    "At 0 itself, too, relu stays 0 when you nudge `a` down. Pass on what came back only *above* 0.",
-    "> 0",
-    ">= 0",
-)
-relu_rule.slip(
-    "Where `a` is 0, this divides 0 by 0. Ask whether it is above 0: `a > 0`.",
-    *("(node.inputs[0] > 0)", "node / node.inputs[0]"),
-)
 
 
 @rule(
@@ -340,28 +222,6 @@ relu_rule.slip(
 def power_rule(out_grad, node):
     n = node.op.scalar
     return out_grad * n * node.inputs[0] ** (n - 1)
-
-
-power_rule.slip("The exponent comes to the front as a factor, and it is missing: n · aⁿ⁻¹.", "* n *", "*")
-power_rule.slip("The exponent goes down by one: n · aⁿ⁻¹.", "(n - 1)", "n")
-power_rule.slip(FORGOTTEN, "out_grad * n", "n")
-power_rule.slip("`node` is the result, aⁿ. The base is `node.inputs[0]`.", "node.inputs[0]", "node")
-power_rule.slip(
-    "`a * (n − 1)` is a product. The exponent goes down by one: `a ** (n − 1)`.", "** (n - 1)", "* (n - 1)"
-)
-power_rule.slip(
-    "At 0 this divides 0 by 0. Take `a ** (n - 1)` in place of `node / a`.",
-    *("node.inputs[0] ** (n - 1)", "node / node.inputs[0]"),
-)
-power_rule.slip(
-    "That is the rule of nᵃ, where the exponent moves. Here the base moves.",
-    *("n * node.inputs[0] ** (n - 1)", "node * float(np.log(abs(n)))"),
-)
-power_rule.slip(
-    "The exponent need not be a whole number: leave `node.op.scalar` as it is.",
-    "= node.op.scalar",
-    "= int(node.op.scalar)",
-)
 
 
 # --- 3 Division ---------------------------------------------------------------------------------------------
@@ -379,32 +239,6 @@ power_rule.slip(
 def divide_rule(out_grad, node):
     a, b = node.inputs
     return [out_grad / b, -out_grad * a / (b * b)]
-
-
-divide_rule.slip(
-    "A larger `b` makes the quotient *smaller*: the second partial adjoint lacks its minus sign.",
-    *("-out_grad", "out_grad"),
-)
-divide_rule.slip(
-    "1/b has the derivative −1/b²: in the second partial adjoint, `b` is squared.", "(b * b)", "b"
-)
-divide_rule.slip(
-    "That is the rule of a product. A quotient treats its two operands differently.",
-    *("out_grad / b, -out_grad * a / (b * b)", "out_grad * b, out_grad * a"),
-)
-divide_rule.slip(
-    "These are your own derivatives. Multiply both of them by what came back, `out_grad`.",
-    *("out_grad / b, -out_grad * a", "1 / b, -a"),
-)
-divide_rule.slip("In the second partial adjoint, `a` is missing: it is the factor of 1/b.", " * a", "")
-SWAPPED = "These are the right two, in the wrong order: first that of `a`, then that of `b`."
-BOTH = "Two operands, two partial adjoints: return a list of both."
-divide_rule.slip(SWAPPED, "b)]", "b)][::-1]")
-divide_rule.slip(BOTH, "[out_grad / b, -out_grad * a / (b * b)]", "out_grad / b")
-divide_rule.slip(
-    "Where `a` is 0, this divides 0 by 0. Divide by `b` alone.",
-    *("out_grad / b, -out_grad * a / (b * b)", "out_grad * node / a, -out_grad * node * node / a"),
-)
 
 
 # --- 4 reshape, transpose -----------------------------------------------------------------------------------
@@ -433,23 +267,6 @@ def reshape_rule(out_grad, node):
     return out_grad.reshape(node.inputs[0].shape)
 
 
-reshape_rule.slip(
-    "This has the shape of the result. A partial adjoint has the shape of its *operand*.",
-    *("node.inputs[0].shape", "node.op.shape"),
-)
-reshape_rule.slip(
-    "The shape is right, but the numbers are mixed up: transposing changes their order, and `reshape` does "
-    "not.",
-    *("out_grad.reshape(", "ndl.permute(out_grad, tuple(range(out_grad.ndim))[::-1]).reshape("),
-)
-reshape_rule.slip(
-    "These are the numbers of the operand. The shape is its, but the numbers come from `out_grad`.",
-    *("out_grad.reshape(node.inputs[0].shape)", "node.inputs[0]"),
-)
-reshape_rule.slip(
-    "This is a flat list of numbers. Give them the shape of the operand.", "node.inputs[0].shape", "-1"
-)
-
 CUBE = np.arange(24.0).reshape(2, 3, 4)
 
 
@@ -474,34 +291,6 @@ CUBE = np.arange(24.0).reshape(2, 3, 4)
 )
 def transpose_rule(out_grad, node):
     return out_grad.transpose(node.op.axes)
-
-
-transpose_rule.slip(
-    "In a square the shapes fit, but entry (0, 1) of `out_grad` belongs to entry (1, 0) of the operand: "
-    "swap back.",
-    *(".transpose(node.op.axes)", ""),
-)
-transpose_rule.slip(
-    "`reshape` gives the right shape, but it leaves the numbers in their order, and they have been swapped.",
-    *("transpose(node.op.axes)", "reshape(node.inputs[0].shape)"),
-)
-transpose_rule.slip(
-    "You swap the last two axes. Others may have been swapped: `node.op.axes` says which, and is None for "
-    "the last two.",
-    *("node.op.axes", ""),
-)
-transpose_rule.slip(
-    "`node.op.axes` is one argument, a pair of axes or None: hand it on as it is, `transpose(node.op.axes)`.",
-    *("(node.op.axes)", "(*node.op.axes)"),
-)
-transpose_rule.slip(
-    "`node.op.axes` is None where the last two were swapped: hand it on as it is, `transpose(node.op.axes)`.",
-    *("return", "i, j = node.op.axes\n    return"),
-)
-transpose_rule.slip(
-    "You reverse all axes. Only two of them were swapped: `node.op.axes`.",
-    *("out_grad.transpose(node.op.axes)", "ndl.permute(out_grad, tuple(range(out_grad.ndim))[::-1])"),
-)
 
 
 # --- 5 summation, 6 broadcast_to ----------------------------------------------------------------------------
@@ -536,46 +325,6 @@ def summation_rule(out_grad, node):
     return out_grad.reshape(kept).broadcast_to(a.shape)
 
 
-REPEATED = "out_grad.reshape(kept).broadcast_to(a.shape)"
-summation_rule.slip(
-    "This has the shape of the sum. Each number that went into it needs its own partial adjoint: repeat it.",
-    *(REPEATED, "out_grad"),
-)
-summation_rule.slip(
-    "These are ones. That is your own derivative: multiply it by what came back, `out_grad`.",
-    *(REPEATED, "ndl.ones_like(a)"),
-)
-summation_rule.slip(
-    "You share what came back among the numbers, as for a mean. But a nudge of any of them moves the sum "
-    "by all of it.",
-    *(REPEATED, REPEATED + " * (out_grad.size / a.size)"),
-)
-summation_rule.slip(
-    "Broadcasting puts `out_grad` along the *last* axes. Where another axis was summed up, first put it "
-    "back with length 1, by `reshape`.",
-    *(".reshape(kept)", ""),
-)
-NO_AXES = "`axes` is None where all axes were summed up. Take `range(a.ndim)` then."
-AXES = "range(a.ndim) if node.op.axes is None else np.atleast_1d(node.op.axes) % a.ndim"
-summation_rule.slip(NO_AXES, AXES, "list(node.op.axes)")
-summation_rule.slip(NO_AXES, AXES, "node.op.axes")
-ONE_AXIS = (
-    "`node.op.axes` need not be a tuple: it may be one number. `np.atleast_1d(axes)` makes a row of both."
-)
-summation_rule.slip(ONE_AXIS, "np.atleast_1d(node.op.axes) % a.ndim", "node.op.axes")
-FROM_THE_BACK = (
-    "An axis may be negative: it counts from the back. `axis % a.ndim` is the same one from the front."
-)
-summation_rule.slip(FROM_THE_BACK, " % a.ndim", "")
-summation_rule.slip(
-    "You multiply by the operand. The slope of a sum is 1 for each number in it.", REPEATED, REPEATED + " * a"
-)
-summation_rule.slip(
-    "All that came back goes to all numbers. Each belongs to *one* sum: that of its own row or column.",
-    *(REPEATED, "out_grad.sum().broadcast_to(a.shape)"),
-)
-
-
 @rule(
     at("ndl.broadcast_to(a, (2, 3))", [1.0, 2.0, 3.0], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
     at("ndl.broadcast_to(a, (2, 3))", [[1.0], [2.0]], out_grad=[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]),
@@ -607,44 +356,6 @@ def broadcast_rule(out_grad, node):
     return out_grad.sum(repeated).reshape(node.inputs[0].shape)
 
 
-ADDED = "out_grad.sum(repeated).reshape(node.inputs[0].shape)"
-broadcast_rule.slip(
-    "This has the shape of the result. Each number of the operand has several copies: add up.",
-    *(ADDED, "out_grad"),
-)
-FIRST_AXIS = (
-    "You sum over axis 0, whatever was repeated. Compare the two shapes, axis by axis, from the right."
-)
-broadcast_rule.slip(FIRST_AXIS, ADDED, "out_grad.sum(0)")
-broadcast_rule.slip(FIRST_AXIS, "sum(repeated)", "sum(0)")
-FIRST_COPY = "You keep what came back to the first copy. The others count as well: add up."
-broadcast_rule.slip(FIRST_COPY, ADDED, "out_grad[0]")
-broadcast_rule.slip(
-    FIRST_COPY,
-    "sum(repeated)",
-    "flip(repeated)[tuple(slice(-1, None) if n == 1 else slice(None) for n in shape)]",
-)
-broadcast_rule.slip(
-    "This is the mean of what came back to the copies. A nudge moves all of them: add up.",
-    *("sum(repeated)", "mean(repeated)"),
-)
-broadcast_rule.slip(
-    "All copies of all numbers end up in one sum. Each number gets only what came back to its own copies.",
-    *(ADDED, "out_grad.sum().broadcast_to(node.inputs[0].shape)"),
-)
-broadcast_rule.slip(
-    "You sum over everything. Sum only over the axes that were repeated.", ADDED, "out_grad.sum()"
-)
-broadcast_rule.slip(
-    "The numbers are right, but not the shape: `reshape` to that of the operand.",
-    *(".reshape(node.inputs[0].shape)", ""),
-)
-broadcast_rule.slip(
-    "You sum over the axes that the operand lacks. An axis of length 1 was repeated as well.",
-    *("if n == 1)", "if axis < out_grad.ndim - node.inputs[0].ndim)"),
-)
-
-
 # --- 7 matmul -----------------------------------------------------------------------------------------------
 
 A23, B34 = SIX, np.arange(12.0).reshape(3, 4) - 4
@@ -669,34 +380,6 @@ def matmul_rule(out_grad, node):
     return [out_grad @ b.transpose(), a.transpose() @ out_grad]
 
 
-PRODUCTS = "out_grad @ b.transpose(), a.transpose() @ out_grad"
-NOT_TRANSPOSED = (
-    "The order is right, but one factor of each product must be transposed. With square matrices you would "
-    "get no error, only wrong numbers."
-)
-WRONG_SIDES = "The factors are in the wrong order: `b` stood on the right, and it stays on the right."
-matmul_rule.slip(NOT_TRANSPOSED, PRODUCTS, "out_grad @ b, a @ out_grad")
-matmul_rule.slip(WRONG_SIDES, PRODUCTS, "b.transpose() @ out_grad, out_grad @ a.transpose()")
-matmul_rule.slip(
-    "That is the rule of `*`, element by element. This is the matrix product.",
-    *(PRODUCTS, "out_grad * b, out_grad * a"),
-)
-matmul_rule.slip(
-    "The first one is right. The second needs the shape of `b`: which product of `a` and `out_grad` has it?",
-    *("a.transpose() @ out_grad", "out_grad @ a.transpose()"),
-)
-matmul_rule.slip(
-    "The second one is right, but it lies on its side: it needs the shape of `b`. Transpose it.",
-    *("a.transpose() @ out_grad", "out_grad.transpose() @ a"),
-)
-matmul_rule.slip(SWAPPED, "@ out_grad]", "@ out_grad][::-1]")
-matmul_rule.slip(
-    "`out_grad` is not transposed rightly: that of `a` needs `b` transposed, and that of `b` needs `a`.",
-    *(PRODUCTS, "out_grad.transpose() @ b, a @ out_grad.transpose()"),
-)
-matmul_rule.slip(BOTH, f"[{PRODUCTS}]", "out_grad @ b.transpose()")
-
-
 # --- 8 logsumexp --------------------------------------------------------------------------------------------
 
 
@@ -715,34 +398,6 @@ def logsumexp_rule(out_grad, node):
     axes = range(a.ndim) if node.op.axes is None else np.atleast_1d(node.op.axes) % a.ndim
     kept = tuple(1 if axis in axes else n for axis, n in enumerate(a.shape))
     return out_grad.reshape(kept) * ndl.exp(a - node.reshape(kept))
-
-
-SHARES = "ndl.exp(a - node.reshape(kept))"
-NOT_SPREAD = "What came back, and the result, lack the axis that was summed up. Put it back with length 1, by `reshape`."
-logsumexp_rule.slip(NO_AXES, AXES, "list(node.op.axes)")
-logsumexp_rule.slip(NO_AXES, AXES, "node.op.axes")
-logsumexp_rule.slip(ONE_AXIS, "np.atleast_1d(node.op.axes) % a.ndim", "node.op.axes")
-logsumexp_rule.slip(FROM_THE_BACK, " % a.ndim", "")
-logsumexp_rule.slip("You forgot the log: it divides by the sum of all exp(a).", SHARES, "ndl.exp(a)")
-logsumexp_rule.slip(
-    "The shares are right, but what came back is missing: multiply by `out_grad`.",
-    *("out_grad.reshape(kept) * ", ""),
-)
-logsumexp_rule.slip(
-    "exp(1000) is too large for any number here: inf / inf is nan. Subtract before exp: exp(a − node) is "
-    "at most 1, and is the same share.",
-    *(SHARES, "ndl.exp(a) / ndl.exp(a).sum(node.op.axes).reshape(kept)"),
-)
-logsumexp_rule.slip(NOT_SPREAD, ("out_grad.reshape(kept)", "out_grad"), ("node.reshape(kept)", "node"))
-logsumexp_rule.slip(NOT_SPREAD, "out_grad.reshape(kept)", "out_grad")
-logsumexp_rule.slip(
-    "You repeat what came back evenly. A larger number has a larger share: exp(a) / sum.",
-    *("* " + SHARES, "* ndl.ones_like(a)"),
-)
-logsumexp_rule.slip(
-    "Each row has its own sum, and its shares add up to 1. Yours add up to 1 over the whole array.",
-    *(SHARES, "ndl.softmax(a, None)"),
-)
 
 
 # --- 9 Batches of matrices ----------------------------------------------------------------------------------
@@ -779,46 +434,6 @@ def batched_matmul_rule(out_grad, node):
         repeated = tuple(i for i, n in enumerate(shape) if n < partial.shape[i])
         fitting.append(partial.sum(repeated).reshape(x.shape))
     return fitting
-
-
-FITTED = "partial.sum(repeated).reshape(x.shape)"
-batched_matmul_rule.slip(
-    "The products are right, but one operand was used for every matrix of the batch. What came back to its "
-    "copies is added up.",
-    *(FITTED, "partial"),
-)
-batched_matmul_rule.slip(
-    "You sum over the axes that an operand lacks. An axis of length 1 was repeated as well: sum over it, "
-    "and keep it.",
-    *(FITTED, "partial.sum(tuple(range(partial.ndim - x.ndim)))"),
-)
-batched_matmul_rule.slip(
-    "You keep what came back to the first matrix of the batch. Add up over all of them.",
-    *(FITTED, "partial[(0,) * (partial.ndim - x.ndim)]"),
-)
-batched_matmul_rule.slip(
-    "Nobody is transposed here. `x.transpose()` swaps the last two axes of a batch, too.",
-    ("b.transpose()", "b"),
-    ("a.transpose()", "a"),
-)
-batched_matmul_rule.slip(
-    WRONG_SIDES,
-    ("out_grad @ b.transpose()", "b.transpose() @ out_grad"),
-    ("a.transpose() @ out_grad", "out_grad @ a.transpose()"),
-)
-batched_matmul_rule.slip(SWAPPED, "return fitting", "return fitting[::-1]")
-batched_matmul_rule.slip(BOTH, "return fitting", "return fitting[0]")
-batched_matmul_rule.slip(
-    "This is the mean over the copies. A nudge moves all of them: add up.", "partial.sum(", "partial.mean("
-)
-batched_matmul_rule.slip(
-    "The numbers are right, but summing drops an axis of length 1: `reshape` to the shape of the operand.",
-    *(".reshape(x.shape)", ""),
-)
-batched_matmul_rule.slip(
-    "`reshape` keeps all numbers, and here there are more than the operand has. Sum over the copies first.",
-    *(".sum(repeated)", ""),
-)
 
 
 # --- The judge, and the exchange of rules -------------------------------------------------------------------

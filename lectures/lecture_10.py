@@ -178,37 +178,6 @@ def gradients_by_hand(w, x, b):
     return [2 * u * x, 2 * u * w, 2 * u]
 
 
-THREE = "[2 * u * x, 2 * u * w, 2 * u]"
-gradients_by_hand.slip(
-    "The 2 of the square is missing: the derivative of u² is 2u.", THREE, "[u * x, u * w, u]"
-)
-gradients_by_hand.slip(
-    "In w x, a nudge of w is multiplied by x, and a nudge of x by w.", THREE, "[2 * u * w, 2 * u * x, 2 * u]"
-)
-gradients_by_hand.slip(
-    "That is the derivative of the square alone, three times. Each of the three moves the inside differently.",
-    *(THREE, "[2 * u, 2 * u, 2 * u]"),
-)
-gradients_by_hand.slip(
-    "That is the derivative of the inside alone. The square around it is missing.", THREE, "[x, w, 1.0]"
-)
-gradients_by_hand.slip(
-    "Plain numbers know no `sum` and no `backward()`. Here *you* are the library: write the three "
-    "derivatives as formulas, from `w * x + b`.",
-    *("w * x + b", "(w * x).sum() + b"),
-)
-B_INSIDE = (
-    "The first two are right. b is inside the square, too: a nudge of b moves the inside by just as much, so "
-    "its derivative is 2 (w x + b)."
-)
-gradients_by_hand.slip(B_INSIDE, ", 2 * u]", ", 0.0]")
-gradients_by_hand.slip(B_INSIDE, ", 2 * u]", ", 2 * b]")
-gradients_by_hand.slip("These are two. Three are asked for: of w, of x and of b.", ", 2 * u]", "]")
-gradients_by_hand.slip(
-    "That is the value of L. What is asked for are its three derivatives, in a list.", THREE, "u**2"
-)
-
-
 # --- 2 Matrices ---------------------------------------------------------------------------------------------
 
 
@@ -243,33 +212,6 @@ def matrix_gradients(X, W):
 
 
 BOTH = "[2 * Y @ W.T, X.T @ (2 * Y)]"
-matrix_gradients.slip("The 2 of the square is missing: the gradient of Y is 2 Y.", BOTH, "[Y @ W.T, X.T @ Y]")
-matrix_gradients.slip(
-    "Your gradient of Y is all ones, as if the loss were the sum of Y. It is the sum of the squares.",
-    *("X @ W\n", "np.ones_like(X @ W) / 2\n"),
-)
-matrix_gradients.slip(
-    "The transposes are missing, so the shapes do not fit here. With square matrices you would get numbers, "
-    "but wrong ones.",
-    *(BOTH, "[2 * Y @ W, X @ (2 * Y)]"),
-)
-matrix_gradients.slip(
-    "You return the two in the other order: first the gradient of X, then that of W.",
-    *(BOTH, BOTH + "[::-1]"),
-)
-matrix_gradients.slip(
-    "This multiplies entry by entry. Both gradients are products of matrices: use `@`.",
-    *(BOTH, "[2 * Y * W, 2 * X * Y]"),
-)
-matrix_gradients.slip(
-    "The gradient of X is right. For that of W, transpose X and put it in front: `X.T @ (2 * Y)`.",
-    *("X.T @ (2 * Y)", "2 * Y @ X.T"),
-)
-matrix_gradients.slip(
-    "Both products stand the wrong way around. X is (n, k), W is (k, m) and Y is (n, m): for the gradient of "
-    "X, W is behind; for that of W, X is in front.",
-    *(BOTH, "[2 * W.T @ Y, 2 * Y @ X.T]"),
-)
 
 
 # --- 3 The Jacobian -----------------------------------------------------------------------------------------
@@ -315,36 +257,6 @@ def jacobian(f, x):
     y = f(x)
     rows = [ndl.gradients(y, [x], ndl.Tensor(seed))[0] for seed in np.eye(y.shape[0])]
     return np.stack([row.numpy() for row in rows])
-
-
-SEEDS = "np.eye(y.shape[0])"
-TABLE = "np.stack([row.numpy() for row in rows])"
-jacobian.slip(
-    "You sum over all outputs: a seed of ones asks for the gradient of the sum. For row i, the seed is 1 at "
-    "place i and 0 elsewhere.",
-    *(SEEDS, "np.ones((y.shape[0], y.shape[0]))"),
-)
-jacobian.slip(
-    "This is the sum of all rows: a seed of ones asks for all outputs at once. Take one seed for each "
-    "output, with a single 1 in it.",
-    *(SEEDS, "np.ones((1, y.shape[0]))"),
-)
-jacobian.slip(
-    "Rows and columns are swapped. Row i belongs to output i, column j to input j.", TABLE, TABLE + ".T"
-)
-jacobian.slip(
-    "This is one row, that of the first output. Do the same for each output, and stack the rows.",
-    *(TABLE, TABLE + "[0]"),
-)
-jacobian.slip(
-    "`ndl.gradients` returns a list, here with one gradient in it. Take it out: `[0]`.",
-    *(TABLE, TABLE + "[:, None]"),
-)
-jacobian.slip(
-    "A seed has a place for each output, and there is one seed for each: `np.eye(y.shape[0])`. The inputs do "
-    "not count here.",
-    *(SEEDS, "np.eye(x.shape[0])"),
-)
 
 
 # --- 4 Seven equations --------------------------------------------------------------------------------------
@@ -398,61 +310,6 @@ def seven_equations(x, y, W1, W2, lam):
     return dict(zip(names, [1.0, 1.0, do, dh, dz, dW1, dW2], strict=True))
 
 
-seven_equations.slip(
-    "The weights are used twice: in the network, and in the penalty. What comes back through the penalty is "
-    "missing.",
-    (" + lam * W1", ""),
-    (" + lam * W2", ""),
-)
-seven_equations.slip(
-    "The derivative of λ/2 · w² is λ w: the 2 cancels.",
-    ("lam * W1", "2 * lam * W1"),
-    ("lam * W2", "2 * lam * W2"),
-)
-seven_equations.slip(
-    "`dJ_dz` has to pass through tanh: its derivative is 1 − tanh², so 1 − h².", "dh * (1 - h**2)", "dh"
-)
-seven_equations.slip(
-    "The derivative of tanh(z) is 1 − tanh(z)². You have 1 − h, without the square.", "1 - h**2", "1 - h"
-)
-seven_equations.slip(
-    "The derivative of ½ (o − y)² is o − y: the half and the 2 of the square cancel.",
-    *("h @ W2 - y", "2 * (h @ W2 - y)"),
-)
-seven_equations.slip(
-    "The sign is turned around: the loss grows with o where o is above y, so o − y.",
-    "h @ W2 - y",
-    "y - h @ W2",
-)
-seven_equations.slip(
-    "A product passes back what came, times its other factor *transposed*. Look at the shapes: h is "
-    "(1, 2) and W2 is (2, 1).",
-    *("do @ W2.T", "do @ W2"),
-)
-seven_equations.slip(
-    "W2 is only what this one step does. Multiply by what comes back to it: `dJ_dh` is made of `dJ_do` and "
-    "the transposed W2.",
-    *("do @ W2.T", "W2.T"),
-)
-seven_equations.slip(
-    "The gradient of W1 has the shape of W1, (3, 2). For (3, 2) out of x, (1, 3), and `dJ_dz`, (1, 2), "
-    "transpose x and put it in front.",
-    *("x.T @ dz", "dz.T @ x"),
-)
-seven_equations.slip(
-    "The gradient of W2 has the shape of W2, (2, 1). For (2, 1) out of h, (1, 2), and `dJ_do`, (1, 1), "
-    "transpose h and put it in front.",
-    *("h.T @ do", "do @ h"),
-)
-seven_equations.slip(
-    "λ is an input, `lam`: it need not be 0.1.", ("lam * W1", "0.1 * W1"), ("lam * W2", "0.1 * W2")
-)
-seven_equations.slip(
-    'Return a dictionary, so that each has its name: `{"dJ_dL": 1.0, …}`.',
-    *("dict(zip(names, [1.0, 1.0, do, dh, dz, dW1, dW2], strict=True))", "[1.0, 1.0, do, dh, dz, dW1, dW2]"),
-)
-
-
 # --- 5 The loop ---------------------------------------------------------------------------------------------
 
 
@@ -491,62 +348,6 @@ def train_in_needle(points, target, W1, W2):
             W.data = W.data - 0.1 * W.grad.data
         losses.append(loss.item())
     return losses
-
-
-train_in_needle.slip(
-    "This climbs: the step goes against the gradient, so subtract it.", "W.data - 0.1", "W.data + 0.1"
-)
-train_in_needle.slip(
-    "Your steps are ten times as long: the learning rate of the PyTorch program is 0.1.", "0.1 * W", "W"
-)
-train_in_needle.slip(
-    "Your gradients add up from step to step. Needle replaces `grad`, so nothing is left of the step before: "
-    "use `W1.grad` as it is.",
-    ("losses = []", "losses, sums = [], {}"),
-    (
-        "W.data = W.data - 0.1 * W.grad.data",
-        "sums[id(W)] = sums.get(id(W), 0) + W.grad.data\n            W.data = W.data - 0.1 * sums[id(W)]",
-    ),
-)
-train_in_needle.slip("The loss is the *mean* of the squares, and not their sum.", ".mean()", ".sum()")
-train_in_needle.slip("Where is tanh? It stands between the two products.", "ndl.tanh(X @ W1)", "(X @ W1)")
-train_in_needle.slip(
-    "Only one of the two weights moves. The optimiser has both.", "for W in (W1, W2)", "for W in (W2,)"
-)
-train_in_needle.slip(
-    "The losses do not change: no weight moves. Give `W1.data` and `W2.data` new numbers.",
-    *("W.data = W", "W = W"),
-)
-train_in_needle.slip(
-    "The numbers are right, but they are Tensors. `loss.item()` makes a plain number.", "loss.item()", "loss"
-)
-train_in_needle.slip(
-    "`np.tanh` does not know Tensors. Use `ndl.tanh`, which remembers what it did.", "ndl.tanh", "np.tanh"
-)
-train_in_needle.slip(
-    "All four arguments are NumPy arrays. Make Tensors of them first: `ndl.Tensor(W1)`.",
-    *("losses = []", "ndl.optim.SGD([points, W1.data], lr=0.1)"),
-)
-train_in_needle.slip(
-    "These are the losses *after* each step. Keep the loss that you walked back from: its `item()` is asked "
-    "for.",
-    *("loss.item()", "((ndl.tanh(X @ W1) @ W2 - target) ** 2).mean().item()"),
-)
-train_in_needle.slip(
-    "This is the first loss only. Is the `return` inside the loop?",
-    "    return losses",
-    "        return losses",
-)
-train_in_needle.slip(
-    "`grad` is None until something has walked back to it. First the loss, then `loss.backward()`, then the "
-    "step.",
-    *("loss.backward()", "pass"),
-)
-train_in_needle.slip(
-    "What stands before the dot does not know this word. Arrays have no `backward()`: make Tensors first, "
-    "with `ndl.tanh`. And PyTorch's `zero_grad()` is `reset_grad()` here.",
-    *("loss.backward()", "ndl.optim.SGD([W1, W2], lr=0.1).zero_grad()"),
-)
 
 
 # --- Pictures -----------------------------------------------------------------------------------------------

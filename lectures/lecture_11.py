@@ -151,51 +151,6 @@ def cell_of(index, strides, offset):
     return offset + sum(i * s for i, s in zip(index, strides, strict=True))
 
 
-WALKS = "i * s for i, s in zip(index, strides, strict=True)"
-cell_of.slip(
-    "You start at cell 0. The first element is at the offset, so the walk starts there.",
-    "offset + sum",
-    "sum",
-)
-cell_of.slip(
-    "You take the strides from the other end. The first number of the index goes with the first stride.",
-    *("zip(index, strides,", "zip(index, strides[::-1],"),
-)
-cell_of.slip(
-    "You add the strides once each. How many steps you take along an axis is what `index` says.",
-    WALKS,
-    "strides",
-)
-cell_of.slip(
-    "You add index and stride. Three steps of length 4 are 3 · 4 cells, so multiply the two.",
-    "i * s",
-    "i + s",
-)
-cell_of.slip(
-    "You walk along the first two axes only. An array may have any number of them: use a loop.",
-    *(f"sum({WALKS})", "index[0] * strides[0] + index[1] * strides[1]"),
-)
-cell_of.slip(
-    "The offset is counted once for each axis. It is where the walk starts: add it once, outside of the sum.",
-    *("offset + sum(i", "sum(offset + i"),
-)
-cell_of.slip(
-    "This is the walk along the first axis alone. Go along all of them before you return: is the `return` inside of "
-    "the loop?",
-    *(f"sum({WALKS})", "index[0] * strides[0]"),
-)
-cell_of.slip(
-    "This is the walk along the last axis alone. Add each walk to the sum so far: does your loop begin anew each "
-    "time?",
-    *(f"sum({WALKS})", "index[-1] * strides[-1]"),
-)
-cell_of.slip(
-    "`for i in index` gives you the numbers of the index, not their places. Take index and strides together: "
-    "`for i, s in zip(index, strides)`.",
-    *(WALKS, "i * strides[i] for i in index"),
-)
-
-
 @lecture.exercise(
     case(6, (3, 4)),
     case(18, (2, 3, 4)),
@@ -231,49 +186,7 @@ def index_of(cell, shape):
     return tuple(reversed(index))
 
 
-SPLIT = "cell, i = divmod(cell, n)"
-AT_ONCE = "return {}\n    for n in reversed(shape)"
-index_of.slip(
-    "The numbers are right, in the wrong order: you found the last axis first. Turn them around.",
-    *("tuple(reversed(index))", "index"),
-)
-index_of.slip(
-    "You fill the columns first. Here the last index counts fastest: divide by the length of the *last* axis first.",
-    *(("reversed(shape)", "shape"), ("tuple(reversed(index))", "index")),
-)
-index_of.slip(
-    "You divide by the strides, but what is left over must go on to the next axis: take the remainder, `%`.",
-    ("for n in reversed(shape)", "for k in reversed(range(len(shape)))"),
-    (SPLIT, "i = cell // prod(shape[k + 1 :])"),
-)
-index_of.slip(
-    "This is right for two axes only. Go through the axes in a loop, from the last to the first.",
-    *("for n in reversed(shape)", AT_ONCE.format("divmod(cell, shape[-1])")),
-)
-index_of.slip(
-    "You divide by the length of the first axis. A row is as long as the *last* axis: that length comes first.",
-    *("for n in reversed(shape)", AT_ONCE.format("divmod(cell, shape[0])")),
-)
-index_of.slip(
-    "You take the remainder for each axis, but always of the same cell. After each axis go on with the quotient: "
-    "`cell // n`.",
-    *(SPLIT, "i = cell % n"),
-)
-index_of.slip(
-    "You keep the quotient, and it also goes on to the next axis. The index along this axis is the remainder.",
-    *(SPLIT, "i = cell = cell // n"),
-)
-index_of.slip(
-    "You keep the remainder, and that is right. But what goes on to the next axis is the quotient, `cell // n`.",
-    *(SPLIT, "i = cell = cell % n"),
-)
-
-
 # --- 2 The layouts of views ---------------------------------------------------------------------------------
-
-OFFSET_MISSING = "The offset belongs to a layout, too: return all three, also where it stays the same."
-NOT_A_LIST = "A tuple cannot be changed in place. Make lists first, `list(strides)`, and change those."
-OFFSET_ANEW = "Your offset forgets where the view began before. Add to the old offset."
 
 
 def some_order(shape: Shape, number: int) -> tuple[Shape]:
@@ -294,30 +207,6 @@ def some_order(shape: Shape, number: int) -> tuple[Shape]:
 )
 def permuted(shape, strides, offset, axes):
     return [shape[i] for i in axes], [strides[i] for i in axes], offset
-
-
-LENGTHS, STEPS = "[shape[i] for i in axes]", "[strides[i] for i in axes]"
-permuted.slip(
-    "The lengths are in the new order, but the strides are not. Each axis takes its stride along.",
-    STEPS,
-    "strides",
-)
-permuted.slip(
-    "These are the strides of a fresh array of that shape, so of a copy. In a view each axis keeps its own.",
-    *(STEPS, "[prod(shape[j] for j in axes[k + 1 :]) for k in range(len(axes))]"),
-)
-permuted.slip(
-    "You put axis i at the place `axes[i]`. It is the other way around: axis i of the result *comes from* `axes[i]`.",
-    (LENGTHS, "[shape[axes.index(i)] for i in range(len(axes))]"),
-    (STEPS, "[strides[axes.index(i)] for i in range(len(axes))]"),
-)
-permuted.slip(
-    "You turn all axes around, whatever `axes` says. Take axis `axes[i]` for place i.",
-    *((LENGTHS, "shape[::-1]"), (STEPS, "strides[::-1]")),
-)
-permuted.slip("The first element stays where it is, so the offset stays, too.", "axes], offset", "axes], 0")
-permuted.slip(OFFSET_MISSING, "axes], offset", "axes]")
-permuted.slip(NOT_A_LIST, "return [", "strides[0] = 0\n    return [")
 
 
 def some_slice(shape: Shape, axis: int, start: int, step: int) -> tuple[int, int, int]:
@@ -344,44 +233,6 @@ def sliced(shape, strides, offset, axis, start, step):
     return shape, strides, offset
 
 
-COUNT, MOVED, STEPPED = (
-    "len(range(start, shape[axis], step))",
-    "offset + start * strides[axis]",
-    "strides[axis] * step",
-)
-sliced.slip(
-    "The number of elements is rounded the wrong way: with `start` 0 and step 2, five elements leave three. "
-    "`len(range(start, n, step))` counts them.",
-    *(COUNT, "(shape[axis] - start) // step"),
-)
-sliced.slip(
-    "The elements before `start` are still counted. `len(range(start, n, step))` leaves them out.",
-    *("range(start, ", "range(0, "),
-)
-sliced.slip(
-    "The length of this axis has not changed. How many of `start`, `start + step`, … are below it?",
-    *(COUNT, "shape[axis]"),
-)
-sliced.slip(
-    "You move the offset by `start` cells. But to go to the next index along this axis is a walk of one stride: "
-    "`start` strides.",
-    *(MOVED, "offset + start"),
-)
-sliced.slip("The first element is now at index `start`. So the offset has to move there.", MOVED, "offset")
-sliced.slip(OFFSET_ANEW, MOVED, "start * strides[axis]")
-sliced.slip(
-    "You multiplied the stride by `step` first, and then used it for `start`. The offset moves by *old* strides.",
-    *(MOVED, "offset + start * strides[axis] * step"),
-)
-sliced.slip(
-    "The stride of this axis has not changed. If you skip elements, each step goes over `step` strides.",
-    *(STEPPED, "strides[axis]"),
-)
-sliced.slip("The new stride is not `step` itself, but `step` times the old one.", STEPPED, "step")
-sliced.slip(OFFSET_MISSING, "return shape, strides, offset", "return shape, strides")
-sliced.slip(NOT_A_LIST, "    shape, strides = list(shape), list(strides)\n", "")
-
-
 @lecture.exercise(
     case((3, 4), (4, 1), 0, 1),
     case((3, 4), (-4, 1), 8, 0),
@@ -397,35 +248,6 @@ def flipped(shape, strides, offset, axis):
     offset = offset + (shape[axis] - 1) * strides[axis]
     strides[axis] = -strides[axis]
     return shape, strides, offset
-
-
-TO_THE_END, BACK = "offset + (shape[axis] - 1) * strides[axis]", "strides[axis] = -strides[axis]"
-flipped.slip(
-    "The walk goes back from the old first element, and out of the array. Begin at the *last* one along this axis.",
-    *(TO_THE_END, "offset"),
-)
-flipped.slip(
-    "One step too far: from the first of n elements to the last there are n − 1 steps.",
-    *("(shape[axis] - 1)", "shape[axis]"),
-)
-flipped.slip(OFFSET_ANEW, TO_THE_END, "(shape[axis] - 1) * strides[axis]")
-flipped.slip(
-    "You go on from the stride that you have turned around already, so the offset moves the wrong way. Take the old "
-    "stride.",
-    *("offset + (", "offset - ("),
-)
-flipped.slip(
-    "A stride of −1 goes back by one cell. Here a step is longer: change the sign of the old stride.",
-    *(BACK, "strides[axis] = -1"),
-)
-flipped.slip(OFFSET_MISSING, "return shape, strides, offset", "return shape, strides")
-flipped.slip("Only the stride of this one axis gets another sign.", BACK, "strides = [-s for s in strides]")
-flipped.slip(
-    "The offset is right. But each step along this axis must go back: its stride changes its sign.",
-    BACK,
-    "pass",
-)
-flipped.slip(NOT_A_LIST, "    shape, strides = list(shape), list(strides)\n", "")
 
 
 # --- 3 Broadcasting -----------------------------------------------------------------------------------------
@@ -487,41 +309,6 @@ def stretched_strides(shape, strides, new_shape):
     new = len(new_shape) - len(shape)
     own = zip(shape, strides, new_shape[new:], strict=True)
     return [0] * new + [stride if n == m else 0 for n, stride, m in own]
-
-
-STRIDES = "[0] * new + [stride if n == m else 0 for n, stride, m in own]"
-stretched_strides.slip(
-    "These are the strides of a copy, with each number written out as often as it repeats. A view repeats it by "
-    "standing still: stride 0.",
-    *(STRIDES, "[prod(new_shape[k + 1 :]) for k in range(len(new_shape))]"),
-)
-stretched_strides.slip(
-    "The axes of length 1 keep their strides in your answer. There is one number only along such an axis, so each "
-    "step must stay on it: 0.",
-    *("stride if n == m else 0", "stride"),
-)
-stretched_strides.slip(
-    "A stride of 1 goes to the next cell, and there is another number. To read the same cell again, the stride is 0.",
-    *(("[0] * new", "[1] * new"), ("else 0", "else 1")),
-)
-stretched_strides.slip(
-    "The new axes in front are missing. They repeat the whole array: stride 0 as well.", "[0] * new + ", ""
-)
-stretched_strides.slip(
-    "You line the shapes up at the front. Line them up at the *last* axis: the new axes come first.",
-    ("new_shape[new:]", "new_shape[: len(shape)]"),
-    (STRIDES, f"{STRIDES.removeprefix('[0] * new + ')} + [0] * new"),
-)
-stretched_strides.slip(
-    "There may be several new axes in front, and each of them has a stride of 0.",
-    "[0] * new",
-    "[0] * (new > 0)",
-)
-stretched_strides.slip(
-    "Everything stands still, so only one number is ever read. Only axes that repeat get 0: where the lengths are "
-    "equal, the stride stays.",
-    *("stride if n == m else 0", "0"),
-)
 
 
 # --- 4 Which reshape must copy ------------------------------------------------------------------------------
@@ -605,67 +392,6 @@ def must_copy(shape, strides):
     return False
 
 
-FITS = "axes[k][1] != n * step"
-TWO_ONLY = (
-    "You look at two axes only. Every axis must lead on to the one after it, so look at them all. Is a `return` "
-    "inside of the loop?"
-)
-must_copy.slip(
-    "You ask whether the array is compact. A view with gaps or backwards need not be: (8, 2) for shape (3, 4) reads "
-    "every second cell, and that is one stride.",
-    *(FITS, "axes[k][1] != prod(m for m, _ in axes[k + 1 :]) or axes[-1][1] != 1"),
-)
-must_copy.slip(
-    "You ask whether the strides go down. They do so in (4, 1) for shape (3, 2), too, but two steps of 1 do not lead "
-    "to the next row at 4.",
-    *(FITS, "axes[k][1] < step"),
-)
-must_copy.slip(
-    "An axis of length 1 is never walked along, so its stride does not matter. Leave such axes out first.",
-    *(" if n != 1", ""),
-)
-must_copy.slip(
-    "You take the length of the wrong axis. One step along an axis must lead as far as all the steps along the axis "
-    "*after* it: that one's length times that one's stride.",
-    *(FITS, "axes[k][1] != axes[k][0] * step"),
-)
-must_copy.slip(TWO_ONLY, "range(len(axes) - 1)", "range(len(axes) - 1)[-1:]")
-must_copy.slip(TWO_ONLY, "range(len(axes) - 1)", "range(len(axes) - 1)[:1]")
-must_copy.slip(
-    "You have the answers the wrong way around: True where strides can do it, False where they cannot.",
-    *(("return True", "return 0 > 1"), ("return False", "return True")),
-)
-must_copy.slip(
-    "Often one stride is enough, and then the answer is False: here four steps of 1 lead to the next row.",
-    *("return False", "return True"),
-)
-must_copy.slip(
-    "Walk through this transpose, row by row: cells 0, 4, 8, and then 1. No single stride does that.",
-    *("return True", "return False"),
-)
-must_copy.slip(
-    "This is a number. Return `True` or `False`.", ("return True", "return 1"), ("return False", "return 0")
-)
-must_copy.slip(
-    "Steps back are steps, too. Compare the strides with their signs: if all of them are negative, one negative "
-    "stride reads the elements in this order.",
-    *(FITS, f"{FITS} or step < 0"),
-)
-must_copy.slip(
-    "Four steps of 1 go forwards, but the next row begins 4 cells back. Compare the strides with their signs.",
-    *(FITS, "abs(axes[k][1]) != n * abs(step)"),
-)
-must_copy.slip(
-    "You pass over an axis of length 1, and so its neighbours are never compared. Leave it out *first*: then they "
-    "stand side by side.",
-    *((" if n != 1", ""), (FITS, f"1 not in (n, axes[k][0]) and {FITS}")),
-)
-must_copy.slip(
-    "All the elements stand side by side, but in which order? A transpose reads the same cells in another one.",
-    *("for k in", "return 1 + sum((n - 1) * abs(s) for n, s in axes) != prod(shape)\n    for k in"),
-)
-
-
 # --- 5 Sliding windows --------------------------------------------------------------------------------------
 
 
@@ -726,46 +452,3 @@ def windows(image, size):
     down, right = image.strides
     shape = (height - h + 1, width - w + 1, h, w)
     return image.as_strided(shape, (down, right, down, right))
-
-
-COUNTS, WALK, VIEW = (
-    "(height - h + 1, width - w + 1, h, w)",
-    "(down, right, down, right)",
-    "image.as_strided(shape, ",
-)
-windows.slip(
-    "One window is missing along each axis. A window as long as the axis fits once, so there are n − h + 1.",
-    *(COUNTS, "(height - h, width - w, h, w)"),
-)
-windows.slip(
-    "The first two axes say which window, and the last two which pixel in it. Yours are the other way around.",
-    *(COUNTS, "(h, w, height - h + 1, width - w + 1)"),
-)
-windows.slip(
-    "Your windows are turned over: rows and columns are exchanged within them. One row down in a window is as far "
-    "as one row down in the image.",
-    *(WALK, "(down, right, right, down)"),
-)
-windows.slip(
-    "You count on an image that is compact. This one is a view: ask it for its own `strides`.",
-    *("image.strides", "image.shape[1], 1"),
-)
-windows.slip(
-    "Right numbers, but in new memory. Copy neither the windows nor the image: `image.as_strided(shape, strides)` "
-    "looks at it as it is.",
-    *(f"{VIEW}{WALK})", f"{VIEW}{WALK}).compact()"),
-)
-windows.slip(
-    "This is a NumPy array. Make a view of the image itself: `image.as_strided(shape, strides)`.",
-    *(f"{VIEW}{WALK})", f"{VIEW}{WALK}).numpy()"),
-)
-windows.slip(
-    "These are tiles: each begins where the one before ends. Windows overlap. The next one begins one pixel further, "
-    "so it has the image's own stride.",
-    *((COUNTS, "(height // h, width // w, h, w)"), (WALK, "(down * h, right * w, down, right)")),
-)
-windows.slip(
-    "Within a window, one step down is as far as one row down in the image, and not 1 cell. Both strides of the "
-    "image come twice.",
-    *(WALK, "(down, right, 1, 1)"),
-)

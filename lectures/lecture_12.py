@@ -401,70 +401,6 @@ def races(notes):
     return found
 
 
-ONCE = "Each place should be in your list once, however often it is touched."
-races.slip(
-    "Several iterations may *read* the same place: it stays as it is, whoever comes first. It takes a write "
-    "to make a race.",
-    *("written and len", "len"),
-)
-races.slip(
-    "You look for two that write. One is enough: if iteration 0 reads what iteration 1 writes, it matters "
-    "who comes first.",
-    *(
-        "for i, _, where in notes if where == place",
-        'for i, w, where in notes if (w, where) == ("write", place)',
-    ),
-)
-races.slip(
-    "Within one iteration everything happens in order. A place is in danger only if *another* iteration "
-    "touches it, too: count iterations, not notes.",
-    *("{i for i, _, where in notes if where == place}", "[i for i, _, where in notes if where == place]"),
-)
-races.slip(
-    "These are all places that are written. One owner may write as often as it likes.",
-    *(" and len(touching) > 1", ""),
-)
-races.slip(ONCE, "{place for _, _, place in notes}", "[place for _, _, place in notes]")
-races.slip(
-    "Say *where* the race is: the places, as text like `'total[0]'`. You give the iterations.",
-    *("found.append(place)", "found += [i for i in touching if i not in found]"),
-)
-races.slip(
-    "Two iterations that both write are a race, too, even if nobody reads.",
-    ('any(what == "write" for _, what, where in notes if where == place)', "True"),
-    (
-        "written and len(touching) > 1",
-        'any(i != j and {a, b} == {"read", "write"} for i, a, p in notes for j, b, q in notes if p == q == place)',
-    ),
-)
-races.slip(
-    "You look for a read that comes before a write. Iterations may run in any order, so a write before a "
-    "read is as bad, and so are two writes.",
-    (
-        "written and len(touching) > 1",
-        'any(i != j and (a, b) == ("read", "write") for n, (i, a, p) in enumerate(notes)'
-        " for j, b, q in notes[n:] if p == q == place)",
-    ),
-)
-races.slip(
-    "One race is in your list, and there are more. Does your `return` stand inside the loop?",
-    ("found.append(place)", "return [place]"),
-    ("{place for _, _, place in notes}", "sorted({place for _, _, place in notes})"),
-)
-races.slip(
-    "Give each place as it stands in the notes, with its index: `'total[0]'`. Iterations may share an array, "
-    "as long as each has places of its own in it.",
-    *("found.append(place)", 'found += [a for a in [place.partition("[")[0]] if a not in found]'),
-)
-races.slip(
-    "That is a text. Return a list, also for a single place: `['total[0]']`.",
-    *("return found", 'return ", ".join(sorted(found))'),
-)
-races.slip(
-    "Return a list of the places, and not only whether there are any.", "return found", "return bool(found)"
-)
-
-
 @races.mistake(
     "You compare a note with the next one only. Between two iterations that meet at a place there may be "
     "other notes."
@@ -513,72 +449,6 @@ def count(votes, parties):
             if votes[i] == p:
                 counts[p] += 1
     return counts
-
-
-PER_PARTY = """    for p in prange(parties):
-        for i in range(votes.size):
-            if votes[i] == p:
-                counts[p] += 1
-"""
-count.slip(
-    "Two votes for the same party are two iterations that change the same number. Turn it around: let an "
-    "iteration own a *party*, and look at all votes.",
-    *(PER_PARTY, "    for i in prange(votes.size):\n        counts[votes[i]] += 1\n"),
-)
-count.slip(
-    "Right, but on one thread. Which of your loops may be a `prange`, so that no two iterations meet?",
-    *("prange(", "range("),
-)
-count.slip(
-    "There is a `prange`, but nothing to share: the counting is not divided among its iterations. Give each "
-    "iteration a party of its own.",
-    *(PER_PARTY, "    for _ in prange(1):\n        for vote in votes:\n            counts[vote] += 1\n"),
-)
-count.slip(
-    "Your total goes on from party to party. Set it to 0 for each party, or count in `counts[p]` right away.",
-    ("    for p in", "    total = 0\n    for p in"),
-    ("counts[p] += 1", "total += 1\n        counts[p] = total"),
-)
-count.slip(
-    "Each vote counts 1, whichever party it is for. You add up the parties' numbers.",
-    *("+= 1", "+= votes[i]"),
-)
-count.slip(
-    "Every party gets at most one vote: `=` replaces what was there, and `+=` adds to it.", "+= 1", "= 1"
-)
-count.slip(
-    "Every party gets every vote. Count a vote only if it is for this party: `votes[i] == p`.",
-    *("votes[i] == p", "True"),
-)
-count.slip(
-    "`bincount` counts all votes, and here it does so in every iteration. Count them yourself.",
-    *(
-        PER_PARTY,
-        "    for p in prange(parties):\n        counts[p] = np.bincount(votes, minlength=parties)[p]\n",
-    ),
-)
-count.slip(
-    "Numba does know `counts += …` with whole arrays as a reduction. But then each vote makes an array, and "
-    "adds to every party. Let an iteration own a *party*, and look at all votes.",
-    *(
-        PER_PARTY,
-        "    for i in prange(votes.size):\n        one = np.zeros(parties, np.int64)\n"
-        "        one[votes[i]] = 1\n        counts += one\n",
-    ),
-)
-count.slip(
-    "Your `prange` goes through as many parties as there are votes. It should be `prange(parties)`.",
-    *("prange(parties)", "prange(min(votes.size, parties))"),
-)
-count.slip(
-    "Only party 0 is counted. Does your `return` stand inside the loop?",
-    "    return counts",
-    "        return counts",
-)
-count.slip(
-    "The last party has no votes. `prange(parties)` already ends before `parties`.",
-    *("prange(parties)", "prange(parties - 1)"),
-)
 
 
 # --- 3 A fast path ------------------------------------------------------------------------------------------
@@ -673,82 +543,6 @@ def negate(a, shape, strides, out):
             out[i] = -a[place_of(index, strides)]
 
 
-BUFFER = "            index = np.empty(len(shape), np.int64)\n"
-CALL = "            to_index(i, shape, index)\n"
-LAST = "            out[i] = -a[place_of(index, strides)]"
-FAST = "        for i in prange(out.size):\n            out[i] = -a[i]\n"
-NO_RESULT = (
-    "`to_index` gives nothing back: it writes into a buffer, its third input. Make one inside the loop, then "
-    "call `to_index(i, shape, index)` on a line of its own."
-)
-negate.slip(
-    "All iterations write into one and the same buffer. Make it *inside* the loop: then each iteration has "
-    "its own.",
-    (BUFFER, ""),
-    ("    if is", "    index = np.empty(len(shape), np.int64)\n    if is"),
-)
-negate.slip(
-    "You always take the fast path. It is right only if `is_compact(shape, strides)`.",
-    *("if is_compact(shape, strides)", "if True"),
-)
-negate.slip(
-    "The numbers are right, but there is no fast path yet. Ask `is_compact(shape, strides)` once, before "
-    "the loop.",
-    *("if is_compact(shape, strides)", "if False"),
-)
-negate.slip(
-    "Your two paths are the wrong way round: the fast one is for the compact view.",
-    *("if is_compact", "if not is_compact"),
-)
-negate.slip(
-    "The strides belong to `a`, not to `out`. Element `i` goes to `out[i]`, and comes from the place that "
-    "its index has in `a`.",
-    *("out[i] = -a[place_of(index, strides)]", "out[place_of(index, strides)] = -a[i % a.size]"),
-)
-negate.slip(
-    "Nothing is written into `out`. `out = …` only gives that name to another array: write into this one, "
-    "`out[i] = …`.",
-    *("    if is_compact", "    out = np.empty(out.size)\n    if is_compact"),
-)
-negate.slip(
-    "The buffer holds floats, so the place is one, too. Ask for whole numbers: "
-    "`np.empty(len(shape), np.int64)`.",
-    *("np.empty(len(shape), np.int64)", "np.empty(len(shape))"),
-)
-negate.slip(NO_RESULT, CALL, "            index = to_index(i, shape, index)\n")
-negate.slip(NO_RESULT, (BUFFER, ""), (CALL, "            index = to_index(i, shape)\n"))
-negate.slip(
-    "An array has as many axes as its shape has numbers. The buffer needs `len(shape)` places.",
-    *("np.empty(len(shape), np.int64)", "np.empty(2, np.int64)"),
-)
-negate.slip(
-    "This is right for two axes. A view may have three: `to_index` and `place_of` know any number.",
-    (BUFFER, "            row, column = i // shape[1], i % shape[1]\n"),
-    (CALL, ""),
-    ("place_of(index, strides)", "row * strides[0] + column * strides[1]"),
-)
-negate.slip(
-    "The view has `out.size` elements. `a` may have fewer, when a stride is 0: let your loops run up to "
-    "`out.size`.",
-    *("else:\n        for i in prange(out.size)", "else:\n        for i in prange(a.size)"),
-)
-negate.slip(
-    "Shape and strides have changed places: `to_index` needs the shape, and `place_of` the strides.",
-    (CALL, "            to_index(i, strides, index)\n"),
-    ("place_of(index, strides)", "place_of(index, shape)"),
-)
-negate.slip(
-    "Your numbers have the right places, but they should be negative: `-a[…]`.",
-    ("-a[i]", "a[i]"),
-    ("-a[place", "a[place"),
-)
-negate.slip(
-    "Right, but on one thread: write `prange` in the place of `range`, in both paths.",
-    (FAST, FAST.replace("prange", "range")),
-    ("else:\n        for i in prange", "else:\n        for i in range"),
-)
-
-
 # --- 4 The order of loops, and tiles ------------------------------------------------------------------------
 
 
@@ -769,10 +563,6 @@ def jumps(recording: Recording, right: Recording) -> Verdict | None:
 def by_blas(recording: Recording, right: Recording) -> Verdict | None:
     """Whether NumPy multiplied matrices."""
     return Verdict("a ready product: NumPy multiplies matrices in your kernel") if recording.product else None
-
-
-READY = "NumPy calls BLAS for `@`, and this lecture ends with BLAS. Here, write the loops yourself."
-NOT_WRITTEN = "`out` is still full of zeros. Nothing is returned here: add to its places, `out[i, j] += …`."
 
 
 def factors(m: int, n: int, p: int, *size: int) -> Case:
@@ -809,48 +599,6 @@ def by_rows(a, b, out):
         for k in range(a.shape[1]):
             for j in range(b.shape[1]):
                 out[i, j] += a[i, k] * b[k, j]
-
-
-OWNER, TERM, COLUMN = "i in prange(a.shape[0])", "k in range(a.shape[1])", "j in range(b.shape[1])"
-by_rows.slip(
-    "This is still the order of `naive`: the innermost loop goes down a column of `b`. Which index must run "
-    "fastest, so that `b[k, j]` goes along a row?",
-    (TERM, "@"),
-    (COLUMN, TERM),
-    ("@", COLUMN),
-)
-by_rows.slip(
-    "Now `i` runs fastest, and it goes down the columns of `out` and `a`. Let the last index of both `b` and "
-    "`out` run fastest.",
-    (OWNER, "j in prange(b.shape[1])"),
-    (COLUMN, "i in range(a.shape[0])"),
-)
-by_rows.slip(
-    "Every `k` adds to all of `out`, so two threads meet there. Let the threads share the rows of `out`: "
-    "`i` is the one for `prange`.",
-    (TERM, "i in range(a.shape[0])"),
-    (OWNER, "k in prange(a.shape[1])"),
-)
-by_rows.slip(
-    "The order is right. Now let threads share the rows: `prange` in the outermost loop.", "prange", "range"
-)
-by_rows.slip(
-    "The threads are woken again and again, each time for a little work. Put the `prange` outermost, where "
-    "it is met once.",
-    ("in prange(", "in range("),
-    ("j in range(", "j in prange("),
-)
-by_rows.slip(
-    "Only the last `k` is left: `=` replaces, where each `k` should add its part with `+=`.", "+=", "="
-)
-by_rows.slip(
-    "All iterations write into one and the same row. Make it *inside* the loop over `i`.",
-    ("    for i", "    row = np.zeros(b.shape[1])\n    for i"),
-    ("        for k", "        row[:] = 0\n        for k"),
-    ("out[i, j] += a[i, k] * b[k, j]", "row[j] += a[i, k] * b[k, j]\n        out[i] = row"),
-)
-by_rows.slip(NOT_WRITTEN, "    for i", "    out = out.copy()\n    for i")
-by_rows.slip(READY, "    for i", "    out[:] = a @ b\n    for i in range(0):\n      for i")
 
 
 def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
@@ -932,83 +680,6 @@ def by_tiles(a, b, out, t):
                         out[i, j] += a[i, k] * b[k, j]
 
 
-NO_THREADS = (
-    "No threads here: then you see what tiles do on their own. Write `range` in the place of `prange`."
-)
-J0, K0, ROW = "j0 in range(0, b.shape[1], t)", "k0 in range(0, a.shape[1], t)", "i in range(a.shape[0])"
-IN_J, IN_K = "j in range(j0, min(j0 + t, b.shape[1]))", "k in range(k0, min(k0 + t, a.shape[1]))"
-by_tiles.slip(READY, "    for j0", "    out[:] = np.dot(a, b)\n    for _ in range(0):\n     for j0")
-by_tiles.slip(
-    "Nearly every step fetches a new line: by the time the next row of `out` needs a line again, it is gone. "
-    "Choose a tile first, with `j0` *and* `k0`, and go through the rows inside.",
-    (J0, "j0 in range(1)"),
-    (K0, "k0 in range(1)"),
-    (IN_J, "j in range(b.shape[1])"),
-    (IN_K, "k in range(a.shape[1])"),
-)
-by_tiles.slip(
-    "You choose tiles, but anew for each row: `i` is outermost, so no tile is still at hand when the next "
-    "row needs it. Put both loops over tiles outside of `i`.",
-    (ROW, "@"),
-    (J0, ROW),
-    (K0, J0),
-    ("@", K0),
-)
-by_tiles.slip(
-    "Inside a tile, your `i` runs fastest: it goes down the columns of `a` and `out`, and each step is "
-    "another line. Put `i` around `j` and `k`, just inside the two loops that choose the tile.",
-    (ROW, "@"),
-    (IN_K, ROW),
-    (IN_J, IN_K),
-    ("@", IN_J),
-)
-by_tiles.slip(NO_THREADS, J0, J0.replace("range", "prange"))
-by_tiles.slip(NO_THREADS, (K0, "@"), (J0, K0.replace("range", "prange")), ("@", J0))
-by_tiles.slip(
-    "Inside a tile you go by rows. That is fast, but then you will not see what the tiles do on their own. "
-    "Keep `k` innermost, as in `naive`.",
-    (IN_K, "@"),
-    (IN_J, IN_K),
-    ("@", IN_J),
-)
-by_tiles.slip(
-    "Your tiles have another size than `t` by `t`. Leave `t` as it comes, and go in steps of it.",
-    *("    for j0", "    t = 8\n    for j0"),
-)
-by_tiles.slip(NOT_WRITTEN, "    for j0", "    out = out.copy()\n    for j0")
-by_tiles.slip(
-    "The last tile may be narrower: 11 columns are 4 + 4 + 3. End at `min(j0 + t, …)`, and the same for `k`.",
-    (IN_J, "j in range(j0, j0 + t)"),
-    (IN_K, "k in range(k0, k0 + t)"),
-)
-by_tiles.slip(
-    "Only the tiles on the diagonal are there. Each tile of columns meets each tile of rows: two loops.",
-    *(K0, "k0 in range(j0, min(j0 + 1, a.shape[1]))"),
-)
-by_tiles.slip(
-    "Your tiles overlap, so products are added several times. The loops over tiles go in steps of `t`.",
-    *(J0, "j0 in range(b.shape[1])"),
-)
-by_tiles.slip(
-    "The narrow tiles at the end are missing: `7 // 4` is 1, and 3 are left over. Let `range(0, n, t)` "
-    "choose where tiles begin, and end at `min(j0 + t, …)`.",
-    (J0, "j0 in range(0, b.shape[1] - t + 1, t)"),
-    (K0, "k0 in range(0, a.shape[1] - t + 1, t)"),
-)
-by_tiles.slip(
-    "A tile gives only a part of each sum. With `=`, the next tile replaces what the last one gave: "
-    "write `+=`.",
-    ("                    for k in", "                    out[i, j] = 0\n                    for k in"),
-)
-by_tiles.slip("Tiles along `k` must add up: with `=`, only the last product is left. Write `+=`.", "+=", "=")
-by_tiles.slip(
-    "Only the first tile is there: `range(j0, t)` ends at `t`, and the tile ends at `j0 + t`. The same "
-    "holds for `k`.",
-    (IN_J, "j in range(j0, min(t, b.shape[1]))"),
-    (IN_K, "k in range(k0, min(t, a.shape[1]))"),
-)
-
-
 # --- 5 A fused kernel ---------------------------------------------------------------------------------------
 
 
@@ -1072,87 +743,3 @@ def loss_and_slopes(x, y, w, b):
         by_w += d * x[i]
         by_b += d
     return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size
-
-
-START = "    loss = by_w = by_b = 0.0\n"
-D, LOSS, BY_W, BY_B = "d = w * x[i] + b - y[i]", "loss += d * d", "by_w += d * x[i]", "by_b += d\n"
-RETURN = "return loss / x.size, 2 * by_w / x.size, 2 * by_b / x.size"
-TOTALS = ((LOSS, "totals[0] += d * d"), (BY_W, "totals[1] += d * x[i]"), (BY_B, "totals[2] += d\n"))
-OTHER_ORDER = "Right numbers, other order: the loss, then the slope for `w`, then that for `b`."
-loss_and_slopes.slip(
-    "This is NumPy's way: each operation goes through a whole array. Write one loop, in which `d` is a "
-    "single number.",
-    (START, START + "    d = w * x + b - y\n    return (d * d).mean(), 2 * (d * x).mean(), 2 * d.mean()\n"),
-)
-loss_and_slopes.slip(
-    "The three totals lie in an array, and all threads change it. Take three plain variables, one for each: "
-    "Numba recognises `+=` on them as reductions.",
-    (START, "    totals = np.zeros(3)\n"),
-    *TOTALS,
-    (RETURN, "return totals[0] / x.size, 2 * totals[1] / x.size, 2 * totals[2] / x.size"),
-)
-loss_and_slopes.slip(
-    "Right, but each loop reads `x` from memory again. Add up all three totals in one loop.",
-    *(
-        BY_W + "\n",
-        f"\n    for i in prange(x.size):\n        {D}\n        {BY_W}\n",
-    ),
-)
-loss_and_slopes.slip(
-    "Right, but on one thread. The totals are recognised reductions, so the loop may be a `prange`.",
-    *("prange", "range"),
-)
-loss_and_slopes.slip(
-    "Right, but your kernel makes an array. Nobody needs `d` again after its iteration: let it be a plain "
-    "variable.",
-    (START, START + "    ds = np.empty(x.size)\n"),
-    (D, "ds[i] = w * x[i] + b - y[i]\n        d = ds[i]"),
-)
-loss_and_slopes.slip(
-    "Your `d` is y − (w·x + b). Its square is the same, but both slopes change their sign.",
-    *(D, "d = y[i] - w * x[i] - b"),
-)
-loss_and_slopes.slip(
-    "The slopes lack their 2: the derivative of d² is 2 · d, times the derivative of d.",
-    *(RETURN, RETURN.replace("2 * ", "")),
-)
-loss_and_slopes.slip(
-    "These are sums. The loss is a mean: divide by `x.size`, the slopes as well.",
-    *(RETURN, RETURN.replace(" / x.size", "")),
-)
-loss_and_slopes.slip(
-    "Numba does know `totals += …` with whole arrays as a reduction. But then each iteration makes an array. "
-    "Take three plain variables.",
-    (START, "    totals = np.zeros(3)\n"),
-    (LOSS, "totals += np.array([d * d, 2 * d * x[i], 2 * d])"),
-    (f"        {BY_W}\n", ""),
-    (f"        {BY_B}", ""),
-    (RETURN, "return totals / x.size"),
-)
-loss_and_slopes.slip(
-    "That is the loss alone. Return three numbers: the loss, the slope for `w`, that for `b`.",
-    *(RETURN, "return loss / x.size"),
-)
-loss_and_slopes.slip(
-    "Only the first number is counted. Does your `return` stand inside the loop?",
-    *(f"    {RETURN}", f"        {RETURN}"),
-)
-loss_and_slopes.slip("Your `d` has no `b`: it is w·x + b − y.", " + b - ", " - ")
-loss_and_slopes.slip(OTHER_ORDER, RETURN, "return 2 * by_w / x.size, 2 * by_b / x.size, loss / x.size")
-loss_and_slopes.slip(OTHER_ORDER, RETURN, "return loss / x.size, 2 * by_b / x.size, 2 * by_w / x.size")
-loss_and_slopes.slip(
-    "Only the last number is left in your totals: `=` replaces, and `+=` adds.",
-    (LOSS, "loss = d * d"),
-    (BY_W, "by_w = d * x[i]"),
-    (BY_B, "by_b = d\n"),
-)
-loss_and_slopes.slip(
-    "When `w` moves, `d` moves by `x[i]`: the slope for `w` adds up `d * x[i]`.", BY_W, "by_w += d"
-)
-
-SPOILED = "Leave the arrays that you are given as they are: others may still need them."
-count.slip(SPOILED, "    return", "    votes[:] = 0\n    return")
-negate.slip(SPOILED, LAST, f"{LAST}\n    a[:] = 0")
-by_rows.slip(SPOILED, "out[i, j] += a[i, k] * b[k, j]", "out[i, j] += a[i, k] * b[k, j]\n    a[:] = 0")
-by_tiles.slip(SPOILED, "out[i, j] += a[i, k] * b[k, j]", "out[i, j] += a[i, k] * b[k, j]\n    a[:] = 0")
-loss_and_slopes.slip(SPOILED, f"    {RETURN}", f"    x[:] = 0\n    {RETURN}")

@@ -150,64 +150,6 @@ songs_exercise = lecture.exercise(
     form="Songs({}, {}, {})",
 )(Songs)
 
-POINT, LABEL, LENGTH = "self.apply_transforms(self.points[index])", "self.likes[index]", "len(self.likes)"
-songs_exercise.slip(
-    "The transforms are not applied. Send the point, and only the point, through `self.apply_transforms(...)`.",
-    *(POINT, "self.points[index]"),
-)
-songs_exercise.slip(
-    "The label goes through the transforms, too. They change what is measured, and not whether it is liked.",
-    *(LABEL, "self.apply_transforms(self.likes[index])"),
-)
-songs_exercise.slip(
-    "An item is the point first and then its label. Yours has them the other way round.",
-    *(f"{POINT}, {LABEL}", f"{LABEL}, {POINT}"),
-)
-songs_exercise.slip(
-    "You return all points or all labels. An item is one song: take what stands at `index` from both arrays.",
-    *(f"{POINT}, {LABEL}", "self.apply_transforms(self.points), self.likes"),
-)
-songs_exercise.slip(
-    "All points at once go through the transforms, which are made for one. Take the point out first, then "
-    "send it through.",
-    *(POINT, "self.apply_transforms(self.points)[index]"),
-)
-songs_exercise.slip(
-    "The transforms have run only once, when the data set was made. Let `__getitem__` send the point through "
-    "them, anew each time.",
-    ("= points, likes", "= [self.apply_transforms(point) for point in points], likes"),
-    (POINT, "self.points[index]"),
-)
-songs_exercise.slip(
-    "Leave the point a NumPy array. The loader makes a Tensor of all points in a batch.",
-    *(POINT, f"ndl.Tensor({POINT})"),
-)
-songs_exercise.slip(
-    "`songs[0]` gives None. Is a `return` missing in `__getitem__`?", f"return {POINT}", f"{POINT}"
-)
-songs_exercise.slip(
-    "`len(songs)` gives None. Is a `return` missing in `__len__`?", f"return {LENGTH}", LENGTH
-)
-songs_exercise.slip(
-    "`__len__` gives the points themselves. Return how many there are: `len(self.points)`.",
-    *(LENGTH, "self.points"),
-)
-songs_exercise.slip(
-    "This is only the point. An item is a pair: return its label, too, after a comma.", f", {LABEL}", ""
-)
-songs_exercise.slip(
-    "`self.points.size` counts the numbers, and each song has several. `len(self.points)` counts the songs.",
-    *(LENGTH, "self.points.size"),
-)
-songs_exercise.slip(
-    "That is how many numbers each song has. `len(songs)` is the number of songs.",
-    *(LENGTH, "self.points.shape[1]"),
-)
-songs_exercise.slip(
-    "The pair as a whole goes through the transforms. Send only the point through `self.apply_transforms(...)`.",
-    *(f"{POINT}, {LABEL}", "self.apply_transforms((self.points[index], self.likes[index]))"),
-)
-
 
 # --- 2 Batches and a transform ------------------------------------------------------------------------------
 
@@ -240,69 +182,6 @@ def batches(n, batch_size, rng):
     return [order[start : start + batch_size] for start in range(0, n, batch_size)]
 
 
-CUT = "[order[start : start + batch_size] for start in range(0, n, batch_size)]"
-batches.slip(
-    "The songs come in their old order. Shuffle the positions first: `rng.permutation(n)`.",
-    *("rng.permutation(n)", "np.arange(n)"),
-)
-batches.slip(
-    "The last songs are left out: they do not fill a batch. Keep them as a smaller one; a slice that ends too "
-    "late is simply shorter.",
-    *(CUT, CUT + "[: n // batch_size]"),
-)
-batches.slip(
-    "Some song comes twice, and another one never. Don't draw each position for itself: shuffle all of them, "
-    "with `rng.permutation(n)`.",
-    *("rng.permutation(n)", "rng.integers(0, n, n)"),
-)
-batches.slip(
-    "The second epoch has the same order as the first. Use the `rng` that you are given: it goes on, while a "
-    "new one with a seed begins again.",
-    *("rng.permutation(n)", "np.random.default_rng(0).permutation(n)"),
-)
-batches.slip(
-    "You shuffle the batches, and neighbours stay together in each. Shuffle the positions first, and cut then.",
-    *(
-        ("rng.permutation(n)", "np.arange(n)"),
-        (f"return {CUT}", f"cut = {CUT}\n    rng.shuffle(cut)\n    return cut"),
-    ),
-)
-batches.slip(
-    "Positions count from 0, as everywhere in Python: of n songs, the last one stands at n − 1. "
-    "`rng.permutation(n)` gives just these.",
-    *("permutation(n)", "permutation(n) + 1"),
-)
-batches.slip(
-    "The last batch is missing. Begin one at each multiple of `batch_size` below n: `range(0, n, batch_size)`.",
-    *(CUT, CUT + "[:-1]"),
-)
-batches.slip(
-    "This is only the first batch. Is the `return` inside the loop? Collect all, and return then.",
-    *(CUT, "[order[:batch_size]]"),
-)
-batches.slip(
-    "There is an empty batch at the end. Begin a batch only below n: `range(0, n, batch_size)`.",
-    *("range(0, n, batch_size)", "range(0, n // batch_size * batch_size + 1, batch_size)"),
-)
-batches.slip(
-    "You cut into `batch_size` parts. A batch *has* `batch_size` songs, however many parts that makes.",
-    *(CUT, "np.array_split(order, batch_size)"),
-)
-EVEN = (
-    "`array_split` makes parts of about the same size. A batch has `batch_size` songs, and only the last may "
-    "have fewer: take slices."
-)
-batches.slip(EVEN, CUT, "np.array_split(order, max(1, n // batch_size))")
-batches.slip(
-    "A slice ends at a position, and not after so many songs: `order[start : start + batch_size]`.",
-    *("start + batch_size]", "batch_size]"),
-)
-batches.slip(
-    "`rng.shuffle` shuffles in place and returns None. `rng.permutation(n)` returns what you need.",
-    *("rng.permutation(n)", "rng.shuffle(np.arange(n))"),
-)
-
-
 def shaken(answer: Any, size: float, one: np.ndarray, other: np.ndarray) -> Any:
     """What a transform makes of two points, and of the first once more."""
     jitter = answer(size, np.random.default_rng(5))
@@ -329,47 +208,6 @@ jitter_exercise = lecture.exercise(
     use=shaken,
     form="Jitter({}, rng), called with {}, then {}, then the first again,",
 )(Jitter)
-
-NOISE = "self.rng.normal(0, self.size, point.shape)"
-jitter_exercise.slip(
-    "All coordinates move by the same number. Draw one for each: give `normal` the shape of the point.",
-    *(", point.shape", ""),
-)
-jitter_exercise.slip(
-    "Points need not have two numbers. Give `normal` the shape of the point: `point.shape`.",
-    "point.shape",
-    "2",
-)
-jitter_exercise.slip("This is only the noise. Add it to the point.", "point + ", "")
-jitter_exercise.slip(
-    "Each call gives the same noise. Draw in `__call__`, from `self.rng` itself, so that each call draws anew.",
-    *("self.rng.normal", "np.random.default_rng(5).normal"),
-)
-jitter_exercise.slip(
-    "The size is not in it: it is the standard deviation, the second argument of `normal`.",
-    "self.size, p",
-    "1, p",
-)
-FIRST_IS_MEAN = (
-    "The first argument of `normal` is the mean. It is 0, so that the point moves to all sides alike."
-)
-jitter_exercise.slip(FIRST_IS_MEAN, NOISE, "self.rng.normal(self.size)")
-jitter_exercise.slip(
-    "The first argument of `normal` is the mean, and the second the standard deviation. Write the 0 before "
-    "the size.",
-    *("(0, ", "("),
-)
-jitter_exercise.slip(
-    "You draw evenly from a box. Ask for normal noise: `self.rng.normal(0, self.size, point.shape)`.",
-    *("normal(0,", "uniform(-self.size,"),
-)
-jitter_exercise.slip(
-    "`normal` takes the standard deviation itself, and not its square: the size as it is.",
-    *("self.size, p", "self.size**2, p"),
-)
-jitter_exercise.slip(
-    "You multiply the point by the noise. Add it: a point at 0 should move, too.", "point +", "point *"
-)
 
 
 # --- 3 Train, and evaluate ----------------------------------------------------------------------------------
@@ -450,7 +288,6 @@ def evaluated(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int,
 
 
 ITSELF = "`run_epoch` is this loop, written for you. Write it yourself; afterwards you may use it."
-OUTER = "With `model.training = …` you reach the net, but not the modules in it. `model.{}()` tells them all."
 NINE = np.array([[2, 1], [-1, 2], [1, -2], [3, 3], [-3, -3], [0.5, 2], [-2, 0.5], [2, -0.5], [-0.5, -2]])
 TO_LEARN = st.tuples(
     st.sampled_from([5, 4, 7, 9, 1]),
@@ -492,82 +329,6 @@ def train_epoch(model, loader, optimizer):
     return total / len(loader.dataset)
 
 
-LOSS, BACK, STEP = "loss = loss_fn(model(X), y)", "loss.backward()", "optimizer.step()"
-ADD, PER_SONG = "loss.item() * len(y)", "total / len(loader.dataset)"
-train_epoch.slip(
-    "You take the mean over the batches, but the last batch is smaller. Multiply each loss by `len(y)`, and "
-    "divide by the number of all songs.",
-    *((ADD, "loss.item()"), (PER_SONG, "total / len(loader)")),
-)
-train_epoch.slip(
-    "The net is still in evaluation mode. Say `model.train()` before the loop.", "model.train()", "pass"
-)
-train_epoch.slip(OUTER.format("train"), "model.train()", "model.training = True")
-train_epoch.slip(
-    "The weights did not move. Each batch needs both: `loss.backward()` finds the gradients, and then "
-    "`optimizer.step()` moves the weights.",
-    *(STEP, "pass"),
-)
-train_epoch.slip(
-    "In the first batch there is no gradient yet when the step is made. First `loss.backward()`, and then the "
-    "step.",
-    *(f"{BACK}\n        {STEP}", f"{STEP}\n        {BACK}"),
-)
-train_epoch.slip(
-    "You ask for the loss again after the step. Count the one that you walked back from: `loss.item()`.",
-    *(ADD, "loss_fn(model(X), y).item() * len(y)"),
-)
-train_epoch.slip(
-    "From this loss no way leads back to the weights. Is it the loss of `model(X)`? And is there no "
-    "`ndl.no_grad()` around it? That belongs into `evaluate` only.",
-    *(LOSS, f"with ndl.no_grad(): {LOSS}"),
-)
-train_epoch.slip(
-    "That line is PyTorch's. Here each `backward()` replaces the gradients, so there is nothing to set to 0: "
-    "leave it out.",
-    *(LOSS, f"optimizer.zero_grad(); {LOSS}"),
-)
-train_epoch.slip(
-    "You weigh each loss with `loader.batch_size`, but the last batch has fewer songs. Ask each for its own: "
-    "`len(y)`.",
-    *("len(y)", "loader.batch_size"),
-)
-train_epoch.slip(
-    "You stop after the first batch. Is the `return` inside the loop?",
-    *("    return total", "        return total"),
-)
-train_epoch.slip(
-    "This is the loss of the last batch. Add up the losses of all songs, and take their mean.",
-    *(PER_SONG, "loss.item()"),
-)
-train_epoch.slip(
-    "This is the sum over the batches. Divide by the number of songs: `len(loader.dataset)`.",
-    PER_SONG,
-    "total",
-)
-GRAPHS = (
-    "The loss is a Tensor, and with it you keep the graph of every batch (lecture 06). Add up `loss.item()`."
-)
-train_epoch.slip(GRAPHS, ADD, "loss * len(y)")
-train_epoch.slip(GRAPHS, (ADD, "loss * len(y)"), (PER_SONG, "total.item() / len(loader.dataset)"))
-train_epoch.slip(
-    "One backward pass at the end makes a single step with the last batch. Take both into the loop.",
-    *(
-        ("        loss.backward()\n        optimizer.step()\n", ""),
-        ("    return", f"    {BACK}; {STEP}\n    return"),
-    ),
-)
-train_epoch.slip(
-    "You divide by the number of batches. The losses are those of songs: `len(loader.dataset)`.",
-    *(PER_SONG, "total / len(loader)"),
-)
-MEAN_ALREADY = (
-    "Each `loss` is the mean of its batch already. Multiply it by `len(y)` before you divide by all songs."
-)
-train_epoch.slip(MEAN_ALREADY, ADD, "loss.item()")
-train_epoch.slip(MEAN_ALREADY, (ADD, "loss.item()"), (PER_SONG, "total"))
-
-
 @lecture.exercise(
     to_learn(5, 2, (1, 0, 1, 0, 0), 2, 2),
     to_learn(4, 2, (1, 0, 1, 0, 0), 2, 3),
@@ -591,85 +352,7 @@ def evaluate(model, loader):
     return total / len(loader.dataset), right / len(loader.dataset)
 
 
-HITS = "int((scores.numpy().argmax(axis=1) == y.numpy()).sum())"
-BOTH = "total / len(loader.dataset), right / len(loader.dataset)"
 SHARE = "right / len(loader.dataset)"
-NO_GRAPH = ("with ndl.no_grad()", "if True")
-evaluate.slip(
-    "The net is still in training mode, so dropout would still drop. Say `model.eval()` first.",
-    *("model.eval()", "pass"),
-)
-evaluate.slip(OUTER.format("eval"), "model.eval()", "model.training = False")
-evaluate.slip(
-    "A graph is kept for every batch, and nobody walks back through it. Put the loop into "
-    "`with ndl.no_grad():`.",
-    *NO_GRAPH,
-)
-evaluate.slip(
-    "You take the mean over the batches, but the last one is smaller, and its songs would count more. Weigh "
-    "each loss with `len(y)`.",
-    *((".item() * len(y)", ".item()"), (BOTH, f"total / len(loader), {SHARE}")),
-)
-evaluate.slip(
-    "Both are means over the batches, but the last one is smaller, and its songs would count more. Add up over "
-    "the songs, and divide at the end.",
-    *((".item() * len(y)", ".item()"), (HITS, HITS + " / len(y)")),
-    (BOTH, "total / len(loader), right / len(loader)"),
-)
-evaluate.slip("This is how many are right. Divide by the number of songs for the share.", SHARE, "right")
-evaluate.slip(
-    "The share is in percent. Leave it between 0 and 1: divide by the number of songs only.",
-    SHARE,
-    f"100 * {SHARE}",
-)
-evaluate.slip(
-    "You count the songs that the net likes. Compare with the labels: how often is it right?",
-    *(" == y.numpy()", ""),
-)
-evaluate.slip(
-    "Do you count the last batch only? The line that counts belongs into the loop.", "right +=", "right ="
-)
-evaluate.slip("This is the share that is wrong. Asked for is the share that is right.", SHARE, f"1 - {SHARE}")
-evaluate.slip(
-    "First the loss, and then the share of songs that are right.", BOTH, ", ".join(BOTH.split(", ")[::-1])
-)
-evaluate.slip(
-    "You look at the last batch only. Add up over all of them.",
-    *(("total +=", "total ="), ("right +=", "right ="), (BOTH, "total / len(y), right / len(y)")),
-)
-evaluate.slip(
-    "You stop after the first batch. Is the `return` inside the loop?", "    return", "            return"
-)
-evaluate.slip(
-    "Two numbers are asked for: the mean loss, and the share of songs that are right.", f", {SHARE}", ""
-)
-evaluate.slip(
-    "`argmax()` looks at the whole batch. Each row is a song and has its own largest: `axis=1`.", "axis=1", ""
-)
-evaluate.slip(
-    "`axis=0` looks for the largest score down the columns. A song is a row: `axis=1`.", "axis=1", "axis=0"
-)
-evaluate.slip(
-    "The share is a mean over batches, and the last one is smaller. Count with `.sum()`, divide once.",
-    *((HITS, HITS + " / len(y)"), (SHARE, "right / len(loader)")),
-)
-ONE_SCORE = (
-    "You look at one score only. It may be above 0, and another one larger still: compare all, with `argmax`."
-)
-evaluate.slip(ONE_SCORE, "scores.numpy().argmax(axis=1)", "(scores.numpy()[:, 1] > 0)")
-evaluate.slip(
-    "A net may give more than two scores. Compare all of them: `argmax(axis=1)`.",
-    *("scores.numpy().argmax(axis=1)", "(scores.numpy()[:, 1] > scores.numpy()[:, 0])"),
-)
-evaluate.slip("The loss is still a Tensor. Add up its number: `.item()`.", ".item()", "")
-evaluate.slip(
-    "You compare an array with a Tensor, and they are never equal. Take the numbers: `y.numpy()`.",
-    *(HITS, "int(np.sum(scores.numpy().argmax(axis=1) == y))"),
-)
-evaluate.slip(
-    "A Tensor's `argmax` says `axes=`. It is easier with its numbers: `scores.numpy().argmax(axis=1)`.",
-    *("scores.numpy().argmax", "scores.argmax"),
-)
 
 
 # --- 4 Early stopping ---------------------------------------------------------------------------------------
@@ -698,88 +381,6 @@ def early_stop(losses, patience):
         if epoch - best == patience:
             return best, epoch
     return best, len(losses)
-
-
-STOP, BEST = "if epoch - best == patience", "if loss < losses[best - 1]"
-early_stop.slip(
-    "You look at losses that come after the end. When training stops, nobody knows yet that a better epoch would "
-    "follow.",
-    (
-        "    best = 1",
-        "    best = int(np.argmin(losses)) + 1\n    return best, min(best + patience, len(losses))",
-    ),
-)
-early_stop.slip(
-    "This is the best of all epochs, and training never stops. Stop when the best is `patience` epochs ago.",
-    *(STOP, "if False"),
-)
-early_stop.slip(
-    "You stop at the first rise. A loss goes up and down; wait until the best one is `patience` epochs ago.",
-    *(STOP, "if epoch > best"),
-)
-early_stop.slip(
-    "You count rises one after the other. A small fall does not help as long as the best loss is not beaten: "
-    "compare with the best, and not with the one before.",
-    ("best = 1", "best, rises = 1, 0"),
-    (BEST, f"rises = rises + 1 if epoch > 1 and loss >= losses[epoch - 2] else 0\n        {BEST}"),
-    (STOP, "if rises == patience"),
-)
-early_stop.slip(
-    "You compare with the loss before. After a rise, a small fall is no progress yet: compare with the best.",
-    *(BEST, "if epoch > 1 and loss < losses[epoch - 2]"),
-)
-early_stop.slip(
-    "You count all epochs that were no better. Count from the best one: begin again at each new best.",
-    ("best = 1", "best, waited = 1, 0"),
-    (
-        "            best = epoch",
-        "            best = epoch\n        elif epoch > 1:\n            waited += 1",
-    ),
-    (STOP, "if waited == patience"),
-)
-early_stop.slip(
-    "The first epoch is the best so far, and nothing is waited yet. Count the epochs after the best one only.",
-    *(STOP, "if epoch - (best if best > 1 else 0) == patience"),
-)
-early_stop.slip(
-    "If training never stops early, the last epoch need not be the best. Return the best one there, too.",
-    *("return best, len(losses)", "return len(losses), len(losses)"),
-)
-early_stop.slip(
-    "You count from 0. The first epoch is epoch 1: `enumerate(losses, start=1)`.",
-    ("return best, epoch", "return best - 1, epoch - 1"),
-    ("return best, len(losses)", "return best - 1, len(losses) - 1"),
-)
-early_stop.slip(
-    "You stop an epoch too late: it ends as soon as `epoch - best` *is* the patience.",
-    "== patience",
-    "> patience",
-)
-early_stop.slip(
-    "The same loss again is no progress. Take a new best epoch only where the loss is smaller: `<`, not `<=`.",
-    *("loss <", "loss <="),
-)
-early_stop.slip(
-    "Every smaller loss is a better one, however little smaller it is: `<`, without anything subtracted.",
-    *("losses[best - 1]:", "losses[best - 1] - 1e-3:"),
-)
-early_stop.slip(
-    "The losses stand there, and not their epochs. Return the two numbers of the epochs.",
-    ("return best, epoch", "return losses[best - 1], loss"),
-    ("return best, len(losses)", "return losses[best - 1], losses[-1]"),
-)
-early_stop.slip(
-    "First the best epoch, and then the one in which you stop.",
-    *(("best, epoch\n", "epoch, best\n"), ("best, len(losses)", "len(losses), best")),
-)
-early_stop.slip(
-    "This is the epoch in which training stops. Return the best one, too: a pair, the best first.",
-    *(("best, epoch\n", "epoch\n"), ("best, len(losses)", "len(losses)")),
-)
-early_stop.slip(
-    "This is the best epoch. Return the one in which training stops, too: a pair.",
-    *(("best, epoch\n", "best\n"), ("best, len(losses)", "best")),
-)
 
 
 # --- 5 A data set of your own -------------------------------------------------------------------------------
@@ -833,78 +434,6 @@ table_exercise = lecture.exercise(
     use=tables,
     form="first, second = Table({0}), Table({1}, like=first)",
 )(Table)
-
-SCALED, YES = "(self.points[index] - self.mean) / self.spread", 'int(row[2].strip() == "yes")'
-MEAN, SPREAD = (
-    "like.mean if like else self.points.mean(axis=0)",
-    "like.spread if like else self.points.std(axis=0)",
-)
-READ = "[[float(number) for number in row[:2]] for row in rows]"
-table_exercise.slip(
-    "The numbers are as in the text. Subtract each column's mean and divide by its spread.",
-    *(SCALED, "self.points[index]"),
-)
-table_exercise.slip(
-    "The second table takes its own mean and spread. A song must mean the same to the net in both, so take those "
-    "of `like`.",
-    *((MEAN, "self.points.mean(axis=0)"), (SPREAD, "self.points.std(axis=0)")),
-)
-table_exercise.slip(
-    "You take one mean for both columns. Tempo and loudness have their own: `axis=0`.",
-    *(("mean(axis=0)", "mean()"), ("std(axis=0)", "std()")),
-)
-table_exercise.slip(
-    "The mean is subtracted. Divide by the spread, too: `.std(axis=0)`.", " / self.spread", ""
-)
-table_exercise.slip(
-    "Python divides before it subtracts. Put the difference into brackets.",
-    *(SCALED, "self.points[index] - self.mean / self.spread"),
-)
-table_exercise.slip(
-    "You divide by the variance. Its square root is the standard deviation, `.std(axis=0)`.", ".std(", ".var("
-)
-table_exercise.slip(
-    "Each song is scaled by its own two numbers. Take mean and spread over all songs of a table: `axis=0`.",
-    *(SCALED, "(self.points[index] - self.points[index].mean()) / self.points[index].std()"),
-)
-table_exercise.slip(
-    "The new songs have a say in the mean or the spread, by which they are measured. Take those of `like` as "
-    "they are.",
-    (MEAN, "np.concatenate([self.points, like.points] if like else [self.points]).mean(axis=0)"),
-    (SPREAD, "np.concatenate([self.points, like.points] if like else [self.points]).std(axis=0)"),
-)
-table_exercise.slip(
-    "This spread divides by n − 1 (`ddof=1`, the default of pandas). NumPy's `.std(axis=0)` divides by n; take that.",
-    *("std(axis=0)", "std(axis=0, ddof=1)"),
-)
-table_exercise.slip("The labels are the wrong way round: 1 is for yes, and 0 for no.", '== "yes"', '!= "yes"')
-table_exercise.slip(
-    'All labels are 1: Python takes every word for true, also the word no. Compare: `word == "yes"`.',
-    *(YES, "int(bool(row[2].strip()))"),
-)
-table_exercise.slip(
-    "`int` makes whole numbers of digits only. For tempo and loudness take `float(word)`; for the label ask "
-    "whether the word is yes.",
-    *(READ, "[[int(number) for number in row] for row in rows]"),
-)
-table_exercise.slip(
-    "All labels are 0: the word in the text has a space in front. Use `.strip()`.", ".strip()", ""
-)
-WORD = "The label is a word. The loss needs a number: 1 for yes, and 0 for no."
-table_exercise.slip(WORD, YES, "row[2].strip()")
-table_exercise.slip(WORD, YES, "row[2]")
-table_exercise.slip(
-    "You stretch from the smallest to the largest number. Use mean and standard deviation.",
-    *(("self.points.mean(axis=0)", "self.points.min(axis=0)"), ("self.points.std(", "np.ptp(self.points, ")),
-)
-NO_NUMBER = (
-    "Not every word is a number: see the error. Make numbers of the first two in a line only, `row[:2]`. And "
-    "take lines: `text.splitlines()`; `for line in text` goes letter by letter."
-)
-table_exercise.slip(NO_NUMBER, "row[:2]", "row")
-table_exercise.slip(
-    "The numbers are still text. Make a number of each word: `float(word)`.", "float(number)", "number"
-)
 
 
 # --- Models and pictures ------------------------------------------------------------------------------------

@@ -65,59 +65,6 @@ def rnn_cell(x, h, W_ih, W_hh, b):
     return ndl.tanh(x @ W_ih + h @ W_hh + b)
 
 
-STEP = "ndl.tanh(x @ W_ih + h @ W_hh + b)"
-rnn_cell.slip(
-    "The tanh is missing. Without it, the state could grow without end from letter to letter.", "ndl.tanh", ""
-)
-rnn_cell.slip(
-    "The old state is not in it, so the cell forgets everything. Add `h @ W_hh`.", " + h @ W_hh", ""
-)
-rnn_cell.slip("The letter is not in it, so the cell reads nothing. Add `x @ W_ih`.", "x @ W_ih + ", "")
-rnn_cell.slip("The bias `b` is missing.", " + b", "")
-rnn_cell.slip(
-    "You take tanh of the letter's part only. Add up all three parts first, and then take tanh.",
-    *(STEP, "ndl.tanh(x @ W_ih + b) + h @ W_hh"),
-)
-rnn_cell.slip(
-    "You take tanh of each part. Add up all three parts first, and then take tanh once.",
-    *(STEP, "ndl.tanh(x @ W_ih) + ndl.tanh(h @ W_hh) + b"),
-)
-rnn_cell.slip(
-    "You take tanh of both parts. Add up all three first, and then take tanh once.",
-    *(STEP, "ndl.tanh(x @ W_ih + b) + ndl.tanh(h @ W_hh)"),
-)
-rnn_cell.slip(
-    "You take tanh of the two products, and add the bias after it. The bias belongs inside, too.",
-    *(" + b)", ") + b"),
-)
-rnn_cell.slip(
-    "Here the function around the sum is `ndl.tanh`. Yours keeps it from 0 to 1: that is a gate.",
-    *("ndl.tanh", "ndl.sigmoid"),
-)
-rnn_cell.slip(
-    "Here the function around the sum is `ndl.tanh`, which lets negative numbers through, too.",
-    *("ndl.tanh", "ndl.relu"),
-)
-rnn_cell.slip("You add the state as it is. It has weights of its own: `h @ W_hh`.", "h @ W_hh", "h")
-rnn_cell.slip(
-    "The shapes do not fit. `x` belongs to `W_ih` (from the input to the hidden state), and `h` to `W_hh`. A "
-    "letter is a row, so it stands on the left: `x @ W_ih`.",
-    *(STEP, "ndl.tanh(x @ W_hh + h @ W_ih + b)"),
-)
-NO_HISTORY = (
-    "The numbers are right, but something lost its history, so the gradient stops there. It must walk on to "
-    "the weights, and to the letters before: leave out `.numpy()` and `detach`."
-)
-rnn_cell.slip(NO_HISTORY, STEP, f"Tensor({STEP}.numpy())")
-rnn_cell.slip(NO_HISTORY, "h @ W_hh", "h.detach() @ W_hh")
-rnn_cell.slip(
-    "The state is a row, as the letter is, so both stand on the left of their weights: `h @ W_hh`.",
-    *("h @ W_hh", "W_hh @ h"),
-)
-rnn_cell.slip("NumPy's tanh leaves no history, so it takes no Tensor. Use `ndl.tanh`.", "ndl.tanh", "np.tanh")
-rnn_cell.slip("The new state is right. Return it alone, without the old one beside it.", STEP, f"{STEP}, h")
-
-
 # --- 2 Unroll -----------------------------------------------------------------------------------------------
 
 
@@ -220,67 +167,6 @@ def unroll(cell, xs, h):
     return states
 
 
-unroll.slip(
-    "Each letter meets the state from the very beginning. Hand on the new state: `h = cell(x, h)`.",
-    ("h = cell(x, h)", "new = cell(x, h)"),
-    ("append(h)", "append(new)"),
-)
-unroll.slip(
-    "This is only the state at the end. Return a list with the state after *each* letter.",
-    *("return states", "return h"),
-)
-unroll.slip(
-    "The state at the end stands in a list, but the others are missing. Append in the loop.",
-    *("return states", "return [h]"),
-)
-unroll.slip(
-    "Your list begins with the state before the first letter. Append *after* the cell has read a letter.",
-    *("states = []", "states = [h]"),
-)
-unroll.slip(
-    "You append before the cell reads, so each state is the one before its letter. First `h = cell(x, h)`, "
-    "then append.",
-    ("        states.append(h)\n", ""),
-    ("h = cell", "states.append(h)\n        h = cell"),
-)
-unroll.slip("The letter comes first, and then the state: `cell(x, h)`.", "cell(x, h)", "cell(h, x)")
-unroll.slip("You read the text from its end. Take the letters in their order.", "in xs", "in xs[::-1]")
-unroll.slip(
-    "The states are right, but the last stands first. Append each at the end of the list.",
-    *("return states", "return states[::-1]"),
-)
-unroll.slip(
-    "You return after the first letter. Is the `return` inside the loop?", "    return", "        return"
-)
-unroll.slip(
-    "You collect the letters, and not the states. Append what the cell gives you.", "append(h)", "append(x)"
-)
-unroll.slip("Your loop stops one letter early. Go through all of `xs`: `for x in xs`.", "in xs", "in xs[:-1]")
-unroll.slip(
-    "You begin with `h` in place of the first letter's state. The cell reads the first letter as well: "
-    "`h = cell(x, h)` for all of `xs`.",
-    ("states = []", "states = [h]"),
-    ("in xs", "in xs[1:]"),
-)
-unroll.slip("The cell takes two things: the letter and the state, `cell(x, h)`.", "cell(x, h)", "cell(x)")
-unroll.slip(
-    "The states have lost their history, so no gradient can walk back from letter to letter. Append what the "
-    "cell gives you, without `detach`.",
-    *("cell(x, h)", "cell(x, h)\n        h = h.detach() if is_tensor(h) else h"),
-)
-unroll.slip(
-    "You call the cell twice for each letter, and hand on a state that is not the one in your list. Call it "
-    "once: `h = cell(x, h)`. Then append `h`.",
-    ("        states.append(h)\n", ""),
-    ("h = cell", "states.append(cell(x, h))\n        h = cell"),
-)
-unroll.slip(
-    "The cell is given None as its state. Begin with the `h` that you are given. And `append` returns None: "
-    "do not put that into `h`.",
-    *("states = []", "states, h = [], None"),
-)
-
-
 # --- 3 How far back? ----------------------------------------------------------------------------------------
 
 
@@ -326,61 +212,6 @@ def reach(last, xs):
     return [np.linalg.norm(gradient.numpy()) for gradient in gradients]
 
 
-LENGTH = "np.linalg.norm(gradient.numpy())"
-LENGTHS = f"[{LENGTH} for gradient in gradients]"
-reach.slip(
-    "You add up the entries, so positive and negative ones cancel. Take the length: `np.linalg.norm`.",
-    *(LENGTH, "gradient.numpy().sum()"),
-)
-reach.slip(
-    "This is the square of the length. `np.linalg.norm` takes the root, too.", LENGTH, f"{LENGTH} ** 2"
-)
-reach.slip(
-    "This is the largest entry of each gradient. Take its length: `np.linalg.norm`.",
-    *(LENGTH, "abs(gradient.numpy()).max()"),
-)
-reach.slip(
-    "You add up the sizes of the entries. The length is the root of the sum of squares.",
-    *(LENGTH, "abs(gradient.numpy()).sum()"),
-)
-reach.slip(
-    "The lengths are right, but in reverse. Keep the order of the letters.", LENGTHS, LENGTHS + "[::-1]"
-)
-reach.slip(
-    "These are the gradients themselves. Of each, return one number: its length.", LENGTHS, "gradients"
-)
-reach.slip(
-    "These are the gradients as arrays. Of each, return one number: its length.", LENGTH, "gradient.numpy()"
-)
-reach.slip(
-    "This is the length of the letters. Ask for the gradients: `ndl.gradients(last.sum(), xs)`.",
-    *("ndl.gradients(last.sum(), xs)", "xs"),
-)
-reach.slip(
-    "This is one length for all letters together. Each letter has a length of its own.",
-    *(LENGTHS, f"sum(x**2 for x in {LENGTHS}) ** 0.5"),
-)
-reach.slip(
-    "The lengths are right, but they are still Tensors. Of each, return a number: `.item()`.",
-    *(LENGTH, "(gradient**2).sum() ** 0.5"),
-)
-reach.slip(
-    "This is the length of the first row alone. A letter may have several rows: take the root of the sum of "
-    "all squares.",
-    *("gradient.numpy()", "gradient.numpy()[0]"),
-)
-reach.slip(
-    "With a 2, `np.linalg.norm` asks something else of an array with several rows. Leave the 2 out, and it "
-    "takes the root of the sum of all squares.",
-    *("gradient.numpy()", "gradient.numpy(), 2"),
-)
-reach.slip("The first length is right. Return one for each letter.", LENGTHS, LENGTHS + "[:1]")
-reach.slip(
-    "You divide by the last length. Leave the lengths as they are.",
-    *(LENGTH, f"{LENGTH} / np.linalg.norm(gradients[-1].numpy())"),
-)
-
-
 # --- 4 Gates ------------------------------------------------------------------------------------------------
 
 
@@ -413,78 +244,6 @@ def scores_and_memory(draw: Any) -> Case:
 def lstm_gates(i, f, g, o, c):
     c = ndl.sigmoid(f) * c + ndl.sigmoid(i) * ndl.tanh(g)
     return ndl.sigmoid(o) * ndl.tanh(c), c
-
-
-MEMORY = "c = ndl.sigmoid(f) * c + ndl.sigmoid(i) * ndl.tanh(g)"
-STATES = "ndl.sigmoid(o) * ndl.tanh(c), c"
-lstm_gates.slip(
-    "The memory comes first in your answer. Return the state h' first, then the memory c'.",
-    *(STATES, "c, ndl.sigmoid(o) * ndl.tanh(c)"),
-)
-lstm_gates.slip(
-    "You swapped `i` and `f`: f says how much is *kept*, i how much is *written*.",
-    *(MEMORY, "c = ndl.sigmoid(i) * c + ndl.sigmoid(f) * ndl.tanh(g)"),
-)
-lstm_gates.slip(
-    "You use the old memory for h'. The state looks at the new one: first c', then h'.",
-    ("c = ndl", "new = ndl"),
-    ("tanh(c), c", "tanh(c), new"),
-)
-lstm_gates.slip(
-    "`f` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.",
-    "ndl.sigmoid(f)",
-    "f",
-)
-lstm_gates.slip(
-    "`i` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.",
-    "ndl.sigmoid(i)",
-    "i",
-)
-lstm_gates.slip(
-    "`o` is a score, and may be any number. A gate is its sigmoid: a share from 0 to 1.",
-    "ndl.sigmoid(o)",
-    "o",
-)
-lstm_gates.slip("What is written is not gated: multiply tanh(g) by sigmoid(i).", "ndl.sigmoid(i) * ", "")
-lstm_gates.slip(
-    "Nothing is forgotten in yours: multiply the old memory by sigmoid(f).", "ndl.sigmoid(f) * ", ""
-)
-lstm_gates.slip(
-    "What is forgotten and what is written add up to 1 in yours. Here, `i` is a gate of its own.",
-    *("ndl.sigmoid(i)", "(1 - ndl.sigmoid(f))"),
-)
-lstm_gates.slip(
-    "`g` is what may be written, of either sign: it takes tanh. The three gates take sigmoid.",
-    *("ndl.tanh(g)", "ndl.sigmoid(g)"),
-)
-lstm_gates.slip(
-    "A gate is a share from 0 to 1, so it takes sigmoid. Only `g` and the memory take tanh.",
-    ("ndl.sigmoid(f)", "ndl.tanh(f)"),
-    ("ndl.sigmoid(i)", "ndl.tanh(i)"),
-    ("ndl.sigmoid(o)", "ndl.tanh(o)"),
-)
-lstm_gates.slip(
-    "Before the memory leaves the cell, it goes through tanh: sigmoid(o) · tanh(c').", "ndl.tanh(c)", "c"
-)
-lstm_gates.slip("The output gate is missing: h' = sigmoid(o) · tanh(c').", "ndl.sigmoid(o) * ", "")
-lstm_gates.slip("`g` is still a score. It takes tanh before it is written.", "ndl.tanh(g)", "g")
-lstm_gates.slip(
-    "This is the state alone. Return the memory as well: the next step needs it.", "tanh(c), c", "tanh(c)"
-)
-CUT_OFF = (
-    "The numbers are right, but a memory lost its history, so no gradient could come back along it to the "
-    "letters before. Leave out `detach` and `.numpy()`."
-)
-lstm_gates.slip(CUT_OFF, "tanh(c), c", "tanh(c), c.detach()")
-lstm_gates.slip(CUT_OFF, ") * c +", ") * c.detach() +")
-lstm_gates.slip(
-    "The forget gate is the share that is *kept*, whatever its name says: sigmoid(f) · c, without `1 -`.",
-    *("ndl.sigmoid(f)", "(1 - ndl.sigmoid(f))"),
-)
-lstm_gates.slip(
-    "A gate multiplies entry by entry, each number of the memory by its own share: `*`, not `@`.",
-    *("ndl.sigmoid(f) * c", "ndl.sigmoid(f) @ c"),
-)
 
 
 # --- 5 It writes --------------------------------------------------------------------------------------------
@@ -543,71 +302,6 @@ def write(read, letter, count, temperature, rng):
         letter = rng.choice(len(p), p=p)
         written.append(letter)
     return written
-
-
-DRAW = "letter = rng.choice(len(p), p=p)"
-write.slip(
-    "You always take the letter with the largest score, so the same text comes each time. Draw one by chance.",
-    *(DRAW, "letter = p.argmax()"),
-)
-write.slip(
-    "It reads the first letter again and again. What was just written is the next letter to read.",
-    (DRAW, DRAW.replace("letter", "new")),
-    ("append(letter)", "append(new)"),
-)
-write.slip(
-    "The state is not handed on: it begins anew with each letter. Keep what `read` returns, and pass it to "
-    "the next call.",
-    *("read(letter, state)", "read(letter, None)"),
-)
-write.slip(
-    "The state begins with None, and not with a number: `read` makes the first state itself.",
-    "[], None",
-    "[], 0",
-)
-write.slip(
-    "The temperature is not in it: `probabilities(scores, temperature)`.",
-    "(scores, temperature)",
-    "(scores, 1)",
-)
-write.slip(
-    "You multiply by the temperature. Divide: a high temperature makes the scores more alike.",
-    *("(scores, temperature)", "(scores, 1 / temperature)"),
-)
-write.slip(
-    "Your list begins with the letter that was given. Only the `count` letters after it are asked for.",
-    *("written, state = []", "written, state = [letter]"),
-)
-write.slip(
-    "You append before you draw, so the list begins with the given letter and lacks the last. Draw, then "
-    "append.",
-    ("        written.append(letter)\n", ""),
-    ("        scores, state", "        written.append(letter)\n        scores, state"),
-)
-write.slip(
-    "You return after the first letter. Is the `return` inside the loop?", "    return", "        return"
-)
-write.slip("This is only the last letter. Collect all of them in a list.", "return written", "return letter")
-write.slip(
-    "`p` has to be probabilities: from 0 on, with the sum 1. Scores are neither: `probabilities(scores, "
-    "temperature)`.",
-    *("probabilities(scores, temperature)", "scores"),
-)
-write.slip("All letters are equally likely in yours. Give the probabilities to the draw: `p=p`.", ", p=p", "")
-write.slip("One letter too many: draw `count` of them.", "range(count)", "range(count + 1)")
-write.slip(
-    "You divide by the temperature twice: `probabilities` does it already.",
-    *("(scores, temperature)", "(scores / temperature, temperature)"),
-)
-write.slip(
-    "Draw with the `rng` that you are given. A new generator in each round draws the same again.",
-    *("rng.choice", "np.random.default_rng(0).choice"),
-)
-write.slip(
-    "It reads the number of the round. Read the letter that was just written, and give the loop's own number "
-    "another name: `for _ in range(count)`.",
-    *("for _ in", "for letter in"),
-)
 
 
 # --- Pictures -----------------------------------------------------------------------------------------------

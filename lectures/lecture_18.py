@@ -87,69 +87,6 @@ def weights_of(q, K):
     return powers / powers.sum()
 
 
-weights_of.slip(
-    "These are the scores. The softmax makes weights of them: exp of each, divided by their sum.",
-    *("powers / powers.sum()", "scores"),
-)
-weights_of.slip(
-    "exp makes all of them positive. Now divide by their sum, so that they add up to 1.",
-    ("scores - scores.max()", "scores"),
-    ("powers / powers.sum()", "powers"),
-)
-weights_of.slip(
-    "The largest is 1 now, and nothing overflows. But divide by their sum, so that they add up to 1.",
-    *("powers / powers.sum()", "powers"),
-)
-weights_of.slip(
-    "You divide the scores themselves by their sum. A score can be below zero, so take exp of each first.",
-    *("powers / powers.sum()", "scores / scores.sum()"),
-)
-weights_of.slip(
-    "exp(1000) is too large for a number. Subtract the largest score from all of them before you take exp, as "
-    "in lecture 09.",
-    *("scores - scores.max()", "scores"),
-)
-weights_of.slip(
-    "You subtract the first score. A later one may be far larger, and its exp too large for a number. Subtract "
-    "the *largest*.",
-    *("scores.max()", "scores[0]"),
-)
-weights_of.slip(
-    "You subtract the largest *size*. If all scores are far below zero, every exp is 0 then. Subtract the "
-    "largest score itself, also if it is below zero.",
-    *("scores.max()", "np.abs(scores).max()"),
-)
-weights_of.slip(
-    "Each *row* of K is a key. `q @ K` goes down the columns; `K @ q` multiplies each row with the query.",
-    *("K @ q", "q @ K"),
-)
-weights_of.slip(
-    "You give everything to the largest score. A softmax leaves something for the others: exp, then divide.",
-    *("powers / powers.sum()", "(scores == scores.max()).astype(float)"),
-)
-weights_of.slip(
-    "You ask which key is *nearest*. The score is the product of the two: a key that is longer gets more.",
-    *("K @ q", "-((K - q) ** 2).sum(axis=1)"),
-)
-weights_of.slip(
-    "You divide the scores by √d. That is a good idea, and section 3 is about it; here, leave it out.",
-    *("K @ q", "K @ q / np.sqrt(len(q))"),
-)
-weights_of.slip(
-    "You divide by the length of the query and of each key, so only the angle counts. The score is the product "
-    "as it is: a longer arrow counts more.",
-    *("K @ q", "K @ q / np.linalg.norm(q) / np.linalg.norm(K, axis=1)"),
-)
-weights_of.slip(
-    "You *divide* by the largest score. Subtract it: the gaps between the scores have to stay as they are.",
-    *("scores - scores.max()", "scores / scores.max()"),
-)
-weights_of.slip(
-    "You subtract the largest score in one of the two sums only. Divide the exps by the sum of the same exps.",
-    *("powers.sum()", "np.exp(scores).sum()"),
-)
-
-
 # --- 2 Scaled dot-product attention -------------------------------------------------------------------------
 
 BUILT_HERE = {
@@ -185,70 +122,6 @@ def attention(Q, K, V):
 
 
 attend = attention.right
-SCORES_OF = "Q @ K.T / np.sqrt(Q.shape[1])"
-LARGEST = "scores.max(axis=1, keepdims=True)"
-SUM = "powers.sum(axis=1, keepdims=True)"
-COLUMNS = (
-    "Your weights add up to 1 in each column. Each *row* belongs to one query, so sum along the rows: "
-    "`axis=1, keepdims=True`."
-)
-
-attention.slip(
-    "The scores are as large as in section 1. Divide them by √d before the softmax.", SCORES_OF, "Q @ K.T"
-)
-attention.slip(
-    "You divide by d. The scores grow like √d, so divide by its root: `np.sqrt(Q.shape[1])`.",
-    *(SCORES_OF, "Q @ K.T / Q.shape[1]"),
-)
-attention.slip(
-    "You take the root of how many keys there are. d is how many numbers one of them has: `Q.shape[1]`.",
-    *("Q.shape[1]", "len(K)"),
-)
-attention.slip(
-    "You take the root of how many numbers a *value* has. The scores grow with the numbers of a query: "
-    "`Q.shape[1]`.",
-    *("Q.shape[1]", "V.shape[1]"),
-)
-attention.slip(COLUMNS, (LARGEST, "scores.max(axis=0)"), (SUM, "powers.sum(axis=0)"))
-attention.slip(COLUMNS, SUM, "powers.sum(axis=0)")
-attention.slip(
-    "All your weights together add up to 1. Each query has weights of its own: `axis=1, keepdims=True`.",
-    *((LARGEST, "scores.max()"), (SUM, "powers.sum()")),
-)
-attention.slip(
-    "These are the weights. The result is a mean of the *values*: multiply by V.", "weights @ V", "weights"
-)
-attention.slip(
-    "You average the keys. The keys only say how well they match; what is handed over is V.",
-    *("weights @ V", "weights @ K"),
-)
-attention.slip(
-    "The softmax is missing: your weights can be below zero, and do not add up to 1.",
-    f"powers / {SUM}",
-    "scores",
-)
-attention.slip(
-    "You divide by √d after the softmax. Then the weights no longer add up to 1: scale the *scores*.",
-    *((SCORES_OF, "Q @ K.T"), ("weights @ V", "weights / np.sqrt(Q.shape[1]) @ V")),
-)
-attention.slip(
-    "exp of a large score is too large for a number. Subtract the largest score of each row before you take "
-    "exp.",
-    *(f"scores - {LARGEST}", "scores"),
-)
-attention.slip(
-    "You subtract the largest score of the whole table. In a row of much smaller scores, each exp is 0 then. "
-    "Each row needs its own maximum.",
-    *(LARGEST, "scores.max()"),
-)
-attention.slip(
-    "Multiply each row of Q with each *row* of K: `Q @ K.T`. Without `.T`, rows meet columns.", "K.T", "K"
-)
-attention.slip(
-    "The maximum and the sum of each row have to stand in a column, so that every row takes its own: "
-    "`keepdims=True`.",
-    *((LARGEST, "scores.max(axis=1)"), (SUM, "powers.sum(axis=1)")),
-)
 
 
 # --- 3 The causal mask --------------------------------------------------------------------------------------
@@ -289,75 +162,6 @@ def causal_attention(Q, K, V):
     return weights @ V
 
 
-LATER = "place > place[:, None]"
-HIDDEN = f"np.where({LATER}, -np.inf, scores)"
-TOO_LATE = (
-    "You hide too late. If a hidden score is far larger than those that are seen, the exps of these are all 0 by "
-    "then. Hide the scores first, then take the largest of the row, and exp."
-)
-
-causal_attention.slip(
-    "Nothing is hidden here: the first place still sees all. Mask the scores first.", HIDDEN, "scores"
-)
-causal_attention.slip(
-    "You hide what comes *before*, so the last place sees only itself. Hide where the key's place is greater than "
-    "the query's.",
-    *(LATER, LATER.replace(">", "<")),
-)
-causal_attention.slip(
-    "You hide the place itself, too, so nothing is left for the first one. Hide only what comes later: `>` and "
-    "not `>=`, or `k=1` in `np.triu`.",
-    *(LATER, LATER.replace(">", ">=")),
-)
-causal_attention.slip(
-    "The edge of the mask is one step off: a place sees the one after it, too. It sees itself and what comes "
-    "before, and nothing else.",
-    *(LATER, LATER + " + 1"),
-)
-causal_attention.slip(
-    "You hide what may be seen, and show what comes later. `np.where(later, -np.inf, scores)` puts −∞ where "
-    "`later` is True.",
-    *(HIDDEN, f"np.where({LATER}, scores, -np.inf)"),
-)
-causal_attention.slip(
-    "You set weights to 0 *after* the softmax, so a row no longer adds up to 1. Hide the scores, and the softmax "
-    "shares out everything among the rest.",
-    *((HIDDEN, "scores"), ("weights @ V", f"np.where({LATER}, 0, weights) @ V")),
-)
-causal_attention.slip(
-    TOO_LATE,
-    (HIDDEN, "scores"),
-    (
-        "return weights",
-        f"weights = np.where({LATER}, 0, weights)\n    return weights / weights.sum(axis=1)[:, None]",
-    ),
-)
-causal_attention.slip(
-    "You subtract the largest score of the whole table. In a row of much smaller scores, each exp is 0 then. Each "
-    "row needs its own maximum.",
-    *(LARGEST, "scores.max()"),
-)
-causal_attention.slip(
-    "exp of a large score is too large for a number. Subtract the largest score of each row before you take exp.",
-    *(f"scores - {LARGEST}", "scores"),
-)
-causal_attention.slip(
-    "A score of 0 is not hidden: exp(0) is 1. Put `-np.inf` there, and exp gives 0.", "-np.inf", "0"
-)
-causal_attention.slip(
-    "A number such as −100 hides only what is next to scores that are much larger. Put `-np.inf` there.",
-    *("-np.inf", "-100"),
-)
-causal_attention.slip(
-    "Infinity times 0 is nan, so a mask times −∞ spoils what it should leave alone. Choose instead: "
-    "`np.where(later, -np.inf, scores)`.",
-    *(HIDDEN, f"scores + ({LATER}) * -np.inf"),
-)
-causal_attention.slip(
-    "The mask is right. Now divide the scores by √d, as in Exercise 2.", SCORES_OF, "Q @ K.T"
-)
-
-
 # --- 4 Heads ------------------------------------------------------------------------------------------------
 
 TWO_HEADS = normal(5, (3, 4), (3, 4), (3, 4))
@@ -385,59 +189,6 @@ def many_heads(Q, K, V, heads):
     parts = [np.split(table, heads, axis=1) for table in (Q, K, V)]
     answers = [attend(q, k, v) for q, k, v in zip(*parts, strict=True)]
     return np.concatenate(answers, axis=1)
-
-
-BESIDE = "np.concatenate(answers, axis=1)"
-SPLIT = "np.split(table, heads, axis=1)"
-ONCE_EACH = "attend(q, k, v) for q, k, v in zip(*parts, strict=True)"
-
-many_heads.slip(
-    "This is a single head. Cut the columns of Q, K and V into `heads` parts first.",
-    BESIDE,
-    "attend(Q, K, V)",
-)
-many_heads.slip(
-    "You add the heads up. Put them side by side, so that each keeps its own answer.", BESIDE, "sum(answers)"
-)
-many_heads.slip(
-    "You put the heads below one another. Side by side is `axis=1`.", BESIDE, "np.concatenate(answers)"
-)
-many_heads.slip(
-    "You keep the heads apart, one table each. Put them side by side: `np.concatenate(…, axis=1)`.",
-    BESIDE,
-    "np.stack(answers)",
-)
-many_heads.slip(
-    "You took each second column, or each third. A head gets columns that stand next to each other: the first "
-    "d / heads, and so on.",
-    *(SPLIT, "[table[:, i::heads] for i in range(heads)]"),
-)
-many_heads.slip(
-    "`reshape(heads, …)` cuts the rows, so words get mixed. Cut the columns: `np.split(Q, heads, axis=1)`.",
-    *(SPLIT, "table.reshape(heads, len(table), -1)"),
-)
-many_heads.slip(
-    "Each head divides by the root of *its own* size, d / heads. You take the root of the whole d.",
-    *("attend(q, k, v)", "attend(q / np.sqrt(heads), k, v)"),
-)
-many_heads.slip(
-    "Only Q and K are cut: each head still hands over all of V. Cut V, too.",
-    "attend(q, k, v)",
-    "attend(q, k, V)",
-)
-many_heads.slip(
-    "This is the first head alone. Gather the answers of all heads, side by side.", BESIDE, "answers[0]"
-)
-many_heads.slip(
-    "You cut into two parts, or into parts of `heads` columns. There should be `heads` parts, of d / heads columns "
-    "each.",
-    *(SPLIT, "np.split(table, table.shape[1] // heads, axis=1)"),
-)
-many_heads.slip(
-    "Heads that lie below one another do not come side by side by `reshape`: it mixes the words. Use "
-    "`np.concatenate(…, axis=1)`.",
-    *(BESIDE, "np.concatenate(answers).reshape(len(Q), -1)"),
-)
 
 
 # --- 5 A small transformer ----------------------------------------------------------------------------------
@@ -536,62 +287,6 @@ sorter = lecture.exercise(
     use=said,
     form="Sorter(rng)({}, {})",
 )(Sorter)
-
-EMBEDDED = "self.tokens(tokens) + self.places(np.arange(tokens.shape[1]))"
-LOOK, THINK = "x = x + self.look(x, mask=hidden)", "x = x + self.think(x)"
-sorter.slip(
-    "The places are missing. Add `self.places(np.arange(…))` to the tokens' vectors.",
-    EMBEDDED,
-    "self.tokens(tokens)",
-)
-sorter.slip(
-    "The number of places is not always 12: while it writes, the sequence is shorter. Take `tokens.shape[1]`.",
-    *("np.arange(tokens.shape[1])", "np.arange(12)"),
-)
-sorter.slip(
-    "You look the places up by the *digits*. They go by place: 0, 1, 2, … up to the time, with `np.arange`.",
-    *("np.arange(tokens.shape[1])", "tokens"),
-)
-sorter.slip(
-    "The second argument of `look` is for keys. Say what yours is: `self.look(x, mask=hidden)`.",
-    "mask=hidden",
-    "hidden",
-)
-sorter.slip("`look` must know what is hidden: `self.look(x, mask=hidden)`.", ", mask=hidden", "")
-sorter.slip(
-    "The `look` *replaces* x. Add what it finds: `x = x + self.look(…)`.", "x + self.look", "self.look"
-)
-sorter.slip(
-    "The `think` *replaces* x. Add what it finds: `x = x + self.think(x)`.", "x + self.think", "self.think"
-)
-sorter.slip(
-    "`think` gets what `look` has *not* changed yet. It should get the sum: x after the first step.",
-    *((LOOK, "before = x\n        " + LOOK), ("self.think(x)", "self.think(before)")),
-)
-sorter.slip(
-    "`think` gets only what `look` has found. Add that to x first, and let `think` work on the sum.",
-    *((LOOK, "found = self.look(x, mask=hidden)"), ("self.think(x)", "self.think(found)")),
-)
-sorter.slip(
-    "You think before you look. It is the other way round: first gather, then work on it.",
-    *(f"{LOOK}\n        {THINK}", f"{THINK}\n        {LOOK}"),
-)
-sorter.slip("`think` is missing: after the look, each place works on what it has found.", THINK, "pass")
-sorter.slip("`look` is missing, so no place knows anything of the others.", LOOK, "pass")
-sorter.slip(
-    "Return the scores as they are: the loss takes the softmax of them itself.",
-    *("self.scores(x)", "ndl.softmax(self.scores(x))"),
-)
-sorter.slip(
-    "Your numbers have lost their history, so not every part can learn. Stay with Tensors, and leave out "
-    "`detach` and `.numpy()`.",
-    *("self.scores(x)", "self.scores(x).detach()"),
-)
-sorter.slip(
-    "This is an array of NumPy's, and nothing could be learned. Return the Tensor.",
-    "self.scores(x)",
-    "self.scores(x).numpy()",
-)
 
 
 # --- Pictures -----------------------------------------------------------------------------------------------

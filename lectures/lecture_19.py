@@ -326,10 +326,6 @@ class Noted:
 
 # --- What exercises share -----------------------------------------------------------------------------------
 
-NO_LIST = (
-    'A text is asked for, one `str`. Put the pieces together: `f"…"` for a line, `"\\n".join(…)` for several.'
-)
-
 
 class InText(Exception):
     """Generated Python that does not run. The message says where."""
@@ -468,86 +464,6 @@ box = lecture.exercise(
     form="Box, asked by {},",
 )(Box)
 
-NAMES = "tuple(x.name if isinstance(x, Box) else x for x in operands)"
-MADE = 'result = Box(f"t{len(self.notes) + 1}", self.notes)'
-NOTED = "self.notes.append((result.name, function.__name__, names))"
-box.slip(
-    "Your notes hold the boxes themselves. Write down their names: `x.name`, where `x` is a Box, and `x` itself where it is a number.",
-    *(NAMES, "operands"),
-)
-box.slip("Nothing is noted. `self.notes.append(...)` adds a line.", NOTED, "pass")
-box.slip(
-    "Two results have the same name. Count the lines that are there already: `len(self.notes)` grows with each.",
-    *('f"t{len(self.notes) + 1}"', '"t1"'),
-)
-box.slip(
-    "The line says one name, and the Box that you return has another: once the line is added, the list is longer. Make the name once, first, and use it for both.",
-    *("return result", 'return Box(f"t{len(self.notes) + 1}", self.notes)'),
-)
-box.slip(
-    "`+=` adds the three parts of the line, each by itself. `self.notes.append((..., ..., ...))` adds one tuple: mind the two pairs of brackets.",
-    *(NOTED, "self.notes += (result.name, function.__name__, names)"),
-)
-box.slip(
-    "`append` takes one thing. Make a tuple of the three parts: mind the two pairs of brackets.",
-    *(NOTED, "self.notes.append(result.name, function.__name__, names)"),
-)
-box.slip(
-    "You noted a number as a text. Note a number as it is: 0, and not '0'.", "else x for", "else str(x) for"
-)
-box.slip(
-    "The first result is called `t1`, as there is one line then. You begin with `t0`.",
-    "len(self.notes) + 1",
-    "len(self.notes)",
-)
-box.slip(
-    "You give back a name. The next operator needs a Box: `Box(name, self.notes)`.",
-    "return result",
-    "return result.name",
-)
-box.slip(
-    "You give back the line. The next operator needs a Box: `Box(name, self.notes)`.",
-    "return result",
-    "return self.notes[-1]",
-)
-OWN_LIST = "The new Box has a list of its own, so what happens to it later is lost. Hand on the same list: `self.notes`."
-box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", list(self.notes))"))
-box.slip(OWN_LIST, MADE, MADE.replace(", self.notes)", ", [])"))
-box.slip(
-    "You noted the function itself. Note what it is called: `function.__name__`.",
-    "function.__name__",
-    "function",
-)
-box.slip(
-    "You noted `method`, which says how the function is called. What it is called is `function.__name__`.",
-    *("function.__name__", "method"),
-)
-box.slip(
-    "The operands stand in the wrong order: 2 - a is not a - 2. Take them as they come in `operands`.",
-    *(NAMES, "(self.name, *[getattr(x, 'name', x) for x in operands if x is not self])"),
-)
-box.slip(
-    "An operand may be a plain number, and that has no `name`. Ask `isinstance(x, Box)` first, and note a number as it is.",
-    *("x.name if isinstance(x, Box) else x for", "x.name for"),
-)
-box.slip(
-    "Here `function` is called on boxes, and NumPy asks the box again, without end. Do not call it: write down what it is called.",
-    *("return result", "return function(*operands)"),
-)
-box.slip(
-    "You give back the Box that was asked. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
-    *("return result", "return self"),
-)
-box.slip(
-    "You give back the Box that was asked, under a new name. But `a` is still needed as it is: make a new Box for the result, `Box(name, self.notes)`.",
-    *("return result", "self.name = result.name\n        return self"),
-)
-box.slip(
-    'The operands are noted as one text. Keep them apart, in a tuple: `("a", "b")`.',
-    "__name__, names",
-    '__name__, ", ".join(map(str, names))',
-)
-
 
 # --- 2 One line, as Python ----------------------------------------------------------------------------------
 
@@ -585,57 +501,6 @@ def statement(line, place):
     name, function, operands = line
     texts = [place(x) if isinstance(x, str) else str(x) for x in operands]
     return f"{place(name)} = {SIGNS[function].format(*texts)}"
-
-
-TEXTS = "[place(x) if isinstance(x, str) else str(x) for x in operands]"
-SIGN = "{SIGNS[function].format(*texts)}"
-statement.slip(
-    'The operands are arrays here, and you work with their names alone. Ask `place` where each number is: `place("a")` gives `a[i]`. Ask for the result, too.',
-    *(TEXTS, "operands"),
-)
-statement.slip("The result needs its place, too: `place(name)` on the left side.", "{place(name)}", "{name}")
-statement.slip(
-    "A number such as 0 lies in no array: it stands in the text as it is. Ask `isinstance(x, str)` before you ask `place`.",
-    *("place(x) if isinstance(x, str) else str(x)", "place(x)"),
-)
-statement.slip(
-    "Among the operands, 0 is a number and no text, so it cannot do what texts can. Ask `isinstance(x, str)`.",
-    *("place(x) if isinstance(x, str) else str(x)", "x if x.isdigit() else place(x)"),
-)
-statement.slip(
-    "`format` gets all operands as one thing. With a star it gets them one by one: `.format(*texts)`.",
-    "*texts",
-    "texts",
-)
-statement.slip(
-    "You write `[i]` yourself. Whether a number lies in an array is for `place` to say.",
-    ("place(x) if", 'f"{x}[i]" if'),
-    ("{place(name)}", "{name}[i]"),
-)
-statement.slip("The operands stand in the wrong order: t1 - b is not b - t1.", "*texts", "*texts[::-1]")
-statement.slip(
-    "A number may also come first: 1 - b is not b - 1. Take the operands as they come.",
-    *(TEXTS, TEXTS + "\n    texts.sort(key=lambda x: x[0].isdigit())"),
-)
-statement.slip("A number may be 0.5: write it as it is.", "else str(x)", "else str(int(x))")
-statement.slip(
-    "That is the right side alone. The result has to be kept: `place(name)`, then ` = `.",
-    "{place(name)} = ",
-    "",
-)
-statement.slip(
-    "`exp` has one operand only. Give `format` all there are: `.format(*texts)`.",
-    ".format(*texts)",
-    ".format(texts[0], texts[1])",
-)
-statement.slip(
-    "This is what NumPy calls the function. How Python writes it stands in `SIGNS`, with {} for each operand.",
-    *(SIGN, "{function}({', '.join(texts)})"),
-)
-statement.slip("The places {} are still empty. `.format(...)` fills them.", SIGN, "{SIGNS[function]}")
-statement.slip(
-    NO_LIST, 'return f"{place(name)} = ' + SIGN + '"', "return [place(name), SIGNS[function].format(*texts)]"
-)
 
 
 # --- 3 One loop for all -------------------------------------------------------------------------------------
@@ -704,87 +569,6 @@ def fuse(lines, inputs):
     return "\n".join(source)
 
 
-PLACE = (
-    'if name in inputs:\n            return f"{name}[i]"\n        return "out[i]" if name == result else name'
-)
-LINES = '[f"        {write(line, place)}" for line in lines]'
-JOINED = r'"\n".join(source)'
-LOOP = ', "    for i in range(len(out)):"]'
-fuse.slip(
-    "Your text asks for an array `t1[i]`, but there is none: only the inputs and `out` come as arrays. What lies between is a plain variable, `t1`.",
-    *("if name == result else name", 'if name == result else f"{name}[i]"'),
-)
-fuse.slip(
-    "Your text asks for an array `t1[i]`, but there is none. What lies between is a plain variable, `t1`, and the last line writes `out[i]`.",
-    *(PLACE, 'return f"{name}[i]"'),
-)
-fuse.slip(
-    "It computes the right numbers, in one loop, but what lies between is still written into arrays. A plain variable will do: that is the whole point of fusion.",
-    ("if name == result else name", 'if name == result else f"{name}[i]"'),
-    ('out):", "    for', 'out):", *[f"    {x[0]} = [0.0] * len(out)" for x in lines], "    for'),
-)
-fuse.slip(
-    "`out` stays as it was. The last line's result belongs in `out[i]`.",
-    'return "out[i]" if name == result else name',
-    "return name",
-)
-fuse.slip(
-    "Only the last result belongs in `out[i]`. In this program `t1` is still needed when `t2` is there: give each its own variable.",
-    *('return "out[i]" if name == result else name', 'return "out[i]"'),
-)
-fuse.slip(
-    "Each line has a loop of its own here. When the first one is done, `t1` holds only its last number. Write `for` once, and all lines into it.",
-    (LOOP, "]"),
-    (LINES, r'[f"    for i in range(len(out)):\n        {write(line, place)}" for line in lines]'),
-)
-fuse.slip("The inputs are arrays: at `i`, a number of `a` is `a[i]`.", 'return f"{name}[i]"', "return name")
-fuse.slip(
-    "An input may be called anything, `total` or `t`, too. Whether a name is one stands in `inputs`.",
-    *("if name in inputs:", 'if not name.startswith("t"):'),
-)
-fuse.slip(
-    "The function gets the inputs, and then `out`. Yours does not take `out`.",
-    "(inputs)}, out):",
-    "(inputs)}):",
-)
-fuse.slip(
-    '`inputs` is a list. In the text, its names stand side by side: `", ".join(inputs)`.',
-    "{', '.join(inputs)}",
-    "{inputs}",
-)
-fuse.slip(
-    "The lines stand in the wrong order: `t2` is asked for before it is there.",
-    "for line in lines]",
-    "for line in lines[::-1]]",
-)
-fuse.slip(
-    "Python needs the lines of the loop indented by eight spaces: four for `def`, four for `for`.",
-    '[f"        {write',
-    '[f"{write',
-)
-fuse.slip(
-    "There is no loop, so `i` is not known: `for i in range(len(out)):` comes before the lines.",
-    (LOOP, "]"),
-    ('[f"        {write', '[f"    {write'),
-)
-fuse.slip(
-    "`out[i]` is written when the loop is over, so it is written once. Indent that line by eight spaces, too.",
-    ('return "out[i]" if name == result else name', "return name"),
-    (JOINED, JOINED + r' + f"\n    out[i] = {result}"'),
-)
-fuse.slip(
-    "`return` stands inside the loop, so it ends after one round. `out` is written; leave `return` out.",
-    *(JOINED, JOINED + r' + "\n        return out"'),
-)
-fuse.slip(
-    "This is the function itself. A text is asked for, so that other lines give another function.",
-    JOINED,
-    "lambda *arrays: None",
-)
-fuse.slip(NO_LIST, JOINED, "source")
-fuse.slip("The check calls the function `fused`. Yours has another name.", "def fused", "def program")
-
-
 # --- 4 Refuse -----------------------------------------------------------------------------------------------
 
 
@@ -837,28 +621,6 @@ def refuse(box):
     raise TypeError(f"the value of {box.name} is not known while the function is recorded")
 
 
-RAISED = 'raise TypeError(f"the value of {box.name} is not known while the function is recorded")'
-WENT_ON = "Python gets an answer, and goes on along one branch as if nothing had happened. There is no right answer here, so `raise` an error."
-refuse.slip(WENT_ON, RAISED, "return True")
-refuse.slip(WENT_ON, RAISED, "return False")
-refuse.slip(
-    "`__bool__` has to answer with True or False, or to raise. Yours gives something else back. Write `raise TypeError(...)`, with your words in the brackets.",
-    *(RAISED, 'return f"{box.name} is not known"'),
-)
-refuse.slip(
-    "`raise` needs an error to raise, and a text is none. Put your words into one: `raise TypeError(...)`.",
-    *(RAISED, 'raise f"{box.name} is not known"'),
-)
-refuse.slip(
-    "It is refused, good. But which value was asked for? Put `box.name` into the message, and no other name.",
-    *("the value of {box.name}", "this number"),
-)
-refuse.slip(
-    "It is refused, good. But by the other error: here a `TypeError` is asked for. Write `raise TypeError(...)`.",
-    *("TypeError", "ValueError"),
-)
-
-
 def _damped_by(answer: Callable, a: float, limit: float) -> Any:
     result = answer(np.array([a, -a]), np.float64(limit))
     if result is ...:
@@ -882,44 +644,6 @@ def damped(a, limit):
 
 
 BOTH = "large * (a * 0.5) + (1 - large) * (a + a)"
-NO_POSITION = "Nobody knows yet which number the Box will be, so it can be no position in a list. Compute both results, and let `limit > 1` choose by multiplication."
-damped.slip(
-    "A Box was asked whether it is true: by `if`, `and`, `or`, `not`, or by `np.where`, which asks as well. Compute both results, and let `limit > 1` choose by multiplication.",
-    *(BOTH, "a * 0.5 if large else a + a"),
-)
-damped.slip(
-    "An array was asked whether it is true, by `and`, `or` or `not`. Compute both results, and let `limit > 1` choose by multiplication.",
-    *(BOTH, "(large and a * 0.5) or (a + a)"),
-)
-damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[int(large)]")
-damped.slip(NO_POSITION, BOTH, "[a + a, a * 0.5][large]")
-damped.slip(NO_POSITION, BOTH, "(a + a, a * 0.5)[large]")
-damped.slip(
-    "You have the half for every limit. Where `limit > 1` is 0, `a + a` should come out.", BOTH, "a * 0.5"
-)
-damped.slip(
-    "You have `a + a` for every limit. Where `limit > 1` is 1, `a * 0.5` should come out.", BOTH, "a + a"
-)
-damped.slip(
-    "The two are swapped: where `limit > 1` is 1, `a * 0.5` should stay.",
-    BOTH,
-    "large * (a + a) + (1 - large) * (a * 0.5)",
-)
-damped.slip(
-    "At `limit = 1` itself, nothing is left: neither `limit > 1` nor `limit < 1` is 1 there.",
-    "(1 - large)",
-    "(limit < 1)",
-)
-damped.slip(
-    "Where `limit > 1` is 0, nothing is left. Add the other result, times `1 - (limit > 1)`.",
-    BOTH,
-    "large * (a * 0.5)",
-)
-damped.slip(
-    "`a + a` is always added. Multiply it by `1 - (limit > 1)`, which is 0 where the half should stay.",
-    "(1 - large) * ",
-    "",
-)
 
 
 # --- 5 Where a loop must end --------------------------------------------------------------------------------
@@ -952,81 +676,3 @@ def groups(lines):
         found[loop].append(line)
         ready_in[name] = loop + 1 if function == "sum" else loop
     return found
-
-
-READY = "max((ready_in[x] for x in operands if x in ready_in), default=0)"
-LATER = 'loop + 1 if function == "sum" else loop'
-ENOUGH = ("if loop == len(found):", "while loop >= len(found):")
-ALL_OF_THEM = (
-    "You look at the last operand alone, or at the first. A line has to wait for all of them: take the `max`."
-)
-groups.slip(
-    "All lines are in one loop. But while it runs, a total is not complete: who reads it has to wait for the next loop.",
-    *(LATER, "loop"),
-)
-groups.slip(
-    "Every line has a loop of its own. Lines without a total between them can share one.", READY, "len(found)"
-)
-groups.slip(
-    "You begin a new loop after each total, even where nobody reads it yet. Ask for each line which of its operands make it wait.",
-    *(READY, "len(found) - 1 if found and found[-1][-1][1] != 'sum' else len(found)"),
-)
-groups.slip(
-    "You begin a new loop where a line has to wait, and never go back to an earlier one. But a line that waits for nothing goes into the first loop, wherever it is written.",
-    *(READY, "max([len(found) - 1, 0, *[ready_in[x] for x in operands if x in ready_in]])"),
-)
-groups.slip(
-    "The total itself need not wait: it is added up in the loop that computes its operand. Those who read it wait for the next.",
-    (READY, READY + ' + (function == "sum")'),
-    ENOUGH,
-    (LATER, "loop"),
-)
-groups.slip(
-    "These are the names alone. Put the whole lines into the lists: (name, function, operands).",
-    "append(line)",
-    "append(name)",
-)
-groups.slip(
-    "This is a dictionary. Return the lists that are in it, in a list: `list(found.values())`.",
-    "return found",
-    "return dict(enumerate(found))",
-)
-groups.slip(
-    "Inputs such as `a`, and numbers such as 0, are computed by no line, so your dictionary does not know them. `.get(x, 0)` gives 0 for what is not there.",
-    *(" if x in ready_in", ""),
-)
-groups.slip(
-    "There is no such list yet. When a line is the first of its loop, append an empty list before.",
-    *("        if loop == len(found):\n            found.append([])\n", ""),
-)
-groups.slip(
-    "Some of your loops are empty. Make a list only for a loop that has a line in it.",
-    "ready_in, found = {}, []",
-    "ready_in, found = {}, [[] for _ in lines]\n    found.append([])",
-)
-groups.slip(
-    "You add the numbers of the loops up. But a line waits only for the latest of its operands: take the `max`.",
-    (READY, "sum(ready_in[x] for x in operands if x in ready_in)"),
-    ENOUGH,
-)
-groups.slip(
-    "You begin a new loop at each line that reads a total. If the total was complete before this loop began, the line can stay.",
-    (READY, "max(len(found) - 1, 0) + any(x in ready_in and ready_in[x] for x in operands)"),
-    (LATER, 'function == "sum"'),
-)
-groups.slip(
-    "A total can be added up in the loop that computes its numbers. It needs no loop before it.",
-    (READY, READY + ' + (function == "sum")'),
-    ENOUGH,
-    ("return found", "return [group for group in found if group]"),
-)
-groups.slip(
-    "A line waits for its operands, also if they are no totals: what uses `t2` cannot be in an earlier loop than `t2`.",
-    *(LATER, 'int(function == "sum")'),
-)
-groups.slip(ALL_OF_THEM, READY, READY.replace("max(", "min("))
-groups.slip(ALL_OF_THEM, READY, "[0, *[ready_in[x] for x in operands if x in ready_in]][-1]")
-groups.slip(
-    "This is the number of each loop. Return the loops themselves: a list of lists of lines.",
-    *("return found", "return [k for line in lines for k, group in enumerate(found) if line in group]"),
-)

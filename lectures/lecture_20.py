@@ -258,66 +258,9 @@ def share(items, rank, workers):
     return items[rank::workers]
 
 
-def shares(sentence: str, new: str) -> None:
-    """Add a slip: another part of the items."""
-    share.slip(sentence, "items[rank::workers]", new)
-
-
-SAME = "Each worker gets the same items. What each one gets depends on its `rank`."
-SHORT = "items[rank * (len(items) // workers) : (rank + 1) * (len(items) // workers)]"
-shares(
-    "The last items go to nobody: 10 // 4 is 2, and four times 2 is 8. Let each worker take every fourth item, or let the first workers take one more.",
-    SHORT,
-)
-shares(
-    "What is left over goes to the last worker, and the others will have to wait for it. Give one more to each of several workers instead.",
-    SHORT.replace(": (", ": None if rank == workers - 1 else ("),
-)
-shares(
-    "You rounded the size up for all, so little is left for the last worker. Some should have one less, and not one worker all of the lack.",
-    "items[rank * -(-len(items) // workers) : (rank + 1) * -(-len(items) // workers)]",
-)
-shares(SAME, "items[: -(-len(items) // workers)]")
-shares(SAME, "items[::workers]")
-shares("Every worker gets all. They would all do the same work.", "items[:]")
-shares(
-    "This is one single item. A worker gets a part of the items: `items[start::step]`, say.",
-    "items[rank % len(items)]",
-)
-shares(
-    "You begin at the item `rank` and take all that follow. Take every fourth: a step is missing.",
-    "items[rank:]",
-)
-shares(
-    "Your parts have as many items as there are workers. There should be as many parts as workers.",
-    "items[rank * workers : (rank + 1) * workers]",
-)
-shares(
-    "`rank` is your step, but it says where a worker starts. The step is `workers`.", "items[workers::rank]"
-)
-shares(
-    "`items[a:b]` goes from a up to b. For steps of `workers` there are two colons: `items[start::step]`.",
-    "items[rank:workers]",
-)
-shares(
-    "Ranks begin at 0, so worker 0 begins with item 0. You begin one item earlier.",
-    "items[rank - 1 :: workers]",
-)
-shares("You count with four workers. There may be more or fewer: `workers` says how many.", "items[rank::4]")
-shares(
-    "A slice needs whole numbers, and `/` gives a float. Divide with `//`, and mind the rest.",
-    SHORT.replace("//", "/"),
-)
-shares(
-    "The parts are lists, but the items came in an array. Cut it with a slice, and each part is an array, too.",
-    "list(items[rank::workers])",
-)
-
-
 # --- 2 The mean of a batch from those of its parts ----------------------------------------------------------
 
 to_the_last_digits = partial(values, tolerance=1e-12)  # of float64: float32 has seven
-ROUNDED = "The numbers are right to seven digits only: somewhere you turn them into float32. Keep their type."
 
 
 def parts_of(shape: tuple[int, ...], workers: int) -> list[np.ndarray]:
@@ -343,67 +286,8 @@ def average(gradients, sizes):
     return total / sum(sizes)
 
 
-ZIPPED = "sum(size * gradient for size, gradient in zip(sizes, gradients, strict=True))"
-ONE_NUMBER = "Everything became one number. Average over the workers only, place by place: axis 0."
-AXIS = "Say along which axis: `axis=0` goes over the workers, and leaves the shape as it is."
-average.slip(
-    "This is the mean of the means, and it counts every part alike. A mean over 3 points should count three times as much as a mean over 1.",
-    (ZIPPED, "sum(gradients)"),
-    ("/ sum(sizes)", "/ len(sizes)"),
-)
-average.slip(
-    "This is the sum over all points. Divide it by the number of all points: `sum(sizes)`.",
-    " / sum(sizes)",
-    "",
-)
-average.slip(
-    "The sum over all points is right. Divide it by the number of points, `sum(sizes)`, not of workers.",
-    *("/ sum(sizes)", "/ len(sizes)"),
-)
-average.slip(
-    "This adds the means. How many points does each of them stand for?",
-    (ZIPPED, "sum(gradients)"),
-    (" / sum(sizes)", ""),
-)
-average.slip(
-    "You divide each mean by its size. A mean of more points should count more: multiply.",
-    ("size * gradient", "gradient / size"),
-    (" / sum(sizes)", ""),
-)
-average.slip(ONE_NUMBER, "return total / sum(sizes)", "return float(np.mean(total / sum(sizes)))")
-average.slip(AXIS, "return total / sum(sizes)", "return np.average(gradients, weights=sizes)")
-average.slip(
-    "You divide by the number of all points, but have not multiplied each mean by its own size before.",
-    ZIPPED,
-    "sum(gradients)",
-)
-average.slip(
-    "`sizes` is a list, and a list cannot be multiplied place by place. Go through both lists together, with `zip`.",
-    *(ZIPPED, "sum(gradients * sizes)"),
-)
-average.slip(
-    "`@` and `np.dot` sum over the axis before the last, and that is the workers' only if gradients are rows. Theirs is axis 0: `np.average(…, axis=0, weights=…)`, or a sum with `zip`.",
-    *(ZIPPED, "np.array(sizes) @ np.array(gradients)"),
-)
-average.slip(
-    "`gradients, sizes` are two lists, one after the other. `zip(gradients, sizes)` gives you pairs of a gradient and its size.",
-    *("zip(sizes, gradients, strict=True)", "(sizes, gradients)"),
-)
-average.slip(
-    "`sizes` is broadcast along the last axis (lecture 11), so it multiplies columns, not workers. Multiply each gradient by its own size.",
-    *(ZIPPED, "(np.array(gradients) * sizes).sum(axis=0)"),
-)
-average.slip(ROUNDED, "return total / sum(sizes)", 'return (total / sum(sizes)).astype("float32")')
-average.slip(
-    "The numbers are right, but in a list. Return an array: add up arrays, not their numbers.",
-    *("return total / sum(sizes)", "return (total / sum(sizes)).tolist()"),
-)
-
-
 # --- 3 Which part goes on -----------------------------------------------------------------------------------
 
-FOUR = "You count with four workers. There may be more or fewer: take the number modulo `workers`."
-NEGATIVE = "As an index of a list this happens to work, since Python counts negative ones from the end. But a part's number is 0 or more: take it modulo `workers`."
 
 turns = st.sampled_from([(r, n) for n in (4, 5, 3, 7, 2) for r in range(n)])
 places = st.tuples(st.sampled_from(range(7)), turns).map(lambda x: case(x[0] % x[1][1], *x[1]))
@@ -419,33 +303,6 @@ def to_add(rank, r, workers):
     return (rank - r) % workers
 
 
-def adds(sentence: str, new: str) -> None:
-    """Add a slip: another part."""
-    to_add.slip(sentence, "(rank - r) % workers", new)
-
-
-adds(
-    "Each worker sends its own part in every round. But from round 1 on it sends what has just come, and was added to.",
-    "rank",
-)
-adds(
-    "You count up. What comes to worker 2 in round 0 is part 1, the one *before* its own.",
-    "(rank + r) % workers",
-)
-adds(NEGATIVE, "rank - r")
-adds("You are one round ahead: in round 0, worker k sends its own part, k.", "(rank - 1 - r) % workers")
-adds(
-    "In round 0, worker k sends its own part, k. You begin with the part after it, which is the rule for handing on.",
-    "(rank + 1 - r) % workers",
-)
-adds(FOUR, "(rank - r) % 4")
-adds(
-    "Below zero you drop the sign. Before part 0 comes the last part: take it modulo `workers`.",
-    "abs(rank - r)",
-)
-adds("All workers send the same part here. It depends on `rank`, too.", "r")
-
-
 @lecture.exercise(
     case(2, 0, 4),
     case(2, 1, 4),
@@ -454,33 +311,6 @@ adds("All workers send the same part here. It depends on `rank`, too.", "r")
 )
 def to_hand_on(rank, r, workers):
     return (rank + 1 - r) % workers
-
-
-def hands_on(sentence: str, new: str) -> None:
-    """Add a slip: another part."""
-    to_hand_on.slip(sentence, "(rank + 1 - r) % workers", new)
-
-
-hands_on(
-    "That is the rule of the adding rounds. Now the first part to hand on is the one that is complete: after adding, worker 2 has part 3 complete.",
-    "(rank - r) % workers",
-)
-hands_on(
-    "Each worker hands on the same part in every round. In round 1 it is the part that came.",
-    "(rank + 1) % workers",
-)
-hands_on(
-    "You count up. What comes from the left is the part *before*: one less in each round.",
-    "(rank + 1 + r) % workers",
-)
-hands_on(FOUR, "(rank + 1 - r) % 4")
-hands_on(
-    "Past the end, count from the other end: take the number modulo `workers`, with `%`.", "rank + 1 - r"
-)
-hands_on(
-    "You are one too low from the start: that part is not complete at this worker, it is complete two further to the left.",
-    "(rank - 1 - r) % workers",
-)
 
 
 # --- 4 A ring -----------------------------------------------------------------------------------------------
@@ -585,109 +415,6 @@ def ring_all_reduce(worker, numbers):
     return np.concatenate(parts)
 
 
-ring = ring_all_reduce.slip
-NEIGHBOURS = "(rank + 1) % workers, (rank - 1) % workers"
-ADD = "for r in range(workers - 1):\n        worker.send(parts[adding(rank, r, workers)], right)"
-COMES = "parts[adding(left, r, workers)] += worker.receive(left)"
-HAND_ON = "for r in range(workers - 1):\n        worker.send(parts[handing_on(rank, r, workers)], right)"
-ARRIVES = "parts[handing_on(left, r, workers)] = worker.receive(left)"
-WHOLE = "np.concatenate(parts)"
-NOT_HANDED_ON = "Each worker has one complete part, and that is half of the work. In as many rounds again, the complete parts are handed on, and each is put into its place."
-WRONG_PLACE = "What comes is put into the place of the part that you have just sent. It is the part that your *left* neighbour sent in this round: ask `{}(left, …)`."
-ring(NOT_HANDED_ON, HAND_ON, HAND_ON.replace("workers - 1)", "0)"))
-ring(NOT_HANDED_ON, ARRIVES, "worker.receive(left)")
-ring(
-    "In the adding rounds, what comes replaces what was there. Add it: `+=`, so that both are in the part.",
-    "+=",
-    "=",
-)
-ring(
-    "In the last rounds, complete parts come, and you add them to what is there. Put them in its place: `=`.",
-    *(ARRIVES, ARRIVES.replace("] = ", "] += ")),
-)
-ring(
-    "A worker waits for a message that nobody sends, and in the end all wait: a deadlock. In each round, every worker sends first, and then receives.",
-    (
-        ADD,
-        "for r in range(workers - 1):\n        came = worker.receive(left)\n        worker.send(parts[adding(rank, r, workers)], right)",
-    ),
-    (COMES, "parts[adding(left, r, workers)] += came"),
-)
-ring(
-    "You receive from the neighbour to whom you send. Send to the right, and receive from the left.",
-    (COMES, COMES.replace("receive(left)", "receive(right)")),
-    (ARRIVES, ARRIVES.replace("receive(left)", "receive(right)")),
-)
-ring(
-    "The last worker has no worker after it, so the ring is not closed. After the last comes worker 0: `% worker.size`.",
-    *(NEIGHBOURS, "rank + 1, (rank - 1) % workers"),
-)
-ring(
-    "Worker 0 has no worker −1 at its left, so the ring is not closed. Before the first comes the last: `% worker.size`.",
-    *(NEIGHBOURS, "(rank + 1) % workers, rank - 1"),
-)
-ring(
-    "One round of adding too many: what comes in round `worker.size - 1` has your own numbers in it already.",
-    *(ADD, ADD.replace("workers - 1)", "workers)")),
-)
-ring(
-    "One round too many of both kinds: `worker.size - 1` rounds are enough, since you have your own part.",
-    (ADD, ADD.replace("workers - 1)", "workers)")),
-    (HAND_ON, HAND_ON.replace("workers - 1)", "workers)")),
-)
-ring(
-    "One round is missing: with four workers, a part has to be handed over three times until it is complete.",
-    (ADD, ADD.replace("workers - 1)", "workers - 2)")),
-    (HAND_ON, HAND_ON.replace("workers - 1)", "workers - 2)")),
-)
-ring(WRONG_PLACE.format("adding"), COMES, COMES.replace("left, r", "rank, r"))
-ring(WRONG_PLACE.format("handing_on"), ARRIVES, ARRIVES.replace("left, r", "rank, r"))
-ring(
-    "You send all parts before anything has come. From round 1 on, a worker sends what it has just received and added to: so send and receive in the same round.",
-    *(ADD, ADD + "\n    for r in range(workers - 1):"),
-)
-ring(
-    "You count with four workers. There may be more or fewer: `worker.size` says how many.",
-    *("worker.rank, worker.size", "worker.rank, 4"),
-)
-ring(
-    "The numbers need not divide into parts of equal length. `np.array_split` makes some parts one longer.",
-    *("np.array_split", "np.split"),
-)
-ring(
-    "The last numbers are in no part: you round the length of a part down. `np.array_split` leaves none out.",
-    *("numbers.copy()", "numbers[: len(numbers) // workers * workers].copy()"),
-)
-ring(ROUNDED, "numbers.copy()", 'numbers.astype("float32")')
-ring("You return a list of parts. Put them together again: `np.concatenate(parts)`.", WHOLE, "parts")
-ring(
-    "This is the mean. What is asked for is the total: nothing is divided here.", WHOLE, WHOLE + " / workers"
-)
-ring("You give back your own numbers. Put what you have added up into the result.", WHOLE, "numbers.copy()")
-ring(
-    "You send the *number* of the part. Send the part itself: `parts[adding(…)]`.",
-    *(ADD, ADD.replace("parts[adding(rank, r, workers)]", "adding(rank, r, workers)")),
-)
-ring(
-    "First what you send, then to whom: `worker.send(part, right)`.",
-    *(
-        "worker.send(parts[adding(rank, r, workers)], right)",
-        "worker.send(right, parts[adding(rank, r, workers)])",
-    ),
-)
-ring("Say to whom: `worker.send(part, right)`.", ADD, ADD.replace(", right)", ")"))
-ring("Say from whom: `worker.receive(left)`.", COMES, COMES.replace("(left)", "()"))
-ring(
-    "You send to the left. Then other parts come than `adding` and `handing_on` say: send to the right, and receive from the left.",
-    *(NEIGHBOURS, "(rank - 1) % workers, (rank + 1) % workers"),
-)
-ring(
-    "In the last rounds, other parts go on than while adding: use `handing_on`.",
-    ("handing_on(rank", "adding(rank"),
-    ("handing_on(left", "adding(left"),
-)
-
-
 @ring_all_reduce.mistake(
     "The totals are right, but whole arrays go around. Then each worker sends as much again for every worker more. Send one part in each round."
 )
@@ -751,61 +478,6 @@ def seconds(workers, size, latency, bandwidth):
     return 2 * (workers - 1) * message
 
 
-costs = seconds.slip
-ROUNDS, BYTES = "2 * (workers - 1) * message", "size / workers / bandwidth"
-WHOLE_BYTES = "You round a part to whole bytes. Take exactly one n-th of the array, `size / workers`."
-costs(
-    "You count the rounds of adding alone. There are as many of handing on: twice `workers - 1`.",
-    ROUNDS,
-    "(workers - 1) * message",
-)
-costs(
-    "There are `workers - 1` rounds of each kind: a part is complete when it has met all others.",
-    ROUNDS,
-    "2 * workers * message",
-)
-costs(
-    "In a round, a worker sends one part, not the whole array: `size / workers` bytes.",
-    BYTES,
-    "size / bandwidth",
-)
-costs(
-    "The latency is there in every round, for every message. Put it into the bracket.",
-    ("latency + ", ""),
-    (ROUNDS, "latency + " + ROUNDS),
-)
-costs(
-    "Bandwidth says how many bytes go through in a second. So divide the bytes by it: more bandwidth, less time.",
-    *(BYTES, "size / workers * bandwidth"),
-)
-costs(
-    "You divide the latency by the workers, too. It is there in every round, for each message.",
-    *("latency + " + BYTES, "(latency + size / bandwidth) / workers"),
-)
-costs(
-    "The latencies are right. But of the bytes, not `size` go out: in each of the `2 * (workers - 1)` rounds it is `size / workers`.",
-    ("latency + " + BYTES, "latency"),
-    (ROUNDS, ROUNDS + " + size / bandwidth"),
-)
-costs(
-    "This is one message, with the whole array. How many rounds are there, and what does a worker send in each?",
-    (BYTES, "size / bandwidth"),
-    (ROUNDS, "message"),
-)
-costs(
-    "You count each message twice. While one worker sends it, its neighbour receives it: that takes the time once.",
-    *(ROUNDS, "4 * (workers - 1) * message"),
-)
-costs("This is the time of one round. There are twice `workers - 1` of them.", ROUNDS, "message")
-costs(
-    "The workers send at the same time, so a round takes as long as one message: not `workers` times as long.",
-    *(ROUNDS, "2 * (workers - 1) * workers * message"),
-)
-costs("The bytes are all there. What is missing is the latency of each message.", "latency + ", "")
-costs(WHOLE_BYTES, BYTES, "size // workers / bandwidth")
-costs(WHOLE_BYTES, BYTES, "-(-size // workers) / bandwidth")
-
-
 # --- 6 The variance of a batch ------------------------------------------------------------------------------
 
 
@@ -829,66 +501,3 @@ def together(means, variances, sizes):
     mean = average(means, sizes)
     around = [v + (m - mean) ** 2 for m, v in zip(means, variances, strict=True)]
     return mean, average(around, sizes)
-
-
-AROUND, BOTH = "v + (m - mean) ** 2", "return mean, average(around, sizes)"
-SPREAD = "The mean is right. For the variance, the variance of the means is to be weighted, too."
-NO_AXIS = "Numbers may be arrays, so say along which axis: `np.average(…, axis=0, weights=sizes)`."
-together.slip(
-    "Your variance is the mean of the variances. How far the shards lie apart is missing, or it has cancelled out: add the *squared* distances of the means, weighted.",
-    *(AROUND, "v"),
-)
-together.slip(
-    "Every shard counts alike here. Weigh it by its size, as `average` does.",
-    ("average(means, sizes)", "sum(means) / len(means)"),
-    ("average(around, sizes)", "sum(around) / len(around)"),
-)
-together.slip(
-    "The mean is right. For the variance, shards of different sizes count alike: weigh them, too.",
-    *("average(around, sizes)", "sum(around) / len(around)"),
-)
-together.slip(SPREAD, BOTH, "return mean, average(variances, sizes) + np.var(means, axis=0)")
-together.slip(
-    SPREAD,
-    *(BOTH, "return mean, average(variances, sizes) + sum((m - mean) ** 2 for m in means) / len(means)"),
-)
-together.slip(
-    NO_AXIS,
-    ("average(means, sizes)", "np.average(means, weights=sizes)"),
-    ("average(around, sizes)", "np.average(around, weights=sizes)"),
-)
-together.slip(
-    "This is one array. Return the two one after the other: `return mean, variance`.",
-    *(BOTH, "return np.array([mean, average(around, sizes)])"),
-)
-together.slip(
-    "The spread of the means is not squared. A variance is a mean of *squared* distances.",
-    AROUND,
-    "v + abs(m - mean)",
-)
-together.slip(
-    "You subtract the spread of the means. Seen from another place, squared distances only grow: add.",
-    *(AROUND, "v - (m - mean) ** 2"),
-)
-together.slip(
-    "You divide by one less than the number of points. Here a variance is a plain mean, as in `np.var`.",
-    *("average(around, sizes)", "average(around, sizes) * sum(sizes) / (sum(sizes) - 1)"),
-)
-together.slip(
-    "This is the mean of the squares, v + m². Subtract the square of the whole batch's mean.",
-    AROUND,
-    "v + m**2",
-)
-together.slip(
-    "Your variance says how far the means lie apart, and forgets the variances in the shards.",
-    AROUND,
-    "(m - mean) ** 2",
-)
-together.slip(
-    "The two are swapped: return the mean first, then the variance.",
-    BOTH,
-    "return average(around, sizes), mean",
-)
-together.slip(
-    "This is the variance alone. Return both: `mean, variance`.", BOTH, "return average(around, sizes)"
-)

@@ -1,8 +1,6 @@
 """Exercises that check themselves, and say what went wrong.
 
-An exercise is written as its solution, with the lecture's own example and a strategy that draws more inputs.
-Below it stand the mistakes that people make, each as an edit of the solution's source, with the sentence that
-helps. Where no edit says it, a mistake is a whole program::
+An exercise is written as its solution, with the lecture's own example and a strategy that draws more inputs::
 
     lecture = Lecture(__file__)
     check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -11,7 +9,13 @@ helps. Where no edit says it, a mistake is a whole program::
     def double(x):
         return x + x
 
-    double.slip("You squared: that is `x * x`. For 2 both give 4, so try another number.", "x + x", "x * x")
+The mistakes that people make stand in the TOML file beside the lecture, each with the sentence that helps, as an
+edit of the solution's source. Where no edit says it, a mistake is a whole program, below the solution::
+
+    [slips]
+    double = [
+        ["You squared: that is `x * x`. For 2 both give 4, so try another number.", "x + x", "x * x"],
+    ]
 
 `check(answer)` in a notebook finds the exercise by the answer's name. It calls the reader's answer and the
 solution with the same inputs. Where the two differ, it looks for the smallest input for which they do, then for
@@ -97,25 +101,24 @@ class Exercise:
         """Call the solution: so other solutions can use it by its name."""
         return self.right(*inputs, **options)
 
-    def slip(self, sentence: str, *edits: Any) -> None:
+    def slip(self, sentence: str, *edits: str) -> None:
         """Add a mistake that is an edit of the solution's source.
 
         Parameters
         ----------
         sentence : str
             What helps whoever made it.
-        *edits : str, str or pairs of str
-            What stands in the source, exactly once, and what replaces it: ``slip("…", "a + b", "a - b")``, or
-            several pairs ``("a + b", "a - b")``.
+        *edits : str
+            What stands in the source, exactly once, and what replaces it: ``slip("…", "a + b", "a - b")``. More
+            such pairs may follow.
 
         Raises
         ------
         ValueError
             If what is to be replaced is not in the source, or more than once.
         """
-        pairs = [edits] if isinstance(edits[0], str) else edits
         source = source_of(self.right)
-        for old, new in pairs:
+        for old, new in zip(edits[::2], edits[1::2], strict=True):
             if source.count(old) != 1:
                 raise ValueError(f"{self.name}: {old!r} stands {source.count(old)} times in\n{source}")
             source = source.replace(old, new)
@@ -261,18 +264,17 @@ class Lecture:
     Parameters
     ----------
     file : str
-        The lecture's module. Its questions stand beside it, in a file of the same name that ends with
-        ``.toml``.
+        The lecture's module. Its questions and slips stand beside it, in a file of the same name that ends
+        with ``.toml``.
     """
 
     def __init__(self, file: str = ""):
         self.exercises: dict[str, Exercise] = {}
-        self.questions: dict[str, Question] = {}
         self._being_checked: set[str] = set()
         beside = Path(file).with_suffix(".toml") if file else None
-        if beside and beside.exists():
-            for name, entries in tomllib.loads(beside.read_text(encoding="utf-8")).items():
-                self.questions[name] = question(name, entries)
+        written = tomllib.loads(beside.read_text(encoding="utf-8")) if beside and beside.exists() else {}
+        self.slips: dict[str, list[list[str]]] = written.pop("slips", {})
+        self.questions = {name: question(name, entries) for name, entries in written.items()}
 
     def exercise(
         self,
@@ -301,6 +303,8 @@ class Lecture:
             made = Exercise(
                 right, cases, draws, number, otherwise, compare, called, without or {}, names, form, holds
             )
+            for sentence, *edits in self.slips.get(made.name, ()):
+                made.slip(sentence, *edits)
             self.exercises[made.name] = made
             return made
 

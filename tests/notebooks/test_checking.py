@@ -491,9 +491,7 @@ def test_a_slip_is_an_edit_of_the_solution():
     lecture = Lecture()
     made = lecture.exercise(case(3), case(2), otherwise="Look again.")(double)
     made.slip("You squared.", "x + x", "x * x")
-    made.slip(
-        "You took it three times, and gave it back turned.", ("x + x", "3 * x"), ("return y", "return -y")
-    )
+    made.slip("You took it three times, and gave it back turned.", "x + x", "3 * x", "return y", "return -y")
     namespace = {"__name__": "answers"}
     for source, sentence in (("x ** 2", "You squared."), ("-x * 3", "You took it three times")):
         exec(f"def double(x): return {source}", namespace)
