@@ -1,4 +1,4 @@
-"""What all tests share: repeatable randomness, what they need of a machine, the wheel, a budget of time."""
+"""What all tests share: repeatable randomness, what they need of a machine, and the wheel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -18,22 +19,17 @@ import hypothesis
 import numpy as np
 import pytest
 
-from playground.testing import chromium, find_nginx
+from playground.testing import chromium, find_chromium, find_nginx
 
-from .budget import Budget
 from .jupyter import jupyterlab, open_notebook, open_notebooks  # noqa: F401, they are fixtures
-from .needs import MNIST, LeavesOut
 
 ROOT = Path(__file__).parent.parent
+# The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
+MNIST = Path(os.environ.get("NEEDLE_DATA_DIR", Path(__file__).parents[2] / "shared" / "data")) / "mnist"
 
 # The same examples on every run, and no verdict from a slow machine's clock.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(LeavesOut())
-    config.pluginmanager.register(Budget(config))
 
 
 def pytest_collection_finish() -> None:
@@ -64,24 +60,33 @@ def no_gc():
     gc.enable()
 
 
-# A test that asks for one of these is left out where it cannot be had (needs.py).
+# A test that asks for one of these is skipped where it cannot be had.
+
+
+def needs(name: str, is_here: bool, remedy: str) -> None:
+    """Skip the tests that need what is not here, and say how to get it."""
+    if not is_here:
+        pytest.skip(f"needs {name}: {remedy}")
 
 
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
     """The module torch, with which results are compared."""
+    needs("torch", find_spec("torch") is not None, "pip install torch")
     return importlib.import_module("torch")
 
 
 @pytest.fixture(scope="session")
 def nbgrader() -> ModuleType:
     """The module nbgrader, which hands notebooks out and grades them."""
+    needs("nbgrader", find_spec("nbgrader") is not None, "pip install nbgrader")
     return importlib.import_module("nbgrader")
 
 
 @pytest.fixture(scope="session")
 def mpi() -> Path:
     """The program mpiexec, which starts several workers: that beside Python, or another on the path."""
+    needs("mpi4py", find_spec("mpi4py") is not None, "pip install -e '.[mpi]'")
     beside = Path(sys.executable).with_name("mpiexec")
     return beside if beside.exists() else Path(shutil.which("mpiexec") or beside)
 
@@ -89,18 +94,21 @@ def mpi() -> Path:
 @pytest.fixture(scope="session")
 def mnist() -> Path:
     """The folder with MNIST's four files."""
+    needs("MNIST", MNIST.is_dir(), "set NEEDLE_DATA_DIR to a folder with mnist/ in it")
     return MNIST
 
 
 @pytest.fixture(scope="session")
 def nginx() -> str:
     """The program that stands before several processes of the playground."""
+    needs("nginx", find_nginx() is not None, "apt install nginx-light")
     return str(find_nginx())
 
 
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium: one for all tests of a file, since playwright runs only once in a thread."""
+    needs("Chromium", find_chromium() is not None, "install Chromium or Chrome")
     with chromium() as browser:
         yield browser
 
@@ -117,7 +125,7 @@ def context(browser):
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built offline from a copy that holds its sources only."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("needle", "viz", "playground"):
+    for name in ("needle", "viz", "lectures", "playground"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)

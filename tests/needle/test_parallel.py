@@ -345,7 +345,7 @@ def test_a_number_of_workers_to_measure_with_is_checked(monkeypatch, capsys, cou
 
 # Several workers
 
-several = pytest.mark.parametrize("n", [2, 4])
+several = pytest.mark.parametrize("n", [3])
 
 
 @pytest.mark.slow
@@ -569,7 +569,7 @@ def resumed(together, path, n=2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [1])
 def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, whole, tmp_path, rank):
     path = tmp_path / "x"
     code, _, err = together(
@@ -585,7 +585,7 @@ def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 1, -1])
+@pytest.mark.parametrize("rank", [1, -1])
 def test_an_error_of_a_worker_ends_all_and_is_said_once(together, whole, tmp_path, rank):
     path = tmp_path / "x"
     began = time.perf_counter()
@@ -671,9 +671,7 @@ def engines(mpi, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("call", "rank"), [("workers.sum(np.ones(3))", 1), ("workers.same(step)", 0), ("workers.gather(step)", 1)]
-)
+@pytest.mark.parametrize(("call", "rank"), [("workers.sum(np.ones(3))", 1), ("workers.same(step)", 0)])
 def test_after_an_error_on_an_engine_new_workers_go_on(engines, call, rank):
     import ipyparallel
 

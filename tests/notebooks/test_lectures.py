@@ -173,3 +173,37 @@ def test_a_wrong_answer_is_shown_as_a_message(lecture, untried):
     assert re.match(r".*(is not right yet|stopped with an exception) \(", shown), shown
     assert shown.endswith(f"hint:     {sentence}")
     assert "Traceback" not in shown
+
+
+#: What a cell shows that a reader would not want to see, by cell.
+TROUBLE = """() => [...document.querySelectorAll(".jp-Cell")].flatMap((cell) => {
+    const seen = []
+    if (cell.querySelector("[data-mime-type='application/vnd.jupyter.error']")) seen.push("an error")
+    for (const image of cell.querySelectorAll(".jp-OutputArea img")) {
+        if (!image.naturalWidth) seen.push("a picture that is not there")
+        else if (!image.alt || image.alt === "graph") seen.push("a picture without words")
+    }
+    const area = cell.querySelector(".jp-OutputArea-output")
+    if (area && area.scrollWidth > area.clientWidth + 1) seen.push(`it is ${area.scrollWidth} px wide`)
+    return seen.map((what) => `${cell.querySelector("pre, p")?.textContent.slice(0, 60)}: ${what}`)
+})"""
+
+
+ALL_ARE_LOADED = """() => [...document.querySelectorAll(".jp-OutputArea img")]
+    .every((image) => image.complete)"""
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
+    """What was shown is opened again on a phone, which is then turned into a desktop."""
+    cells = [cell for cell in untried.notebook.cells if cell.id != "badge"]  # which comes from Colab
+    page = open_notebook(
+        *cells, run=False, viewport={"width": 390, "height": 30_000}, reduced_motion="reduce"
+    )
+    all_drawn = f"document.querySelectorAll('.jp-Cell').length === {len(cells)}"
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 30_000})
+        page.wait_for_function(all_drawn)  # JupyterLab draws what is in sight, and here that is everything
+        page.wait_for_timeout(1000)  # the last pictures
+        page.wait_for_function(ALL_ARE_LOADED)
+        assert page.evaluate(TROUBLE) == []

@@ -21,7 +21,7 @@ IN_REGISTERS = {"product", "product_of_tiles", "softmax_rows", "standardize_rows
 
 @pytest.mark.slow
 @pytest.mark.skipif(not on_stand_in.possible(), reason="needs numba-cuda: pip install 'numba-cuda[cu13]'")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d in ("float32", "int64", "bool")], ids=str)
 def test_every_kernel_compiles_for_a_gpu(dtype):
     script = Path(__file__).parent / "cuda_kernels.py"
     result = subprocess.run(
