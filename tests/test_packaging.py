@@ -42,7 +42,7 @@ def run(python: Path, program: str, cwd: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["needle", "viz", "playground"])
+@pytest.mark.parametrize("package", ["needle", "viz", "lectures", "playground"])
 def test_packages_come_from_the_wheel(installed: Path, package: str, tmp_path: Path) -> None:
     path = run(installed, f"import {package}; print({package}.__file__)", tmp_path)
     assert Path(path).is_relative_to(installed.parent.parent)
@@ -65,7 +65,7 @@ def test_every_source_and_asset_is_in_the_wheel(wheel: Path) -> None:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     kept = {
         path.relative_to(ROOT).as_posix()
-        for package in ("needle", "viz", "playground")
+        for package in ("needle", "viz", "lectures", "playground")
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }

@@ -202,8 +202,8 @@ def test_a_copy_of_the_repository_is_used_without_installing(environment, set_up
     assert done.stdout.splitlines() == [str(root / "needle" / "__init__.py")]
 
 
-# The first lecture, one whose drawings move by scripts of the wheel, and one that learns from its text.
-FEW = [path for path in LECTURES if path.stem[:2] in ("01", "05", "17")]
+# The first lecture, and one whose drawings move by scripts of the wheel.
+FEW = [path for path in LECTURES if path.stem[:2] in ("01", "05")]
 
 
 @pytest.mark.slow
