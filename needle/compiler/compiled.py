@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..backend_selection import BACKEND
-from ..modes import mode, tracing
+from ..modes import GRAD, mode, tracing
 from .cuda import program_type
 from .explain import explain
 from .program import AGAIN, Program
@@ -183,7 +183,7 @@ class Compiled:
         if BACKEND == "np":
             return None, []
         leaves: list[Leaf] = []
-        keys: list[Any] = [mode.get()[1]]
+        keys: list[Any] = [mode.get()[GRAD]]
         names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
         shaped = tuple([_taken(x, name, leaves, keys) for name, x in zip(names, args, strict=False)])
         named = {name: _taken(x, name, leaves, keys) for name, x in kwargs.items()}
