@@ -42,7 +42,7 @@ from ..modes import GRAD, LAZY, SCOPE, mode
 from ..stand_ins import Number
 from .codegen import Part
 from .lower import Buffer, Call
-from .surroundings import ABSENT, PLAIN, Watched, same
+from .surroundings import ABSENT, PLAIN, Binding, same
 from .trace import Input, Outcome, Trace, with_tensors
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class CallWriter:
 
     def _expression(self, value: Any) -> str:
         """Where a Tensor or array is found that is closed over, or the gradient of one."""
-        bound: Watched | None = self.program.around.bound.get(id(value))
+        bound: Binding | None = self.program.around.bound.get(id(value))
         if bound is None or (isinstance(value, Tensor) and value in self.program._state_tensors):
             return self.name("tensor", value)
         if isinstance(bound.holder, Tensor):
