@@ -43,7 +43,7 @@ from .failures import (
     with_graph,
 )
 from .graph import Node, Op, Pending, Spec, TensorOp, TensorTupleOp, find_topo_sort
-from .modes import lazy, mode, no_grad, scope
+from .modes import GRAD, SCOPE, lazy, mode, no_grad, scope
 from .ops.families import gradient_dtype
 from .reverse import Adjoint, sum_node_list, walk_back
 from .stand_ins import HostArray, Number
@@ -122,7 +122,7 @@ class Value(Node):
         value = object.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
-        _, _, scope, _ = mode.get()
+        scope = mode.get()[SCOPE]
         if scope is not None:
             value.scope = scope
         return value
@@ -335,7 +335,7 @@ class Tensor(Value):
 
     def __init__(self, array, *, device=None, dtype=None, requires_grad: bool = True):
         self.requires_grad = requires_grad
-        _, _, scope, _ = mode.get()
+        scope = mode.get()[SCOPE]
         if scope is not None:
             self.scope = scope
         if modes.remembers_lines:
@@ -754,8 +754,8 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
         with_graph(error, "backward", [output, out_grad])
         raise
     out_grad = out_grad.astype(gradient_dtype(output))
-    _, grad, _, _ = mode.get()
-    return out_grad if grad else out_grad.detach()  # under no_grad all gradients are constants, this one too
+    # Under no_grad all gradients are constants, and so is this one.
+    return out_grad if mode.get()[GRAD] else out_grad.detach()
 
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:

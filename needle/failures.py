@@ -12,7 +12,7 @@ from typing import Any
 
 from .backend_ndarray.indexing import index_in_words
 from .graph import Node, Op, TensorOp, TensorTupleOp, find_topo_sort, is_tensor
-from .modes import mode
+from .modes import SCOPE, mode
 
 # A note that Python shows below the message.
 OFFER = """\
@@ -22,7 +22,7 @@ In a script: except Exception as error: viz.draw_error(error).save("error.svg")"
 
 def with_graph(error: Exception, op: Any, inputs: Sequence[Any]) -> Exception:
     """Let `error` remember what failed (an operator, a module, or a few words) and with which inputs."""
-    error.op, error.inputs, error.scope = op, inputs, mode.get()[2]  # type: ignore[attr-defined]
+    error.op, error.inputs, error.scope = op, inputs, mode.get()[SCOPE]  # type: ignore[attr-defined]
     if OFFER not in getattr(error, "__notes__", ()):
         error.add_note(OFFER)
     return error

@@ -56,6 +56,7 @@ TREE = """\
 ```
 
 """
+BESIDE = ["numba", "workers"]  # pages of `docs`, to which the repository's README links
 REFERENCE = [f"reference/{name}" for name in ("tensor", "operators", "arrays", "networks", "data", "viz")]
 BADGE = (
     '<a class="colab" href="{colab}">Open this lecture in Colab</a> to run it, to change it, and to have '
@@ -133,6 +134,9 @@ def gather(source: Path, run: list[str]) -> None:
             text = to_sections(text)
         text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", to_pages(text))
         (source / path.name).write_text(text, encoding="utf-8")
+    for path in [source / f"{name}.md" for name in BESIDE]:
+        text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
     (source / "index.md").write_text(front_page((source / "README.md").read_text("utf-8")), encoding="utf-8")
     (source / "README.md").unlink()
 
@@ -144,7 +148,7 @@ def front_page(contents: str) -> str:
     parts = [*PARTS.items(), ("99", "")]
     for (first, title), (end, _) in pairwise(parts):
         trees.append((title, [name for name in lectures if first <= name[:2] < end]))
-    trees += [("Besides", ["GLOSSARY", "LECTURERS", "JUPYTERHUB"]), ("Reference", REFERENCE)]
+    trees += [("Besides", ["GLOSSARY", "LECTURERS", "JUPYTERHUB", *BESIDE]), ("Reference", REFERENCE)]
     trees = [(title, pages) for title, pages in trees if pages]
     listed = [TREE.format(title=title, pages="\n".join(pages)) for title, pages in trees]
     body = contents.partition("\n## ")

@@ -14,7 +14,7 @@ from .graph_data import LEFT_OUT, Graph, Operand, Operator, Variable
 __all__ = [
     "MOST_DRAWN",
     "MOST_EDGES",
-    "Box",
+    "FoldedBox",
     "at_depth",
     "beside",
     "fold",
@@ -97,7 +97,7 @@ def _closed(graph: Graph, opened: Collection[str]) -> Graph:
     for variable in graph.variables:
         if closed[variable.group]:
             members[closed[variable.group]].append(variable)
-    boxes = {key: Box(by_key[key].title, by_key[key].parent, inner) for key, inner in members.items()}
+    boxes = {key: FoldedBox(by_key[key].title, by_key[key].parent, inner) for key, inner in members.items()}
     groups = tuple(group for group in graph.groups if not closed[group.key])
     return replace(with_boxes(graph, boxes) if boxes else graph, groups=groups)
 
@@ -117,7 +117,7 @@ def _framed(graph: Graph) -> Graph:
     return replace(graph, variables=tuple(variables), groups=tuple(groups))
 
 
-class Box(NamedTuple):
+class FoldedBox(NamedTuple):
     """A box, and the variables that it stands for."""
 
     title: str
@@ -127,7 +127,7 @@ class Box(NamedTuple):
     rounds: tuple[tuple[str, ...], ...] = ()  # as in `Variable`
 
 
-def with_boxes(graph: Graph, boxes: Mapping[str, Box]) -> Graph:
+def with_boxes(graph: Graph, boxes: Mapping[str, FoldedBox]) -> Graph:
     """The graph with boxes, by key, in place of the variables that they stand for."""
     box_of = {x.key: key for key, box in boxes.items() for x in box.variables}
     by_key = {x.key: x for x in graph.variables}
@@ -195,7 +195,7 @@ def _redirected(x: Variable, shown: Callable[[str], str]) -> Variable:
 
 def _box(
     key: str,
-    box: Box,
+    box: FoldedBox,
     outputs: Sequence[Variable],
     by_key: Mapping[str, Variable],
     shown: Callable[[str], str],

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Edge", "Frame", "Layout", "Node", "Place", "Spacing", "Title", "columns_of", "lay_out"]
+__all__ = ["Edge", "GroupFrame", "Layout", "Node", "NodeBox", "Spacing", "Title", "columns_of", "lay_out"]
 
 ARROW = 6.5  # points: the length of an arrow
 TRACK = 7.0  # points from one track to the next
@@ -89,7 +89,7 @@ class Spacing:
     below: bool = False
 
 
-class Place(NamedTuple):
+class NodeBox(NamedTuple):
     """The middle of a node and its size, in points; y grows upwards."""
 
     x: float
@@ -115,7 +115,7 @@ class Place(NamedTuple):
         return self.y - self.height / 2
 
 
-class Frame(NamedTuple):
+class GroupFrame(NamedTuple):
     """A frame around a row or a group: its box, and the middle of its title.
 
     Where a frame goes on in the next row of a drawing, it has no title if there is no room for it.
@@ -136,10 +136,10 @@ class Layout:
     A curve ends at the tip of the edge's arrow.
     """
 
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, NodeBox] = field(default_factory=dict)
     curves: list[list[Point]] = field(default_factory=list)
     labels: list[Point] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[GroupFrame] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
 
@@ -767,7 +767,7 @@ class _Sheet:
             c = self.column[node.key]
             y = self.base[self.band[c], node.row] + self.y[self.node_cell(node.key)]
             size = (node.height, node.width) if self.upright else (node.width, node.height)
-            places[node.key] = Place(*turn((self.middle[c], y)), *size, node.is_round)
+            places[node.key] = NodeBox(*turn((self.middle[c], y)), *size, node.is_round)
         size = (self.height, right - left) if self.upright else (right - left, self.height)
         return Layout(
             places,
@@ -787,7 +787,7 @@ class _Sheet:
         away = height / 2 + 1
         return tip[0] + side * (ARROW + 2 + width / 2), tip[1] + (-away if above else away)
 
-    def _frames(self, curves: Sequence[Sequence[Point]]) -> list[Frame]:
+    def _frames(self, curves: Sequence[Sequence[Point]]) -> list[GroupFrame]:
         """The frames on the sheet, with the top first."""
         boxes: list[tuple[str, float, tuple[float, float, float, float]]] = []
         for title in self.row_titles:
@@ -821,7 +821,9 @@ class _Sheet:
                 boxes.append((_of_band(key, band), title.width, box))
         pieces = np.array([c[k : k + 4] for c in curves for k in range(0, len(c) - 3, 3)]).reshape(-1, 4, 2)
         low, high = pieces.min(1), pieces.max(1)
-        return [Frame(key, *box, self._title(width, box, low, high, "_" in key)) for key, width, box in boxes]
+        return [
+            GroupFrame(key, *box, self._title(width, box, low, high, "_" in key)) for key, width, box in boxes
+        ]
 
     def _title(
         self,
@@ -1207,9 +1209,9 @@ def _first_gap(taken, low: float, high: float, width: float, *, from_end: bool) 
     return start if start + width <= high else None
 
 
-def _turned(frame: Frame, turn) -> Frame:
+def _turned(frame: GroupFrame, turn) -> GroupFrame:
     (x0, y0), (x1, y1) = turn((frame.left, frame.bottom)), turn((frame.right, frame.top))
-    return Frame(
+    return GroupFrame(
         frame.key, min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1), frame.title and turn(frame.title)
     )
 

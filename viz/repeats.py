@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .graph_data import Graph, Group, Variable
-from .groups import Box, topological, twins, with_boxes
+from .groups import FoldedBox, topological, twins, with_boxes
 from .text import elide
 
 __all__ = ["with_repeats"]
@@ -78,7 +78,7 @@ class _Repeats:
                 key = self.groups[key].parent
         self.repeats: dict[str, Group] = {}
         self.around: dict[str, str] = {}  # by the key of a group: the repeat that it is in
-        self.boxes: dict[str, Box] = {}
+        self.boxes: dict[str, FoldedBox] = {}
         self.gone: set[str] = set()  # groups in these boxes
 
     def parts(self, parent: str, row: int) -> list[_Part]:
@@ -130,12 +130,12 @@ class _Repeats:
                     number[x.key] = at
                     rounds[at].append(x.key)
             title = _title_of_rest(parts, period)
-            self._add(Box(title, where.get(there, ""), variables, note, tuple(map(tuple, rounds))))
+            self._add(FoldedBox(title, where.get(there, ""), variables, note, tuple(map(tuple, rounds))))
         for variables in sums.values():
-            self._add(Box(_more(len(variables)), variables[0].group, variables, "each: +"))
+            self._add(FoldedBox(_more(len(variables)), variables[0].group, variables, "each: +"))
         self.gone |= twins
 
-    def _add(self, box: Box) -> None:
+    def _add(self, box: FoldedBox) -> None:
         self.boxes[f"m{len(self.boxes) + 1}"] = box
 
     def _is_gradient(self, x: Variable, inside: Collection[str]) -> bool:

@@ -21,13 +21,13 @@ from .graph_reader import read_gradient
 from .reasons import of_gradient, of_partial, of_seed, of_sum, of_value
 from .text import counted
 
-__all__ = ["Frame", "Passes", "record_passes"]
+__all__ = ["Passes", "StepFrame", "record_passes"]
 
 MOST_EQUATIONS = 5  # in one frame: some operators have many operands
 
 
 @dataclass(frozen=True)
-class Frame:
+class StepFrame:
     """One moment of the two passes.
 
     Attributes
@@ -75,14 +75,14 @@ class Passes:
         What is drawn: all of it.
     order : tuple of str
         The names of the nodes, in topological order.
-    frames : tuple of Frame
+    frames : tuple of StepFrame
     since : mapping of str to int
         By the key of each variable, the number of the frame in which it appears.
     """
 
     graph: Graph
     order: tuple[str, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[StepFrame, ...]
     since: Mapping[str, int]
 
     def appears(self, key: str) -> int:
@@ -131,7 +131,7 @@ class _Recorder:
             self.made[variable.adjoint_of, variable.via].append(variable)
         boxes = [x for x in graph.variables if x.kind in ("adjoint", "seed") and x.adjoint_of]
         self.boxes = {x.adjoint_of: x.key for x in boxes}
-        self.frames: list[Frame] = []
+        self.frames: list[StepFrame] = []
         self.since: dict[str, int] = {}
 
     def record(self) -> Passes:
@@ -154,7 +154,7 @@ class _Recorder:
         order = tuple(self.names[node] for node in self.order)
         return Passes(self.graph, order, tuple(self.frames), self.since)
 
-    def add(self, frame: Frame, appearing: list[str]) -> None:
+    def add(self, frame: StepFrame, appearing: list[str]) -> None:
         for key in appearing:
             self.since.setdefault(key, len(self.frames))
         self.frames.append(frame)
@@ -166,7 +166,7 @@ class _Recorder:
         made = self.history.op(node), self.history.inputs(node)
         why = of_value(*made, node, self.known)
         written = equation(self.known[node], node, self.made_from(node), why=why)
-        self.add(Frame("forward", title, (written,), place, key, marked), [key])
+        self.add(StepFrame("forward", title, (written,), place, key, marked), [key])
 
     def made_from(self, node: Value) -> Term | None:
         """What a node is computed from; None for a leaf."""
@@ -188,7 +188,7 @@ class _Recorder:
         key = self.keys[adjoint.node]
         return [*(x.key for x in self.made[key, ""]), self.boxes[key]]
 
-    def sum(self, adjoint: Adjoint, number: int) -> Frame:
+    def sum(self, adjoint: Adjoint, number: int) -> StepFrame:
         """All partial adjoints of a node have arrived, and are summed."""
         node, partials, _ = adjoint
         key = self.keys[node]
@@ -204,7 +204,7 @@ class _Recorder:
         arrived = [x.key for step in steps if step.operator for x in step.operator.operands]
         marked = tuple(dict.fromkeys(x for x in arrived if x not in made))
         written = self.equation_of_sum(adjoint)
-        return Frame("sum", title, (written,), self.places[node], self.boxes[key], marked)
+        return StepFrame("sum", title, (written,), self.places[node], self.boxes[key], marked)
 
     def equation_of_sum(self, adjoint: Adjoint) -> Equation:
         """``v̄2 = v̄2 via v4 + v̄2 via v3``, or the seed."""
@@ -253,7 +253,7 @@ class _Recorder:
         to = dict.fromkeys(self.names[node.inputs[place]] for place, _ in passed_on)
         words = f" to {' and '.join(to)}" if len(to) <= 2 else ""
         title = f"{self._backward(number)}: what {self.names[node]} passes on{words}"
-        frame = Frame("pass on", title, shown, self.places[node], self.boxes[key], tuple(marked), more)
+        frame = StepFrame("pass on", title, shown, self.places[node], self.boxes[key], tuple(marked), more)
         self.add(frame, appearing)
 
     def _backward(self, number: int) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .dot import DrawnGraph, Markup, Statement, matrix, matrix_widths
 from .equations import Matrix, Piece, Word, joined
-from .step_data import Frame, Passes
+from .step_data import Passes, StepFrame
 from .style import FONT, NAME_SIZE, SMALL_SIZE, TEXT_SIZE, Style
 from .text import elide, escape, text_width
 
@@ -29,7 +29,7 @@ BARE_TABLE = '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
 EMPTY = "<td></td>" * 80
 
 
-class Line(NamedTuple):
+class CaptionLine(NamedTuple):
     """A line of the caption, as Graphviz's markup, and its size in points."""
 
     markup: str
@@ -63,7 +63,7 @@ class PictureLayout:
         view = self._view(left) if self.width < self.right else []
         return self.picture.text([*view, self._caption(number, frame, left)], shown)
 
-    def _window(self, number: int, frame: Frame) -> float:
+    def _window(self, number: int, frame: StepFrame) -> float:
         """The left edge of the part that is shown: the step is in its middle, or else the current node."""
         fresh = [x.key for x in self.statements if self.passes.appears(x.key) == number]
         keys = [frame.key, *frame.marked, *(end for key in fresh for end in key.split("->"))]
@@ -95,7 +95,7 @@ class PictureLayout:
             for i, (x, y) in enumerate([(0, 0), (self.right, self.top)])
         ]
 
-    def _shown(self, part: Statement, number: int, frame: Frame) -> Statement:
+    def _shown(self, part: Statement, number: int, frame: StepFrame) -> Statement:
         """A node or an edge as it looks in a frame."""
         key, look = part.key, part.attributes
         appears = self.passes.appears(key)
@@ -124,7 +124,7 @@ class PictureLayout:
             look[name] = value
         return look | {"fontcolor": _mixed(self.style.text, ground, 3 * FAINT)}
 
-    def _lines(self, frame: Frame) -> Iterator[Line]:
+    def _lines(self, frame: StepFrame) -> Iterator[CaptionLine]:
         """The caption: what happens, and the equations."""
         quiet, ink = self.style.quiet, self.style.text
         yield self._line([Word(frame.title)], quiet)
@@ -135,7 +135,7 @@ class PictureLayout:
         if frame.more:
             yield self._line([Word(frame.more)], quiet)
 
-    def _wrapped(self, pieces: Sequence[Piece], color: str) -> Iterator[Line]:
+    def _wrapped(self, pieces: Sequence[Piece], color: str) -> Iterator[CaptionLine]:
         """Pieces in as many lines as they need."""
         line: list[Piece] = []
         for x in pieces:
@@ -146,12 +146,12 @@ class PictureLayout:
         if line:
             yield self._line(joined(line), color)
 
-    def _line(self, pieces: Sequence[Piece], color: str) -> Line:
+    def _line(self, pieces: Sequence[Piece], color: str) -> CaptionLine:
         width, height = sum(map(_width, pieces)), max(map(_height, pieces))
         if len(pieces) == 1:
-            return Line(self._piece(pieces[0], color), width, height)
+            return CaptionLine(self._piece(pieces[0], color), width, height)
         cells = "".join(f'<td width="{_width(x):.0f}">{self._piece(x, color)}</td>' for x in pieces)
-        return Line(f"{BARE_TABLE}<tr>{cells}{EMPTY}</tr></table>", width, height)
+        return CaptionLine(f"{BARE_TABLE}<tr>{cells}{EMPTY}</tr></table>", width, height)
 
     def _piece(self, piece: Piece, color: str) -> str:
         if isinstance(piece, Matrix):
@@ -170,7 +170,7 @@ class PictureLayout:
             f'<tr><td height="{BELOW}" valign="top">{small}</td></tr></table>'
         )
 
-    def _order(self, frame: Frame) -> str:
+    def _order(self, frame: StepFrame) -> str:
         """The topological order around the current node, which is bold."""
         words = [escape(f"{i} {elide(name, 16)}") for i, name in enumerate(self.passes.order, 1)]
         names = [f'<font color="{self.style.quiet}">{word}</font>' for word in words]
@@ -180,12 +180,12 @@ class PictureLayout:
         before, after = ["…"] * (first > 0), ["…"] * (first + SHOWN < len(names))
         return "&#160; ".join(["<font>order</font>", *before, *shown, *after])
 
-    def _caption(self, number: int, frame: Frame, left: float) -> str:
+    def _caption(self, number: int, frame: StepFrame, left: float) -> str:
         """The words below the drawing: a node of one size, so that all pictures have the same size."""
         lines = self.captions[number]
         order = f'<font color="{self.style.quiet}" point-size="{SMALL_SIZE + 1}">{self._order(frame)}</font>'
         blank = self.height - LINE - MARGIN - sum(line.height for line in lines)
-        lines = [*lines, Line("", 0, blank), Line(order, 0, LINE)]
+        lines = [*lines, CaptionLine("", 0, blank), CaptionLine(order, 0, LINE)]
         rows = "".join(
             f'<tr><td align="left" height="{line.height:.0f}">{line.markup}</td></tr>' for line in lines
         )

@@ -22,7 +22,7 @@ from .drawing import check_size
 from .names import names_of, tensor_of
 from .picture import Picture
 from .render import PNG_DPI, CannotRender, render_all, tidy_svg
-from .step_data import Frame, Passes, record_passes
+from .step_data import Passes, StepFrame, record_passes
 from .step_pictures import PictureLayout, with_faint
 from .style import FOLLOW, FOLLOWS, Style, style_called
 
@@ -360,7 +360,7 @@ def steps_of(
     return Steps(passes, title, style=style, rankdir=rankdir)
 
 
-def _for_player(frame: Frame) -> dict[str, Any]:
+def _for_player(frame: StepFrame) -> dict[str, Any]:
     equations = [*(x.html() for x in frame.equations), html.escape(frame.more)]
     return {
         "phase": frame.phase,

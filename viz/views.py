@@ -33,10 +33,10 @@ def view_of(base: Any, view: Any) -> Op | str | None:
         A movement, or an index in words such as ``[:, 2]``. None if it takes several steps, or if the view
         shows numbers that `base` does not.
     """
-    return _way(Layout.of(base), Layout.of(view))
+    return _way(StridedLayout.of(base), StridedLayout.of(view))
 
 
-class Layout(NamedTuple):
+class StridedLayout(NamedTuple):
     """Where the elements of an array are in its storage: see `needle.backend_ndarray.views`."""
 
     shape: tuple[int, ...]
@@ -44,7 +44,7 @@ class Layout(NamedTuple):
     offset: int
 
     @classmethod
-    def of(cls, array: Any) -> Layout:
+    def of(cls, array: Any) -> StridedLayout:
         if isinstance(array, np.ndarray):
             owner, _ = storage_of(array)
             strides = [step // array.itemsize for step in array.strides]
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
         return cls.made(array.shape, strides, offset)
 
     @classmethod
-    def made(cls, shape: Sequence[int], strides: Sequence[int], offset: int) -> Layout:
+    def made(cls, shape: Sequence[int], strides: Sequence[int], offset: int) -> StridedLayout:
         steps = [0 if n == 1 else step for n, step in zip(shape, strides, strict=True)]
         return cls(tuple(shape), tuple(steps), offset)
 
@@ -65,14 +65,14 @@ def _address(array: Any) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _way(base: Layout, view: Layout) -> Op | str | None:
+def _way(base: StridedLayout, view: StridedLayout) -> Op | str | None:
     """The operator that makes one array out of another, or an index; None if it takes more than one."""
     if base == view:
         return ops.Identity()
     return _index(base, view) or (_movement(base, view) if base.offset == view.offset else None)
 
 
-def _movement(base: Layout, view: Layout) -> Op | None:
+def _movement(base: StridedLayout, view: StridedLayout) -> Op | None:
     axes = list(range(len(base.shape)))
     if sorted(zip(*base[:2], strict=True)) == sorted(zip(*view[:2], strict=True)):
         order = []
@@ -84,16 +84,17 @@ def _movement(base: Layout, view: Layout) -> Op | None:
         return ops.Transpose(None if moved == axes[-2:] else (moved[0], moved[1]))
     if math.prod(base.shape) == math.prod(view.shape):
         strides = reshaped_strides(base.shape, base.strides, view.shape)
-        if strides is not None and Layout.made(view.shape, strides, base.offset) == view:
+        if strides is not None and StridedLayout.made(view.shape, strides, base.offset) == view:
             return ops.Reshape(view.shape)
     try:
         strides = broadcast_strides(base.shape, base.strides, view.shape)
     except ValueError:
         return None
-    return ops.BroadcastTo(view.shape) if Layout.made(view.shape, strides, base.offset) == view else None
+    is_this = StridedLayout.made(view.shape, strides, base.offset) == view
+    return ops.BroadcastTo(view.shape) if is_this else None
 
 
-def _index(base: Layout, view: Layout) -> str | None:
+def _index(base: StridedLayout, view: StridedLayout) -> str | None:
     """The index, of ints and slices, that makes a part of an array: ``[2]``, ``[:, 0]``."""
     first = _place(base, view.offset)
     if first is None:
@@ -110,7 +111,7 @@ def _index(base: Layout, view: Layout) -> str | None:
     return None
 
 
-def _place(base: Layout, number: int) -> list[int] | None:
+def _place(base: StridedLayout, number: int) -> list[int] | None:
     """The index of an element, by its number in the storage; None if there is none, or no single one."""
     rest = number - base.offset
     place = [0] * len(base.shape)
@@ -130,7 +131,7 @@ def _slice(start: int, n: int, step: int, length: int) -> slice:
     return slice(start or None, end, None if step == 1 else step)
 
 
-def _indexed(base: Layout, items: Sequence[int | slice]) -> Layout:
+def _indexed(base: StridedLayout, items: Sequence[int | slice]) -> StridedLayout:
     """The layout of a part."""
     shape, strides, offset = [], [], base.offset
     for item, length, stride in zip(items, *base[:2], strict=True):
@@ -141,4 +142,4 @@ def _indexed(base: Layout, items: Sequence[int | slice]) -> Layout:
             offset += chosen.start * stride
             shape.append(len(chosen))
             strides.append(stride * chosen.step)
-    return Layout.made(shape, strides, offset)
+    return StridedLayout.made(shape, strides, offset)

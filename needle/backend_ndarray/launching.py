@@ -5,7 +5,7 @@ Take ``c = a + b`` for two arrays of 1,000 numbers. What happens:
 1. **compile**, once. A kernel is a function in Python, and its arguments have types: here three pointers to
    float32 and a whole number, ``"float32* float32* float32* int64"``. Numba translates it into PTX, NVIDIA's
    portable assembly language, and nvJitLink makes machine code of that, for this GPU. We keep it on disk, so
-   that the next process needs neither of them. The driver loads it and hands out a `Kernel`.
+   that the next process needs neither of them. The driver loads it and hands out a `LoadedKernel`.
 2. **allocate**: memory for c comes from the driver's pool. A pointer is a number, the address of the first
    byte. When nobody uses the array any more, its memory goes back to the pool.
 3. **launch**: the host writes the three addresses and the number 1,000 into a small buffer, one after the
@@ -150,7 +150,7 @@ _LETTERS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i", "uint8":
 _ARRAY = "QQqqQqq"
 
 
-class Kernel:
+class LoadedKernel:
     """A kernel that the driver has loaded.
 
     Parameters
@@ -199,7 +199,7 @@ def _letters(name: str) -> str:
     return _LETTERS[name] * int(count or 1)
 
 
-def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Kernel:
+def compile(make: Callable[[], Callable], signature: str, key: str | None) -> LoadedKernel:
     """A kernel, compiled for this GPU, unless it is on disk already.
 
     Parameters
@@ -219,8 +219,8 @@ def compile(make: Callable[[], Callable], signature: str, key: str | None) -> Ke
 
     if key is not None:
         with suppress(DriverError):  # what was kept does not load: the driver has changed
-            return Kernel(kept("cuda", f"{_versions()}\n{signature}\n{key}", made), signature)
-    return Kernel(made(), signature)
+            return LoadedKernel(kept("cuda", f"{_versions()}\n{signature}\n{key}", made), signature)
+    return LoadedKernel(made(), signature)
 
 
 @cache
@@ -282,7 +282,7 @@ def machine_code(ptx: str, capability: tuple[int, int]) -> bytes:
 
 
 def launch(
-    kernel: Kernel, blocks: int | tuple[int, int], threads: int | tuple[int, int], *arguments: Any
+    kernel: LoadedKernel, blocks: int | tuple[int, int], threads: int | tuple[int, int], *arguments: Any
 ) -> None:
     """Put a launch into the stream: a grid of `blocks`, with so many `threads` in each."""
     across, down = blocks if type(blocks) is tuple else (blocks, 1)
@@ -304,7 +304,7 @@ def launch(
 # Memory
 
 
-class Loan(ref):
+class DeviceLoan(ref):
     """A weak reference to what stands for a piece of memory; it knows the address. When what it refers to is
     gone, the memory goes back."""
 
@@ -313,7 +313,7 @@ class Loan(ref):
     address: int
 
 
-_loans: dict[int, Loan] = {}  # a weak reference has to be kept, or nobody hears from it
+_loans: dict[int, DeviceLoan] = {}  # a weak reference has to be kept, or nobody hears from it
 # When the program ends, its modules go in any order, and the driver takes all memory back by itself. A
 # process that was forked has none.
 atexit.register(_loans.clear)
@@ -346,7 +346,7 @@ def allocate(size: int, dtype: np.dtype) -> tuple[int, Any]:
         except DriverError:
             raise _no_memory(size, dtype) from None
     memory = np.empty(0, np.uint8)
-    loan = Loan(memory, _give_back)
+    loan = DeviceLoan(memory, _give_back)
     loan.address = address
     _loans[id(loan)] = loan
     return address, memory
@@ -361,7 +361,7 @@ def _take(nbytes: int) -> Any:
     return call(driver.cuMemAllocAsync, nbytes, STREAM)
 
 
-def _give_back(loan: Loan) -> None:
+def _give_back(loan: DeviceLoan) -> None:
     del _loans[id(loan)]
     with suppress(DriverError):  # an error of an earlier kernel: whoever waits for the GPU is told
         if gpu().pool is None:

@@ -19,7 +19,7 @@ KEPT = 1 << 28  # bytes that may wait for another array
 ALIGNMENT = 64  # bytes of a memory line, and of the longest vector instruction
 
 
-class Block(NamedTuple):
+class MemoryBlock(NamedTuple):
     """Memory, and where in it arrays begin: at an aligned address."""
 
     memory: np.ndarray
@@ -32,7 +32,7 @@ class Loan(ref):
     __slots__ = ("block", "nbytes")
 
     nbytes: int
-    block: Block
+    block: MemoryBlock
 
 
 class Blocks:
@@ -46,7 +46,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self.size = 0
-        self._waiting: dict[int, list[Block]] = defaultdict(list)  # by size in bytes
+        self._waiting: dict[int, list[MemoryBlock]] = defaultdict(list)  # by size in bytes
         self._loans: dict[int, Loan] = {}  # a weak reference has to be kept, or nobody hears from it
         self._references = 0
         self.array(1, np.dtype("uint8"))  # its memory comes back at once, and `_references` is set
@@ -90,9 +90,9 @@ class Blocks:
         self.size = 0
 
 
-def _new(nbytes: int) -> Block:
+def _new(nbytes: int) -> MemoryBlock:
     memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-    return Block(memory, -memory.ctypes.data % ALIGNMENT)
+    return MemoryBlock(memory, -memory.ctypes.data % ALIGNMENT)
 
 
 blocks = Blocks()

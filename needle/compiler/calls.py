@@ -38,11 +38,11 @@ from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_selection import NDArray
 from ..graph import Spec
-from ..modes import mode
+from ..modes import GRAD, LAZY, SCOPE, mode
 from ..stand_ins import Number
 from .codegen import Part
 from .lower import Buffer, Call
-from .surroundings import ABSENT, PLAIN, Watched, same
+from .surroundings import ABSENT, PLAIN, Binding, same
 from .trace import Input, Outcome, Trace, with_tensors
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ class CallWriter:
     # Is everything as it was?
 
     def _ask(self, leaves: list[Any]) -> None:
-        usual = self.name("mode", mode.get())
+        usual, grad = self.name("mode", mode.get()), mode.get()[GRAD]
         self.lines.append("now_mode = mode.get()")
         self.ask(
-            f"(now_mode is {usual} or now_mode[1] is {mode.get()[1]} and type(now_mode[0]) is not Trace)"
+            f"(now_mode is {usual} or now_mode[{GRAD}] is {grad} and type(now_mode[{LAZY}]) is not Trace)"
         )
         for leaf, value in zip(self.leaves, leaves, strict=True):
             if isinstance(value, (int, float)):
@@ -184,7 +184,7 @@ class CallWriter:
 
     def _expression(self, value: Any) -> str:
         """Where a Tensor or array is found that is closed over, or the gradient of one."""
-        bound: Watched | None = self.program.around.bound.get(id(value))
+        bound: Binding | None = self.program.around.bound.get(id(value))
         if bound is None or (isinstance(value, Tensor) and value in self.program._state_tensors):
             return self.name("tensor", value)
         if isinstance(bound.holder, Tensor):
@@ -398,9 +398,8 @@ class CallWriter:
             counts, updates = self._counts(optimizer, params)
             self.lines.append(f"    {counts}.write({updates}, {self.formula(text)})")
         for number, (_, spec) in enumerate(program.results):
-            self.lines.append(
-                f"outcome{number} = {self.name('tensor_of', maker_of(spec))}(result{number}, now_mode[2])"
-            )
+            tensor_of = self.name("tensor_of", maker_of(spec))
+            self.lines.append(f"outcome{number} = {tensor_of}(result{number}, now_mode[{SCOPE}])")
         outcomes = [f"outcome{number}" for number in range(len(program.results))]
         leaves = f"[{', '.join(self.leaves)}]"
         grads = outcomes[len(outcomes) - len(program._with_grad) :]

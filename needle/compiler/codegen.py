@@ -43,7 +43,7 @@ import numpy as np
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from ..stand_ins import Number
 from .lower import Access, Buffer, Maker, Nest
-from .schedule import Loop, Schedule, nests_in
+from .schedule import Loop, LoopSchedule, nests_in
 
 _UNROLLED = 4096  # iterations up to which all lengths of loops are for the compiler to know
 PAGE = 100  # characters in a line of the source, at most
@@ -79,7 +79,7 @@ class Writer:
 
     Parameters
     ----------
-    plan : Schedule
+    plan : LoopSchedule
     numbers : dict of str to (str, bool)
         For the formula of a Number its name, and whether that has the data type of all that uses it.
     from_first : bool
@@ -92,7 +92,7 @@ class Writer:
         For each block, where in each array it begins to count.
     """
 
-    def __init__(self, plan: Schedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
+    def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
         self.plan = plan
         self.numbers = numbers
         self.from_first = from_first
@@ -422,7 +422,7 @@ class Part(NamedTuple):
 def write_part(
     name: str,
     segment: list[Any] | Loop,
-    plan: Schedule,
+    plan: LoopSchedule,
     places: dict[Buffer, tuple[str, int]],
     arrays: list[str],
     formulas: dict[str, str],
@@ -434,7 +434,7 @@ def write_part(
     ----------
     name : str
     segment : list of Loop or Nest, or a Loop that threads can share
-    plan : Schedule
+    plan : LoopSchedule
     places : dict
         The storage, and where in it they begin, of buffers that are no arguments of their own.
     arrays : list of str
@@ -615,7 +615,7 @@ def _function_name(nests: list[Nest]) -> str:
     return "_".join(list(modules or operators)[:_MOST_WORDS]).lower() or "copy"
 
 
-def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: Schedule) -> bool:
+def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: LoopSchedule) -> bool:
     """Whether an array is written anew in each iteration of a loop, and read in none but the same."""
     return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
         x.strides[plan.loops[nest].index(loop)]

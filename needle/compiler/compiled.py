@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..backend_selection import BACKEND
-from ..modes import mode, tracing
+from ..modes import GRAD, mode, tracing
 from .cuda import program_type
 from .explain import explain
 from .program import AGAIN, Program
@@ -21,8 +21,8 @@ from .surroundings import ABSENT, same
 from .trace import (
     CannotTrace,
     Leaf,
+    LeafIndex,
     NewState,
-    Place,
     Surroundings,
     in_container,
     is_named_tuple,
@@ -183,7 +183,7 @@ class Compiled:
         if BACKEND == "np":
             return None, []
         leaves: list[Leaf] = []
-        keys: list[Any] = [mode.get()[1]]
+        keys: list[Any] = [mode.get()[GRAD]]
         names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
         shaped = tuple([_taken(x, name, leaves, keys) for name, x in zip(names, args, strict=False)])
         named = {name: _taken(x, name, leaves, keys) for name, x in kwargs.items()}
@@ -297,7 +297,7 @@ class _Is(NamedTuple):
 
 
 def _taken(value: Any, name: str, leaves: list[Leaf], keys: list[Any]) -> Any:
-    """An argument with a `Place` for each Tensor, array and number in it.
+    """An argument with a `LeafIndex` for each Tensor, array and number in it.
 
     What decides whether a program fits, such as a shape, is added to `keys`.
     """
@@ -306,7 +306,7 @@ def _taken(value: Any, name: str, leaves: list[Leaf], keys: list[Any]) -> Any:
         known = next((i for i, leaf in enumerate(leaves) if leaf.value is value), None)
         if known is not None:
             keys.append(("the same", known))
-            return Place(known)
+            return LeafIndex(known)
         keys += (type(value), value.shape, value.dtype)
         keys += (value.device, value.requires_grad) if isinstance(value, Tensor) else ()
     elif type(value) in (int, float):
@@ -319,4 +319,4 @@ def _taken(value: Any, name: str, leaves: list[Leaf], keys: list[Any]) -> Any:
         keys.append((type(value), value) if isinstance(value, (bool, str, bytes)) else _Is(value))
         return value
     leaves.append(Leaf(value, name))
-    return Place(len(leaves) - 1)
+    return LeafIndex(len(leaves) - 1)

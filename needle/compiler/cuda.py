@@ -33,7 +33,7 @@ from .codegen import (
     by_module,
     wrapped,
 )
-from .kernels import Kernel, compile_kernel, write_kernel
+from .kernels import KernelSource, compile_kernel, write_kernel
 from .lower import Access, Buffer, Call, Nest, in_order
 from .program import Program, read_before
 from .schedule import is_one_total
@@ -131,7 +131,7 @@ class CudaProgram(Program):
 
     Attributes
     ----------
-    parts : list of Kernel, Own or Call
+    parts : list of KernelSource, Own or Call
         What is launched, in this order.
     """
 
@@ -161,12 +161,12 @@ class CudaProgram(Program):
             for name, segment in zip(names, segments, strict=True)
         ]
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
-        self._kernels = [compile_kernel(x, mod) if isinstance(x, Kernel) else x for x in self.parts]
+        self._kernels = [compile_kernel(x, mod) if isinstance(x, KernelSource) else x for x in self.parts]
         self._is_compiled = True
 
         named = {buffer.name: buffer for buffer in self._places}
         for part in self.parts:
-            if isinstance(part, Kernel):
+            if isinstance(part, KernelSource):
                 needed |= {name: named[name] for name in part.arguments if name in named}
             elif isinstance(part, Own):
                 needed |= {x.buffer.name: x.buffer for x in part.nest.accesses if x.buffer in self._places}
@@ -226,7 +226,7 @@ class CudaProgram(Program):
         mod = self._device.mod
         given = {name: x.address for name, x in arrays.items()} | {"mark": mod.checks.mark().address}
         for part, kernel in zip(self.parts, self._kernels, strict=True):
-            if isinstance(part, Kernel):
+            if isinstance(part, KernelSource):
                 arguments = [
                     given[name] if name in given else mod._number(numbers[name], np.dtype(kind))
                     for name, kind in part.arguments.items()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .codegen import Block, Part, Writer, by_module, makers_of, words_of
 from .lower import SMALL, SMALL_ON_GPU, Access, Buffer, Call, Nest
 from .program import Program
-from .schedule import Loop, Schedule
+from .schedule import Loop, LoopSchedule
 
 __all__ = ["Cost", "cost_of", "explain", "loop_of", "separate_source", "shape_of"]
 
@@ -245,7 +245,7 @@ def separate_source(program: Program) -> tuple[list[str], list[Block]]:
     blocks : list of Block
         One for each statement of the program, in the same order as its nests.
     """
-    plan = Schedule()
+    plan = LoopSchedule()
     parts: list[Loop | Nest] = []
     own: dict[Nest, Nest] = {}
     for nest, before in program.plan.lowered.items():

@@ -84,7 +84,7 @@ GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
 
 
-class Kernel(NamedTuple):
+class KernelSource(NamedTuple):
     """The source of a kernel, and how it is launched.
 
     Attributes
@@ -441,14 +441,14 @@ def _shares_of(dtype: np.dtype) -> str:
 
 def write_kernel(
     name: str, segment: Any, plan: Any, formulas: dict[str, str], mod: Any, guarded: bool
-) -> Kernel:
+) -> KernelSource:
     """Write a kernel.
 
     Parameters
     ----------
     name : str
     segment : list of Loop or Nest, or a Loop
-    plan : Schedule
+    plan : LoopSchedule
     formulas : dict of str to str
         The names of Numbers by their formulas.
     mod : module
@@ -499,7 +499,7 @@ def write_kernel(
     lines = {nest: writer.places[nest] for nest in nests_in(parts)}
     blocks = [Block(0, len(writer.lines), lines).moved(len(head) + len(first))]
     source = "\n".join([*head, *first, *writer.lines]) + "\n"
-    return Kernel(name, source, arguments, writer.functions, grid, writer.checks, blocks)
+    return KernelSource(name, source, arguments, writer.functions, grid, writer.checks, blocks)
 
 
 def _type(dtype: np.dtype) -> str:
@@ -588,7 +588,7 @@ class _Cuda:
         return getattr(self._names["cuda"], name)
 
 
-def function_of(kernel: Kernel, mod: Any) -> Callable:
+def function_of(kernel: KernelSource, mod: Any) -> Callable:
     """The source of a kernel as a function in Python, for a backend module `mod`."""
     from numba import cuda  # importing it takes half a second, and only those wait who compile
 
@@ -622,7 +622,7 @@ def _device_function(name: str, dtype: str, mod: Any) -> Any:
     return function if mod.SIMULATED else cuda.jit(device=True)(function)
 
 
-def compile_kernel(kernel: Kernel, mod: Any) -> Any:
+def compile_kernel(kernel: KernelSource, mod: Any) -> Any:
     """The source of a kernel as machine code."""
     key: str | None = f"{mod.sources()}\n{_source()}\n{kernel.source}"
     names = {

@@ -451,7 +451,7 @@ def _kept(source: str, key: str) -> Path | None:
 _UNWRITTEN = 0x7E
 
 
-class Watched:
+class CheckedArray:
     """An array of the debug mode: what is read from it is checked.
 
     Attributes
@@ -524,7 +524,7 @@ def plain_source(
         for argument, x in zip(arguments, values, strict=True):
             if argument in unwritten:
                 x.view("u1").fill(_UNWRITTEN)
-            given.append(Watched(x, argument) if isinstance(x, np.ndarray) else x)
+            given.append(CheckedArray(x, argument) if isinstance(x, np.ndarray) else x)
         with np.errstate(all="ignore"):
             return plain(*given)
 
@@ -553,8 +553,9 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _plain_local(dtype: str) -> Callable:
-    def local(size: int) -> Watched:
-        return Watched(np.full(size * np.dtype(dtype).itemsize, _UNWRITTEN, "u1").view(dtype), "an array")
+    def local(size: int) -> CheckedArray:
+        unwritten = np.full(size * np.dtype(dtype).itemsize, _UNWRITTEN, "u1")
+        return CheckedArray(unwritten.view(dtype), "an array")
 
     return local
 
@@ -574,18 +575,18 @@ def _plain_row(name: str, t: str) -> Callable:
     return function
 
 
-def _plain_part(array: Watched, start: int, size: int) -> Watched:
+def _plain_part(array: CheckedArray, start: int, size: int) -> CheckedArray:
     if not 0 <= start <= start + size <= array.values.size:
         raise IndexError(
             f"jit: the generated source uses {array.name}[{start}:{start + size}] of {array.values.size}"
         )
-    return Watched(array.values[start : start + size], f"{array.name} from {start} on, ")
+    return CheckedArray(array.values[start : start + size], f"{array.name} from {start} on, ")
 
 
 def _plain_matmul(
-    gemm: int, a: Watched, a_start: int, a_width: int, a_turned: bool,
-    b: Watched, b_start: int, b_width: int, b_turned: bool,
-    out: Watched, start: int, m: int, n: int, p: int,
+    gemm: int, a: CheckedArray, a_start: int, a_width: int, a_turned: bool,
+    b: CheckedArray, b_start: int, b_width: int, b_turned: bool,
+    out: CheckedArray, start: int, m: int, n: int, p: int,
 ) -> None:  # fmt: skip
     left = a.matrix(a_start, n, m, a_width).T if a_turned else a.matrix(a_start, m, n, a_width)
     right = b.matrix(b_start, p, n, b_width).T if b_turned else b.matrix(b_start, n, p, b_width)

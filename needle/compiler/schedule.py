@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from .lower import Access, Buffer, Call, Nest, Shape
 from .simplify import cut
 
-__all__ = ["Loop", "Schedule", "nests_in", "schedule"]
+__all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
 
 
 class Loop:
@@ -380,7 +380,7 @@ class Band(NamedTuple):
         return math.prod(loop.length for loop in self.loops)
 
 
-def band_of(loop: Loop, plan: Schedule) -> Band | None:
+def band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
     """The loops, this one first, that threads can share; None if not even this one."""
     nests, loops, totals = list(loop.nests()), [loop], []
     for nest in nests:
@@ -396,7 +396,7 @@ def band_of(loop: Loop, plan: Schedule) -> Band | None:
     return Band(loops, totals)
 
 
-def _is_own(nest: Nest, loop: Loop, plan: Schedule) -> bool:
+def _is_own(nest: Nest, loop: Loop, plan: LoopSchedule) -> bool:
     """Whether each iteration of a loop writes places of its own; a check writes nothing."""
     return nest.is_check or _alone(nest.out, plan.loops[nest].index(loop), nest.shape)
 
@@ -425,7 +425,7 @@ def parts_of(segment: Any) -> list[Any]:
     return loops[-1].body if loops else [segment] if is_one_total(segment) else []
 
 
-def _bands(segment: Any, plan: Schedule) -> dict[Loop, Band]:
+def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
     """The loops of a row whose iterations threads share; none if one thread is to compute it alone."""
     found = {part: band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
     bands = {part: band for part, band in found.items() if band is not None}
@@ -437,7 +437,7 @@ def _bands(segment: Any, plan: Schedule) -> dict[Loop, Band]:
     return {} if is_alone else bands
 
 
-def goes_across(bands: Iterable[Band], loops: list[Loop], plan: Schedule) -> bool:
+def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) -> bool:
     """Whether numbers that lie side by side belong to different rows, and not to one."""
     points = 0
     for band in bands:
@@ -452,7 +452,7 @@ def goes_across(bands: Iterable[Band], loops: list[Loop], plan: Schedule) -> boo
     return points > 0
 
 
-def _split(part: Any, plan: Schedule, is_taken: bool = True) -> list[Any]:
+def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
     """A loop as several, so that more threads have something to do.
 
     Nothing goes from one iteration to another but totals. So ``for i: A; B`` may as well be ``for i: A``, and
@@ -498,7 +498,7 @@ def _has_rows(part: Any) -> bool:
 # Contract
 
 
-class Schedule:
+class LoopSchedule:
     """Loops in the order in which they run, and where every number lives.
 
     Attributes
@@ -589,9 +589,9 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> Schedule:
+def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
     """Join loops and shrink storage."""
-    plan = Schedule(on_gpu)
+    plan = LoopSchedule(on_gpu)
     run: list[Nest] = []
 
     def finish() -> None:
@@ -631,7 +631,7 @@ _MOST_OF_FUNCTION = 8192
 _MOST_OF_THREAD = 256
 
 
-def _contract(plan: Schedule, steps: list[Nest | Call]) -> None:
+def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     """Make the storage of what lives within one iteration as small as that."""
     users: dict[Buffer, list[tuple[Nest, Access]]] = defaultdict(list)
     outside: set[Buffer] = set()  # what calls read and write
@@ -699,7 +699,7 @@ def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
     return common
 
 
-def _drop_loop(plan: Schedule, buffer: Buffer, loop: Loop, users: dict) -> None:
+def _drop_loop(plan: LoopSchedule, buffer: Buffer, loop: Loop, users: dict) -> None:
     """Leave the axis out along which a loop walks through a buffer, if all that use it do so in step."""
     uses = users[buffer]
     places = []

@@ -97,7 +97,7 @@ from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 from ..optim.schedules import Schedule
 
-__all__ = ["ABSENT", "PLAIN", "CannotTrace", "Refusing", "Surroundings", "Watched", "same"]
+__all__ = ["ABSENT", "PLAIN", "Binding", "CannotTrace", "Refusing", "Surroundings", "same"]
 
 _MOST = 100_000  # objects that a function may reach
 
@@ -149,7 +149,7 @@ class CannotTrace(RuntimeError):
     """A function does something that a compiled program could not repeat."""
 
 
-class Watched(NamedTuple):
+class Binding(NamedTuple):
     """A place where a function finds something, and what is there when it is traced.
 
     Attributes
@@ -283,17 +283,17 @@ class Surroundings:
     tensors : dict of Tensor to str
         With the name by which each is reached.
     optimizers : list
-    watched : dict of (int, object) to Watched
+    watched : dict of (int, object) to Binding
         Names and attributes, by the id of the holder and the key.
-    grads : list of Watched
+    grads : list of Binding
         Tensors that have a gradient.
     held : list of (container, snapshot, str)
         Containers, a copy of each as it was, and their names.
     sizes : list of (object, tuple of str, str)
         Own objects and classes, which attributes they have, and their names.
-    stand_ins : list of Watched
+    stand_ins : list of Binding
         Where something else stands while the function is traced: arrays of NumPy's, and what is `Refusing`.
-    bound : dict of int to Watched
+    bound : dict of int to Binding
         By the id of a Tensor or array: the one place where it is found. There may be another one in the next
         call. Those that are found at two places must stay the same.
     generators : list
@@ -303,12 +303,12 @@ class Surroundings:
     def __init__(self, function: Any):
         self.tensors: dict[Any, str] = {}
         self.optimizers: list[Optimizer] = []
-        self.watched: dict[tuple[int, Any], Watched] = {}
-        self.grads: list[Watched] = []
+        self.watched: dict[tuple[int, Any], Binding] = {}
+        self.grads: list[Binding] = []
         self.held: list[tuple[Any, Any, str]] = []
         self.sizes: list[tuple[Any, tuple[str, ...], str]] = []
-        self.stand_ins: list[Watched] = []
-        self.bound: dict[int, Watched] = {}
+        self.stand_ins: list[Binding] = []
+        self.bound: dict[int, Binding] = {}
         self.generators: list[Any] = []
         self._words: set[str] = set()  # the names of attributes in all functions
         self._waiting: dict[str, list[tuple[Any, str]]] = {}  # objects whose attribute nobody named yet
@@ -350,13 +350,13 @@ class Surroundings:
                 self.bound[id(value)] = place
             stack.extend(reversed(list(self._inside(value, name))))
 
-    def _inside(self, value: Any, name: str) -> Iterator[Watched]:
+    def _inside(self, value: Any, name: str) -> Iterator[Binding]:
         """What an object holds: first by its kind, then the attributes of own objects."""
         kind = type(value)
         if isinstance(value, Value):
             self.tensors[value] = name
             if isinstance(value.grad, Value):
-                self.grads.append(Watched(value, "grad", value.grad, f"{name}.grad"))
+                self.grads.append(Binding(value, "grad", value.grad, f"{name}.grad"))
                 yield self.grads[-1]
             return
         if isinstance(value, (Module, Schedule, Dataset, *_WRAPPERS)):  # whole: methods of libraries read it
@@ -398,7 +398,7 @@ class Surroundings:
             yield from self._attribute(value, key, name)
         yield _fixed(kind, name)
 
-    def _of_optimizer(self, optimizer: Optimizer, name: str) -> Iterator[Watched]:
+    def _of_optimizer(self, optimizer: Optimizer, name: str) -> Iterator[Binding]:
         self.optimizers.append(optimizer)
         yield _fixed(optimizer.groups, f"{name}.groups")
         for i, p in enumerate(optimizer.params):
@@ -410,19 +410,19 @@ class Surroundings:
                 yield from self._watch(optimizer, key, x, f"{name}.{key}")
         yield _fixed(type(optimizer), name)
 
-    def _watch(self, holder: Any, key: Any, value: Any, name: str) -> Iterator[Watched]:
+    def _watch(self, holder: Any, key: Any, value: Any, name: str) -> Iterator[Binding]:
         """Watch a name or an attribute, and look at what is there."""
-        place = Watched(holder, key, value, name)
+        place = Binding(holder, key, value, name)
         if self.watched.setdefault((id(holder), key), place) is place and value is not ABSENT:
             yield place
 
-    def _attribute(self, owner: Any, key: str, name: str) -> Iterator[Watched]:
+    def _attribute(self, owner: Any, key: str, name: str) -> Iterator[Binding]:
         """Watch an attribute, as soon as one of the functions names it."""
         if not self._is_named(owner, key):
             self._waiting.setdefault(key, []).append((owner, name))
             return
         holder = vars(owner) if isinstance(owner, (list, dict, deque)) else owner
-        value = Watched(holder, key, None, "").now()
+        value = Binding(holder, key, None, "").now()
         method = isinstance(value, (FunctionType, staticmethod, classmethod, property))
         if method or not isinstance(owner, type) or not key.startswith("__"):
             yield from self._watch(holder, key, value, f"{name}.{key}")
@@ -438,7 +438,7 @@ class Surroundings:
         called = key in _CALLED_BY_LIBRARY or (special and key != "__init__")
         return _is_own(owner) and (any_attribute or called)
 
-    def _items(self, holder: Any, name: str) -> Iterator[Watched]:
+    def _items(self, holder: Any, name: str) -> Iterator[Binding]:
         """What a container holds."""
         if not isinstance(holder, (tuple, frozenset)):
             self.held.append((holder, _snapshot(holder), name))
@@ -448,9 +448,9 @@ class Surroundings:
         is_mapping = isinstance(holder, (dict, MappingProxyType))
         for key, x in holder.items() if is_mapping else enumerate(holder):
             path = f"{name}.{key}" if isinstance(key, str) else f"{name}[{key}]"
-            yield _fixed(x, path if is_mapping else name) if is_fixed else Watched(holder, key, x, path)
+            yield _fixed(x, path if is_mapping else name) if is_fixed else Binding(holder, key, x, path)
 
-    def _of_function(self, function: FunctionType) -> Iterator[Watched]:
+    def _of_function(self, function: FunctionType) -> Iterator[Binding]:
         """What a function reads by a name, and what it has of its own."""
         code = function.__code__
         new = _attributes_in(code) - self._words
@@ -459,14 +459,14 @@ class Surroundings:
             for owner, path in self._waiting.pop(word):
                 yield from self._attribute(owner, word, path)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            yield from self._watch(cell, None, Watched(cell, None, None, "").now(), name)
+            yield from self._watch(cell, None, Binding(cell, None, None, "").now(), name)
         namespace = function.__globals__
         for name in _names_in(code):
             value = namespace.get(name, ABSENT)  # a name of Python's own, such as `len`, may be set later
             if not isinstance(value, ModuleType) or not _is_library(value.__name__):
                 yield from self._watch(namespace, name, value, name)
             elif _is_refused(value):  # while it is traced; no call asks for it
-                yield Watched(namespace, name, value, name)
+                yield Binding(namespace, name, value, name)
         for key in ("__defaults__", "__kwdefaults__"):
             if getattr(function, key):
                 yield from self._watch(function, key, getattr(function, key), function.__name__)
@@ -491,7 +491,7 @@ class Surroundings:
                 place.put(place.value)
         for owner, keys, _ in self.sizes:
             for key in set(vars(owner)) - set(keys):
-                Watched(owner, key, None, "").put(ABSENT)
+                Binding(owner, key, None, "").put(ABSENT)
         for holder, then, _ in self.held:
             if isinstance(then, SameContent):
                 then.put_back(holder)
@@ -621,9 +621,9 @@ def _slots_of(cls: type) -> list[str]:
     return [key for base in own for key, x in vars(base).items() if isinstance(x, MemberDescriptorType)]
 
 
-def _fixed(value: Any, name: str) -> Watched:
+def _fixed(value: Any, name: str) -> Binding:
     """A place where nothing else can be put."""
-    return Watched(None, None, value, name)
+    return Binding(None, None, value, name)
 
 
 def needs_stand_in(value: Any) -> bool:

@@ -206,7 +206,7 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
     ----------
     function : callable
     args, kwargs
-        Its arguments, with a `Place` for each number and array of NumPy's.
+        Its arguments, with a `LeafIndex` for each number and array of NumPy's.
     leaves : list of Leaf
         The Tensors, arrays and numbers among the arguments.
     around : Surroundings
@@ -322,7 +322,7 @@ def _as_given(now: Any, then: Any) -> bool:
     return now is then
 
 
-class Place(NamedTuple):
+class LeafIndex(NamedTuple):
     """Where a leaf was taken from the arguments."""
 
     number: int
@@ -330,7 +330,7 @@ class Place(NamedTuple):
 
 def _filled(value: Any, leaves: list[Any]) -> Any:
     """Arguments with something in the place of each leaf."""
-    if isinstance(value, Place):
+    if isinstance(value, LeafIndex):
         return leaves[value.number]
     return in_container(lambda x: _filled(x, leaves), value)
 

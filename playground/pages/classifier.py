@@ -16,7 +16,7 @@ from needle.data import toy
 from .address import Entry, number, one_of, whole_number, write_address
 from .opening import KEPT, element, open_page
 
-__all__ = ["Figures", "descend", "measure", "page"]
+__all__ = ["BoundaryFigures", "descend", "measure", "page"]
 
 REACH = {"w1": 5.0, "w2": 5.0, "b": 15.0}  # each slider goes from minus this to this
 RATES = (0.03, 0.1, 0.3, 1.0)
@@ -44,7 +44,7 @@ ENTRIES = {
 }
 
 
-class Figures(NamedTuple):
+class BoundaryFigures(NamedTuple):
     """How good a boundary is: the mean cross entropy, the share of points on their side, and the gradient."""
 
     loss: float
@@ -123,7 +123,7 @@ def _show(points: np.ndarray, labels: np.ndarray) -> None:
     write_address(ENTRIES)
 
 
-def _tell(figures: Figures) -> None:
+def _tell(figures: BoundaryFigures) -> None:
     """What one step does to each weight."""
     rate, weights = st.session_state.classifier_rate, _weights()
     lines = [
@@ -150,7 +150,7 @@ def _draw_points() -> None:
     st.session_state.classifier_seed = (st.session_state.classifier_seed + 1) % 10_000
 
 
-def measure(points: np.ndarray, labels: np.ndarray, weights: dict[str, float]) -> Figures:
+def measure(points: np.ndarray, labels: np.ndarray, weights: dict[str, float]) -> BoundaryFigures:
     """How good a boundary is, and the gradient of its loss, by needle.
 
     Parameters
@@ -171,7 +171,7 @@ def measure(points: np.ndarray, labels: np.ndarray, weights: dict[str, float]) -
     logits = leaves["w1"] * x1 + leaves["w2"] * x2 + leaves["b"]
     loss = nn.BCEWithLogitsLoss()(logits, is_positive)
     loss.backward(create_graph=False)
-    return Figures(
+    return BoundaryFigures(
         loss.item(),
         float(np.mean((logits.numpy() > 0) == (labels > 0))),
         {name: leaf.grad.item() for name, leaf in leaves.items()},

@@ -14,7 +14,7 @@ import viz
 
 from .opening import is_dark
 
-__all__ = ["Drawn", "Picture", "show"]
+__all__ = ["Drawn", "HasHtml", "show"]
 
 # Words have the page's own font in pictures too, in the room that they have in any other. A figure's ground,
 # which matplotlib draws first, is the page's.
@@ -27,7 +27,7 @@ _PLAYGROUND = Path(__file__).parents[1]
 _SCRIPTS = (_PLAYGROUND / "stage" / "html.js", _PLAYGROUND / "components" / "picture" / "picture.js")
 
 
-class Picture(Protocol):
+class HasHtml(Protocol):
     """Anything that can write itself as HTML: a `viz.Drawing`, or steps."""
 
     def html(self) -> str:
@@ -78,14 +78,14 @@ def _component() -> Callable[..., object]:
     )
 
 
-def show(picture: Picture, key: str) -> None:
+def show(picture: HasHtml, key: str) -> None:
     """Show a live picture.
 
     When the page runs again with the same picture, the picture stays as the user left it.
 
     Parameters
     ----------
-    picture : Picture
+    picture : HasHtml
         A drawing, or steps. Its scripts run in the page, so it must come from `viz`.
     key : str
         The name of the element in the page.

@@ -16,7 +16,7 @@ from .address import Entry, any_text, write_address
 from .opening import KEPT, element, open_page
 from .words import as_text
 
-__all__ = ["Layout", "layout_of", "page", "read_shape"]
+__all__ = ["ViewLayout", "layout_of", "page", "read_shape"]
 
 VIEWS = {
     "As it is": "a",
@@ -71,7 +71,7 @@ ENTRIES = {
 }
 
 
-class Layout(NamedTuple):
+class ViewLayout(NamedTuple):
     """How a view reads memory; everything is counted in elements.
 
     Attributes
@@ -137,7 +137,7 @@ def _refuse(reason: str) -> None:
     st.error(as_text(f"{reason[:1].upper()}{reason[1:].rstrip('.')}."), icon=":material/error:")
 
 
-def layout_of(shape: tuple[int, ...], view: str) -> Layout:
+def layout_of(shape: tuple[int, ...], view: str) -> ViewLayout:
     """How a view of an array reads memory, as needle's NDArray has it.
 
     Parameters
@@ -164,11 +164,11 @@ def layout_of(shape: tuple[int, ...], view: str) -> Layout:
         positions = positions + places * stride
     uses = np.bincount(positions.ravel(), minlength=size)
     is_view = array.storage is a.realize_cached_data().storage
-    return Layout(array.shape, array.strides, array.offset, storage, uses, is_view)
+    return ViewLayout(array.shape, array.strides, array.offset, storage, uses, is_view)
 
 
 @st.fragment
-def _show(layout: Layout) -> None:
+def _show(layout: ViewLayout) -> None:
     state = st.session_state
     strides = str(layout.strides).replace("-", "−")
     st.markdown(f"shape **{layout.shape}** · strides **{strides}** · offset **{layout.offset}**")
@@ -192,7 +192,7 @@ def _show(layout: Layout) -> None:
     write_address(ENTRIES)
 
 
-def _in_words(layout: Layout) -> str:
+def _in_words(layout: ViewLayout) -> str:
     """What has happened to the memory."""
     if not layout.is_view:
         return "These numbers had to be written anew: this array has a memory of its own."

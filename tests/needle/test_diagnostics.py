@@ -16,7 +16,7 @@ from needle.backend_ndarray import cpu
 from needle.diagnostics import _vectors
 
 THREADS = numba.get_num_threads()
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "numba.md"
 
 
 @pytest.fixture
@@ -209,8 +209,8 @@ def test_the_report_has_a_line_for_each_thing():
 
 
 @pytest.mark.slow
-def test_the_readme_shows_such_a_report():
-    ((call, shown),) = re.findall(r">>> ndl\.diagnose\((.*?)\)\n(.*?)\n```", README.read_text(), re.DOTALL)
+def test_the_documentation_shows_such_a_report():
+    ((call, shown),) = re.findall(r">>> ndl\.diagnose\((.*?)\)\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
     assert call == '"exp", (1000, 1000)'
     assert skeleton(shown) == skeleton(str(ndl.diagnose("exp", (1000, 1000))))
 

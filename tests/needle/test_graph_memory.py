@@ -62,14 +62,14 @@ def test_nn_epoch_is_flat(no_gc):
     before = alive()
     counts = []
 
-    class Watched(np.ndarray):
+    class CountingArray(np.ndarray):
         """Notes how many Tensors are alive whenever a batch is taken from it."""
 
         def __getitem__(self, index):
             counts.append(alive())
             return np.asarray(self)[index]
 
-    new = simple_ml.nn_epoch(X.view(Watched), y, W1, W2, lr=0.1, batch=1)
+    new = simple_ml.nn_epoch(X.view(CountingArray), y, W1, W2, lr=0.1, batch=1)
     assert len(counts) == STEPS
     assert max(counts[2:]) == counts[2]
     assert alive() - before == len(new)  # the new weights, without gradients

@@ -20,7 +20,7 @@ from needle import nn
 from needle.apps.models import ResNet9
 from viz.dot import DrawnGraph
 from viz.groups import fold
-from viz.layout import Edge, Node, Place, Spacing, lay_out
+from viz.layout import Edge, Node, NodeBox, Spacing, lay_out
 
 Rectangle = tuple[float, float, float, float]  # left, bottom, right, top
 
@@ -45,7 +45,7 @@ def inside(points: np.ndarray, box: Rectangle) -> bool:
     return bool(((left < x) & (x < right) & (bottom < y) & (y < top)).any())
 
 
-def box_of(place: Place) -> Rectangle:
+def box_of(place: NodeBox) -> Rectangle:
     return place.left, place.bottom, place.right, place.top
 
 

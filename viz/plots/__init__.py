@@ -11,13 +11,32 @@ from .kernel_recording import KernelTrace, trace_kernel
 from .kernels import kernel_trace
 from .look import panels
 from .losses import LiveLossCurve, live_loss_curve, loss_curve
-from .memory_layout import Layout, strides
+from .memory_layout import MemoryLayout, strides
 from .modules import module_tree
 from .parameters import filters, weights
 from .surface import loss_surface
 
 __all__ = [
-    "KernelTrace", "Layout", "LiveLossCurve", "activations", "attention", "bars", "broadcast", "curve",
-    "decision_boundary", "filters", "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "matrix", "module_tree", "panels", "strides", "trace_kernel", "weights",
+    "KernelTrace",
+    "LiveLossCurve",
+    "MemoryLayout",
+    "activations",
+    "attention",
+    "bars",
+    "broadcast",
+    "curve",
+    "decision_boundary",
+    "filters",
+    "gradients",
+    "images",
+    "kernel_trace",
+    "live_loss_curve",
+    "loss_curve",
+    "loss_surface",
+    "matrix",
+    "module_tree",
+    "panels",
+    "strides",
+    "trace_kernel",
+    "weights",
 ]  # fmt: skip

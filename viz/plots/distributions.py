@@ -20,7 +20,7 @@ from ..text import elide, number
 from .look import BLUE, INK, QUIET, RED, drawing, plain, power_of_ten
 from .running import unchanged
 
-__all__ = ["Row", "activations", "distributions", "gradients", "short_path"]
+__all__ = ["LayerRow", "activations", "distributions", "gradients", "short_path"]
 
 
 BINS = 60
@@ -28,7 +28,7 @@ MOST_LAYERS = 60  # rows of a picture of distributions
 
 
 @dataclass
-class Row:
+class LayerRow:
     """The numbers of one layer, and what to say about them."""
 
     name: str
@@ -87,7 +87,7 @@ def _input(model: Module, value: Any) -> Any:
     return Tensor(value, requires_grad=False, **kwargs)
 
 
-def _observed(model: Module, inputs: Sequence[Any]) -> list[Row]:
+def _observed(model: Module, inputs: Sequence[Any]) -> list[LayerRow]:
     """Run the model; a row for each of its innermost modules, in the order of their first calls."""
     outputs: dict[str, list[np.ndarray]] = {}
     kinds: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _observed(model: Module, inputs: Sequence[Any]) -> list[Row]:
         values = (
             np.concatenate(by_unit, axis=1) if same else np.concatenate([part.ravel() for part in made])[None]
         )
-        rows.append(Row(f"{short_path(name)} {kinds[name]}{times}".strip(), values, kinds[name]))
+        rows.append(LayerRow(f"{short_path(name)} {kinds[name]}{times}".strip(), values, kinds[name]))
     return rows
 
 
@@ -128,7 +128,7 @@ def short_path(path: str) -> str:
     return path.replace("modules.", "")
 
 
-def _unit_notes(row: Row) -> list[str]:
+def _unit_notes(row: LayerRow) -> list[str]:
     """What is wrong with the units of a layer, in words."""
     values = row.values
     notes: list[str] = []
@@ -188,7 +188,7 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
     rows = []
     for (name, _), grad in zip(named, found, strict=True):
         values = np.empty((1, 0)) if grad is None else grad.numpy().reshape(1, -1)
-        row = Row(short_path(name), abs(values))
+        row = LayerRow(short_path(name), abs(values))
         if grad is None:
             row.notes.append("no gradient")
         elif not values.any():
@@ -204,11 +204,11 @@ def gradients(model: Module, loss: Tensor | None = None, *, ax: Axes | None = No
 # Distributions, one above the other
 
 
-def distributions(rows: list[Row], title: str, what: str, ax: Axes | None, log: bool = False) -> Axes:
+def distributions(rows: list[LayerRow], title: str, what: str, ax: Axes | None, log: bool = False) -> Axes:
     """Draw a histogram for each row, the first on top, each as tall as it can be, with words on its right."""
     if len(rows) > MOST_LAYERS:
         half = MOST_LAYERS // 2
-        left_out = Row(f"… {len(rows) - 2 * half} more", np.empty((1, 0)))
+        left_out = LayerRow(f"… {len(rows) - 2 * half} more", np.empty((1, 0)))
         rows = [*rows[:half], left_out, *rows[-half:]]
     shown = [row.values[np.isfinite(row.values) & ((row.values > 0) if log else True)] for row in rows]
     shown = [np.log10(values) if log else values for values in shown]
@@ -260,7 +260,7 @@ def _common_range(values: list[np.ndarray]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _summary(row: Row, log: bool) -> str:
+def _summary(row: LayerRow, log: bool) -> str:
     finite = row.values[np.isfinite(row.values)]
     if not finite.size:
         return ""
@@ -270,7 +270,7 @@ def _summary(row: Row, log: bool) -> str:
     return f"mean {number(0.0 if abs(mean) < 1e-3 * std else mean, 2)}, std {number(std, 2)}"
 
 
-def _say(ax: Axes, base: float, summary: str, row: Row) -> None:
+def _say(ax: Axes, base: float, summary: str, row: LayerRow) -> None:
     """Write on the right of a row what it is, and below in red what is wrong with it."""
     strange = int(row.values.size - np.isfinite(row.values).sum())
     notes = [*row.notes, *([f"{strange:,} nan or inf"] if strange else [])]

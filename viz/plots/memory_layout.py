@@ -19,7 +19,7 @@ from .cells import CELL, draw_gap, fitting, in_a_cell, shown
 from .look import BLUE, FAINT, INK, ORANGE, PALE_BLUE, PALE_ORANGE, PAPER, QUIET
 from .sketch import BODY, SMALL, Sketch, text_width
 
-__all__ = ["Layout", "strides"]
+__all__ = ["MemoryLayout", "strides"]
 
 Shape = tuple[int, ...]
 
@@ -30,7 +30,7 @@ MOST_PANELS = 4  # matrices drawn of an array with more axes
 
 
 @dataclass(frozen=True)
-class Layout:
+class MemoryLayout:
     """How an array lies in memory; everything is counted in elements.
 
     Attributes
@@ -48,7 +48,7 @@ class Layout:
     storage: np.ndarray
 
     @classmethod
-    def of(cls, array: Any) -> Layout:
+    def of(cls, array: Any) -> MemoryLayout:
         """The layout of an NDArray, a Tensor or a NumPy array."""
         if isinstance(array, Tensor):
             array = array.realize_cached_data()
@@ -73,7 +73,7 @@ class Layout:
         return np.bincount(positions.ravel(), minlength=len(self.storage))
 
 
-def _numpy_layout(array: np.ndarray) -> Layout:
+def _numpy_layout(array: np.ndarray) -> MemoryLayout:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"strides: needs an array of numbers, got dtype {array.dtype}")
     owner, size = _owner(array), array.itemsize
@@ -83,7 +83,7 @@ def _numpy_layout(array: np.ndarray) -> Layout:
         )
     offset = (_address(array) - _address(owner)) // size if array.size else 0
     strides = tuple(step // size for step in array.strides)
-    return Layout(array.shape, strides, offset, owner.ravel(order="K").view(array.dtype))
+    return MemoryLayout(array.shape, strides, offset, owner.ravel(order="K").view(array.dtype))
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def strides(array: Any, index: int | Sequence[int] | None = None, *, ax: Axes | 
     >>> a = ndl.NDArray(range(12)).reshape((3, 4))
     >>> viz.strides(a.permute((1, 0))[1:, ::2], index=(2, 1))
     """
-    layout = Layout.of(array)
+    layout = MemoryLayout.of(array)
     chosen = None if index is None else _checked_index(index, layout.shape)
     sketch = Sketch()
     place = _draw_elements(sketch, layout, chosen)
@@ -184,7 +184,7 @@ def _checked_index(index: int | Sequence[int], shape: Shape) -> Shape:
     return tuple(int(i) % n for i, n in zip(given, shape, strict=True))
 
 
-def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tuple[float, float]:
+def _draw_elements(sketch: Sketch, layout: MemoryLayout, chosen: Shape | None) -> tuple[float, float]:
     """Draw the elements as matrices; returns the lower right corner of the chosen one."""
     shape, ndim = layout.shape, len(layout.shape)
     if 0 in shape:
@@ -232,12 +232,12 @@ def _draw_elements(sketch: Sketch, layout: Layout, chosen: Shape | None) -> tupl
     return place
 
 
-def _step(layout: Layout, axis: int, arrow: str = "↓") -> str:
+def _step(layout: MemoryLayout, axis: int, arrow: str = "↓") -> str:
     """How far a step along an axis leads in memory."""
     return f"axis {axis} {arrow} {layout.strides[axis]:+d}".replace("  ", ": ").replace("-", "−")
 
 
-def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, here: bool) -> None:
+def _element(sketch: Sketch, x: float, y: float, layout: MemoryLayout, position: int, here: bool) -> None:
     fill, line = (PALE_ORANGE, ORANGE) if here else (PALE_BLUE, BLUE)
     sketch.box(
         x, y, CELL, CELL, fill, line, thick=1.8 if here else 0.8, layer=3 if here else 2, gid="element"
@@ -248,7 +248,7 @@ def _element(sketch: Sketch, x: float, y: float, layout: Layout, position: int, 
 
 
 def _draw_memory(
-    sketch: Sketch, layout: Layout, chosen: Shape | None, top: float
+    sketch: Sketch, layout: MemoryLayout, chosen: Shape | None, top: float
 ) -> dict[int, tuple[float, float, bool]]:
     """Draw the storage; returns the upper middle of each cell, and whether it is in the first line."""
     uses = layout.uses()

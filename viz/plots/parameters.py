@@ -12,7 +12,7 @@ from needle import nn
 from needle.nn import Module
 
 from .charts import matrix
-from .distributions import Row, distributions, short_path
+from .distributions import LayerRow, distributions, short_path
 from .look import DIVERGING, QUIET, colour_bar, colour_limit, drawing, framed_image
 from .running import as_numpy
 
@@ -49,7 +49,7 @@ def weights(
         if image is not None:
             raise ValueError("weights: image: needs a Tensor, such as model.weight, and not a Module")
         rows = [
-            Row(short_path(name), parameter.numpy().reshape(1, -1))
+            LayerRow(short_path(name), parameter.numpy().reshape(1, -1))
             for name, parameter in source.named_parameters()
         ]
         if not rows:

@@ -22,7 +22,7 @@ from ..ops.test_operators import CASES, Case, for_each_operator, naming, numbers
 from .conftest import assert_close, assert_equals_eager
 
 
-class Layout(NamedTuple):
+class OperandLayout(NamedTuple):
     """A way in which an operand lies in storage.
 
     Attributes
@@ -61,13 +61,13 @@ def view_every_second(t):
 
 
 LAYOUTS = [
-    Layout("compact", lambda x, tensor: tensor(x), lambda t: t),
-    Layout("given transposed", lambda x, tensor: strided(tensor(x)), lambda t: t),
-    Layout("transposed", lambda x, tensor: tensor(x.T), lambda t: ndl.permute(t, reversed_axes(t))),
-    Layout("sliced", lambda x, tensor: tensor(apart(x)), lambda t: every_second(t) if t.ndim else t),
-    Layout("flipped", lambda x, tensor: tensor(np.flip(x)), lambda t: ndl.flip(t) if t.ndim else t),
-    Layout("in a larger one", lambda x, tensor: tensor(x[None]), lambda t: t[0]),
-    Layout(
+    OperandLayout("compact", lambda x, tensor: tensor(x), lambda t: t),
+    OperandLayout("given transposed", lambda x, tensor: strided(tensor(x)), lambda t: t),
+    OperandLayout("transposed", lambda x, tensor: tensor(x.T), lambda t: ndl.permute(t, reversed_axes(t))),
+    OperandLayout("sliced", lambda x, tensor: tensor(apart(x)), lambda t: every_second(t) if t.ndim else t),
+    OperandLayout("flipped", lambda x, tensor: tensor(np.flip(x)), lambda t: ndl.flip(t) if t.ndim else t),
+    OperandLayout("in a larger one", lambda x, tensor: tensor(x[None]), lambda t: t[0]),
+    OperandLayout(
         "given with gaps",
         lambda x, tensor: view_every_second(tensor(apart(x))) if x.ndim else tensor(x),
         lambda t: t,
@@ -85,7 +85,7 @@ def weights_for(out: Tensor) -> Tensor:
     )
 
 
-def derivatives_of(case: Case, layout: Layout, orders: int = 2) -> Callable:
+def derivatives_of(case: Case, layout: OperandLayout, orders: int = 2) -> Callable:
     """A function of the operands: the result of a case, its gradients, and gradients of these."""
 
     def derivatives(*args: Tensor) -> list[Tensor]:
@@ -102,7 +102,7 @@ def derivatives_of(case: Case, layout: Layout, orders: int = 2) -> Callable:
     return derivatives
 
 
-def arguments(case: Case, layout: Layout, dtype: str, device: Any, seed: int = 0) -> list[Tensor]:
+def arguments(case: Case, layout: OperandLayout, dtype: str, device: Any, seed: int = 0) -> list[Tensor]:
     def tensor(x: np.ndarray) -> Tensor:
         return Tensor(x, device=device, dtype=dtype)
 
@@ -120,7 +120,7 @@ def test_no_operator_is_forgotten():
 LOOSER = {"float32": 2e-5, "float64": 1e-11}
 
 
-def check(case: Case, layout: Layout, dtype: str) -> None:
+def check(case: Case, layout: OperandLayout, dtype: str) -> None:
     with naming(case):
         f = derivatives_of(case, layout)
         assert_equals_eager(

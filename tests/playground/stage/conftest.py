@@ -1,7 +1,7 @@
 """People who open the playground's page, each with a browser of their own.
 
-The playground as a person sees it: in a real browser, from a real server. Each row of the tables in
-playground/README.md has a test here. What colours, widths and places mean is read from the canvases' pixels;
+The playground as a person sees it: in a real browser, from a real server. Everything that a person can do on
+the page has a test here. What colours, widths and places mean is read from the canvases' pixels;
 numbers are compared with a Trainer of this process that has the same settings.
 """
 

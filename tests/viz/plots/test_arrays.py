@@ -104,7 +104,7 @@ def test_the_layout_of_a_view_is_numpys(data) -> None:
     base = np.arange(int(np.prod(shape)), dtype="float32").reshape(shape)
     view = base[data.draw(indices(shape))]
     view = view.transpose(data.draw(st.permutations(range(view.ndim))))
-    layout = plots.Layout.of(view)
+    layout = plots.MemoryLayout.of(view)
     assert layout.shape == view.shape
     assert layout.strides == tuple(step // 4 for step in view.strides)
     for index in np.ndindex(view.shape):
@@ -121,7 +121,7 @@ def test_needles_views_and_numpys_read_the_same_elements(data) -> None:
     # An integer keeps its axis in needle: for NumPy a slice of length 1 does.
     slices = tuple(slice(i % n, i % n + 1) if isinstance(i, int) else i for i, n in zip(index, shape))  # noqa: B905
     values = np.arange(int(np.prod(shape)), dtype="float32").reshape(shape)
-    ours, theirs = plots.Layout.of(ndl.NDArray(values)[index]), plots.Layout.of(values[slices])
+    ours, theirs = plots.MemoryLayout.of(ndl.NDArray(values)[index]), plots.MemoryLayout.of(values[slices])
     assert ours.shape == theirs.shape
     positions = [[layout.position(i) for i in np.ndindex(layout.shape)] for layout in (ours, theirs)]
     assert positions[0] == positions[1]
@@ -150,7 +150,7 @@ def test_arrays_of_every_kind_are_drawn(array, note: str, texts, legible) -> Non
 
 
 def test_memory_that_another_object_holds_is_drawn() -> None:
-    layout = plots.Layout.of(np.frombuffer(bytes(range(12)), dtype="uint8")[2::3])
+    layout = plots.MemoryLayout.of(np.frombuffer(bytes(range(12)), dtype="uint8")[2::3])
     assert layout.storage.tolist() == list(range(12))
     assert [layout.storage[layout.position((i,))] for i in range(4)] == [2, 5, 8, 11]
 
