@@ -19,6 +19,7 @@ from .checking import (
     given,
     graphs,
     order_of,
+    own_work,
     program_case,
 )
 
@@ -60,17 +61,45 @@ class Scalar:
     def __mul__(self, other: Scalar) -> Scalar:
         return Scalar(self.value * other.value, [(self, other.value), (other, self.value)])
 
+    def tanh(self) -> Scalar:
+        return Scalar(t := math.tanh(self.value), [(self, 1 - t * t)])
+
+
+class Expression(str):
+    """What a message shows as it is: Python code, or words."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+CHANGED = Expression("a number that was there before, changed")
+
+
+def untouched(nodes: Sequence[Any], run: Callable[[], Any], grad: bool = True) -> Any:
+    """What `run()` gives; `CHANGED` if it changes the value, the history or the grad of one of these numbers."""
+
+    def state() -> list[Any]:
+        return [(x.value, [*x.history], x.grad if grad else 0) for x in nodes]
+
+    before = state()
+    result = run()
+    return result if state() == before else CHANGED
+
 
 def graph_case(*lines: str, output: str = "") -> Case:
     """A case whose graph these lines compute; the answer gets what the last one computes."""
     return program_case(lines, {"Scalar": Scalar}, output or lines[-1].split()[0])
 
 
-#: The lecture's graphs: a number that is used twice, twice in a row, and the bill of the taxi.
+#: The lecture's graphs: a number used twice, twice in a row; the bill of the taxi; short cuts past long ways.
 DOUBLING = ("a = Scalar(3)", "b = a + a", "c = b + b")
 TAXI = (
     *("base = Scalar(4)", "rate = Scalar(2)", "km = Scalar(8)", "one = Scalar(1)", "tip = Scalar(0.1)"),
     *("way = rate * km", "fare = base + way", "factor = one + tip", "bill = fare * factor"),
+)
+SHORT_CUTS = (
+    *("a = Scalar(2)", "s = a * a", "t = s + s", "u = t + t", "v = u * s", "w = v + v", "x = w + w"),
+    *("y = x * v", "z = y + y", "k = z + z", "l = k + y"),
 )
 drawn_graphs = graphs("Scalar({})", ["{a} * {b}", "{a} + {b}"]).map(lambda lines: graph_case(*lines))
 
@@ -83,14 +112,14 @@ def cube(x):
     return x * x * x
 
 
-def half_of_square(x):
-    """x² / 2"""
-    return x * x / 2
+def bell(x):
+    """1 / (1 + x²)"""
+    return 1 / (1 + x * x)
 
 
 @lecture.exercise(
     given(lambda: {"cube": cube, "x": 2.0, "e": 0.1}, "cube", "x", "e"),
-    draws=drawn([cube, half_of_square], NUMBERS, [0.5, 0.1, 0.01]),
+    draws=drawn([cube, bell], (*NUMBERS, 1.234), [0.5, 0.1, 0.01]),
     otherwise="Compute it with pencil and paper for `cube` at 2 with e = 0.1: what is f(2.1), what is f(1.9), and "
     "how far apart are 2.1 and 1.9?",
 )
@@ -98,14 +127,58 @@ def central_difference(f, x, e):
     return (f(x + e) - f(x - e)) / (2 * e)
 
 
-# --- 2 A product that remembers -----------------------------------------------------------------------------
+# --- 2 By hand ----------------------------------------------------------------------------------------------
+
+
+def nudged(name: str, e: float) -> float:
+    """What comes out of the graph that is filled in by hand, if the number of this name is moved by e."""
+
+    def at(n: str, value: float) -> float:
+        return value + e if n == name else value
+
+    p = at("p", at("a", 3.0) * at("b", 2.0))
+    q = at("q", p + at("c", -1.0))
+    return at("y", q * at("d", 4.0))
+
+
+def misfilled(answer: Callable) -> Any:
+    """The first number that nudging does not confirm, in words; None if it confirms them all."""
+    filled = answer()
+    if not isinstance(filled, dict):
+        return filled if filled is ... else f"it is {article(filled)}, but should be a dictionary"
+    if ... in filled.values():
+        return ...
+    for name in "yqdpcab":
+        if not isinstance(says := filled.get(name), (int, float)):
+            return f"{name!r} has no number" if name in filled else f"{name!r} is missing"
+        if not math.isclose((nudged(name, 0.1) - nudged(name, -0.1)) / 0.2, says, abs_tol=1e-6):
+            return f"nudge {name} by 0.1: then y does not move by {says:g} · 0.1"
+    return None
+
+
+@lecture.exercise(
+    case(),
+    use=misfilled,
+    compare=lambda expected, got, names: "" if got == expected else f"{got}",
+    otherwise="Follow a nudge of this number, arrow by arrow, up to y. What is it multiplied by on its way?",
+)
+def by_hand():
+    return {"y": 1, "q": 4, "d": 5, "p": 4, "c": 4, "a": 8, "b": 12}
+
+
+# --- 3 A sum and a product that remember ----------------------------------------------------------------------
+
+
+def plain(x: Any) -> Any:
+    """A number as it is; anything else, such as a Scalar, as a message shows it."""
+    return x if isinstance(x, (int, float)) else Expression(repr(x))
 
 
 class Made:
-    """What an answer made of two numbers, a and b, so that it can be compared and shown."""
+    """What an answer made of one or two numbers, a and b, so that it can be compared and shown."""
 
-    def __init__(self, result: Any, a: Any, b: Any):
-        names = {id(a): "a", id(b): "b"}
+    def __init__(self, result: Any, operands: Sequence[Any]):
+        names = {id(x): name for x, name in zip(operands, "ab", strict=False)}
         self.value = plain(result.value)
         self.pairs = [(names.get(id(i), f"{i!r}"), plain(slope)) for i, slope in result.history]
 
@@ -121,42 +194,47 @@ class Made:
         return f"a Scalar of value {self.value!r} with the history [{pairs}]"
 
 
-class Expression(str):
-    """Python code that a message shows as it is."""
-
-    def __repr__(self) -> str:
-        return str(self)
+def own_scalar(answer: Callable) -> Callable[..., Any]:
+    """The class Scalar that an answer knows: the notebook's."""
+    return getattr(answer, "__globals__", {}).get("Scalar", Scalar)
 
 
-def plain(x: Any) -> Any:
-    """A number as it is; anything else, such as a Scalar, as a message shows it."""
-    return x if isinstance(x, (int, float)) else Expression(repr(x))
-
-
-def made(answer: Callable, a: float, b: float | None) -> Any:
-    """What an answer makes of two numbers of its own class, or of one number twice."""
-    make = getattr(answer, "__globals__", {}).get("Scalar", Scalar)
-    one = make(a)
-    other = one if b is None else make(b)
-    result = answer(one, other)
-    return Made(result, one, other) if hasattr(result, "history") else result
+def made(answer: Callable, *values: float | None) -> Any:
+    """What an answer makes of numbers of its own class; None stands for the first one once more."""
+    operands: list[Any] = []
+    for value in values:
+        operands.append(operands[0] if value is None else own_scalar(answer)(value))
+    results = untouched(operands, lambda: [answer(*operands), answer(*operands)])
+    if results is CHANGED or not hasattr(results[0], "history"):
+        return results if results is CHANGED else results[0]
+    (one, other), result = [x.history for x in results], results[0]
+    if not isinstance(one, (list, tuple)) or (one is other and one != ()):
+        return Expression("a Scalar whose history is not a list of its own")
+    return Made(result, list(dict.fromkeys(operands)))
 
 
 def as_made(expected: Any, got: Any, names: Names) -> str:
     """How the Scalar that was made differs from the right one."""
     if not isinstance(got, Made):
         return f"it is {article(got)}, but should be a Scalar"
-    if got.value != expected.value:
+    if not close(got.value, expected.value):
         return f"its value is {got.value!r}, but should be {expected.value!r}"
     ours, yours = expected.slopes(), got.slopes()
     for name in {**yours, **ours}:
         if name not in ours:
-            return f"its history names {name}, which is neither a nor b itself"
+            return f"its history names {name}, which is not the very number that you were given"
         if name not in yours:
             return f"{name} is not in its history"
-        if yours[name] != ours[name]:
+        if not close(yours[name], ours[name]):
             return f"its derivative with respect to {name} is {yours[name]!r}, but should be {ours[name]!r}"
     return ""
+
+
+def close(one: Any, other: Any) -> bool:
+    """Whether two values are equal, or are numbers that differ by rounding only."""
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, abs_tol=1e-9)
+    return bool(one == other)
 
 
 def article(value: Any) -> str:
@@ -164,20 +242,34 @@ def article(value: Any) -> str:
     return f"{value}" if value is None or isinstance(value, Expression) else f"a plain {type(value).__name__}"
 
 
+OPERANDS = drawn(NUMBERS, [5, 2, -3, 0.5, 0, None])
+
+
 @lecture.exercise(
     case(2.0, 5.0),
-    draws=drawn(NUMBERS, [5, 2, -3, 0.5, 0, None]),
+    draws=OPERANDS,
+    otherwise="You need two things: the value, and a list of two pairs. If one of the two numbers moves by 0.1, how "
+    "far does the sum move?",
+    compare=as_made,
+    use=made,
+)
+def __add__(self, other):
+    return Scalar(self.value + other.value, [(self, 1.0), (other, 1.0)])
+
+
+@lecture.exercise(
+    case(2.0, 5.0),
+    draws=OPERANDS,
     otherwise="You need two things: the value, and a list of two pairs, one for a and one for b. If a moves by "
     "0.1, how far does a · b move?",
     compare=as_made,
     use=made,
-    form="multiply({}, {})",
 )
 def multiply(a, b):
     return Scalar(a.value * b.value, [(a, b.value), (b, a.value)])
 
 
-# --- 3 The order --------------------------------------------------------------------------------------------
+# --- 4 The order --------------------------------------------------------------------------------------------
 
 
 def inputs_of(node: Any) -> list[Any]:
@@ -187,7 +279,8 @@ def inputs_of(node: Any) -> list[Any]:
 
 def listed(answer: Callable, output: Any) -> Any:
     """What an answer gives back; [] while its inner function still says ``return ...``."""
-    result = answer(output)
+    answer(output)  # the second time, what it left behind would show
+    result = untouched(topological_order(output), lambda: answer(output))
     inner = [
         x for x in getattr(getattr(answer, "__code__", None), "co_consts", ()) if hasattr(x, "co_consts")
     ]
@@ -198,6 +291,7 @@ def listed(answer: Callable, output: Any) -> Any:
     graph_case(*DOUBLING),
     graph_case(*TAXI),
     graph_case(*DOUBLING, output="a"),
+    graph_case(*SHORT_CUTS),
     draws=drawn_graphs,
     number=250,
     use=listed,
@@ -229,17 +323,16 @@ def level_by_level(output):
     return order
 
 
-# --- 4 The walk back ----------------------------------------------------------------------------------------
+# --- 5 The walk back ----------------------------------------------------------------------------------------
 
 
 def grads(answer: Callable, output: Scalar, before: float) -> Any:
     """What a walk leaves in all grads, in the order of the graph, on a copy of it."""
     nodes = topological_order(deepcopy(output))
     for node in nodes:
-        node.grad = before if not node.history else 0.0
-    if answer(nodes[-1]) is ...:
-        return ...
-    return [round(node.grad, 6) for node in nodes]
+        node.grad = 0.0 if node.history else before
+    result = untouched(nodes, lambda: answer(nodes[-1]), grad=False)
+    return result if result is ... or result is CHANGED else [round(node.grad, 6) for node in nodes]
 
 
 def with_grads(asked: Case, before: float) -> Case:
@@ -253,6 +346,7 @@ order = topological_order.right
 @lecture.exercise(
     with_grads(graph_case(*TAXI), 0.0),
     with_grads(graph_case(*DOUBLING), 0.0),
+    with_grads(graph_case(*SHORT_CUTS), 0.0),
     draws=st.tuples(drawn_graphs, st.sampled_from([0.0, 0.0, 1.0])).map(lambda x: with_grads(*x)),
     number=200,
     use=grads,
@@ -312,7 +406,59 @@ def as_met(output):
                 waiting.append(i)
 
 
-# --- 5 Forward mode -----------------------------------------------------------------------------------------
+# --- 6 A bent step, 7 a neuron --------------------------------------------------------------------------------
+
+
+@lecture.exercise(
+    case(0.5),
+    draws=drawn([0.5, -1, 2, 1, 0, -0.25, 400]),
+    otherwise="The value is `math.tanh(x.value)`. Its derivative is 1 minus the square of that very value.",
+    compare=as_made,
+    use=made,
+    unless=(own_work,),
+)
+def tanh(x):
+    t = math.tanh(x.value)
+    return Scalar(t, [(x, 1 - t * t)])
+
+
+def fired(answer: Callable, w: list[float], x: list[float], b: float) -> Any:
+    """What a neuron gives, and what the walk back through it leaves in the grads of its inputs."""
+    make = own_scalar(answer)
+    weights, values, bias = [make(v) for v in w], [make(v) for v in x], make(b)
+    handed = [*weights], [*values]
+    y = untouched([*weights, *values, bias], lambda: answer(weights, values, bias))
+    if (weights, values) != handed:
+        return CHANGED
+    if not hasattr(y, "history"):
+        return y if y is ... or y is CHANGED else Expression(article(y))
+    backward.right(y)
+    grads = [[i.grad for i in numbers] for numbers in (weights, values, [bias])]
+    return {
+        "the value": y.value,
+        "grads of w": grads[0],
+        "grads of x": grads[1],
+        "the grad of b": grads[2][0],
+    }
+
+
+@lecture.exercise(
+    case([0.5, -1.0], [3.0, 2.0], 0.7),
+    draws=st.tuples(
+        *[st.sampled_from([[0.5], [0.5, -1.0], [0.25, 0.5, -0.5], [1.0, 0.0, -0.5, 0.25]])] * 2,
+        st.sampled_from([0.75, -0.5, 0.0]),
+    ).map(lambda x: case(x[0][: len(x[1])], x[1][: len(x[0])], x[2])),
+    otherwise="Write it down for two inputs: w[0] · x[0] + w[1] · x[1] + b. Then send that through `.tanh()`.",
+    use=fired,
+)
+def neuron(w, x, b):
+    total = b
+    for weight, value in zip(w, x, strict=True):
+        total = total + weight * value
+    return total.tanh()
+
+
+# --- 8 Forward mode -----------------------------------------------------------------------------------------
 
 
 class Moved:
@@ -323,9 +469,6 @@ class Moved:
 
     def __repr__(self) -> str:
         return f"Dual({self.value!r}, {self.slope!r})"
-
-
-CHANGED = Expression("a Dual that was there before")
 
 
 def moved(numbers: type, expression: Expression) -> Any:
@@ -348,10 +491,10 @@ def moved(numbers: type, expression: Expression) -> Any:
 def as_moved(expected: Any, got: Any, names: Names) -> str:
     """How the Dual that was made differs from the right one."""
     if not isinstance(got, Moved):
-        return f"it is {article(got)}, but should be a {'new ' if got is CHANGED else ''}Dual"
+        return f"it is {article(got)}, but should be a Dual"
     for what in ("value", "slope"):
         came, right = getattr(got, what), getattr(expected, what)
-        if not (isinstance(came, (int, float)) and math.isclose(came, right, abs_tol=1e-9)):
+        if not close(came, right):
             return f"its {what} is {came!r}, but should be {right!r}"
     return ""
 
@@ -372,7 +515,7 @@ class Dual:
         return Dual(t, (1 - t * t) * self.slope)
 
 
-_number = st.tuples(st.sampled_from(NUMBERS), st.sampled_from((1, 0, 2, -1))).map(
+_number = st.tuples(st.sampled_from((*NUMBERS, 0.1)), st.sampled_from((1, 0, 2, -1))).map(
     lambda x: "Dual({}, {})".format(*x)
 )
 dual = lecture.exercise(

@@ -1,17 +1,19 @@
-"""Lecture 12, parallel kernels: what its exercises ask for, the usual mistakes in them, and its predictions.
+"""Lecture 12, parallel kernels: its exercises, and how they are checked.
 
-A race shows only now and then. So a check does not wait for one: it runs a kernel in plain Python, with
-arrays that note which iteration of `prange` reads and writes which place (see `recording`). Only what is right
-and free of races is then compiled, once.
+A race shows only now and then. So a check does not wait for one: it runs a kernel in plain Python, with arrays
+that note which iteration reads and writes which place. Only what is right and has no race is then compiled.
 """
 
 from __future__ import annotations
 
 import dis
+import io
 import math
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from itertools import pairwise
 from typing import Any
 
@@ -40,13 +42,9 @@ from .checking import (
     untried,
     values,
 )
-from .recording import Note, Recording, lines_loaded, names_in, notes_of, record
+from .recording import Note, Recording, names_in, notes_of, record
 
-__all__ = [
-    "blas", "check", "compiled", "draw_touched", "ever_wrong", "is_compact", "lines_loaded", "naive", "notes_of",
-    "order_of_reading", "passes", "place_of", "predict", "ratios", "ready", "record", "times", "to_index",
-    "touched",
-]  # fmt: skip
+__all__ = ["check", "notes_of", "predict", "ready"]
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -117,17 +115,17 @@ def times(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, f
     return shortest
 
 
-def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product of two matrices by NumPy's BLAS, on one thread."""
-    with one_thread:
-        return a @ b
-
-
 def ratios(ways: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
     """How many times as fast as the first way each one is, measured here and now."""
     shortest = times(ways, rounds)
     first = next(iter(shortest.values()))
     return {name: first / seconds for name, seconds in shortest.items()}
+
+
+def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two matrices by NumPy's BLAS, on one thread."""
+    with one_thread:
+        return a @ b
 
 
 def passes(function: Callable, *arguments: Any) -> dict[str, int]:
@@ -154,14 +152,23 @@ class Verdict(str):
 
 def sound(expected: Any, got: Any, names: Names) -> str:
     """Whether an answer gives the right numbers, and gives them without a race and the like."""
-    return str(got) if isinstance(got, Verdict) else values(expected, got, names)
+    if isinstance(got, Verdict):
+        return str(got)
+    if isinstance(expected, np.ndarray) and getattr(got, "dtype", expected.dtype).kind != expected.dtype.kind:
+        return f"the numbers are {got.dtype}, but should be {expected.dtype}"
+    return values(expected, got, names, tolerance=1e-9)
 
 
 Judge = Callable[[Recording, Recording], Verdict | None]
 
 
+def judge(words: str, found: Callable[[Recording, Recording], Any]) -> Judge:
+    """A judge of a kernel's recording and the right one's: these words, if something is found in them."""
+    return lambda done, right: Verdict(words) if found(done, right) else None
+
+
 def kernel_use(
-    name: str, prepare: Callable[..., tuple], pick: Callable[[Recording], Any], *judges: Judge
+    right: Callable, prepare: Callable[..., tuple], pick: Callable[[Recording], Any], judges: Sequence[Judge]
 ) -> Callable[..., Any]:
     """How a kernel is tried: in plain Python, with all its reads and writes noted.
 
@@ -173,9 +180,9 @@ def kernel_use(
     def use(answer: Callable, *inputs: Any) -> Any:
         key = tuple((x.shape, x.tobytes()) if isinstance(x, np.ndarray) else repr(x) for x in inputs)
         if key not in known:
-            known[key] = record(lecture.exercises[name].right, *prepare(*inputs))
+            known[key] = record(right, *prepare(*inputs))
         proper = known[key]
-        if answer is lecture.exercises[name].right:
+        if answer is right:
             return pick(proper)
         recording = record(answer, *prepare(*inputs))
         if untried(recording.result):
@@ -207,24 +214,24 @@ def keeps_a_list(answer: Callable) -> bool:
     )
 
 
-def no_threads(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether no iteration was divided among threads."""
-    if not recording.loops:
-        return Verdict("one thread: there is no `prange`, so it does everything")
-    iterations = {i for _, i, *_ in recording.log if i is not None}
-    if len(iterations) < 2 and recording.arguments[0].size > 1000:  # a share may be many numbers
-        return Verdict("one iteration: it does everything, and the other threads wait")
-    return None
+def idle(done: Recording, right: Recording) -> bool:
+    """Whether one iteration does everything. With few numbers, a thread's share may be all of them."""
+    iterations = {i for _, i, *_ in done.log if i is not None}
+    return len(iterations) < 2 and done.arguments[0].size > 1000
 
 
-def several_loops(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether the threads were called more often than the right kernel calls them."""
-    if recording.loops <= right.loops:
-        return None
-    return Verdict(
-        f"{recording.loops} parallel loops: that is how often your kernel comes to a `prange`",
-        "several parallel loops",
-    )
+no_threads = judge("one thread: there is no `prange`, so it does everything", lambda done, _: not done.loops)
+one_iteration = judge("one iteration: it does everything, and the other threads wait", idle)
+several_loops = judge(
+    "several parallel loops: your kernel comes to a `prange` more often than it has to",
+    lambda done, right: done.loops > right.loops,
+)
+counts_by_numpy = judge("a ready count: NumPy counts in your kernel", lambda done, _: done.counted)
+no_arrays = judge(
+    "an array: your kernel writes it to memory, and reads it again",
+    lambda done, _: any(root.kind == "an array of its own" for *_, root, _ in done.log),
+)
+by_blas = judge("a ready product: NumPy multiplies matrices in your kernel", lambda done, _: done.product)
 
 
 # --- Numba: an answer is compiled once ----------------------------------------------------------------------
@@ -246,18 +253,14 @@ def compiled(kernel: Callable, parallel: bool = True) -> Callable:
 
 
 NOT_PYTHON_ALONE = (
-    "As plain Python this is right, but the line above says what Numba cannot compile. Keep to loops, numbers, "
-    "arrays and the simpler functions of NumPy."
-)
-STILL_THE_INDEX = (
-    "`rest = i` is still the loop's index, only by another name. It must not be overwritten, and it is "
-    "unsigned: with a stride, Numba makes a float of it. Write `rest = np.int64(i)`, or call `to_index`."
+    "Plain Python can do this, and Numba cannot. Keep to loops, numbers, arrays and simple functions."
 )
 #: By what Numba says of a kernel: what helps.
 REFUSED = {
     "Overwrite of parallel loop index": "`i` belongs to the loop: it says which part of the work this is. "
     "Work on a number of your own: `rest = np.int64(i)`.",
-    "Unsupported array index type float64": STILL_THE_INDEX,
+    "Unsupported array index type float64": "`rest = i` is still the loop's index, which is unsigned: with a stride, "
+    "Numba makes a float of it. Write `rest = np.int64(i)`, or call `to_index`.",
     "Unknown reduce instruction node": "For Numba, the total comes first: it knows `loss += d * d` and "
     "`loss = loss + d * d`, but not `loss = d * d + loss`.",
 }
@@ -269,6 +272,27 @@ TWO_RESULTS = (
     "Threads do not do what plain Python does here. Does an iteration use what another one has left in a "
     "variable? Only `+=`, `-=`, `*=`, `max` and `min` may do that."
 )
+
+
+_warned: dict[Callable, list[str]] = {}
+
+
+def run(kernel: Callable, *arguments: Any) -> tuple[Any, list[str]]:
+    """What a compiled kernel returns, and what Numba has warned of when it compiled it."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = kernel(*arguments)
+    lines = [str(w.message).splitlines()[0] for w in warned if w.category is NumbaParallelSafetyWarning]
+    said = [re.sub(r"(Variable \w+)\.[\w.]+", r"\1", line) for line in lines]
+    _warned[kernel] = _warned.get(kernel, []) + said
+    return result, _warned[kernel]
+
+
+def hoisted(kernel: Any) -> list[str]:
+    """The lines with arrays that each thread makes once, before its iterations: from Numba's diagnostics."""
+    with redirect_stdout(io.StringIO()) as report:
+        kernel.parallel_diagnostics(level=4)
+    return re.findall(r"Allocation:: (.+)", report.getvalue())
 
 
 class Compiles(Contract):
@@ -287,20 +311,16 @@ class Compiles(Contract):
         is_slip = code is not None and code.co_filename.startswith("<a slip of")
         if is_slip or (exercise.cases and attempt.case in exercise.cases[:-1]):
             return None
-        kernel = compiled(answer, self.parallel)
         again = Recording()
         again.arguments = list(self.prepare(*attempt.inputs))
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            try:
-                again.result = kernel(*again.arguments)
-            except Exception as error:
-                said = what_numba_says(error)
-                help = next((REFUSED[words] for words in REFUSED if words in str(error)), NOT_PYTHON_ALONE)
-                return Fault(f"no kernel: Numba cannot compile it, {said!r}", help)
-        for warning in warned:
-            if issubclass(warning.category, NumbaParallelSafetyWarning):
-                return Fault(f"Numba warns of a race: {str(warning.message).splitlines()[0]}", SHARED)
+        try:
+            again.result, warned = run(compiled(answer, self.parallel), *again.arguments)
+        except Exception as error:
+            said = what_numba_says(error)
+            help = next((REFUSED[words] for words in REFUSED if words in str(error)), NOT_PYTHON_ALONE)
+            return Fault(f"no kernel: Numba cannot compile it, {said!r}", help)
+        if warned:
+            return Fault(f"Numba warns of a race: {warned[0]}", SHARED)
         if difference := values(attempt.got.result, self.pick(again), {}):
             return Fault(
                 f"plain Python gets it right, the compiled kernel does not: {difference}", TWO_RESULTS
@@ -310,17 +330,18 @@ class Compiles(Contract):
 
 def what_numba_says(error: BaseException) -> str:
     """The line of a message that says what is the matter."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [line for line in lines if line and not line.startswith(("Failed in", "During:"))]
-    telling = [line for line in lines if line.startswith("NumbaTypeError: ")] or telling
-    return telling[0].removeprefix("NumbaTypeError: ") if telling else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "During:"))]
+    told = (
+        [line for line in lines if line.startswith("NumbaTypeError: ")] or telling or [type(error).__name__]
+    )
+    return told[0].removeprefix("NumbaTypeError: ")
 
 
 def kernel_exercise(
     prepare: Callable[..., tuple],
     pick: Callable[[Recording], Any],
     *judges: Judge,
-    name: str,
     cases: Sequence[Case],
     draws: Any,
     otherwise: str,
@@ -332,17 +353,17 @@ def kernel_exercise(
 
     Numba freezes what a kernel finds outside of it, so nothing can stay from one call to the next.
     """
-    return lecture.exercise(
+    return lambda right: lecture.exercise(
         *cases,
         draws=draws,
         number=number,
         otherwise=otherwise,
         compare=sound,
-        use=kernel_use(name, prepare, pick, *judges),
+        use=kernel_use(right, prepare, pick, judges),
         form=form,
         contracts=(Compiles(prepare, pick, parallel),),
         unless=(twice_the_same, unshared),
-    )
+    )(right)
 
 
 # --- 1 Find the race ----------------------------------------------------------------------------------------
@@ -361,13 +382,12 @@ def places(answer: Callable, notes: list[Note]) -> Any:
 
 TOTAL = [(0, "read", "total[0]"), (0, "write", "total[0]"), (1, "read", "total[0]"), (1, "write", "total[0]")]
 NEXT_DOOR = [
-    *[(0, "read", "x[0]"), (0, "read", "x[1]"), (0, "write", "x[0]")],
-    *[(1, "read", "x[1]"), (1, "read", "x[2]"), (1, "write", "x[1]")],
-    *[(2, "read", "x[2]"), (2, "read", "x[3]"), (2, "write", "x[2]")],
+    (i, what, f"x[{place}]") for i in range(3) for what, place in (("read", i), ("read", i + 1), ("write", i))
 ]
 SO_FAR = [
-    *[(0, "read", "out[0]"), (0, "write", "out[1]"), (0, "write", "last[0]")],
-    *[(1, "read", "out[1]"), (1, "write", "out[2]"), (1, "write", "last[0]")],
+    (i, what, place)
+    for i in range(2)
+    for what, place in (("read", f"out[{i}]"), ("write", f"out[{i + 1}]"), ("write", "last[0]"))
 ]
 #: Some places are alike but for an axis or a digit, and iterations that meet are not always neighbours.
 drawn_notes = st.lists(
@@ -385,7 +405,7 @@ drawn_notes = st.lists(
     case(NEXT_DOOR),
     case(SO_FAR),
     draws=drawn_notes.map(case),
-    number=200,
+    number=150,
     otherwise="Take one place at a time. Which iterations touch it? Is there a write among what they do? It is a "
     "race if they are two or more, and one of them writes.",
     compare=sound,
@@ -401,32 +421,23 @@ def races(notes):
     return found
 
 
-@races.mistake(
-    "You compare a note with the next one only. Between two iterations that meet at a place there may be "
-    "other notes."
-)
-def next_notes_only(notes):
-    met = [p for (i, a, p), (j, b, q) in pairwise(notes) if i != j and p == q and "write" in (a, b)]
-    return list(dict.fromkeys(met))
-
-
 # --- 2 prange, right ----------------------------------------------------------------------------------------
 
 
-def by_bincount(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether NumPy counted."""
-    return Verdict("a ready count: NumPy counts in your kernel") if recording.counted else None
-
-
-def election(parts: tuple[list[int], int]) -> Case:
-    """Votes for so many parties, as drawn."""
-    votes, parties = parts
-    return case(np.array([vote % parties for vote in votes], np.int64), parties)
+#: Votes, and for how many parties.
+elections = st.tuples(
+    st.lists(st.sampled_from([0, 1, 3, 4, 2]), max_size=20), st.sampled_from([3, 5, 2, 1])
+).map(lambda drawn: (np.array([vote % drawn[1] for vote in drawn[0]], np.int64), drawn[1]))
 
 
 @kernel_exercise(
-    *(lambda votes, parties: (votes, parties), lambda done: done.result, no_threads, by_bincount),
-    name="count",
+    *(
+        lambda votes, parties: (votes, parties),
+        lambda done: done.result,
+        no_threads,
+        one_iteration,
+        counts_by_numpy,
+    ),
     cases=[
         case(np.array([0, 1, 0, 2, 1, 0]), 3),
         # so many votes that those who share a few places meet, and all but one for one party
@@ -436,9 +447,7 @@ def election(parts: tuple[list[int], int]) -> Case:
             program="votes = np.r_[1, np.zeros(2499, np.int64)]\nparties = 3",
         ),
     ],
-    draws=st.tuples(
-        st.lists(st.sampled_from([0, 1, 3, 4, 2]), max_size=20), st.sampled_from([3, 5, 2, 1])
-    ).map(election),
+    draws=elections.map(lambda election: case(*election)),
     otherwise="Count the votes of one party by hand. What does your loop do for this party, iteration by "
     "iteration?",
 )
@@ -451,7 +460,32 @@ def count(votes, parties):
     return counts
 
 
-# --- 3 A fast path ------------------------------------------------------------------------------------------
+# --- 3 Find the fault ---------------------------------------------------------------------------------------
+
+
+@kernel_exercise(
+    *(lambda votes, parties, helpers: (votes, parties, helpers), lambda done: done.result),
+    *(no_threads, one_iteration, counts_by_numpy, several_loops),
+    cases=[
+        case(np.array([0, 1, 0, 2]), 3, 2),
+        given(
+            lambda: {"votes": np.r_[1, np.zeros(2499, np.int64)], "parties": 3, "helpers": 7},
+            *("votes", "parties", "helpers"),
+            program="votes = np.r_[1, np.zeros(2499, np.int64)]\nparties, helpers = 3, 7",
+        ),
+    ],
+    draws=st.tuples(elections, st.sampled_from([2, 3, 1, 5])).map(lambda x: case(*x[0], x[1])),
+    otherwise="Take four votes and two helpers. Which helper looks at which vote, and into whose row does it write?",
+)
+def tally(votes, parties, helpers):
+    rows = np.zeros((helpers, parties), np.int64)
+    for h in prange(helpers):
+        for i in range(h, votes.size, helpers):
+            rows[h, votes[i]] += 1
+    return rows
+
+
+# --- 4 A fast path ------------------------------------------------------------------------------------------
 
 
 @njit
@@ -483,17 +517,15 @@ def is_compact(shape, strides):
     return True
 
 
-def slow_path(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether iterations work out places where elements lie one after the other."""
+def looks(done: Recording) -> bool:
+    """Whether iterations read the strides."""
+    return any(i is not None and root.kind == "strides" for _, i, _, root, _ in done.log)
 
-    def looks(done: Recording) -> bool:
-        return any(i is not None and root.kind == "strides" for _, i, _, root, _ in done.log)
 
-    if looks(recording) and not looks(right):
-        return Verdict(
-            "a slow path: the numbers lie in order here, and still each iteration works out its place"
-        )
-    return None
+slow_path = judge(
+    "a slow path: the numbers lie in order here, and still each iteration works out its place",
+    lambda done, right: looks(done) and not looks(right),
+)
 
 
 def view(a: Any, shape: Any, strides: Any) -> tuple:
@@ -503,12 +535,11 @@ def view(a: Any, shape: Any, strides: Any) -> tuple:
 
 def strided(shape: Sequence[int], strides: Sequence[int]) -> Case:
     """A view whose storage ends with its last element."""
-    size = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-    if size > 12:
-        text = f"a = np.arange(1.0, {size + 1})"
-        made: dict[str, Any] = {"a": np.arange(1.0, size + 1), "shape": list(shape), "strides": list(strides)}
-        return given(lambda: {**made, "a": made["a"].copy()}, "a", "shape", "strides", program=text)
-    return case(np.arange(1.0, size + 1).tolist(), list(shape), list(strides))
+    end = 2 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    made = {"shape": list(shape), "strides": list(strides)}
+    return given(
+        lambda: {"a": np.arange(1, end) + 0.1, **made}, "a", *made, program=f"a = np.arange(1, {end}) + 0.1"
+    )
 
 
 VIEWS = [
@@ -521,13 +552,13 @@ VIEWS = [
     ],
     *[((2, 3), (4, 1)), ((3, 3), (1, 3)), ((1, 3), (3, 1)), ((1,), (1,)), ((1, 1), (5, 7))],
 ]
+views = st.sampled_from(VIEWS).map(lambda parts: strided(*parts))
 
 
 @kernel_exercise(
-    *(view, lambda done: done.arguments[3], slow_path, no_threads),
-    name="negate",
-    cases=[strided((3, 2), (1, 3)), strided((2, 3), (3, 1)), strided((10, 10, 10), (1, 10, 100))],
-    draws=st.sampled_from(VIEWS).map(lambda parts: strided(*parts)),
+    *(view, lambda done: done.arguments[3], slow_path, no_threads, one_iteration),
+    cases=[strided((3, 2), (1, 3)), strided((2, 3), (3, 1)), strided((11, 10, 12), (1, 11, 110))],
+    draws=views,
     otherwise="Take the view by hand: which number of `a` belongs to element 1? `to_index` gives its index, and "
     "`place_of` where that is.",
     form="negate({}, {}, {}, out)",
@@ -543,7 +574,34 @@ def negate(a, shape, strides, out):
             out[i] = -a[place_of(index, strides)]
 
 
-# --- 4 The order of loops, and tiles ------------------------------------------------------------------------
+# --- 5 A strided sum ----------------------------------------------------------------------------------------
+
+
+def rows_of(a: Any, shape: Any, strides: Any) -> tuple:
+    """A kernel's arguments for the sum of each row of a view."""
+    return *view(a, shape, strides)[:3], np.full(math.prod(shape[:-1]), np.nan)
+
+
+@kernel_exercise(
+    *(rows_of, lambda done: done.arguments[3], no_threads, one_iteration, several_loops),
+    cases=[strided((2, 3), (3, 1)), strided((3, 2), (1, 3)), strided((40, 30, 2), (1, 40, 1200))],
+    draws=views,
+    otherwise="Take the second case: which places of `a` does row 0 add up? Where does row 1 begin, and how far is "
+    "it from one number to the next?",
+    form="sum_rows({}, {}, {}, out)",
+)
+def sum_rows(a, shape, strides, out):
+    for row in prange(out.size):
+        index = np.empty(len(shape) - 1, np.int64)
+        to_index(row, shape[:-1], index)
+        first = place_of(index, strides[:-1])
+        total = 0.0
+        for k in range(shape[-1]):
+            total += a[first + k * strides[-1]]
+        out[row] = total
+
+
+# --- 6 The order of loops, and tiles ------------------------------------------------------------------------
 
 
 def jumps(recording: Recording, right: Recording) -> Verdict | None:
@@ -560,15 +618,15 @@ def jumps(recording: Recording, right: Recording) -> Verdict | None:
     return None
 
 
-def by_blas(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether NumPy multiplied matrices."""
-    return Verdict("a ready product: NumPy multiplies matrices in your kernel") if recording.product else None
-
-
 def factors(m: int, n: int, p: int, *size: int) -> Case:
     """Matrices of m × n and n × p numbers."""
     a, b = np.arange(1.0, m * n + 1).reshape(m, n), np.arange(n * p).reshape(n, p) % 7 - 2.0
     return case(a, b, *size)
+
+
+#: Of two matrices, and of a tile, which may or may not divide them.
+SIZES = [(2, 7, 3, 2), (3, 4, 6, 2), (3, 6, 4, 3), (2, 5, 7, 3), (5, 3, 4, 2), (4, 3, 2, 1), (2, 4, 4, 2)]
+SIZES += [(2, 3, 2, 5), (1, 4, 3, 2), (3, 3, 3, 3), (2, 1, 4, 2)]
 
 
 def product(a: np.ndarray, b: np.ndarray, *size: int) -> tuple:
@@ -585,12 +643,9 @@ def naive(a, b, out):
 
 
 @kernel_exercise(
-    *(product, lambda done: done.arguments[2], by_blas, no_threads, several_loops, jumps),
-    name="by_rows",
+    *(product, lambda done: done.arguments[2], by_blas, no_threads, several_loops, no_arrays, jumps),
     cases=[factors(2, 3, 4), factors(5, 6, 9), factors(1000, 2, 3)],
-    draws=st.sampled_from([(3, 2, 4), (4, 3, 2), (2, 5, 3), (3, 3, 3), (6, 4, 7), (2, 1, 4), (1, 3, 4)]).map(
-        lambda shape: factors(*shape)
-    ),
+    draws=st.sampled_from(SIZES).map(lambda size: factors(*size[:3])),
     otherwise="Keep the innermost line as it is in `naive`, and only change the order of the three loops above it.",
     form="by_rows({}, {}, out)",
 )
@@ -601,36 +656,10 @@ def by_rows(a, b, out):
                 out[i, j] += a[i, k] * b[k, j]
 
 
-def too_many_lines(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether a tile does not stay at hand."""
-    needed, loaded = right.lines_loaded(), recording.lines_loaded()
-    if loaded <= 1.5 * needed:
-        return None
-    words = f"{loaded} memory lines: your walk fetches so many, with 12 at hand; by tiles it is {needed}"
-    walk = jumps(recording, right)
-    if walk and walk.kind == "jumps in out":
-        return Verdict(words, "many memory lines: rows innermost")
-    return Verdict(
-        words, "many memory lines: " + ("no tiles" if loaded > 8 * needed else "tiles that come back")
-    )
-
-
-def threads_there(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether there is a parallel loop."""
-    return Verdict("threads: there is a `prange`") if recording.loops else None
-
-
-def rows_in_tiles(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether the innermost loop goes along the rows of `b`."""
-
-    def share(done: Recording) -> float:
-        steps = done.steps("b")
-        return sum(step == 1 for step in steps) / max(len(steps), 1)
-
-    t = recording.arguments[3]
-    if 2 < t < recording.arguments[1].shape[1] and share(recording) > 0.4:  # in small tiles most steps are 1
-        return Verdict("rows: inside a tile, most steps through `b` go along a row")
-    return None
+def along_rows(done: Recording, right: Recording) -> bool:
+    """Whether the innermost loop goes along the rows of `b`; in small tiles, most steps are 1 anyway."""
+    steps, t = done.steps("b"), done.arguments[3]
+    return 2 < t < done.arguments[1].shape[1] and sum(step == 1 for step in steps) > 0.4 * len(steps)
 
 
 def other_tiles(recording: Recording, right: Recording) -> Verdict | None:
@@ -638,33 +667,19 @@ def other_tiles(recording: Recording, right: Recording) -> Verdict | None:
     t = recording.arguments[3]
     read = [np.unravel_index(place, root.shape) for *_, root, place in recording.log if root.kind == "b"]
     walk = [(int(k) // t, int(j) // t) for k, j in read]
-    changes = 1 + sum(here != there for here, there in pairwise(walk))
-    if not walk or changes == len(set(walk)):
+    begun = 1 + sum(here != there for here, there in pairwise(walk))
+    if not walk or begun == len(set(walk)):
         return None
-    return Verdict(
-        f"other tiles: there are {len(set(walk))} of {t} by {t} numbers, and you begin {changes}",
-        "other tiles",
-    )
+    words = f"other tiles: there are {len(set(walk))} of {t} by {t} numbers, and you begin one {begun} times"
+    return Verdict(words, f"{begun} tiles")
 
 
 @kernel_exercise(
     *(product, lambda done: done.arguments[2]),
-    *(by_blas, threads_there, too_many_lines, rows_in_tiles, other_tiles),
-    name="by_tiles",
+    *(by_blas, judge("threads: there is a `prange`", lambda done, _: done.loops), other_tiles),
+    *(judge("rows: inside a tile, most steps through `b` go along a row", along_rows), jumps),
     cases=[factors(6, 16, 16, 8), factors(4, 7, 11, 4)],
-    draws=st.sampled_from(
-        [
-            (2, 7, 3, 2),
-            (3, 4, 6, 2),
-            (3, 6, 4, 3),
-            (2, 5, 7, 3),
-            (5, 3, 4, 2),
-            (2, 4, 4, 2),
-            (2, 3, 2, 5),
-            (1, 4, 3, 2),
-            (2, 3, 3, 1),
-        ]
-    ).map(lambda shape: factors(*shape)),
+    draws=st.sampled_from(SIZES).map(lambda size: factors(*size)),
     number=30,
     otherwise="Two loops choose a tile of `b`: they start at 0 and go in steps of `t`. Inside, `j` and `k` stay "
     "in that tile, while `i` goes through all rows.",
@@ -680,27 +695,12 @@ def by_tiles(a, b, out, t):
                         out[i, j] += a[i, k] * b[k, j]
 
 
-# --- 5 A fused kernel ---------------------------------------------------------------------------------------
+# --- 7 A fused kernel ---------------------------------------------------------------------------------------
 
 
-def several_passes(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether there are several loops where one will do."""
-    if recording.loops <= right.loops:
-        return None
-    return Verdict(f"{recording.loops} loops: each one goes through all numbers", "several passes")
-
-
-def whole_arrays(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether whole arrays were computed with."""
-    words = "whole arrays: your kernel computes with them, one operation after the other"
-    return Verdict(words) if recording.whole else None
-
-
-def arrays_made(recording: Recording, right: Recording) -> Verdict | None:
-    """Whether the kernel has an array of its own."""
-    words = "an array: your kernel writes it to memory, and reads it again"
-    made = any(root.kind == "an array of its own" for *_, root, _ in recording.log)
-    return Verdict(words) if made else None
+whole_arrays = judge(
+    "whole arrays: your kernel computes with them, one operation after the other", lambda done, _: done.whole
+)
 
 
 def as_list(done: Recording) -> Any:
@@ -722,8 +722,7 @@ def many_points() -> dict[str, Any]:
 
 @kernel_exercise(
     *(lambda x, y, w, b: (x, y, float(w), float(b)), as_list),
-    *(whole_arrays, no_threads, several_passes, arrays_made),
-    name="loss_and_slopes",
+    *(whole_arrays, no_threads, one_iteration, several_loops, no_arrays),
     cases=[
         case(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 4.0]), 2.0, -1.0),
         case(np.array([-1.0, 0.5, 3.0, 2.0]), np.array([0.0, 2.0, 1.0, -2.0]), 0.5, 3.0),

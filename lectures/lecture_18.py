@@ -65,6 +65,23 @@ def as_array(answer: Callable[..., Any], *inputs: Any) -> Any:
     return to_numpy(found) if is_tensor(found) else found
 
 
+def sizes_of(text: str) -> list[list[int]]:
+    """The sizes of some cases, a digit each: "234 31" are 2, 3, 4 and 3, 1."""
+    return [[int(digit) for digit in case] for case in text.split()]
+
+
+A_MODULE = "_wrapped_call_impl"  # what PyTorch calls when one of its modules is called
+#: How the exercises on attention are asked.
+ASKED: dict[str, Any] = {
+    "use": as_array,
+    "own": ("scaled_dot_product_attention", "multi_head_attention_forward", A_MODULE),
+    "without": {
+        nn.MultiHeadAttention.forward: "`nn.MultiHeadAttention` is what you build here. Write it yourself; "
+        "the lecture compares the two afterwards."
+    },
+}
+
+
 # --- 1 The weights of one query -----------------------------------------------------------------------------
 
 FOUR_KEYS = np.array([[2.0, 0.4], [-1.5, 0.8], [0.3, 2.0], [-0.8, -1.6]])
@@ -72,11 +89,8 @@ FOUR_KEYS = np.array([[2.0, 0.4], [-1.5, 0.8], [0.3, 2.0], [-0.8, -1.6]])
 
 @lecture.exercise(
     arrays(q=np.array([1.0, 0.5]), K=FOUR_KEYS),
-    draws=drawn_tables(
-        *("q", "K"),
-        sizes=[((d,), (n, d)) for n, d in [(2, 2), (3, 2), (2, 3), (4, 3), (3, 1), (3, 4), (1, 2), (1, 1)]],
-    ),
-    own=("softmax", "log_softmax"),
+    draws=drawn_tables("q", "K", sizes=[((d,), (n, d)) for n, d in sizes_of("22 32 23 43 31 34 12 11")]),
+    own=("softmax", "log_softmax", "logsumexp", A_MODULE),
     otherwise="A query of zeros has the score 0 with each key, so each of n keys gets the weight 1/n. Try "
     "that, then a query that points where one of the keys points.",
     use=as_array,
@@ -89,30 +103,15 @@ def weights_of(q, K):
 
 # --- 2 Scaled dot-product attention -------------------------------------------------------------------------
 
-BUILT_HERE = {
-    nn.MultiHeadAttention.forward: "`nn.MultiHeadAttention` is what you build here. Write it yourself; "
-    "the lecture compares the two afterwards."
-}
 Q, K, V = normal(0, (3, 4), (5, 4), (5, 2))
+SIZES = sizes_of("2341 3224 2222 3333 4312 1234 2392 3122 1111")
 
 
 @lecture.exercise(
     arrays(Q=Q, K=K, V=V),
-    draws=drawn_tables(
-        *("Q", "K", "V"),
-        sizes=[
-            ((n, d), (m, d), (m, v))
-            for n, m, d, v in [
-                *((2, 3, 4, 1), (3, 2, 2, 4), (2, 2, 2, 2), (3, 3, 3, 3), (4, 3, 1, 2), (1, 2, 3, 4)),
-                *((2, 3, 9, 2), (3, 1, 2, 2), (1, 1, 1, 1)),
-            ]
-        ],
-    ),
-    without=BUILT_HERE,
-    own=("scaled_dot_product_attention",),
-    otherwise="A row of zeros in Q gives the plain mean of the rows of V. Try that with one query, then with "
-    "two.",
-    use=as_array,
+    draws=drawn_tables("Q", "K", "V", sizes=[((n, d), (m, d), (m, v)) for n, m, d, v in SIZES]),
+    otherwise="A row of zeros in Q gives the plain mean of the rows of V. Try one query, then two.",
+    **ASKED,
 )
 def attention(Q, K, V):
     scores = Q @ K.T / np.sqrt(Q.shape[1])
@@ -133,25 +132,11 @@ FIVE = normal(2, (5, 4), (5, 4), (5, 3))
     arrays(Q=FIVE[0], K=FIVE[1], V=FIVE[2]),
     draws=drawn_tables(
         *("Q", "K", "V"),
-        sizes=[
-            ((n, d), (n, d), (n, v))
-            for n, d, v in [
-                (3, 2, 1),
-                (2, 3, 2),
-                (3, 3, 3),
-                (2, 1, 1),
-                (4, 2, 3),
-                (3, 4, 2),
-                (6, 2, 1),
-                (1, 2, 2),
-            ]
-        ],
+        sizes=[((n, d), (n, d), (n, v)) for n, d, v in sizes_of("321 232 333 211 423 342 621 122")],
     ),
-    without=BUILT_HERE,
-    own=("scaled_dot_product_attention",),
     otherwise="The first place sees only itself, so the first row of the result is the first row of V. The "
     "last place sees all, so the last row is the one without a mask.",
-    use=as_array,
+    **ASKED,
 )
 def causal_attention(Q, K, V):
     scores = Q @ K.T / np.sqrt(Q.shape[1])
@@ -164,6 +149,7 @@ def causal_attention(Q, K, V):
 
 # --- 4 Heads ------------------------------------------------------------------------------------------------
 
+MANY = sizes_of("2342 2363 2362 3222 2231 3333 6662 2482 1244 1122")
 TWO_HEADS = normal(5, (3, 4), (3, 4), (3, 4))
 
 
@@ -171,19 +157,11 @@ TWO_HEADS = normal(5, (3, 4), (3, 4), (3, 4))
     arrays(Q=TWO_HEADS[0], K=TWO_HEADS[1], V=TWO_HEADS[2], heads=2),
     draws=drawn_tables(
         *("Q", "K", "V", "heads"),
-        sizes=[
-            ((n, d), (m, d), (m, d), heads)
-            for n, m, d, heads in [
-                *((2, 3, 4, 2), (2, 3, 6, 3), (2, 3, 6, 2), (3, 2, 2, 2), (2, 2, 3, 1), (3, 3, 3, 3)),
-                *((6, 6, 6, 2), (2, 4, 8, 2), (1, 2, 4, 4), (1, 1, 2, 2)),
-            ]
-        ],
+        sizes=[((n, d), (m, d), (m, d), heads) for n, m, d, heads in MANY],
     ),
-    without=BUILT_HERE,
-    own=("scaled_dot_product_attention", "multi_head_attention_forward"),
     otherwise="With heads=1 it is Exercise 2. With two heads, the left half of the result depends on nothing "
     "but the left halves of Q, K and V.",
-    use=as_array,
+    **ASKED,
 )
 def many_heads(Q, K, V, heads):
     parts = [np.split(table, heads, axis=1) for table in (Q, K, V)]
@@ -191,7 +169,33 @@ def many_heads(Q, K, V, heads):
     return np.concatenate(answers, axis=1)
 
 
-# --- 5 A small transformer ----------------------------------------------------------------------------------
+# --- 5 A layer ----------------------------------------------------------------------------------------------
+
+MAPS = ("x", "W_q", "W_k", "W_v", "W_o")
+LAYERS = sizes_of("23425 32243 22222 13321 31232 43112")
+
+
+def layer_sizes(texts: int, time: int, features: int, d: int, v: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the texts and of the four maps, for queries of d numbers and values of v."""
+    return (texts, time, features), (features, d), (features, d), (features, v), (v, features)
+
+
+@lecture.exercise(
+    arrays(**dict(zip(MAPS, normal(7, *layer_sizes(2, 3, 4, 2, 5)), strict=True))),
+    draws=drawn_tables(*MAPS, sizes=[layer_sizes(*each) for each in LAYERS]),
+    otherwise="Try one text of one word: its only weight is 1, so the result is `x @ W_v @ W_o`. Then compare two "
+    "texts in one batch with each of them alone: nothing may change.",
+    **ASKED,
+)
+def attention_layer(x, W_q, W_k, W_v, W_o):
+    Q, K, V = x @ W_q, x @ W_k, x @ W_v
+    scores = Q @ K.transpose(0, 2, 1) / np.sqrt(Q.shape[2])
+    powers = np.exp(scores - scores.max(axis=2, keepdims=True))
+    weights = powers / powers.sum(axis=2, keepdims=True)
+    return weights @ V @ W_o
+
+
+# --- 6 A small transformer ----------------------------------------------------------------------------------
 
 
 class Said:
@@ -271,8 +275,14 @@ class Sorter(nn.Module):
         return self.scores(x)
 
 
+def first_text() -> dict[str, Any]:
+    """The first case. The solution has run by then: while answers are watched, kernels compile slowly."""
+    said(Sorter, TEXT, hiding(12, (9, 5)))
+    return {"tokens": TEXT[:, :7], "hidden": None}
+
+
 sorter = lecture.exercise(
-    arrays(tokens=TEXT[:, :7], hidden=None),
+    given(first_text, "tokens", "hidden"),
     arrays(tokens=TEXT, hidden=None),
     arrays(tokens=TEXT, hidden=hiding(12, (9, 5))),
     draws=st.tuples(
@@ -280,7 +290,7 @@ sorter = lecture.exercise(
         st.sampled_from([3, 7, 12, 2, 1]),
         st.sampled_from([0, 1, 2]),
     ).map(some_text),
-    number=25,
+    number=12,
     otherwise="Go through it line by line: the sum of two embeddings, then look, then think, each added to "
     "what it got, and the scores at the end.",
     compare=as_said,
@@ -337,16 +347,9 @@ def plane(
 def _arrow(x: float, y: float, colour: str, width: float, style: str = "solid") -> FancyArrowPatch:
     """An arrow from (0, 0) to (x, y)."""
     return FancyArrowPatch(
-        (0, 0),
-        (x, y),
-        arrowstyle="-|>",
-        mutation_scale=12,
-        color=colour,
-        linewidth=width,
-        linestyle=style,
-        shrinkA=0,
-        shrinkB=0,
-    )
+        (0, 0), (x, y), arrowstyle="-|>", mutation_scale=12, color=colour, linewidth=width, linestyle=style,
+        shrinkA=0, shrinkB=0,
+    )  # fmt: skip
 
 
 def look(words: Sequence[str], keys: Any, query: Sequence[float], weights: Any, answer: Any) -> Axes:

@@ -120,11 +120,11 @@ def draw_ring(step: int, workers: int = 4) -> Axes:
         sketch.text(-GAP - 6, y, f"part {part}", anchor="right", colour=QUIET)
     complete = sum(len(part) == workers for part in held[0])
     if step == 0:
-        title = "At the start each worker holds its own numbers"
+        title = "At the start, each has its own numbers"
     elif step < workers:
-        title = f"Step {step} of {last}, adding: what came has {step + 1} workers' numbers"
+        title = f"Step {step} of {last}: adding"
     else:
-        title = f"Step {step} of {last}, handing on: {complete} of {workers} parts are complete"
+        title = f"Step {step} of {last}: handing on, {complete} complete"
     end = workers * (WIDE + GAP)
     sketch.line((-3 * GAP, 0), (end, 0), alpha=0)  # every step has room for arrows at both ends
     ax = sketch.on(None, title)

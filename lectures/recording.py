@@ -193,7 +193,11 @@ class Watched(np.ndarray):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         inputs = [*arguments, *options.values()]
-        _read(inputs, function in (np.dot, np.einsum, np.tensordot), function is np.bincount)
+        _read(
+            inputs,
+            function in (np.dot, np.einsum, np.tensordot),
+            function in (np.bincount, np.histogram, np.unique),
+        )
         return function(*map(plain, arguments), **{key: plain(value) for key, value in options.items()})
 
 

@@ -107,7 +107,7 @@ class Attempt:
         with suppress(Exception):  # what a wrong program gives back may be anything
             if not exactly(self.exercise.compare)(other.result, self.got.result, self.names):
                 return True
-            if type(self.got.result) is not type(self.expected) is not type(other.result):
+            if not self.fault and type(self.got.result) is not type(self.expected) is not type(other.result):
                 return type(other.result) is type(self.got.result) and (
                     show(other.result, self.names) == show(self.got.result, self.names)
                     or not values(other.result, self.got.result, self.names)
@@ -228,6 +228,7 @@ LIBRARIES = {
     "_functools",
     "itertools",
     "math",
+    "statistics",
     "jax",
     "autograd",
 }
@@ -274,9 +275,10 @@ def watched(functions: Iterable[Callable], answer: Any, own: frozenset[str]) -> 
         sys.setprofile(before if callable(before) else None)
     for name in names_used(of_answer) & own - {plain_name(code.co_name) for code in of_answer}:
         for root in LIBRARIES & set(sys.modules):
-            ufunc = next((x for x in vars(sys.modules[root]) if plain_name(x) == name), None)
-            if ufunc and isinstance(getattr(sys.modules[root], ufunc), np.ufunc):  # no profiler hears these
-                called.append(Library(f"{root}'s `{ufunc}`"))
+            found = next((x for x in vars(sys.modules[root]) if plain_name(x) == name), None)
+            kinds = (np.ufunc, type) if root == "itertools" else np.ufunc  # no profiler hears these
+            if found and isinstance(getattr(sys.modules[root], found), kinds):
+                called.append(Library(f"{root}'s `{found}`"))
 
 
 class Library(str):

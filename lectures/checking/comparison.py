@@ -156,10 +156,10 @@ def _numbers(expected: np.ndarray, got: np.ndarray, tolerance: float) -> str:
     if right.all():
         return ""
     if right.ndim == 0:
-        return f"{got} should be {expected}"
+        return f"{digits(got)} should be {digits(expected)}"
     wrong = tuple(int(index) for index in np.argwhere(~right)[0])
     position = wrong[0] if len(wrong) == 1 else wrong
-    return f"at index {position}, {got[wrong]} should be {expected[wrong]}"
+    return f"at index {position}, {digits(got[wrong])} should be {digits(expected[wrong])}"
 
 
 def _operator(node: Any) -> str:
@@ -222,7 +222,10 @@ def show(value: Any, names: Names, exact: bool = False) -> str:
 
 def digits(value: Any) -> str:
     """A number with as many digits as tell it from others: 1.1, and not 1.100000023841858, of 32 bits."""
-    as_single = np.float32(value)
+    if to_numpy(value).dtype.kind != "f":
+        return str(value)
+    with np.errstate(over="ignore"):
+        as_single = np.float32(value)
     return str(as_single) if float(as_single) == float(value) else repr(float(value))
 
 

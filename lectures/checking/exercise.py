@@ -192,20 +192,33 @@ class Exercise:
             (sentence, program) for sentence, make in self.mistakes if attempt.is_like(program := make())
         ]
         if not alike or (len(alike) == 1 and not drawn):
-            return alike[0][0] if alike else habit(attempt) or self.otherwise
+            return alike[0][0] if alike else self.habit(attempt, failed)
         others = [*failed, *(Attempt(self, asked, attempt.answer, watch=False) for asked in self.samples())]
         wrong = [other for other in others if other.wrong]
 
-        def score(program: Any) -> tuple[float, int]:
+        def score(program: Any) -> tuple[float, float]:
             alike_wrong = sum(other.is_like(program) for other in wrong)
             alike_right = sum(other.is_like(program) for other in others if not other.wrong)
-            return alike_wrong / max(len(wrong), 1), alike_right
+            return alike_wrong / max(len(wrong), 1), alike_right / max(len(others) - len(wrong), 1)
 
         scores = [score(program) for _, program in alike]
         best = max(range(len(alike)), key=lambda place: scores[place])
-        if drawn and wrong and scores[best][0] < ALIKE:
-            return habit(attempt) or self.otherwise
+        right = len(wrong) < len(others)
+        if drawn and wrong and (scores[best][0] < ALIKE or (right and scores[best][1] < ALIKE)):
+            return self.habit(attempt, failed)
         return alike[best][0]
+
+    def habit(self, attempt: Attempt, failed: Sequence[Attempt]) -> str:
+        """What helps with a mistake of any exercise, if that is what went wrong on most inputs that fail."""
+        said = habit(attempt)
+        if said and attempt.got.error is None:
+            others = [
+                *failed,
+                *(Attempt(self, asked, attempt.answer, watch=False) for asked in self.samples()),
+            ]
+            wrong = [habit(other) == said for other in others if other.wrong]
+            said = said if sum(wrong) >= ALIKE * len(wrong) else ""
+        return said or self.otherwise
 
     def samples(self) -> list[Case]:
         """The cases, and some that are drawn."""

@@ -106,6 +106,8 @@ def _of_numbers(expected: Any, got: Any) -> str:
     if right.size == 0 or to_numpy(expected).dtype == bool:
         return ""
     with np.errstate(all="ignore"):
+        if right.shape == given.shape and np.allclose(right, given):
+            return ""  # nearly right: a square of nearly 1 would look the same
         for sentence, change in CHANGES:
             wrong = change(right)
             if (

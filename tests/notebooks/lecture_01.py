@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+NONE = "no counterexample in 100 tries\n"
 SHOWN = [
     (
         "exercise-close",
@@ -25,20 +26,20 @@ SHOWN = [
         "drag-words",
         "it takes the logarithm of 0",
         "second-hunt",
-        "never_falls: no counterexample in 100 tries\nstays_below_1(x=40) breaks the law\n",
+        f"never_falls: {NONE}stays_below_1(x=40) breaks the law\n",
     ),
     (
         "exercise-law",
         "lies between -1 and 1",
         "law-hunt",
-        "sigmoid_is_symmetric: no counterexample in 100 tries\ntanh_is_symmetric(x=0.0) breaks the law\n",
+        f"sigmoid_is_symmetric: {NONE}tanh_is_symmetric(x=0.0) breaks the law\n",
     ),
     (
         "exercise-regroup",
         "Here the two sides differ in the last digit only",
         "school-laws",
-        "addition_commutes: no counterexample in 100 tries\n"
-        "addition_is_associative(x=0.1, y=0.1, z=0.4) breaks the law\n(0.6000000000000001, 0.6)",
+        f"addition_commutes: {NONE}addition_is_associative(x=0.1, y=0.1, z=0.4) breaks the law\n"
+        "(0.6000000000000001, 0.6)",
     ),
     (
         "compiler",
@@ -47,26 +48,10 @@ SHOWN = [
         "(9.787606036044348, 9.787606036044386, 9.787606036044382)",
     ),
     ("higher-order", "*makes a new one*", "map-code", "([-1.0, 2.0, -3.0], [11.0, 22.0])"),
-    (
-        "compiler",
-        "unless you compile it first",
-        "compile",
-        "Untyped global name 'neg': Cannot determine Numba type of <class 'function'>\n-6.0",
-    ),
-    (
-        "backs",
-        "No error at -710, this time",
-        "compile-right",
-        "compiled_agrees_with_yours: no counterexample in 100 tries\n0.0",
-    ),
-    ("backs", "test the first seven at x = 1", "backs-code", "True"),
-    ("quick", "the mistake could hide", "back-hunt", "back_is_right(name='inv', x=0.5) breaks the law\n"),
-    (
-        "quick",
-        "if you multiply that out",
-        "quick-code",
-        "(1.118033988749895, 0.0, 1.118033988749895)",
-    ),
+    ("backs", "No error at -710, this time", "compile-right", f"compiled_agrees_with_yours: {NONE}0.0"),
+    ("backs", "We test them at x = 1", "backs-code", "True"),
+    ("quick", "could not see the mistake", "back-hunt", "back_is_right(name='inv', x=0.5) breaks the law\n"),
+    ("quick", "if you multiply that out", "quick-code", "(1.118033988749895, 0.0, 1.118033988749895)"),
     (
         "exercise-spread",
         "the root of that is an error",
@@ -75,8 +60,6 @@ SHOWN = [
     ),
 ]
 
-ROWS = "table"
-
 TRUE = [
     (
         "imports",
@@ -84,37 +67,30 @@ TRUE = [
         "(d := __import__('hypothesis.configuration', fromlist=['x']).storage_directory())"
         " and 'hypothesis-of-lectures' in str(getattr(d, 'path', d))",
     ),
-    ("title", "not even 0.1 + 0.2 is 0.3", "0.1 + 0.2 != 0.3"),
     ("gaps", "answers 0.30000000000000004", "str(0.1 + 0.2) == '0.30000000000000004'"),
-    ("gaps", "stored in 64 bits", "np.float64(0.1).itemsize * 8 == 64"),
     ("gaps", "end up on neighbouring floats", "math.nextafter(0.3, 1) == 0.1 + 0.2"),
     (
         "close-solution",
         "its absolute one is 0 unless you set `abs_tol`",
-        "not math.isclose(1e-12, 0) and math.isclose(1e-12, 0, abs_tol=1e-9) and math.isclose(1e9, 1e9 + "
-        "0.5)",
+        "not math.isclose(1e-12, 0) and math.isclose(1e-12, 0, abs_tol=1e-9)",
     ),
     (
         "close-solution",
         "`np.isclose` adds the two",
-        "np.isclose(1 + 1.5e-5, 1, rtol=1e-5, atol=1e-5) and not np.isclose(1 + 2.5e-5, 1, rtol=1e-5, "
-        "atol=1e-5)",
+        "np.isclose(1 + 1.5e-5, 1, rtol=1e-5, atol=1e-5)"
+        " and not np.isclose(1 + 2.5e-5, 1, rtol=1e-5, atol=1e-5)",
     ),
-    ("operators", "made of the twelve functions below", "len(functions) == 12"),
     (
         "operators",
-        "one or two numbers go in",
-        "{f.__code__.co_argcount for f in functions.values()} == {1, 2} and functions['relu'](-3.0) == 0"
-        " and functions['max'](2, 3) == 3 and functions['lt'](1, 2) == 1 and functions['eq'](1, 2) == 0",
+        "made of the twelve functions below: one or two numbers go in",
+        "len(functions) == 12 and {f.__code__.co_argcount for f in functions.values()} == {1, 2}",
     ),
-    ("operators", "you try it on seven numbers", "len((-5, -2, -1, 0, 1, 2, 5)) == 7"),
     ("exercise-sigmoid", "Hypothesis tries a hundred numbers", "settings().max_examples == 100"),
     ("exercise-sigmoid", "-709 is still fine", "0 < naive_sigmoid(-709.0) < 1e-300"),
     (
         "exercise-sigmoid",
         "about 1.8 · 10³⁰⁸, and e⁷¹⁰ is more than that",
-        "round(__import__('sys').float_info.max / 1e308, 1) == 1.8"
-        " and math.exp(709) < __import__('sys').float_info.max < math.exp(709) * math.e",
+        "round(sys.float_info.max / 1e308, 1) == 1.8 and sys.float_info.max < math.exp(709) * math.e",
     ),
     (
         "sigmoid-solution",
@@ -126,8 +102,6 @@ TRUE = [
         "drag-words",
         "σ(-0.7898641256973269) comes out larger than σ(-0.7898641256973268), by one step of the last digit",
         "-0.7898641256973268 == math.nextafter(-0.7898641256973269, 1)"
-        " and sigmoid(-0.7898641256973269) == 0.3121978450092749"
-        " and sigmoid(-0.7898641256973268) == 0.31219784500927483"
         " and math.nextafter(sigmoid(-0.7898641256973268), 1) == sigmoid(-0.7898641256973269)",
     ),
     (
@@ -142,7 +116,7 @@ TRUE = [
         "np.isinf(powers['naive'][0]) and np.isfinite(powers['naive'][np.searchsorted(xs, -300)])"
         " and (powers['stable'] <= 0).all()",
     ),
-    ("exercise-law", "no choice but 0.5", "stable_sigmoid(0.0) == 0.5"),
+    ("exercise-law", "at x = 0 it has to be 0.5", "stable_sigmoid(0.0) == 0.5"),
     ("law-solution", "because of the last digit", "stable_sigmoid(-2.0) != 1 - stable_sigmoid(2.0)"),
     (
         "exercise-regroup",
@@ -152,20 +126,11 @@ TRUE = [
     ("regroup-solution", "what remains after the subtraction is 0", "(5 + 1e20) - 1e20 == 0"),
     ("regroup-solution", "`x` survives", "5 + (1e20 - 1e20) == 5"),
     ("exercise-fold", "10, then 9, then 7, then 3", "fold(operator.sub, 10)([1, 2, 4]) == 3"),
-    (
-        "fold-solution",
-        "`fold(mul, 1)` is the product",
-        "fold(operator.mul, 1)([2, 3, 4]) == 24 and fold(operator.add, 0)([2, 3, 4]) == 9",
-    ),
+    ("fold-solution", "`fold(mul, 1)` is the product", "fold(operator.mul, 1)([2, 3, 4]) == 24"),
     (
         "compiler",
-        "much of NumPy, and many of Python's built-in functions, such as `abs`",
-        "njit(lambda x: math.exp(x) + np.exp(x) + abs(x) + max(x, 1.0))(0.0) == 3",
-    ),
-    (
-        "compiler",
-        "each is written with signs, `math` and `abs` alone",
-        f"all(set(row.python.__code__.co_names) <= {{'math', 'abs', *dir(math)}} for row in {ROWS}.values())",
+        "call nothing but `math` and `abs`",
+        "all(set(row.python.__code__.co_names) <= {'math', 'abs', *dir(math)} for row in table.values())",
     ),
     (
         "backs",
@@ -174,22 +139,10 @@ TRUE = [
     ),
     (
         "backs",
-        "Below are the backs of all twelve",
-        "len(backs) == len(functions) == 12 and set(backs) == set(functions)",
+        "the seven functions that take one number",
+        "list(backs) == [n for n in backs if functions[n].__code__.co_argcount == 1] and len(backs) == 7"
+        " and sum(f.__code__.co_argcount == 1 for f in functions.values()) == 7",
     ),
-    (
-        "backs",
-        "the back gives two answers",
-        "backs['mul'](2.0, 3.0, 0.5) == (1.5, 1.0) and backs['add'](2.0, 3.0, 0.5) == (0.5, 0.5)"
-        " and backs['max'](2.0, 3.0, 0.5) == (0.0, 0.5) and list(backs)[7:] == ['add', 'mul', 'max', 'lt', "
-        "'eq']"
-        " and set(backs) == set(functions)",
-    ),
-    (
-        "quick",
-        "1 and 1² are the same",
-        "backs['inv'](1.0, 1.0) == -1 and backs['inv'](2.0, 1.0) == -0.5",
-    ),
+    ("quick", "1 and 1² are the same", "backs['inv'](1.0, 1.0) == -1 and backs['inv'](2.0, 1.0) == -0.5"),
     ("spread-solution", "`np.std` does it in the same way", "spread([1, 2, 4]) == np.std([1, 2, 4])"),
-    ("summary", "seven backs", "len(first_seven) == 7"),
 ]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 TAXI = "{'base': 1.1, 'rate': 8.8, 'km': 2.2, 'tip': 20.0}"
 CLEARED = "cleared:   3.0 1.0\ndoubling:  4.0\n2 times 3: 6.0\n"
-SCALAR = "from lectures.lecture_04 import Scalar\n"
-ORDER = "from lectures.lecture_04 import in_order as order\n"
-DUAL = (
-    "class Dual:\n    def __init__(self, value, slope=0.0):\n        self.value, self.slope = value, slope\n"
-    "    def __add__(self, other):\n        return Dual(self.value + other.value, self.slope + other.slope)\n"
-    "    def __mul__(self, other):\n        "
+HAND = "{'q': 4.0, 'd': 5.0, 'p': 4.0, 'c': 4.0, 'a': 8.0, 'b': 12.0}"
+BESIDE = "".join(
+    f"{name:2}  yours {number}   theirs {number}\n"
+    for name, number in {
+        "w1": " 2.8831",
+        "w2": " 1.9221",
+        "x1": " 0.4805",
+        "x2": "-0.9610",
+        "b": " 0.9610",
+    }.items()
 )
-
-
-def visiting(*lines: str) -> str:
-    """An answer to the exercise of the order, with these lines in its frame."""
-    head = "def topological_order(output):\n    order = []\n    def visit(node):\n        "
-    return head + "\n        ".join(lines) + "\n    visit(output)\n    return order"
-
 
 SHOWN = [
     (
@@ -29,12 +26,9 @@ SHOWN = [
     ("how-small", "One kilometre more costs 2.20 more", "four-code", TAXI),
     ("how-small", "the ride costs 8.80 more", "four-code", TAXI),
     ("how-small", "the whole fare of 20 once more", "four-code", TAXI),
-    (
-        "chain",
-        "For a sum, both derivatives are 1",
-        "scalar-class",
-        "(Scalar(30), [(Scalar(10), 1.0), (Scalar(20), 1.0)])",
-    ),
+    ("twice", "Those are your numbers again, measured", "by-hand-nudged", HAND),
+    ("remembers", "for 3 times x", "scalar-class", "(Scalar(30), [(Scalar(10), 3.0)])"),
+    ("curve", "Every number agrees", "beside-shown", BESIDE),
     (
         "back",
         "its two factors have the derivatives 1.1 and 20",
@@ -56,7 +50,14 @@ SHOWN = [
     ),
 ]
 
-ENGINE = ("class Scalar", "def multiply", "product = ", "def topological_order", "order = ready")
+ENGINE = (
+    "class Scalar",
+    "def __add__",
+    "plus, product = ",
+    "def topological_order",
+    "order = ready",
+    "def tanh",
+)
 
 TRUE = [
     (
@@ -91,14 +92,17 @@ TRUE = [
     ("two-errors", "two runs of the program for each input", "len(errors) == len(steps)"),
     ("chain", "Altogether: 2 · 1 · 1.1 = 2.2", "round(2 * 1 * 1.1, 6) == round(ride['km'].grad, 6) == 2.2"),
     (
-        "operators",
+        "exercise-tanh",
         "Its derivative is 1 - tanh²",
         "abs(measure(np.tanh, 0.7, 1e-5) - tanh(Scalar(0.7)).history[0][1]) < 1e-9",
     ),
+    ("by-hand-solution", "4 · 2 = 8. For b it is 4 · 3 = 12", "by_hand()['a'] == 8 and by_hand()['b'] == 12"),
+    ("predict-twice", "a plus a", "round(measure(lambda x: x + x, 3.0, 0.01), 6) == 2"),
     (
-        "operators",
-        "one for powers",
-        "[(y.value, [s for _, s in y.history]) for y in [Scalar(3.0) ** 2]] == [(9, [6])]",
+        "curve",
+        "each is a neuron with one input",
+        "[neuron([w[1]], [Scalar(0.5)], w[2]).value * w[0].value] == "
+        "[(w[0] * (w[1] * 0.5 + w[2]).tanh()).value]",
     ),
     ("order", "and `c` by 4", "measure(lambda x: (x + x) + (x + x), 3.0, 1.0) == 4"),
     ("order", "that is `[a, b, c]`", "[x.value for x in order(c)] == [3, 6, 12]"),

@@ -11,6 +11,7 @@ n4  EWiseMul   n2, n3  [2.]
 """
 
 SHOWN = [
+    ("grown", "its inputs are the very Tensors", "grown-code", "(EWiseMul(), [True, True])"),
     (
         "exercise-table",
         "the very same objects",
@@ -76,6 +77,11 @@ SHOWN = [
 ]
 
 TRUE = [
+    (
+        "by-hand-intro",
+        "`value.op = op` and `value.inputs = inputs`",
+        "all(f'value.{x} = {x}' in inspect.getsource(ndl.Tensor.make_from_op) for x in ('op', 'inputs'))",
+    ),
     (
         "operators",
         "The 1 in `v3 = v2 + 1` is no variable, only an attribute of the operator: its `scalar`",

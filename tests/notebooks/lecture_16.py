@@ -166,18 +166,17 @@ TRUE = [
     ),
     (
         "exercise-shapes",
-        "this network reads about as well as the two layers, with little more than half of the numbers",
-        "abs(np.mean(counts['in order']) / 355 - mistakes(two_layers, test_X).mean()) < 0.03 "
+        "this network reads nearly as well as the two layers, with little more than half of the numbers",
+        "0 <= np.mean(counts['in order']) - np.mean(counts['two layers']) < 0.02 * 355 "
         "and 0.5 < 1370 / 2410 < 0.6",
     ),
     (
         "exercise-shapes",
-        "the network makes many more mistakes",
-        "sum(counts['shuffled']) > 1.3 * sum(counts['in order'])",
+        "with each of the five first weights, the network makes more mistakes on shuffled digits",
+        "all(a < b for a, b in zip(counts['in order'], counts['shuffled'])) and len(counts['shuffled']) == 5",
     ),
     ("honest", "99 of 100", "0.983 < 1 - wrong.mean() < 0.998"),
     ("honest", "One more mistake among 355 digits is 0.3 %", "round(100 / len(test_y), 1) == 0.3"),
-    ("honest", "between 98.9 and 99.4 %", "[round(100 * (1 - n / 355), 1) for n in (4, 2)] == [98.9, 99.4]"),
     ("quiet", "hardly any learning", "min(alike) > 0.9 and pairs.shape == (3, 3, 20)"),
     (
         "learned-read",
@@ -223,9 +222,8 @@ TRUE = [
     ),
     (
         "summary",
-        "it does as well with fewer numbers; where it is not, it makes more mistakes",
-        "numbers_in(eight_kernels(0)) < numbers_in(two_layers) and max(counts['in order']) / 355 < 0.06 "
-        "and min(counts['shuffled']) > max(counts['in order'])",
+        "it does nearly as well with fewer numbers; where it is not, it makes more mistakes",
+        "numbers_in(eight_kernels(0)) < numbers_in(two_layers) and max(counts['in order']) / 355 < 0.07",
     ),
     (
         "summary",

@@ -20,6 +20,7 @@ from .sketch import SMALL, Sketch, text_width
 __all__ = ["kernel_trace"]
 
 Shape = tuple[int, ...]
+Point = tuple[float, float]
 Key = tuple[str, Shape | None]  # an array's name, and the block whose it is if it is shared
 
 CELL = 22.0  # points
@@ -32,6 +33,7 @@ MOST_DRAWN = 32  # threads side by side
 MOST_IN_ROW = 24  # threads of a block, elements of a row
 MOST_ROWS = 8
 MOST_SAID = 3  # mistakes written out
+NARROW = 260.0  # points: what fits on a telephone
 
 LINES = {"read": BLUE, "write": ORANGE, "atomic": MAGENTA}
 USED = {"read": "#D5E4FC", "write": "#FFE6C4", "atomic": "#F5D9EA"}
@@ -115,8 +117,8 @@ class _Memory:
     used: dict[Shape, str]  # what the lines do with an element
     values: dict[Shape, Any]  # what is in an element, where that is known
     x: float = 0.0
-    meet: dict[Shape, tuple[float, float, float]] = field(default_factory=dict)
-    """Where lines meet a cell: x, y from above, y from below."""
+    meet: dict[Shape, tuple[list[Point], list[Point]]] = field(default_factory=dict)
+    """The way from the upper edge of the array to a cell, and from the cell to the lower edge."""
 
     @property
     def name(self) -> str:
@@ -176,7 +178,7 @@ class _Picture:
         phases = shown(trace.phases, MOST_PHASES)
         levels = [self._level(*around) for around in pairwise([None, *phases, None])]
         self._place(levels)
-        y = 26.0
+        y = 26.0 if self.only is None else 40.0
         for k, phase in enumerate(phases):
             y = self._draw_level(levels[k], y, first=k == 0)
             y += GAP if levels[k] and phase is not None else 22.0
@@ -292,8 +294,15 @@ class _Picture:
                 self.sketch.text(x + CELL / 2, y + CELL / 2, "…", size=SMALL, colour=QUIET, anchor="center")
                 continue
             index = (*row, column)[: len(self.trace.shapes[memory.key[0]])]
-            last = r == len(memory.rows) - 1  # inside a matrix lines go to the middle of a cell
-            memory.meet[index] = (x + CELL / 2, y + CELL / 2 * (r > 0), y + CELL / 2 * (1 + last))
+            edge, lower = (
+                x + CELL,
+                top + len(memory.rows) * CELL,
+            )  # inside a matrix lines keep to edges of cells
+            down, away = [(edge, top), (edge, y)], [(edge, y + CELL), (edge, lower)]
+            memory.meet[index] = (
+                down if r else [(x + CELL / 2, top)],
+                away if r < len(memory.rows) - 1 else [(x + CELL / 2, lower)],
+            )
             if (memory.key, index) in self.races:
                 look: dict[str, Any] = {"colour": RED, "bold": True, "thick": 1.6, "layer": 3, "gid": "race"}
                 self._element(x, y, index, memory, PALE_RED, RED, **look)
@@ -302,7 +311,7 @@ class _Picture:
                 self._element(x, y, index, memory, fill, "#98A2B3", thick=0.7, gid="cell")
         for place, index in enumerate(memory.outside):
             x = memory.start + (len(memory.columns) + 0.3 + 1.3 * place) * CELL
-            memory.meet[index] = (x + CELL / 2, top, top + CELL)
+            memory.meet[index] = [(x + CELL / 2, top)], [(x + CELL / 2, top + CELL)]
             self._cell(x, top, index, PAPER, RED, colour=RED, dashed=True, gid="outside")
 
     def _element(
@@ -367,18 +376,35 @@ class _Picture:
             corner = self.corners.get((phase, access.block, access.thread))
             if access.index not in meet or corner is None:
                 continue
-            x, from_above, from_below = meet[access.index]
-            thread = (corner[0] + CELL / 2 - 1, corner[1] + (0 if reads else CELL - 2))
-            self.sketch.line(
-                *(((x, from_below), thread) if reads else (thread, (x, from_above))),
-                RED if refused else LINES[access.kind],
-                thick=1.1 if self.only else 0.9,
-                alpha=0.9 if self.only else 0.7,
-                dashed=refused,
-                arrow=self.only is not None,
-                layer=1.8 if self.flat else 4,
-                gid=access.kind,
-            )
+            way = [*meet[access.index][1], *self._to_thread(corner)] if reads else []
+            way = way or [*self._from_thread(corner), *meet[access.index][0]]
+            for start, end in pairwise(way):
+                last = end == way[-1]
+                self.sketch.line(
+                    start,
+                    end,
+                    RED if refused else LINES[access.kind],
+                    thick=1.1 if self.only else 0.9,
+                    alpha=0.9 if self.only else 0.7,
+                    dashed=refused,
+                    arrow=self.only is not None and last,
+                    layer=1.8 if self.flat else 4,
+                    gid=access.kind if last else None,
+                )
+
+    def _to_thread(self, corner: Point) -> list[Point]:
+        """From above a block's threads to one of them: between the others, if it is not in the first row."""
+        x, y = corner
+        first = min(other for _, other in self.corners.values() if other > y - len(self.rows) * CELL)
+        return [(x - 1, first - 2), (x - 1, y + 5)] if y > first else [(x + CELL / 2 - 1, y)]
+
+    def _from_thread(self, corner: Point) -> list[Point]:
+        """From one of a block's threads to below all of them."""
+        x, y = corner
+        last = max(other for _, other in self.corners.values() if other < y + len(self.rows) * CELL)
+        if y < last:
+            return [(x - 1, y + CELL - 7), (x - 1, last + CELL)]
+        return [(x + CELL / 2 - 1, y + CELL - 2)]
 
     def _legend(self, shared: bool) -> None:
         x, kinds = MARGIN, {access.kind for access in self.lined}
@@ -392,10 +418,10 @@ class _Picture:
         if self.only is not None:
             block, thread = _numbers(self.only[0], self.trace.grid), _numbers(self.only[1], self.trace.block)
             followed = f"lines of thread {thread} of block {block} only"
-            x += 14 + self.sketch.text(x, 6, followed, size=8, colour="#B45309", bold=True)
+            x = 14 + self.sketch.text(0, 20, followed, size=8, colour="#B45309", bold=True)
         if len(self.blocks) < len(self.trace.blocks):
             drawn = f"{len(self.blocks)} of {len(self.trace.blocks)} blocks drawn"
-            self.sketch.text(x, 6, drawn, size=8, colour=QUIET)
+            self.sketch.text(x, 6 if self.only is None else 20, drawn, size=8, colour=QUIET)
 
     def _say(self) -> list[tuple[str, str]]:
         """Counts, and what went wrong: each line with its colour."""
@@ -405,10 +431,25 @@ class _Picture:
             left_out = len(wrong) - MOST_SAID
             more = counted(left_out, "more race") if what == "race" else f"{left_out} more {what}"
             said += [(line, RED) for line in wrong[:MOST_SAID] + [f"… and {more}"] * (left_out > 0)]
-        top = self.sketch.bottom + 20
-        for k, (line, colour) in enumerate(said):
-            self.sketch.text(0, top + 13 * k, line, size=8, colour=colour, bold=colour == RED)
+        y, room = self.sketch.bottom + 20, max(self.sketch.right, NARROW)
+        for line, colour in said:
+            for k, row in enumerate(_rows(line, room, colour == RED)):
+                self.sketch.text(8 * (k > 0), y, row, size=8, colour=colour, bold=colour == RED)
+                y += 12
+            y += 2
         return said
+
+
+def _rows(line: str, room: float, bold: bool) -> list[str]:
+    """The words of a line in rows that have room."""
+    rows = [""]
+    for word in line.split():
+        longer = f"{rows[-1]} {word}".strip()
+        if text_width(longer, 8, bold) <= room or not rows[-1]:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    return rows
 
 
 def _room(memories: list[_Memory]) -> float:

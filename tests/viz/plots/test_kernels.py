@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.patches import FancyArrowPatch
 from numba import cuda, float32
 
 from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
@@ -346,7 +347,7 @@ def test_what_lies_outside_is_refused_drawn_and_told(texts, drawn, legible) -> N
     np.testing.assert_array_equal(trace.arrays["out"], [2, 3, 4, 0])
     ax = plots.kernel_trace(trace)
     assert len(drawn(ax, "outside")) == 1
-    assert "out of bounds: thread 3 of block 0 reads a[4], outside shape (4,)" in texts(ax)
+    assert "out of bounds: thread 3 of block 0 reads a[4], outside shape (4,)" in " ".join(texts(ax))
     legible(ax)
 
 
@@ -372,6 +373,22 @@ def test_a_race_is_found_and_an_atomic_change_is_none(texts, drawn, legible) -> 
     ax = plots.kernel_trace(safe)
     assert lines(ax, "atomic") == 8
     legible(ax)
+
+
+def test_what_is_said_fits_on_a_telephone(legible) -> None:
+    ax = plots.kernel_trace(all_into_one, 1, 4, np.zeros(1), array(4))
+    assert 72 * ax.figure.get_figwidth() < 390 * 72 / 96
+    legible(ax)
+
+
+def test_lines_among_matrices_cross_no_numbers() -> None:
+    arrays = np.zeros((4, 4)), array(4, 4), array(4, 4)
+    ax = plots.kernel_trace(tiled, 1, (2, 2), *arrays, thread=(0, (1, 1)))
+    numbers = [text.get_position() for text in ax.texts if text.get_text().replace(",", "").isdigit()]
+    lines = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    ways = [np.linspace(*np.reshape(line._posA_posB, (2, 2)), 30) for line in lines]
+    nearest = np.linalg.norm(np.array(ways)[:, :, None] - np.array(numbers), axis=-1).min()
+    assert nearest > 4  # points
 
 
 def neighbours(out):
