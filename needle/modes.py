@@ -1,8 +1,8 @@
 """Modes of a block of code: `lazy`, `no_grad`, `scope`, and for drawings `remember_constants`.
 
-They hold within their ``with`` block and only in the thread that entered it, because they live in a context
-variable: threads that train side by side do not disturb one another. `scope` is the block; a `Scope` is what
-nodes remember of it.
+A mode holds within its ``with`` block and only in the thread that entered the block, because it is kept in a
+context variable: threads that train at the same time do not affect one another. `scope` is the block; a
+`Scope` is the record of that block which nodes keep.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _frame = sys._getframe
 
 
 def remember_lines() -> None:
-    """From now on nodes remember the line that made them. `import viz` asks for it: drawings show it."""
+    """Let nodes remember the line of the program that made them. `import viz` calls this, to show them."""
     global remembers_lines
     _files.update(str(path) for path in Path(__file__).parent.rglob("*.py"))
     remembers_lines = True
@@ -47,14 +47,15 @@ def remember_lines() -> None:
 def line_of_user(frames: int) -> tuple[Any, int]:
     """Where in the program an operator was called: a code object, and the instruction in it.
 
-    That is the first frame outside of this package, of those that are at least so many frames away. To look
-    at one takes a twentieth of the time of a small operation. So `viz.lines` finds the line, if it is shown.
+    The search begins `frames` stack frames up and stops at the first frame outside this package. Each frame
+    takes a twentieth of the time of a small operation. The line number is computed later, by `viz.lines`, and
+    only if a drawing shows it.
     """
     try:
         frame: Any = _frame(frames)
         while (code := frame.f_code).co_filename in _files:
             frame = frame.f_back
-    except (ValueError, AttributeError):  # there are not so many
+    except (ValueError, AttributeError):  # the stack is not that deep
         return _frame().f_code, 0
     return code, frame.f_lasti
 
@@ -76,7 +77,7 @@ def lazy(enabled: bool = True):
 def tracing() -> Any:
     """The `needle.compiler.trace.Trace` that notes what this thread does; None if nothing is traced.
 
-    It is in the place of `lazy`: while a function is traced, only its graph is built.
+    The trace is stored in the mode's field `lazy`, because tracing builds the graph without computing.
     """
     lazy = mode.get()[LAZY]
     return None if lazy is None or isinstance(lazy, bool) else lazy
@@ -84,7 +85,7 @@ def tracing() -> Any:
 
 @contextmanager
 def no_grad(enabled: bool = True):
-    """Within this block results are constants: no graph is kept.
+    """Within this block, results are constants: they keep no graph.
 
     ``no_grad(False)`` is the opposite: the graph is kept, even inside a block of `no_grad`.
     """
@@ -98,10 +99,10 @@ def no_grad(enabled: bool = True):
 
 @contextmanager
 def remember_constants():
-    """Within this block results of constants remember `op` and `inputs`, though no gradient flows to them.
+    """Within this block, results of constants keep `op` and `inputs`, though no gradient flows to them.
 
     A drawing of gradients needs that: the adjoint of W in ``X @ W`` uses the transpose of X, and X is often
-    data. Outside of the block such results remember nothing, so that memory is freed.
+    data. Outside the block, such results keep neither, so that memory is freed.
     """
     lazy, grad, scope, _ = mode.get()
     token = mode.set((lazy, grad, scope, True))
@@ -112,7 +113,7 @@ def remember_constants():
 
 
 class scope:  # in small letters: it is used as `lazy` and `no_grad` are
-    """Within this block nodes remember that they belong together; drawings show them as a group.
+    """Within this block, nodes are marked as belonging together; drawings show them as a group.
 
     Each call of a module is such a block.
 
@@ -148,21 +149,21 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
 
 
 class Scope:
-    """One call of a module, or one named block: nodes remember in which of them they were made.
+    """One call of a module, or one named block. Each node keeps the scope in which it was made.
 
-    It keeps neither the module nor its input alive: a result may outlive its model without holding the
-    parameters.
+    A scope keeps neither the module nor its input alive, so a result that outlives its model does not hold
+    the parameters in memory.
 
     Attributes
     ----------
     name : str
         The block's name, or the name of the module's class.
     who : str or weak reference to a Module
-        Two scopes with the same `who` are of the same block or module.
+        The name of the block, or the module. Scopes of the same module have the same `who`.
     outer : Scope or None
         The call or block around it.
     given : sequence of weak references to arrays
-        Those that the module was called with. Empty for a module within another one.
+        The arrays that the module was called with; empty if the call is inside the call of another module.
     number : int
         A serial number.
     """

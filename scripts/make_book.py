@@ -67,7 +67,7 @@ BADGE = (
 def to_pages(text: str) -> str:
     """A text whose links to other texts of the course stay in the book."""
     text = HERE.sub(r"\1.md", COLAB.sub(r"\1", text))
-    return re.sub(r"\bREADME\.md\b", "index.md", text)
+    return re.sub(r"(?<!/)\bREADME\.md\b", "index.md", text)
 
 
 def to_sections(glossary: str) -> str:

@@ -1,7 +1,7 @@
 """Calls: the source of what a program does around its computation.
 
-It is written for one program, so that a call asks nothing that this program does not need to know. For a step
-of training it reads like this, without the guards (see `surroundings.py`) about all modules::
+The source is written for one program, so a call checks only the guards that this program needs (see
+`surroundings.py`). For a step of training it reads like this; the guards about modules are left out here::
 
     def call(x0, x1):
         now_mode = mode.get()
@@ -48,7 +48,7 @@ from .trace import Input, Outcome, Trace, with_tensors
 if TYPE_CHECKING:
     from .program import Program
 
-#: What `call` returns where it cannot tell in a moment that the program still fits.
+#: What `call` returns if a guard fails: the caller then looks for another program, or traces again.
 AGAIN = object()
 
 #: How many references there are to the array of a Tensor, while nobody else holds it and we count them: the
@@ -57,15 +57,15 @@ REFERENCES = 4
 
 
 class Counts:
-    """How often an optimiser has updated some parameters, if that is the same number for all.
+    """The number of updates that an optimiser has made to some parameters, if it is the same for all.
 
     Attributes
     ----------
     written : dict
-        What was written last, and so what is there if nobody else has written since: to compare with that
-        takes a third of the time to read them all.
+        The counts that the last call wrote. If the optimiser's counts still equal them, `number` is valid;
+        this comparison takes a third of the time that reading all counts takes.
     number : int
-        The number in it.
+        The count in `written`.
     """
 
     def __init__(self, params: list[Any]):
@@ -74,25 +74,25 @@ class Counts:
         self.number = 0
 
     def read(self, updates: dict[Any, int]) -> int | None:
-        """The number; None if it is not the same for all."""
+        """Return the common count, or None if the parameters have different counts."""
         found = {updates.get(p, 0) for p in self.params}
         return found.pop() if len(found) == 1 else None
 
     def write(self, updates: dict[Any, int], number: int) -> None:
-        """Let it be `number` for all."""
+        """Set the count of every parameter to `number`."""
         self.written, self.number = dict.fromkeys(self.params, number), number
         updates.update(self.written)
 
 
 class CallWriter:
-    """Writes the function `call` of a program: it asks, collects, computes and hands out.
+    """Writes the function `call` of a program, which checks guards, collects inputs, computes and returns.
 
     Attributes
     ----------
     call : callable
-        From the leaves of the arguments to the result, or `AGAIN`.
+        Takes the leaves of the arguments; returns the result, or `AGAIN` if a guard fails.
     asks : callable
-        Only asks: AGAIN if something is different than when the function was traced.
+        Checks the guards without computing; returns `AGAIN` if one of them fails.
     """
 
     def __init__(self, program: Program, leaves: list[Any]):
@@ -134,11 +134,11 @@ class CallWriter:
         return self._known[base, id(value)]
 
     def ask(self, *conditions: str) -> None:
-        """Go on only if these hold."""
+        """Add guards: `call` returns `AGAIN` unless all these conditions hold."""
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return AGAIN")
 
-    # Is everything as it was?
+    # Guards: is everything as it was during the trace?
 
     def _ask(self, leaves: list[Any]) -> None:
         usual, grad = self.name("mode", mode.get()), mode.get()[GRAD]
@@ -156,8 +156,10 @@ class CallWriter:
         self._ask_numbers()
 
     def _ask_which(self, leaves: list[Any]) -> None:
-        """Arguments are the same Tensors as each other, and as those that are closed over, or are not, as in
-        the trace: gradients and writes depend on it."""
+        """Guard which arguments are one and the same Tensor, and which of them are also closed over.
+
+        Both must be as in the trace, because gradients and writes depend on it.
+        """
         program = self.program
         found = [
             (x, value)
@@ -183,7 +185,7 @@ class CallWriter:
                     self.tensors.add(leaf)
 
     def _expression(self, value: Any) -> str:
-        """Where a Tensor or array is found that is closed over, or the gradient of one."""
+        """The expression by which `call` finds a closed-over Tensor or array, or the gradient of one."""
         bound: Binding | None = self.program.around.bound.get(id(value))
         if bound is None or (isinstance(value, Tensor) and value in self.program._state_tensors):
             return self.name("tensor", value)
@@ -241,7 +243,7 @@ class CallWriter:
         )  # fmt: skip
 
     def _ask_grad(self, tensor: str, x: Input) -> None:
-        """Whether there is a gradient from before, where the function may have looked at it."""
+        """Guard whether an input has a gradient from before the call, if the function may have read it."""
         around, found = self.program.around, self.program.trace
         learned = any(x.tensor in o._updates or x.tensor in o.params for o in around.optimizers)
         is_used = x.tensor.grad is not None and x.tensor.grad in self._given_tensors  # by a step
@@ -249,7 +251,7 @@ class CallWriter:
             self.ask(f"{tensor}.grad is {'not ' if x.tensor in found.old_grads else ''}None")
 
     def _ask_surroundings(self) -> None:
-        """Everything that the function reached is still the same."""
+        """Guard that everything the function can reach is still the same."""
         program, around = self.program, self.program.around
         inputs = {id(x.array if x.tensor is None else x.tensor): x for _, x in program._inputs}
         for owner, keys, _ in around.sizes:
@@ -260,7 +262,7 @@ class CallWriter:
                 continue  # a cell that is not set, and so not read
             is_input = x is not None and x.tensor not in program._state_tensors
             if is_input and around.bound.get(id(value)) is place:
-                continue  # it may be another one, and what matters of that is asked above
+                continue  # another Tensor or array may be here: the guards on inputs check it
             now, then = place.source(self.name("names", place.holder)), self.name("value", value)
             plain = isinstance(value, PLAIN)
             self.ask(f"({now} is {then} or same({now}, {then}))" if plain else f"{now} is {then}")
@@ -276,11 +278,11 @@ class CallWriter:
             self.ask(f"{self.name('then', [then for _, then in held])} == {holders}")
 
     def _is_optimizers(self, holder: Any) -> bool:
-        """Whether a container belongs to an optimiser, whose numbers are looked at one by one."""
+        """Whether a container is a group of an optimiser; `_ask_numbers` guards its numbers one by one."""
         return any(holder is group for o in self.program.around.optimizers for group in o.groups)
 
     def _ask_optimizers(self) -> None:
-        """Optimisers have the same groups, and remember their states in the same Tensors."""
+        """Guard that optimisers have the same groups, and keep their states in the same Tensors."""
         for optimizer in self.program.around.optimizers:
             owner = self.name("owner", optimizer)
             state = {p: dict(memory) for p, memory in optimizer.state.items()}
@@ -329,7 +331,7 @@ class CallWriter:
         return counts, f"{owner}._updates"
 
     def formula(self, text: str) -> str:
-        """A formula with its numbers as they are called here: an argument may have any name."""
+        """A formula in which each number has the name that `call` gives it, such as ``n_lr``."""
         numbers = self.program.trace.numbers
         return re.sub(r"[^\W\d]\w*", lambda word: f"n_{word[0]}" if word[0] in numbers else word[0], text)
 
@@ -379,7 +381,7 @@ class CallWriter:
         self.names[part.name] = kernel
 
     def own_lines(self) -> list[str]:
-        """See that nobody else holds what is written."""
+        """Lines that check that only the program holds the arrays it is about to overwrite."""
         return [
             "    for tensor, data in owned:",
             f"        if tensor._data is not data or references(data) != {REFERENCES}:",
@@ -389,7 +391,7 @@ class CallWriter:
         ]
 
     def _hand_out(self) -> None:
-        """What the function leaves behind, and what it returns."""
+        """Write the updates of counts and gradients, and return the result."""
         program, found = self.program, self.program.trace
         updated: dict[tuple[int, str], tuple[Any, str, list]] = {}
         for optimizer, p, t in found.counts:
@@ -429,14 +431,15 @@ class CallWriter:
 
 
 def _storage_of(array: str) -> str:
-    """The flat numbers of an array, as an expression."""
+    """The expression for the flat storage of an array."""
     return f"({array} if {array}._compact else {array}.compact())._handle.buffer"
 
 
 def maker_of(spec: Spec) -> Callable:
     """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
 
-    It is written out, because a small step of training takes not much longer than a few calls.
+    It sets all attributes itself instead of calling constructors, because each call takes a noticeable part
+    of a small training step.
     """
     shape, dtype, device = spec
     strides, new = compact_strides(shape), object.__new__

@@ -1,7 +1,7 @@
 """Schedule: which loops run together, and where each number lives.
 
 `lower.py` gives every statement loops of its own. If they ran one after the other, each would write its whole
-result to memory, and the next would read it back. Here loops that run along the same axis become one loop.
+result to memory, and the next would read it back. Here loops that run along the same axis are fused.
 Take the five nests of ``relu(x @ W + b)``, whose outermost loops run over the batch:
 
     for i in range(10):
@@ -11,11 +11,12 @@ Take the five nests of ``relu(x @ W + b)``, whose outermost loops run over the b
         for j in range(8):         add1 = matmul1[j] + b[j];  relu1 = relu(add1);  result[8 i + j] = relu1
 
 First `simplify.cut` cuts the loop over 80 numbers into (10, 8), so that all nests are in step. Then two loops
-may become one if each iteration touches what it shares with the other in the same iteration, and nobody else
-does: what the later statement reads is written by then, and nothing is overwritten that is still to be read.
-That holds if both walk through each shared buffer by the same stride (`_in_step`). The sum over j may not be
-joined with what follows: it is known only when its loop is done. And the innermost loop of a nest, which is
-to walk from neighbour to neighbour, is opened last; so what sets `matmul1` to 0 keeps a loop of its own.
+may be fused if, in each shared buffer, iteration i of one loop touches the same elements as iteration i of
+the other, and no other iteration touches them. Then the later statement reads only elements that are already
+written, and overwrites none that are still to be read. This is so if both loops move through each shared
+buffer by the same stride (`_in_step`). The sum over j cannot be fused with the statements after it, because
+its total is known only when its loop is done. The innermost loop of a nest should move through memory from
+neighbour to neighbour, so it is chosen last; hence the statement that sets `matmul1` to 0 keeps its own loop.
 
 Once loops are joined, storage shrinks (`_contract`). `matmul1` is written and read within one iteration of i,
 so it needs 8 numbers and not 80. `add1` and `relu1` live within one iteration of j as well, so they are plain
@@ -37,14 +38,14 @@ __all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
 
 
 class Loop:
-    """A loop, and what is in it: loops and nests whose own loops are all open.
+    """A loop, and its body: loops, and nests whose loops are all scheduled.
 
     Attributes
     ----------
     length : int
     body : list of Loop or Nest
     is_parallel : bool
-        For a GPU: whether threads can take its iterations, each one, as nothing goes from one to another.
+        For a GPU: whether different threads can run its iterations, because no iteration depends on another.
     """
 
     def __init__(self, length: int, is_parallel: bool = False):
@@ -70,7 +71,7 @@ def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
 
 
 def _alone(x: Access, axis: int, shape: Shape) -> bool:
-    """Whether an access walks along an axis of the buffer in which no other of its loops moves."""
+    """Whether each iteration of loop `axis` accesses elements that no other iteration accesses."""
     stride, n = x.strides[axis], shape[axis]
     if stride <= 0 or (x.via is not None and axis_moves_index(x, axis)):
         return False
@@ -85,17 +86,17 @@ def _alone(x: Access, axis: int, shape: Shape) -> bool:
         elif step % (stride * n):
             return False
     if x.via is not None and (x.step < stride or x.step % (stride * n)):
-        return False  # how far the index reaches is not known
+        return False  # the range of the index is not known
     return below < stride and x.offset // stride % n == 0
 
 
 def axis_moves_index(x: Access, axis: int) -> bool:
-    """Whether the loop `axis` changes the number of the index."""
+    """Whether the loop `axis` changes the index of an indirect access."""
     return x.via is not None and x.via.strides[axis] != 0
 
 
 def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_shape: Shape) -> bool:
-    """Whether loops of two nests meet the same elements of a buffer in the same iteration, and no others."""
+    """Whether iteration i of two loops accesses the same elements of a buffer, and no other one does."""
     return (
         a.strides[a_axis] == b.strides[b_axis]
         and a_shape[a_axis] == b_shape[b_axis]
@@ -105,16 +106,16 @@ def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_s
 
 
 class _Work:
-    """A nest while it is scheduled: which of its loops are still to be opened."""
+    """A nest that is being scheduled, with the axes whose loops are not placed yet (`left`)."""
 
     def __init__(self, nest: Nest):
         self.nest = nest
         self.left = list(range(len(nest.shape) - (3 if nest.product else 0)))
         self.loops: dict[int, Loop] = {}
-        self.before: dict[_Work, list[tuple[Access, Access]]] = {}  # the nests it needs, and the accesses
+        self.before: dict[_Work, list[tuple[Access, Access]]] = {}  # what it depends on
 
     def innermost(self) -> int | None:
-        """The loop that goes best inside: most of its accesses are to neighbours."""
+        """The axis that is best as the innermost loop: the one along which most accesses have stride 1."""
 
         def score(axis: int) -> tuple[int, int]:
             points = 0
@@ -129,15 +130,15 @@ class _Work:
 
     @property
     def is_product(self) -> bool:
-        """Whether it adds up products of numbers of two matrices."""
+        """Whether the nest is a matrix product, written as loops."""
         return self.nest.function == "multiply" and self.nest.fold == "add"
 
     def is_parallel(self, axis: int) -> bool:
-        """Whether each iteration of a loop writes places of its own; a check writes nothing."""
+        """Whether each iteration of a loop writes its own elements. A check writes nothing."""
         return self.nest.is_check or _alone(self.nest.out, axis, self.nest.shape)
 
     def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
-        """Whether its loop `axis` may be one with loops of these nests."""
+        """Whether its loop `axis` may be fused with these loops of other nests."""
         for other, other_axis in others:
             for there, here in self.before.get(other, ()):
                 if not _in_step(there, other_axis, other.nest.shape, here, axis, self.nest.shape):
@@ -146,7 +147,7 @@ class _Work:
 
 
 class _Group:
-    """Nests that share a loop, or a single nest without one; only loops of its `kind` may join."""
+    """Nests that share one loop, or a single nest without a loop. Only loops of its `kind` can join."""
 
     def __init__(self, kind: Any, length: int | None, is_parallel: bool = False):
         self.kind = kind
@@ -156,7 +157,7 @@ class _Group:
 
 
 def _depend(works: list[_Work]) -> None:
-    """Find for each nest which earlier ones it needs: those that write what it reads, and so on."""
+    """Find on which earlier nests each one depends: they write what it reads, or use what it writes."""
     readers: dict[Buffer, list] = defaultdict(list)
     writers: dict[Buffer, list] = defaultdict(list)
     checks: list[_Work] = []
@@ -171,7 +172,7 @@ def _depend(works: list[_Work]) -> None:
                 work.before.setdefault(other, []).append((there, out))
         follows_index = any(x.via is not None for x in nest.accesses)
         if not out.buffer.is_ours or follows_index:
-            for check in checks:  # nothing that the caller sees changes before all checks are passed
+            for check in checks:  # memory of the caller must not change before all checks have passed
                 work.before.setdefault(check, []).append((check.nest.out, out))
         for x in nest.sources:
             readers[x.buffer].append((work, x))
@@ -181,7 +182,7 @@ def _depend(works: list[_Work]) -> None:
 
 
 def _just_in_time(works: list[_Work]) -> list[_Work]:
-    """Put each nest right before what needs it first: what is far apart cannot share a loop."""
+    """Order the nests so that each comes right before its first consumer: distant nests cannot be fused."""
     ordered: dict[_Work, None] = {}
     number = {work: i for i, work in enumerate(works)}
     stack = [work for work in reversed(works) if not work.nest.out.buffer.is_ours or work.nest.is_check]
@@ -194,10 +195,10 @@ def _just_in_time(works: list[_Work]) -> list[_Work]:
             ordered[stack.pop()] = None
         else:
             seen.add(work)
-            # Last comes, and so right before it, what needs nothing itself: an initial 0.
+            # A nest without dependences, such as an initial 0, comes last, right before its consumer.
             needed = sorted(work.before, key=lambda other: (not other.before, number[other]))
             stack.extend(other for other in reversed(needed) if other not in ordered)
-    ordered.update(dict.fromkeys(works))  # what calls need
+    ordered.update(dict.fromkeys(works))  # nests whose results only calls read
     return list(ordered)
 
 
@@ -208,23 +209,23 @@ _TOGETHER = 100
 def _fuse(
     works: list[_Work], on_gpu: bool = False, in_thread: bool = False, apart: bool = False
 ) -> list[Any]:
-    """Join loops, the outermost first; what is inside each of them is fused in the same way.
+    """Fuse loops, the outermost first, and then the loops inside each fused loop in the same way.
 
     Two nests can share a loop only if none of those between them needs the first and is needed by the second.
-    So nests first get out of each other's way: initial values, and what the largest loop needs from outside
-    (`_needed_first`), come before the rest.
+    So some nests are moved to the front first: initial values, and nests outside the largest loop whose
+    results it needs (`_needed_first`).
 
     Parameters
     ----------
     works : list of _Work
     on_gpu : bool
-        Put loops outside whose iterations threads can take, and nothing into them that would prevent it.
+        Make parallel loops the outermost ones, and fuse no loop into them that is not parallel.
     in_thread : bool
-        Whether such a loop is already around these nests, so that one thread computes them.
+        Whether these nests are already inside a parallel loop, so that one thread computes them.
     apart : bool
-        Whether matrix products share no loop. What is between them then repeats from step to step of a long
-        recurrent network, so that `codegen.py` writes it once; joined, it would be one loop of a thousand
-        lines, which takes Numba half a minute.
+        Whether matrix products stay unfused. In a long recurrent network, the code between two products then
+        repeats from step to step, and `codegen.py` writes it once as a function. Fused, it would be one loop
+        of a thousand lines, which Numba compiles for half a minute.
     """
     kinds = _kinds(works)
     sizes: Counter = Counter()  # how much is computed in loops of each kind
@@ -270,12 +271,11 @@ def _fuse(
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
-    """Put before all others what those that share a loop need, if it does not come from that loop itself.
+    """Move to the front the nests that a shared loop depends on, unless they depend on that loop themselves.
 
     In the scores of an attention, ``q @ k + mask``, the product and the sum run over a batch, the mask does
-    not. If it stays between them, it ends the loop of the product, and the sum has to begin another one. Made
-    first, it is in nobody's way. Initial values stay where they are, beside what adds to them, unless that
-    moves.
+    not. If the mask stays between them, the product and the sum cannot share a loop. Computed first, it does
+    not separate them. Initial values stay beside the nest that adds to them, unless that nest moves.
     """
     later: set[_Work] = set()
     for work in works:
@@ -289,10 +289,10 @@ def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
 
 
 def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
-    """The loops of a nest that may be opened next, and whether threads of a GPU can take their iterations.
+    """The axes of a nest that may become its next loop, and whether GPU threads can share those loops.
 
-    The one that goes best inside waits for the others. On a GPU, loops for threads come first: then a thread
-    has a total of its own, and adds up what the loops inside give.
+    The axis that is best innermost comes last. On a GPU, parallel loops come first, so that each thread keeps
+    its own total and adds to it in the loops inside.
     """
     if on_gpu and work.nest.product:
         return [], False
@@ -305,9 +305,9 @@ def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
 def _joinable(
     work: _Work, axes: list[int], kinds: dict, groups: list[_Group], place: dict[_Work, int]
 ) -> tuple[int, int] | None:
-    """The last group whose loop a nest may share, and the loop of its own that is to be that one.
+    """The last group whose loop a nest may join, and the axis of the nest that joins it.
 
-    It may not come before what it needs; into the same group only if both are in step.
+    A nest may not come before its dependences. It may join the group of one only if their loops are in step.
     """
     earliest = 0
     for other in work.before:
@@ -324,7 +324,7 @@ def _joinable(
 
 
 def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
-    """Which loops run along the same axis: a name for each, the same for loops that are in step."""
+    """Assign each loop a kind; loops that are in step, and so could be fused, have the same kind."""
     parent: dict[tuple[_Work, int], tuple[_Work, int]] = {
         (work, axis): (work, axis) for work in works for axis in work.left
     }
@@ -350,11 +350,11 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     return {x: find(x) for x in parent}
 
 
-# For a GPU: which iterations its threads take, and which of them they share
+# For a GPU: which loops become threads, and which loops the threads of a block share
 
 
 def taken(segment: Any) -> list[Loop]:
-    """The loops that threads take as one: a parallel one, the one that is all that is inside, and so on."""
+    """The loops whose iterations become threads: perfectly nested parallel loops, the outermost first."""
     loops = [segment] if isinstance(segment, Loop) and segment.is_parallel else []
     while loops and len(body := loops[-1].body) == 1 and isinstance(body[0], Loop) and body[0].is_parallel:
         loops.append(body[0])
@@ -362,13 +362,14 @@ def taken(segment: Any) -> list[Loop]:
 
 
 class Band(NamedTuple):
-    """Loops in a row of numbers, each all that is inside of the one before: threads share their iterations.
+    """Perfectly nested loops inside a row, whose iterations the threads of a block share.
 
     Attributes
     ----------
     loops : list of Loop
     totals : list of Nest
-        The statements that fold all numbers into one. All others write a place of their own each time.
+        The statements that reduce all numbers to one. Every other statement writes its own element in each
+        iteration.
     """
 
     loops: list[Loop]
@@ -381,7 +382,7 @@ class Band(NamedTuple):
 
 
 def band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
-    """The loops, this one first, that threads can share; None if not even this one."""
+    """The nested loops, from this one inwards, that threads can share; None if they cannot share this one."""
     nests, loops, totals = list(loop.nests()), [loop], []
     for nest in nests:
         if not _is_own(nest, loop, plan):
@@ -397,7 +398,7 @@ def band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
 
 
 def _is_own(nest: Nest, loop: Loop, plan: LoopSchedule) -> bool:
-    """Whether each iteration of a loop writes places of its own; a check writes nothing."""
+    """Whether each iteration of a loop writes its own elements. A check writes nothing."""
     return nest.is_check or _alone(nest.out, plan.loops[nest].index(loop), nest.shape)
 
 
@@ -406,18 +407,18 @@ def _loops_in(loop: Loop) -> list[Loop]:
     return [loop, *[x for part in loop.body if isinstance(part, Loop) for x in _loops_in(part)]]
 
 
-#: Threads share the iterations of a loop if there are so many.
+#: The number of iterations from which on threads share a loop.
 SHARED = 8
 
-#: If there are so many rows that lie side by side, a thread computes each of them alone.
+#: The number of rows from which on one thread computes a row, if neighbouring numbers are of different rows.
 _MANY = 1 << 14
 
 
 def parts_of(segment: Any) -> list[Any]:
-    """What is in a row that many threads compute together, if they do.
+    """The loops and nests of a row, which a block of threads may compute together.
 
-    A row is one iteration of the loops that threads take (`taken`), such as a row of a softmax. Without such
-    loops, all that a segment computes is one row.
+    A row is one iteration of the parallel loops (`taken`), such as a row of a softmax. If a segment has no
+    such loops, the whole segment is one row.
     """
     if isinstance(segment, list):
         return segment
@@ -426,7 +427,7 @@ def parts_of(segment: Any) -> list[Any]:
 
 
 def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
-    """The loops of a row whose iterations threads share; none if one thread is to compute it alone."""
+    """The loops of a row whose iterations threads share; empty if one thread computes the row."""
     found = {part: band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
     bands = {part: band for part, band in found.items() if band is not None}
     loops = taken(segment)
@@ -438,7 +439,7 @@ def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
 
 
 def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) -> bool:
-    """Whether numbers that lie side by side belong to different rows, and not to one."""
+    """Whether neighbouring numbers in memory belong to different rows, for most accesses."""
     points = 0
     for band in bands:
         for nest in band.loops[-1].nests():
@@ -453,11 +454,11 @@ def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) ->
 
 
 def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
-    """A loop as several, so that more threads have something to do.
+    """Split a loop into several (loop fission), so that more threads have work.
 
-    Nothing goes from one iteration to another but totals. So ``for i: A; B`` may as well be ``for i: A``, and
-    then ``for i: B``. That pays if A is a loop over rows: its iterations are then taken by threads, too. In a
-    row, it pays if A and B are loops, as threads then share the iterations of both.
+    Iterations depend on each other only through totals, so ``for i: A; B`` is equivalent to ``for i: A``
+    followed by ``for i: B``. The split pays if A is a loop over rows, because its iterations become threads
+    too. Inside a row, it pays if A and B are loops, because threads then share the iterations of both.
     """
     if not isinstance(part, Loop):
         return [part]
@@ -466,7 +467,7 @@ def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
     if not is_taken and several and not all(isinstance(inner, Loop) for inner in part.body):
         return [part]
     runs: list[list[Any]] = []
-    ends = True  # whether what comes next goes into a loop of its own
+    ends = True  # whether the next part begins a new loop
     for inner in part.body:
         alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
         pieces = _split(inner, plan, is_taken and alone)
@@ -489,7 +490,7 @@ def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
 
 
 def _has_rows(part: Any) -> bool:
-    """Whether a part is a loop over rows, and not just one over numbers."""
+    """Whether a part is a parallel loop that contains loops, and not only statements."""
     if not isinstance(part, Loop) or not part.is_parallel:
         return False
     return any(isinstance(x, Loop) for x in taken(part)[-1].body)
@@ -499,29 +500,29 @@ def _has_rows(part: Any) -> bool:
 
 
 class LoopSchedule:
-    """Loops in the order in which they run, and where every number lives.
+    """Loops in the order in which they run, and the storage of every buffer.
 
     Attributes
     ----------
     segments : list of list, Loop or Call
-        What one function computes: a list of loops and nests; a long loop by itself, whose iterations threads
-        can share; or an operator that is computed by its own kernel.
+        Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
+        threads share; or an operator that its own kernel computes.
     loops : dict of Nest to list of Loop
         The loop for each axis of a nest; None for the axes that BLAS takes.
     variables : set of Buffer
-        Those that are plain variables.
+        The buffers that became plain variables.
     work : dict of Buffer to int
-        The size of each array that holds numbers on the way.
+        The size of each array for intermediate results.
     local : set of Buffer
-        Those of these arrays that are small and belong to one function alone.
+        Small arrays in `work` that only one function uses: it allocates them itself.
     inside : set of Buffer
-        What only one segment uses.
+        Buffers that only one segment uses.
     bands : dict of Loop to Band
-        On a GPU: the loops of rows that threads compute together.
+        On a GPU: for each loop inside a row that threads share, its band.
     lowered : dict of Nest to Nest
-        For each nest, what it was before its loops were cut and joined. Drawings show both.
+        For each nest, a copy from before its loops were split and fused. Drawings show both.
     sizes : dict of Buffer to int
-        How many numbers each buffer held then.
+        The size of each buffer before it was contracted.
     on_gpu : bool
         Whether it is for a GPU: then each segment is one kernel launch.
     """
@@ -539,7 +540,7 @@ class LoopSchedule:
         self.bands: dict[Loop, Band] = {}
 
     def add(self, part: Any) -> None:
-        """Put a loop, a nest or a call behind what is there."""
+        """Append a loop, a nest or a call."""
         alone = not self.goes_to_block(part) if self.on_gpu else self.can_share(part)
         if isinstance(part, Call) or alone:
             self.segments.append(part)
@@ -549,15 +550,15 @@ class LoopSchedule:
             self.segments.append([part])
 
     def goes_to_block(self, part: Any) -> bool:
-        """Whether a block of threads computes it: a statement without loops, or a total that is not long."""
+        """Whether one block of threads computes a part: a statement without loops, or a short total."""
         if isinstance(part, Loop):
             return is_one_total(part) and math.prod(next(part.nests()).shape) <= LONG
         return isinstance(part, Nest) and not part.product
 
     def can_share(self, part: Any) -> bool:
-        """Whether threads can share the iterations of a loop, and whether that pays.
+        """Whether threads can share the iterations of a loop, and the loop is long enough for that to pay.
 
-        Each iteration must write places of its own, so no total may run through them.
+        Each iteration must write its own elements, so the loop may not compute a total.
         """
         if not isinstance(part, Loop):
             return False
@@ -571,26 +572,26 @@ class LoopSchedule:
 
 
 def is_one_total(loop: Any) -> bool:
-    """Whether all that a loop does is to fold many numbers into one."""
+    """Whether a loop only reduces many numbers to one."""
     if not isinstance(loop, Loop):
         return False
     nest, *others = loop.nests()
     return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
 
 
-#: On a GPU, a total of more numbers than this is the work of several blocks.
+#: On a GPU, several blocks compute a total of more numbers than this.
 LONG = 1 << 14
 
-#: About how long a function takes, in additions.
+#: Approximate cost of each function, in additions.
 _COSTS = dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "power", "sin", "cos"), 8)
 _COSTS |= {"divide": 3, "sqrt": 4}
 
-#: A loop of so many additions is shared among threads: to wake one takes some ten microseconds.
+#: The cost, in additions, from which on threads share a loop: waking a thread takes some ten microseconds.
 _SHARED = 1 << 18
 
 
 def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
-    """Join loops and shrink storage."""
+    """Fuse loops and contract storage."""
     plan = LoopSchedule(on_gpu)
     run: list[Nest] = []
 
@@ -623,18 +624,18 @@ def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
     return plan
 
 
-#: An array of so many numbers can be a function's own, and so many all of these together.
+#: The largest array that a function allocates itself, and the limit for all such arrays of a function.
 _MOST_LOCAL = 1024
 _MOST_OF_FUNCTION = 8192
 
-#: On a GPU, so many numbers may a thread keep in an array of its own.
+#: On a GPU, the largest array that a thread keeps for itself.
 _MOST_OF_THREAD = 256
 
 
 def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
-    """Make the storage of what lives within one iteration as small as that."""
+    """Contract storage: a buffer that is live within one iteration only gets room for one iteration."""
     users: dict[Buffer, list[tuple[Nest, Access]]] = defaultdict(list)
-    outside: set[Buffer] = set()  # what calls read and write
+    outside: set[Buffer] = set()  # buffers that calls read or write
     for step in steps:
         if isinstance(step, Call):
             outside.update(step.written, step.read)
@@ -690,7 +691,7 @@ def _paths(parts: list[Any], around: tuple[Any, ...]) -> dict[int, tuple[Any, ..
 
 
 def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
-    """What all paths begin with."""
+    """The longest common prefix of the paths."""
     common: list[Any] = []
     for loops in zip(*paths, strict=False):
         if any(loop is not loops[0] for loop in loops):
@@ -700,7 +701,7 @@ def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def _drop_loop(plan: LoopSchedule, buffer: Buffer, loop: Loop, users: dict) -> None:
-    """Leave the axis out along which a loop walks through a buffer, if all that use it do so in step."""
+    """Remove from a buffer the axis along which a loop moves, if all accesses to the buffer are in step."""
     uses = users[buffer]
     places = []
     for nest, x in uses:
