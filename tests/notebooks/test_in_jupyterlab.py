@@ -19,6 +19,7 @@ questions = {
 }
 """
 
+
 def test_a_prediction_is_made_with_the_keyboard(open_notebook):
     page = open_notebook(QUESTIONS, 'question("sum", questions["sum"])')
     question = page.locator(".needle-predict")
