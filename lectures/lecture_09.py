@@ -62,13 +62,22 @@ def as_array(answer: Any, *inputs: Any) -> Any:
     return to_numpy(found) if is_tensor(found) else found
 
 
+def to_nine_digits(expected: Any, got: Any, names: Names) -> str:
+    """The same numbers, to more digits than float32 has, or a nudge would find."""
+    if difference := values(expected, got, names):
+        return difference
+    same = np.allclose(expected, got, rtol=1e-9, atol=1e-10, equal_nan=True)
+    return "" if same else "the numbers are nearly right, but only to a few digits"
+
+
 # --- 1 log Σ exp that never overflows -----------------------------------------------------------------------
 
 
 @lecture.exercise(
     given(lambda: {"Z": SMALL.copy()}, "Z"),
     given(lambda: {"Z": LARGE.copy()}, "Z"),
-    draws=drawn(Z=TABLES),
+    draws=drawn(Z=st.tuples(TABLES, st.sampled_from([1, 1, 30])).map(lambda x: x[0] * x[1])),
+    compare=to_nine_digits,
     otherwise="For a row of three zeros it is log 3, about 1.0986. Try your function on that, then on a row "
     "with a larger score.",
     use=as_array,
@@ -103,6 +112,7 @@ def tensors(pair: tuple[np.ndarray, np.ndarray]) -> Case:
     otherwise="For each row: `logsumexp` of the row, minus the score of the true class. Then the mean of all "
     "rows, as a Tensor of shape ().",
     contracts=(derivatives,),
+    own=("logsoftmax", "log_softmax", "cross_entropy"),
     without={
         nn.SoftmaxLoss.forward: "This is the library's own loss. Write it yourself, of `ndl.logsumexp`."
     },
@@ -113,8 +123,6 @@ def softmax_loss(Z, targets):
 
 
 loss_of = softmax_loss.right
-FIRST = "ndl.logsumexp(Z, axes=(1,)).sum()"
-LOSS = f"({FIRST} - true_scores) / Z.shape[0]"
 
 
 # --- 3 Its gradient by hand ---------------------------------------------------------------------------------
@@ -130,7 +138,9 @@ BY_HAND = "Here you write the gradient yourself, with NumPy, and let no library 
     ),
     otherwise="In a row of three zeros each probability is 1/3. Where the true class is, subtract 1. Then "
     "divide everything by the number of rows.",
+    compare=to_nine_digits,
     use=as_array,
+    own=("softmax",),
     without={gradients: BY_HAND, Tensor.backward: BY_HAND},
 )
 def gradient_by_hand(Z, targets):
@@ -200,9 +210,6 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
     return W1, W2
 
 
-NEW_W1, NEW_W2 = [f"ndl.Tensor({W}.numpy() - lr * to_{W}.numpy())" for W in ("W1", "W2")]
-
-
 # --- 5 The surest mistakes ----------------------------------------------------------------------------------
 
 LOGITS = np.array(
@@ -238,7 +245,7 @@ def some_read(parts: tuple) -> Case:
     read(LOGITS, LABELS, 2),
     read(OTHERS, THEIR_LABELS, 3),
     draws=st.tuples(
-        st.sampled_from([(5, 3), (8, 4), (4, 2), (12, 10), (3, 3), (1, 2)]),
+        st.sampled_from([(5, 3), (8, 4), (4, 2), (40, 10), (3, 3), (1, 2)]),
         st.sampled_from([2, 3, 1, 20]),
         st.sampled_from([0, 3, 1000, -500]),
         st.sampled_from([1, 2, 3, 4, 5]),

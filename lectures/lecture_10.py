@@ -61,40 +61,41 @@ STATED: dict[str, dict[str, Any]] = {
 
 
 class Beside:
-    """The results of two functions, side by side, as a notebook shows them; those by hand, if any, first."""
+    """Results side by side, as a notebook shows them: a column for each way to compute them, by its name."""
 
-    def __init__(self, ours: dict[str, Any], theirs: dict[str, Any], hand: dict[str, Any], note: str):
-        self.ours, self.theirs, self.hand, self.note = ours, theirs, hand, note
+    def __init__(self, columns: dict[str, dict[str, Any]], note: str):
+        self.columns, self.note = columns, note
 
     @property
-    def rows(self) -> list[tuple[str, str, str, bool]]:
-        """What it is, needle's result and PyTorch's in digits, and whether all are the same digits."""
-        both = [(key, digits(self.ours.get(key)), digits(value)) for key, value in self.theirs.items()]
-        return [(*row, row[2] == row[1] == self.by_hand(row[0], row[1])) for row in both]
-
-    def by_hand(self, key: str, otherwise: str = "") -> str:
-        """The result by hand, in digits, if there is one."""
-        return digits(self.hand[key]) if key in self.hand else otherwise
+    def rows(self) -> list[list[Any]]:
+        """What it is, the digits in each column, "" where it has none, and whether all are the same digits."""
+        texts = {
+            key: [digits(column[key]) if key in column else "" for column in self.columns.values()]
+            for key in self.columns["PyTorch"]
+        }
+        return [[key, *found, len({*found} - {""}) == 1] for key, found in texts.items()]
 
     def __repr__(self) -> str:
         width = max(len(key) for key, *_ in self.rows)
         lines = [
-            f"{key:{width}}  {ours}  {'=' if same else '≠'}  {theirs}"
-            for key, ours, theirs, same in self.rows
+            f"{key:{width}}  " + ("  =  " if same else "  ≠  ").join(text for text in found if text)
+            for key, *found, same in self.rows
         ]
         return "\n".join([*(line.replace("\n", " ") for line in lines), self.note])
 
     def _repr_html_(self) -> str:
         left = "text-align: left; vertical-align: top; padding: 4px 16px 4px 0"
-        cell = f'style="{left}; white-space: pre; font-family: monospace"'
-        names = ["", *(["by hand"] if self.hand else []), "needle", "PyTorch", ""]
-        head = "".join(f'<th style="{left}">{name}</th>' for name in names)
+        head = "".join(f'<th style="{left}">{name}</th>' for name in ["", *self.columns, ""])
         rows = ""
-        for key, ours, theirs, same in self.rows:
-            shown = [*([self.by_hand(key)] if self.hand else []), ours, theirs]
-            cells = "".join(f"<td {cell}>{escape(text)}</td>" for text in shown)
-            verdict = "the same" if same else "not the same"
-            rows += f'<tr><td style="{left}">{escape(key)}</td>{cells}<td style="{left}">{verdict}</td></tr>'
+        for key, *found, same in self.rows:
+            cells = [key, *found, "the same" if same else "not the same"]
+            fonts = ["", *["; white-space: pre; font-family: monospace"] * len(found), ""]
+            rows += "<tr>"
+            rows += "".join(
+                f'<td style="{left}{font}">{escape(text)}</td>'
+                for text, font in zip(cells, fonts, strict=True)
+            )
+            rows += "</tr>"
         return (
             f'<div style="overflow-x: auto"><table><tr>{head}</tr>{rows}</table></div>'
             f"<p>{escape(self.note)}</p>"
@@ -123,6 +124,7 @@ def beside(
     in_needle: Callable[[], dict],
     in_torch: Callable[[], dict],
     by_hand: dict[str, Any] | None = None,
+    **others: dict[str, Any],
 ) -> Beside:
     """Run the same lines in both libraries, and show what they give.
 
@@ -132,15 +134,14 @@ def beside(
         A key of `STATED`. Where PyTorch is not installed, its results stand there.
     in_needle, in_torch : function
         Each returns its results by name: Tensors, numbers or lists of numbers.
-    by_hand : dict, optional
-        Results without either library.
+    by_hand, **others : dict, optional
+        Results without either library; each gets a column of its own.
     """
-    note = (
-        "PyTorch is not installed here. Its numbers are those that version 2.13 gave."
-        if find_spec("torch") is None
-        else "Both were computed just now."
-    )
-    return Beside(in_needle(), theirs(name, in_torch), by_hand or {}, note)
+    note = "Both were computed just now."
+    if find_spec("torch") is None:
+        note = "PyTorch is not installed here. Its numbers are those that version 2.13 gave."
+    first = {"by hand": by_hand} if by_hand else {}
+    return Beside(first | others | {"needle": in_needle(), "PyTorch": theirs(name, in_torch)}, note)
 
 
 def _detached(value: Any) -> Any:
@@ -209,9 +210,6 @@ def products(draw: Any) -> Case:
 def matrix_gradients(X, W):
     Y = X @ W
     return [2 * Y @ W.T, X.T @ (2 * Y)]
-
-
-BOTH = "[2 * Y @ W.T, X.T @ (2 * Y)]"
 
 
 # --- 3 The Jacobian -----------------------------------------------------------------------------------------

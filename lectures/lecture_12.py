@@ -83,6 +83,14 @@ def order_of_reading(kernel: Callable, n: int, *arguments: Any) -> np.ndarray:
     return order.reshape(n, n)
 
 
+def draw_order(order: np.ndarray, title: str, ax: Any, scale: bool = False) -> None:
+    """Draw the order of reading, small enough to stand beside another picture on a phone."""
+    viz.matrix(order, title=title, ax=ax)
+    ax.set(xticks=range(0, 16, 5), yticks=range(0, 16, 5))
+    if not scale:
+        ax.images[0].colorbar.remove()
+
+
 # --- Machines: is a sum ever wrong, and what takes how long? ------------------------------------------------
 
 
@@ -154,7 +162,8 @@ def sound(expected: Any, got: Any, names: Names) -> str:
     """Whether an answer gives the right numbers, and gives them without a race and the like."""
     if isinstance(got, Verdict):
         return str(got)
-    if isinstance(expected, np.ndarray) and getattr(got, "dtype", expected.dtype).kind != expected.dtype.kind:
+    both = isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)
+    if both and got.dtype.kind != expected.dtype.kind:
         return f"the numbers are {got.dtype}, but should be {expected.dtype}"
     return values(expected, got, names, tolerance=1e-9)
 
@@ -288,11 +297,11 @@ def run(kernel: Callable, *arguments: Any) -> tuple[Any, list[str]]:
     return result, _warned[kernel]
 
 
-def hoisted(kernel: Any) -> list[str]:
-    """The lines with arrays that each thread makes once, before its iterations: from Numba's diagnostics."""
+def hoisted(kernel: Any) -> int:
+    """How many arrays each thread makes once, before its iterations: from Numba's diagnostics."""
     with redirect_stdout(io.StringIO()) as report:
         kernel.parallel_diagnostics(level=4)
-    return re.findall(r"Allocation:: (.+)", report.getvalue())
+    return " ".join(report.getvalue().split()).count("is hoisted out of the parallel loop")
 
 
 class Compiles(Contract):

@@ -61,32 +61,28 @@ def kaiming_std(fan_in):
 
 # --- 2 and 3 Optimisers -------------------------------------------------------------------------------------
 
-#: Gradients, one after the other: always downhill, to and fro, of very different size, and none at all.
+#: Gradients: always downhill, to and fro, of very different size, and none at all.
 SLOPES = ((1, 2, 4, 3, 5), (1, 20, 2, -16, -1, 8, 0.5, 4), (1, -4, 2, 0.01, 3), (0, 1, 0, 0, 2, -1))
-#: The learning rate of a step and a parameter: the same, falling as with a schedule, or each parameter its own.
-RATES: tuple[Callable[[int, int], float], ...] = (
-    lambda step, place: 0.1,
-    lambda step, place: (1, 0.1, 0.1, 0.01)[step],
-    lambda step, place: 0.1 * (place + 1),
-)
+#: Learning rates of two parameters in four steps: the same, falling as with a schedule, or each its own.
+RATES = ([[0.1, 0.1]] * 4, [[1, 1], [0.1, 0.1], [0.1, 0.1], [0.01, 0.01]], [[0.1, 0.2]] * 4)
 
 
 def journey(
     widths: Sequence[int],
     slopes: Sequence[float] = SLOPES[0],
-    rate: Callable[[int, int], float] = RATES[0],
-    resting: bool = False,
+    lrs: Any = RATES[0],
+    rests: bool = False,
     **options: float,
 ) -> Case:
     """A case: parameters of so many numbers, their gradients and learning rates in four steps, and the options.
 
-    The first parameter may rest in the second step: it has no gradient then.
+    If the first parameter `rests`, it has no gradient in the second step.
     """
     starts, numbers = cycle((2.0, 3.0, -1.0)), cycle(slopes)
     parameters = [[next(starts) for _ in range(width)] for width in widths]
     gradients = [[[float(next(numbers)) for _ in range(width)] for width in widths] for _ in range(4)]
-    rates = [[round(rate(step, place), 2) for place in range(len(widths))] for step in range(4)]
-    if resting:
+    rates = [lr[: len(widths)] for lr in lrs]
+    if rests:
         gradients[1][0] = None  # type: ignore[call-overload]
     return case(parameters, gradients, rates, options)
 
@@ -178,15 +174,11 @@ adam = lecture.exercise(
 
 # --- 4 BatchNorm --------------------------------------------------------------------------------------------
 
-TRAINED, GRADIENTS, STATE = "the output in training", "the gradients in training", "the layer's Tensors"
-USED, AFTER_USE, GRADIENTS_IN_USE = (
-    "the output in use",
-    "the layer's Tensors after use",
-    "the gradients in use",
-)
-AGAIN = "the output in training, after use"
-#: Mean and spread of columns; the last one is the same in each row.
-COLUMNS = ((2.0, 1.0), (10.0, 3.0), (0.1, 0.02), (7.0, 0.0))
+TRAINED, USED, AGAIN = "the output in training", "the output in use", "the output in training, after use"
+GRADIENTS, GRADIENTS_IN_USE = "the gradients in training", "the gradients in use"
+STATE, AFTER_USE = "the layer's Tensors", "the layer's Tensors after use"
+#: Mean and spread of columns. One is the same in each row, one is far from 0: there x² loses its digits.
+COLUMNS = ((2.0, 1.0), (10.0, 3.0), (0.1, 0.02), (7.0, 0.0), (300.0, 1.0))
 
 
 def batches(what: str, columns: Sequence[int], rows: Sequence[int], weight: float, bias: float) -> Case:
@@ -232,6 +224,7 @@ def normalised(answer: Any, what: str, inputs: list, weight: list, bias: list) -
         kept = layer.state_dict()  # only the Tensors without a history are in it
         for name in ("weight", "bias", "running_mean", "running_var"):
             found[name] = kept[name].numpy() if name in kept else Words("not in state_dict()")
+        found["number of Parameters"] = len(layer.parameters())
     if not np.allclose(x.numpy(), inputs[-1]):
         found["x is changed"] = x.numpy()
     return found
@@ -261,7 +254,7 @@ batch_norm = lecture.exercise(
     batches(STATE, (0, 1), (3,), 1.0, 0.0),
     draws=st.tuples(
         st.sampled_from((TRAINED, USED, STATE, GRADIENTS, AFTER_USE, GRADIENTS_IN_USE, AGAIN)),
-        st.sampled_from(((0,), (0, 1), (0, 1, 2), (2,), (3, 0))),
+        st.sampled_from(((0,), (0, 1), (0, 1, 2), (2,), (3, 0), (4,))),
         st.sampled_from(((3,), (4, 2), (2, 3, 4), (3, 1), (1,))),
         st.sampled_from((3.0, 1.0, -0.5)),
         st.sampled_from((2.0, -1.0, 0.0)),
@@ -295,13 +288,13 @@ def linear_and_tanh() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 3, rng=0), nn.Tanh())
 
 
+def normed() -> nn.Module:
+    return nn.BatchNorm1d(3)
+
+
 class Square(nn.Module):
     def forward(self, x: ndl.Tensor) -> Any:
         return x * x
-
-
-def normed() -> nn.Module:
-    return nn.BatchNorm1d(3)
 
 
 def passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
@@ -317,7 +310,7 @@ def passed(answer: Any, make: Callable[[], nn.Module], x: np.ndarray) -> Any:
     leaves = {"x": inputs, **{name.replace("fn.inner", "fn"): p for name, p in module.named_parameters()}}
     for name, leaf in leaves.items():
         found[f"gradient of {name}"] = None if leaf.grad is None else leaf.grad.numpy()
-    found["in use"] = module.eval()(inputs).numpy()
+    found["in use, for 2x"] = module.eval()(constant(2 * x)).numpy()
     if not np.allclose(inputs.numpy(), x):
         found["x is changed"] = inputs.numpy()
     return found

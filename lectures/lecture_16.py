@@ -240,6 +240,8 @@ def whole(expected: Any, got: Any, names: Names) -> str:
     """`values`, and whether all lengths are whole numbers."""
     if difference := values(expected, got, names):
         return difference
+    if lists := [shape for shape in got[0] if not isinstance(shape, tuple)]:
+        return f"{lists[0]!r} should be a tuple"
     floats = [
         n for n in (*(n for shape in got[0] for n in shape), got[1]) if isinstance(n, (float, np.floating))
     ]

@@ -91,6 +91,9 @@ FOUR_KEYS = np.array([[2.0, 0.4], [-1.5, 0.8], [0.3, 2.0], [-0.8, -1.6]])
     arrays(q=np.array([1.0, 0.5]), K=FOUR_KEYS),
     draws=drawn_tables("q", "K", sizes=[((d,), (n, d)) for n, d in sizes_of("22 32 23 43 31 34 12 11")]),
     own=("softmax", "log_softmax", "logsumexp", A_MODULE),
+    without={
+        nn.MultiHeadAttention.forward: "The library computes these weights for you here. Write them yourself."
+    },
     otherwise="A query of zeros has the score 0 with each key, so each of n keys gets the weight 1/n. Try "
     "that, then a query that points where one of the keys points.",
     use=as_array,

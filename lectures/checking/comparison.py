@@ -152,7 +152,10 @@ def _members(expected: Any, got: Any, names: Names) -> str:
 def _numbers(expected: np.ndarray, got: np.ndarray, tolerance: float) -> str:
     if expected.shape != got.shape:
         return f"the shape is {got.shape}, but should be {expected.shape}"
-    right = np.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if expected.dtype.kind in "iu" and got.dtype.kind in "iu":  # whole numbers are not nearly equal
+        right = np.asarray(got == expected)
+    else:
+        right = np.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     if right.all():
         return ""
     if right.ndim == 0:

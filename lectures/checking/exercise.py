@@ -196,7 +196,7 @@ class Exercise:
         ]
         if not alike or (len(alike) == 1 and not drawn):
             return alike[0][0] if alike else self.habit(attempt, failed)
-        others = [*failed, *(Attempt(self, asked, attempt.answer, watch=False) for asked in self.samples())]
+        others = self.others(attempt, failed)
         wrong = [other for other in others if other.wrong]
 
         def score(program: Any) -> tuple[float, float]:
@@ -215,13 +215,14 @@ class Exercise:
         """What helps with a mistake of any exercise, if that is what went wrong on most inputs that fail."""
         said = habit(attempt)
         if said and attempt.got.error is None:
-            others = [
-                *failed,
-                *(Attempt(self, asked, attempt.answer, watch=False) for asked in self.samples()),
-            ]
-            wrong = [habit(other) == said for other in others if other.wrong]
+            wrong = [habit(other) == said for other in self.others(attempt, failed) if other.wrong]
             said = said if sum(wrong) >= ALIKE * len(wrong) else ""
         return said or self.otherwise
+
+    def others(self, attempt: Attempt, failed: Sequence[Attempt]) -> list[Attempt]:
+        """The same answer on other inputs: those that failed, and some more, unless it runs for ever."""
+        more = () if isinstance(attempt.got.error, StillRunning) else self.samples()
+        return [*failed, *(Attempt(self, asked, attempt.answer, watch=False) for asked in more)]
 
     def samples(self) -> list[Case]:
         """The cases, and some that are drawn."""

@@ -10,6 +10,12 @@ SHOWN = [
         "thousand",
         "array([nan, nan, nan])",
     ),
+    (
+        "exercise-loss",
+        "it becomes 0, and says nothing any more",
+        "likelihood",
+        "product 0.36; its -log 1.02; sum of all -log p 1.02\nproduct 0.0; mean of all -log p 0.69\n",
+    ),
     ("table-intro", "a table of 650 numbers", "table", "((1442, 65), (355, 65), 650)"),
     ("blind", "a loss above 2.30 is worse than knowing nothing", "start", "'2.30'"),
     (
@@ -28,9 +34,15 @@ SHOWN = [
     ),
     (
         "exercise-epoch",
-        "Both gradients are 0.",
+        "Both gradients are 0",
         "zeros",
         "the largest entry in the gradient of W1: 0.0 and of W2: 0.0\n",
+    ),
+    (
+        "random-start",
+        "every column moves in the same way",
+        "equal",
+        "moved by up to 0.23; new digits wrong: 81%\nlargest difference between columns: 0.000\n",
     ),
     (
         "two-curves",
@@ -51,6 +63,12 @@ RATED = (
 LOSS = f"(lambda rate: [judged(X @ table, y)[0] for table in {RATED}(rate)])"
 
 TRUE = [
+    ("exercise-loss", "The product of 1,442 numbers", "(len(many), many[0]) == (1442, 0.5)"),
+    (
+        "exercise-epoch",
+        "so no step leads away from there",
+        "not any(w.numpy().any() for w in nn_epoch(X, y, *(ndl.Tensor(w.numpy() * 0) for w in (W1, W2))))",
+    ),
     ("hook", "1,442 of them to learn from, and 355 others", "(len(X), len(test_X)) == (1442, 355)"),
     ("hook", "8 × 8 pixels", "images.shape[1:3] == (8, 8)"),
     (

@@ -40,9 +40,9 @@ CALLS = {
     ),
     "seven-compare": (
         "seven-backward",
-        "your seven equations beside both libraries",
+        "your seven equations beside the nudged values, and beside both libraries",
         "beside('seven', seven_needle, seven_torch, "
-        "seven_equations(*(v.numpy() for v in (x, y, W1, W2)), 0.1))",
+        "seven_equations(*(v.numpy() for v in (x, y, W1, W2)), 0.1), nudged=nudged)",
     ),
     "loop-beside": (
         "habits",
@@ -86,7 +86,7 @@ TRUE = [
         "accumulate",
         "Needle **replaces** it",
         "[r[1:3] for r in beside('twice', lambda: run_twice(ndl.Tensor(1.0)), twice_torch).rows]"
-        " == [('9', '9'), ('6', '6'), ('6', '12')]",
+        " == [['9', '9'], ['6', '6'], ['6', '12']]",
     ),
     (
         "missing-explained",
@@ -128,6 +128,12 @@ TRUE = [
         "needle's has the same",
         "[w := ndl.nn.Parameter([2.0]), (0 * w).sum().backward(), "
         "ndl.optim.SGD([w], lr=1.0, weight_decay=0.1).step(), abs(w.item() - 1.8) < 1e-6][-1]",
+    ),
+    (
+        "nudge-intro",
+        "here in NumPy's float64",
+        "all(v.dtype == np.float64 and np.allclose(v, right, atol=1e-8) "
+        "for v, right in zip(nudged.values(), seven_equations(*known.values(), 0.1).values()))",
     ),
     ("loop-intro", "twenty steps", "len(train_in_torch(*moons) if find_spec('torch') else [0] * 20) == 20"),
     ("loop-intro", "a hundred points", "len(points) == 100"),

@@ -39,13 +39,13 @@ SHOWN = [
     ("learned", "54,000 weights", "model", "53987 weights\n"),
     (
         "learned",
-        "So let it read that one, and one that Shakespeare never wrote",
+        "Let it read that line, and one that Shakespeare never wrote",
         "first-question",
         "Shall I compare thee to a summer's day\nAs dark and bitter as a winter's day\n",
     ),
     (
         "exercise-write",
-        "Cold, it always takes what it likes best",
+        "At a low temperature, nearly always the likeliest letter is drawn",
         "temperature",
         "0.1 [1. 0. 0.]\n1 [0.67 0.24 0.09]\n10 [0.37 0.33 0.3 ]\n",
     ),
@@ -161,7 +161,7 @@ TRUE = [
     ("epoch", "18 epochs of 56 steps", "len(range(0, len(columns) - 1, 16)) == 56 and len(on_known) == 18"),
     (
         "learned",
-        "It has learned from the line that you read",
+        "The network has learned from the line that you read",
         "\"\\nShall I compare thee to a summer's day\" in '\\n' + learn",
     ),
     ("learned", "one that Shakespeare never wrote", "'bitter as a' not in text"),
@@ -180,7 +180,11 @@ TRUE = [
         "Near 0 it goes around in circles",
         "len(set(WORDS(verse(0.1)))) < 0.7 * len(set(WORDS(verse(1.0))))",
     ),
-    ("quotation-intro", "Near 2 it spells like nobody", "KNOWN(verse(2.1)) < 0.4 < KNOWN(verse(0.5))"),
+    (
+        "quotation-intro",
+        "Near 2 most of the words are no English",
+        "KNOWN(verse(2.1)) < 0.4 < KNOWN(verse(0.5))",
+    ),
     ("yours", "a few words at a time", "all(5 < len(longest_quotation(verse(t), learn)) < 60 for t in (0.5, "
     "1.0))"),
     (

@@ -30,7 +30,7 @@ SHOWN = [
     ),
     (
         "trace",
-        "the box hears five products, and not the `for`",
+        "for `power` the notes hold five products",
         "trace-code",
         "('t1', 'multiply', ('a', 'b'))\n('t2', 'add', ('t1', 'a'))\n('t3', 'maximum', ('t2', 0))\n"
         "and 5 lines for power\n",
@@ -51,14 +51,14 @@ SHOWN = [
     ),
     (
         "exercise-refuse",
-        "a wrong number, and not a word",
+        "a wrong number without any error",
         "branch-code",
         "('t1', 'greater', ('limit', 1))\n('t2', 'multiply', ('a', 0.5))\n"
         "should be [6.] but the program says [1.5]\n",
     ),
     (
         "refuse-library",
-        "does the same, and names the way out",
+        "its message says what to use instead",
         "refuse-library-code",
         "your recorder stops at the branch\njit: numbers were asked for that depend on limit, by .numpy(), "
         ".item(), float(), print or an `if`. They are different in each call, and are not known while the "
@@ -75,9 +75,16 @@ SHOWN = [
     ),
     (
         "step",
-        "you hear it only while the function is traced",
+        "you see its text only while the function is traced",
         "traced-code",
         "these lines run\nhalf of the batch:\nthese lines run\n",
+    ),
+    (
+        "guards",
+        "the size stands in the notes as a plain number",
+        "shapes-code",
+        "(4,) ('t1', 'sum', ('a',)) ('t2', 'divide', ('t1', 4))\n"
+        "(5,) ('t1', 'sum', ('a',)) ('t2', 'divide', ('t1', 5))\n(10, 8)\n",
     ),
 ]
 
@@ -87,11 +94,7 @@ GROUP = "dict(re.findall(r'(\\d): ([^;)]*)', repr(viz.draw(compiled_step))))"
 
 TRUE = [
     ("record", "`a * b` calls `np.multiply`", "record(lambda a, b: a * b, 'a', 'b')[0][1] == 'multiply'"),
-    (
-        "trace",
-        "of `power`, the box hears five products",
-        "{z[1] for z in record(power, 'a')} == {'multiply'}",
-    ),
+    ("trace", "the notes hold five products", "{z[1] for z in record(power, 'a')} == {'multiply'}"),
     (
         "lower",
         '"maximum": "max({}, {})", "greater": "({} > {})", "exp": "exp({})"',
@@ -100,7 +103,7 @@ TRUE = [
     ),
     (
         "lower",
-        "as `t1[i]`, or in a variable of its own, `t1`",
+        '`in_array("t1")` gives `t1[i]`, and `plain("t1")` gives `t1`',
         "(in_array('t1'), plain('t1')) == ('t1[i]', 't1')",
     ),
     (
@@ -110,8 +113,8 @@ TRUE = [
         "(record(f, 'a', 'b')) == [12, 32]",
     ),
     ("drag-intro", "One by one they move 52 MB", MOVED.format("[1]") + " == [52]"),
-    ("branch", "in the end `x` is read once and `out` written once", MOVED.format("[6]") + " == [8]"),
-    ("exercise-refuse", "any object that does not say otherwise counts as true", "bool(object())"),
+    ("branch", "`x` is read once and `out` is written once", MOVED.format("[6]") + " == [8]"),
+    ("exercise-refuse", "any object is true unless its class says otherwise", "bool(object())"),
     (
         "refuse-solution",
         "Python itself refuses `float(box)`",
@@ -141,13 +144,18 @@ TRUE = [
         " ('t4', 'subtract', ('t3', 't1'))])) == 2",
     ),
     (
+        "guards",
+        "If one fails, the function is traced once more, and a second program is made",
+        "(lambda g: [g(ndl.ones(n)) for n in (4, 5, 4)] and len(g.explain()) > 0)(ndl.jit(lambda a: a * 2))",
+    ),
+    (
         "library",
         "Over `j` there are your three loops",
         "re.findall(r'for (.) in range', shares_of.source) == ['i', 'j', 'j', 'j']",
     ),
     (
         "library",
-        "of a million numbers, 8 MB read and 4 written",
+        "8 MB read and 4 written for a million numbers",
         "(lambda g, n: [g(n, n * 2), 'reads 8,000,000 bytes and writes 4,000,000 bytes' in g.explain()][1])"
         "(ndl.jit(lambda a, b: ndl.relu(a * b + a)), ndl.ones(1_000_000))",
     ),
@@ -163,10 +171,10 @@ TRUE = [
     ),
     (
         "step",
-        "The learning rate is a number that the program takes as an argument",
+        "A new learning rate needs no new program, since the program takes it as an argument",
         "'optimizer_lr' in compiled_step.source.split(')')[0]",
     ),
-    ("step", "the update of four parameters", "len(model.parameters()) == 4"),
+    ("guards", "the update of four parameters", "len(model.parameters()) == 4"),
     (
         "pay-off",
         "34 operators have become 9 loops and 3 single statements",
