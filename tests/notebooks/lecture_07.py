@@ -38,7 +38,7 @@ SHOWN = [
         "exercise-order",
         "About a billion ways",
         "thirty-doublings",
-        "ways back to a: 1073741824 which is 2 to the power of 30: 1073741824\nnodes visited:  31\n"
+        "ways back to a: 1073741824\nnodes visited:  31\n"
         "how often each node is used, from top down: [0, 2, 2, 2] …\n",
     ),
     (
