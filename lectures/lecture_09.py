@@ -19,12 +19,11 @@ from .checking import (
     Lecture,
     Names,
     arrays,
+    as_array,
     derivatives,
     drawn,
     given,
-    is_tensor,
     kind,
-    to_numpy,
     values,
 )
 
@@ -52,14 +51,6 @@ def with_targets(parts: tuple) -> tuple[np.ndarray, np.ndarray]:
 
 
 TABLES_AND_TARGETS = st.tuples(TABLES, st.sampled_from(CLASSES)).map(with_targets)
-
-
-def as_array(answer: Any, *inputs: Any) -> Any:
-    """What an answer gives, as an array, also if it is a list of numbers or a Tensor."""
-    found = answer(*inputs)
-    if isinstance(found, list) and found and not any(item is ... for item in found):
-        return np.array([to_numpy(item) for item in found])
-    return to_numpy(found) if is_tensor(found) else found
 
 
 def to_nine_digits(expected: Any, got: Any, names: Names) -> str:

@@ -19,7 +19,7 @@ from needle.backend_ndarray.memory import blocks
 from needle.backend_ndarray.strides import window_layout
 from needle.backend_ndarray.views import View
 
-from .checking import Case, Lecture, Names, case, kind, program_case, values
+from .checking import Case, Lecture, Names, case, kind, program_case, values, whole
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -96,20 +96,6 @@ def as_lists(found: Any) -> Any:
 def in_lists(answer: Callable[..., Any], *inputs: Any) -> Any:
     """What an answer gives. It need not be made of tuples: what it holds is what matters."""
     return as_lists(answer(*inputs))
-
-
-def whole(expected: Any, got: Any, names: Names) -> str:
-    """Whether these are the same whole numbers."""
-    if isinstance(got, list):
-        parts = [x for item in got for x in (item if isinstance(item, list) else [item])]
-    else:
-        parts = [got]
-    floats = [x for x in parts if isinstance(x, (float, np.floating))]
-    if floats:
-        return values(expected, got, names) or f"{floats[0]} is no whole number"
-    return values(expected, got, names) or (
-        "" if expected == got else f"it is {got}, but should be {expected}"
-    )
 
 
 def layouts(expected: Any, got: Any, names: Names) -> str:

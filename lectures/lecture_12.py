@@ -42,7 +42,7 @@ from .checking import (
     untried,
     values,
 )
-from .recording import Note, Recording, names_in, notes_of, record
+from .recording import Note, Recording, names_looked_up, notes_of, record
 
 __all__ = ["check", "notes_of", "predict", "ready"]
 
@@ -254,7 +254,7 @@ def compiled(kernel: Callable, parallel: bool = True) -> Callable:
     function = getattr(function, "py_func", function)
     if not hasattr(function, "__code__"):
         return njit(parallel=parallel)(function)
-    uses = [function.__globals__.get(name) for name in sorted(names_in(function.__code__))]
+    uses = [function.__globals__.get(name) for name in sorted(names_looked_up(function))]
     key = (function.__code__, parallel, function.__defaults__, *map(id, uses))
     if key not in _compiled:
         _compiled[key] = njit(parallel=parallel)(function), uses

@@ -202,7 +202,7 @@ jitter_exercise = lecture.exercise(
 loss_fn = nn.SoftmaxLoss()
 
 
-class Watched(nn.Module):
+class WatchedNet(nn.Module):
     """A small net that notes in which mode it runs, whether a graph is kept, and how many are kept at once."""
 
     def __init__(self, inputs: int, classes: int):
@@ -234,7 +234,7 @@ class Watched(nn.Module):
 
 def trained(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int, batch_size: int) -> Any:
     """What an epoch of training returns, and what it leaves."""
-    model = Watched(points.shape[1], classes)
+    model = WatchedNet(points.shape[1], classes)
     model.eval()
     loader = DataLoader(Songs(points, labels), batch_size)
     gc.freeze()  # so that `gc.collect` looks at new objects only
@@ -254,7 +254,7 @@ def trained(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int, b
 
 def evaluated(answer: Any, points: np.ndarray, labels: np.ndarray, classes: int, batch_size: int) -> Any:
     """What an evaluation returns, and in which mode it has run."""
-    model = Watched(points.shape[1], classes)
+    model = WatchedNet(points.shape[1], classes)
     before = model.weights()
     found = answer(model, DataLoader(Songs(points, labels), batch_size))
     if found is ... or found is None:

@@ -11,12 +11,14 @@ import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from types import CellType, CodeType, FrameType, FunctionType, SimpleNamespace
+from types import CellType, FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
 import numpy as np
 from numba import prange
+
+from .checking.attempt import codes_of
 
 Note = tuple[int, str, str]  # an iteration, "read" or "write", and a place
 
@@ -247,10 +249,9 @@ class _NumPy:
         return call
 
 
-def names_in(code: CodeType) -> set[str]:
+def names_looked_up(function: Callable) -> set[str]:
     """All names that a function and those inside it look up."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*map(names_in, inner))
+    return {name for code in codes_of(function) for name in code.co_names}
 
 
 def _watching(kernel: Any, recording: Recording, known: dict[Any, Any] | None = None) -> Any:
@@ -274,7 +275,7 @@ def _watching(kernel: Any, recording: Recording, known: dict[Any, Any] | None = 
         code, names = function.__code__, dict(function.__globals__)
         closure = tuple(CellType(stand_in(cell.cell_contents)) for cell in function.__closure__ or ())
         made[function] = FunctionType(code, names, function.__name__, function.__defaults__, closure)
-        names.update({name: stand_in(names[name]) for name in names_in(code) if name in names})
+        names.update({name: stand_in(names[name]) for name in names_looked_up(function) if name in names})
     return made[function]
 
 

@@ -14,8 +14,20 @@ What is right, and what is said of the usual mistakes, stands in the lecture's m
 beside it, so that no cell of the notebook gives an answer away. ``lectures/README.md`` says how to write them.
 """
 
-from .attempt import Attempt, WrongAnswer, outcome, untried
-from .comparison import Names, exactly, graph, is_tensor, kind, objects, order_of, show, to_numpy, values
+from .attempt import Attempt, WrongAnswer, as_array, outcome, untried
+from .comparison import (
+    Names,
+    exactly,
+    graph,
+    is_tensor,
+    kind,
+    objects,
+    order_of,
+    show,
+    to_numpy,
+    values,
+    whole,
+)
 from .contracts import (
     Contract,
     Fault,
@@ -31,7 +43,7 @@ from .inputs import FILLS, NUMBERS, SCORES, SHAPES, Case, arrays, case, drawn, g
 
 __all__ = [
     "FILLS", "NUMBERS", "SCORES", "SHAPES", "Attempt", "Case", "Contract", "Exercise", "Fault", "Lecture", "Names",
-    "WrongAnswer", "arrays", "case", "derivatives", "drawn", "exactly", "given", "graph", "graphs",
+    "WrongAnswer", "arrays", "as_array", "case", "derivatives", "drawn", "exactly", "given", "graph", "graphs",
     "is_tensor", "kind", "library_as_found", "objects", "order_of", "outcome", "own_work", "program_case",
-    "show", "to_numpy", "twice_the_same", "unchanged_inputs", "unshared", "untried", "values",
+    "show", "to_numpy", "twice_the_same", "unchanged_inputs", "unshared", "untried", "values", "whole",
 ]  # fmt: skip

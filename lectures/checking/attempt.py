@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .comparison import exactly, is_tensor, show, shown_array, values
+from .comparison import exactly, is_tensor, show, shown_array, to_numpy, values
 from .inputs import Case
 
 if TYPE_CHECKING:
@@ -168,6 +168,14 @@ def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
         return Outcome(result=result, printed=printed.getvalue())
     except (Exception, StillRunning) as error:
         return Outcome(error=error, printed=printed.getvalue())
+
+
+def as_array(answer: Callable[..., Any], *inputs: Any) -> Any:
+    """What an answer gives, as an array, also if it is a list of numbers or a Tensor: for `use`."""
+    found = answer(*inputs)
+    if isinstance(found, list) and found and not any(item is ... for item in found):
+        return np.array([to_numpy(item) for item in found])
+    return to_numpy(found) if is_tensor(found) else found
 
 
 def untried(result: Any) -> bool:

@@ -4,6 +4,7 @@ Each of these functions takes the expected answer and the reader's, and the name
 things (by id). It returns one sentence, or "" if the answer is right. An exercise chooses one:
 
 - `values`: the same numbers, whatever they are wrapped in the same way;
+- `whole`: the same whole numbers;
 - `objects`: the very same objects, in the same order;
 - `order_of`: the same nodes in an order that keeps a rule, such as "inputs first";
 - `graph`: the same operators, joined by the same edges.
@@ -52,6 +53,20 @@ def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) 
     if kind(expected) in ("number", "ndarray") or is_tensor(expected):
         return _numbers(to_numpy(expected), to_numpy(got), tolerance)
     return "" if expected == got else "they are not equal"
+
+
+def whole(expected: Any, got: Any, names: Names) -> str:
+    """`values` of whole numbers, in lists within lists, none of which may be a float."""
+    if difference := values(expected, got, names):
+        return difference
+    waiting = [got]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, (float, np.floating)):
+            return f"{value!r} is a float, but should be a whole number"
+    return ""
 
 
 def objects(expected: Any, got: Any, names: Names) -> str:

@@ -29,7 +29,7 @@ import os
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -77,6 +77,8 @@ class Exercise:
         default it is a call.
     contracts : tuple of Contract
     mistakes : list of (sentence, program)
+    ran : bool
+        Whether the solution has run before.
     """
 
     right: Callable[..., Any]
@@ -91,6 +93,7 @@ class Exercise:
     form: str
     contracts: tuple[Contract, ...]
     mistakes: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
+    ran: bool = False
 
     @property
     def name(self) -> str:
@@ -146,9 +149,12 @@ class Exercise:
         WrongAnswer
             With the smallest input for which it is wrong.
         """
-        for asked in self.cases[:1]:  # what is compiled at the first call, is compiled before the clock runs
-            first = asked.make()
-            outcome(self.use, self.right, *(first[name] for name in asked.chosen))
+        if (
+            self.cases and not self.ran
+        ):  # what is compiled at the first call, is compiled before the clock runs
+            self.ran = True
+            first = self.cases[0].make()
+            outcome(self.use, self.right, *(first[name] for name in self.cases[0].chosen))
         for number, asked in enumerate(self.cases, start=1):
             attempt = Attempt(self, asked, answer)
             if attempt.untried:
@@ -194,9 +200,11 @@ class Exercise:
         alike = [
             (sentence, program) for sentence, make in self.mistakes if attempt.is_like(program := make())
         ]
-        if not alike or (len(alike) == 1 and not drawn):
-            return alike[0][0] if alike else self.habit(attempt, failed)
-        others = self.others(attempt, failed)
+        if len(alike) == 1 and not drawn:
+            return alike[0][0]
+        if not alike:
+            return self.habit(attempt, self.others(attempt, failed))
+        others = list(self.others(attempt, failed))
         wrong = [other for other in others if other.wrong]
 
         def score(program: Any) -> tuple[float, float]:
@@ -208,21 +216,23 @@ class Exercise:
         best = max(range(len(alike)), key=lambda place: scores[place])
         right = len(wrong) < len(others)
         if drawn and wrong and (scores[best][0] < ALIKE or (right and scores[best][1] < ALIKE)):
-            return self.habit(attempt, failed)
+            return self.habit(attempt, others)
         return alike[best][0]
 
-    def habit(self, attempt: Attempt, failed: Sequence[Attempt]) -> str:
+    def habit(self, attempt: Attempt, others: Iterable[Attempt]) -> str:
         """What helps with a mistake of any exercise, if that is what went wrong on most inputs that fail."""
         said = habit(attempt)
         if said and attempt.got.error is None:
-            wrong = [habit(other) == said for other in self.others(attempt, failed) if other.wrong]
+            wrong = [habit(other) == said for other in others if other.wrong]
             said = said if sum(wrong) >= ALIKE * len(wrong) else ""
         return said or self.otherwise
 
-    def others(self, attempt: Attempt, failed: Sequence[Attempt]) -> list[Attempt]:
+    def others(self, attempt: Attempt, failed: Sequence[Attempt]) -> Iterator[Attempt]:
         """The same answer on other inputs: those that failed, and some more, unless it runs for ever."""
-        more = () if isinstance(attempt.got.error, StillRunning) else self.samples()
-        return [*failed, *(Attempt(self, asked, attempt.answer, watch=False) for asked in more)]
+        yield from failed
+        if not isinstance(attempt.got.error, StillRunning):
+            for asked in self.samples():
+                yield Attempt(self, asked, attempt.answer, watch=False)
 
     def samples(self) -> list[Case]:
         """The cases, and some that are drawn."""

@@ -345,11 +345,14 @@ def test_a_number_of_workers_to_measure_with_is_checked(monkeypatch, capsys, cou
 
 # Several workers
 
-several = pytest.mark.parametrize("n", [3])
+
+@pytest.fixture
+def n():
+    """So many workers work together."""
+    return 3
 
 
 @pytest.mark.slow
-@several
 def test_workers_learn_what_one_learns_from_the_whole_batch(arrays, n):
     """A hundred steps of four networks, by two optimisers; all workers end with the same bits."""
     ours, alone = arrays(n, "trainings"), script().trainings()
@@ -362,7 +365,6 @@ def test_workers_learn_what_one_learns_from_the_whole_batch(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_gradients_are_averaged_by_weight(arrays, n):
     """Worker k counts k + 1; where no other has a gradient, the others count with 0."""
     found = arrays(n, "means")
@@ -375,7 +377,6 @@ def test_gradients_are_averaged_by_weight(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(arrays, n):
     found = arrays(n, "derivatives")
     np.testing.assert_allclose(found["gradient"], found["differences"], rtol=1e-7)
@@ -383,7 +384,6 @@ def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_in_lazy_mode_workers_meet_though_only_one_looks(arrays, n):
     found = arrays(n, "lazily")
     np.testing.assert_allclose(found["sum"], n)
@@ -391,7 +391,6 @@ def test_in_lazy_mode_workers_meet_though_only_one_looks(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_synchronised_batch_norm_is_that_of_the_whole_batch(arrays, n):
     found, alone = arrays(n, "normalised"), script().normalised()
     assert found.keys() == alone.keys()
@@ -400,7 +399,6 @@ def test_synchronised_batch_norm_is_that_of_the_whole_batch(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_each_batch_is_shared_and_worker_0_draws_the_order(arrays, n):
     found = arrays(n, "shared")
     np.random.seed(0)
@@ -414,7 +412,6 @@ def test_each_batch_is_shared_and_worker_0_draws_the_order(arrays, n):
 
 
 @pytest.mark.slow
-@several
 def test_after_an_epoch_all_have_the_same_model(arrays, n):
     """Each worker's running means followed its own parts; then they are averaged."""
     np.testing.assert_allclose(arrays(n, "buffers")["mean"], np.full(3, (n - 1) / 2), rtol=1e-6)
@@ -569,11 +566,10 @@ def resumed(together, path, n=2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [1])
-def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, whole, tmp_path, rank):
+def test_a_killed_worker_is_said_and_the_training_goes_on_to_the_bit(together, whole, tmp_path):
     path = tmp_path / "x"
     code, _, err = together(
-        2, SCRIPT, "failing", "killed", rank, 40, *TRAINING, "--checkpoint", path, fails=True
+        2, SCRIPT, "failing", "killed", 1, 40, *TRAINING, "--checkpoint", path, fails=True
     )
     assert code == 9
     (sentence,) = re.findall("One of the 2 workers failed or was killed.+", err)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from needle.backend_ndarray.ndarray import DTYPES
-
 sys.path.insert(0, str(Path(__file__).parent / "stand_in"))
 import on_stand_in
 
@@ -21,11 +19,11 @@ IN_REGISTERS = {"product", "product_of_tiles", "softmax_rows", "standardize_rows
 
 @pytest.mark.slow
 @pytest.mark.skipif(not on_stand_in.possible(), reason="needs numba-cuda: pip install 'numba-cuda[cu13]'")
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d in ("float32", "int64", "bool")], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
 def test_every_kernel_compiles_for_a_gpu(dtype):
     script = Path(__file__).parent / "cuda_kernels.py"
     result = subprocess.run(
-        [sys.executable, "-W", "error", str(script), dtype.name], capture_output=True, text=True
+        [sys.executable, "-W", "error", str(script), dtype], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
     kernels = [json.loads(line) for line in result.stdout.splitlines()]
