@@ -83,12 +83,13 @@ def order_of_reading(kernel: Callable, n: int, *arguments: Any) -> np.ndarray:
     return order.reshape(n, n)
 
 
-def draw_order(order: np.ndarray, title: str, ax: Any, scale: bool = False) -> None:
+def draw_order(order: np.ndarray, title: str, ax: Any, scale: bool = False) -> Any:
     """Draw the order of reading, small enough to stand beside another picture on a phone."""
     viz.matrix(order, title=title, ax=ax)
     ax.set(xticks=range(0, 16, 5), yticks=range(0, 16, 5))
     if not scale:
         ax.images[0].colorbar.remove()
+    return ax
 
 
 # --- Machines: is a sum ever wrong, and what takes how long? ------------------------------------------------

@@ -128,15 +128,12 @@ def gather(source: Path, run: list[str]) -> None:
         if run and path.stem[:2] not in run:
             page.metadata["mystnb"] = {"execution_mode": "off"}
         nbformat.write(page, source / path.name)
-    for path in NOTEBOOKS.glob("*.md"):
+    for path in [*NOTEBOOKS.glob("*.md"), *(ROOT / "docs" / f"{name}.md" for name in BESIDE)]:
         text = path.read_text(encoding="utf-8").replace("../docs/pictures/", "pictures/")
         if path.name == "GLOSSARY.md":
             text = to_sections(text)
         text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", to_pages(text))
         (source / path.name).write_text(text, encoding="utf-8")
-    for path in [source / f"{name}.md" for name in BESIDE]:
-        text = ELSEWHERE.sub(f"]({REPOSITORY}/blob/main/" + r"\1)", path.read_text(encoding="utf-8"))
-        path.write_text(text, encoding="utf-8")
     (source / "index.md").write_text(front_page((source / "README.md").read_text("utf-8")), encoding="utf-8")
     (source / "README.md").unlink()
 

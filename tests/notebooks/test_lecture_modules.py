@@ -74,18 +74,6 @@ def test_each_mistake_taken_as_an_answer_gets_its_own_sentence(module):
             assert shown.endswith(f"hint:     {sentence}"), f"{name}\n{shown}"
 
 
-def test_near_misses_written_otherwise_get_the_sentence_of_their_mistake(module, beside):
-    """Of lectures whose mistakes are programs still, and not slips."""
-    for name, answers in getattr(beside, "NEAR_MISSES", {}).items():
-        for source, words in answers:
-            namespace: dict = {"__name__": "answers"}
-            exec("import needle as ndl\nimport numpy as np\n" + source, namespace)
-            with pytest.raises(WrongAnswer) as caught:
-                module.lecture.exercises[name].check(namespace[name])
-            hint = str(caught.value).partition("hint:")[2]
-            assert words in hint, f"{source}\n{caught.value}"
-
-
 def test_the_notebook_asks_each_question_once(module, notebook):
     asked = [
         name
