@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 SHOWN = [
-    ("mine-intro", "Those that stand there are not bad, but you can do better", "mine", "errors: 3\n"),
+    ("mine-intro", "The ones that are there now are not bad, but you can do better", "mine", "errors: 3\n"),
     (
         "how-wrong",
         "every point stays on its side. But the scores are ten times as large",
         "ten-times",
         "each point on the same side: True\nthe first two scores: -0.151 and 0.219, then -1.51 and 2.19\n",
     ),
-    ("machine", "pays less", "loss-of-mine", "your line: loss 0.53\nten times: loss 0.11\n"),
+    ("machine", "its loss is smaller", "loss-of-mine", "your line: loss 0.53\nten times: loss 0.11\n"),
     ("why-not", "Not one of them gets all four right", "best-line", "wrong at best: 1\n"),
     (
         "network-intro",

@@ -67,7 +67,7 @@ SHOWN = [
     ),
     (
         "waits",
-        "`make_from_op` leaves the numbers open, and `realize_cached_data` calls `compute` when you ask",
+        "`make_from_op` computes no numbers yet, and `realize_cached_data` calls `compute` when you ask",
         "show-calls-lazy",
         "TensorOp.__call__\n    Value.make_from_op\n"
         "Now the numbers, please:\n"

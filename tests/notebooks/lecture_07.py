@@ -99,7 +99,7 @@ TRUE = [
     ("second-backward", "`v1.grad` is 3", "v1.grad.item() == 3"),
     (
         "pay-off",
-        "Each time, `x.grad` is replaced by the next derivative",
+        "Each time, the next derivative replaces `x.grad`",
         "[z := ndl.Tensor([2.0]), (z * z * z).backward(), z.grad.item(), z.grad.backward(), z.grad.item()]"
         "[2::2] == [12, 12]",
     ),
@@ -110,7 +110,7 @@ TRUE = [
     ),
     (
         "exercise-nth",
-        "It arrives at `v1` with 5",
+        "What arrives at `v1` is 5",
         "ndl.gradients(v1.grad, [v1])[0].item() == 5",
     ),
     (

@@ -126,9 +126,14 @@ TRUE = [
     (
         "read-confusion",
         "6 of the 13 are eights, and 3 of these were taken for a 1",
-        "((test_y[wrong] == 8).sum(), (logits[wrong & (test_y == 8)].argmax(axis=1) == 1).sum()) == (6, 3)",
+        "[misread := logits.argmax(1) != test_y, ((test_y[misread] == 8).sum(), "
+        "(logits[misread & (test_y == 8)].argmax(axis=1) == 1).sum()) == (6, 3)][1]",
     ),
-    ("read-confusion", "No 0 and no 6 was misread", "not np.isin(test_y[wrong], (0, 6)).any()"),
+    (
+        "read-confusion",
+        "No 0 and no 6 was misread",
+        "not np.isin(test_y[logits.argmax(1) != test_y], (0, 6)).any()",
+    ),
     ("mnist-intro", "785 rows, and 7,850 numbers", "(28 * 28 + 1) * 10 == 7850"),
     (
         "nn-epoch-solution",
