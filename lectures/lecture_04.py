@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -176,7 +177,8 @@ def made(answer: Callable, *values: float | None) -> Any:
     """What an answer makes of numbers of its own class, a and b; None stands for the first one once more."""
     operands: list[Any] = []
     for value in values:
-        operands.append(operands[0] if value is None else own_scalar(answer)(value))
+        make = own_scalar(answer)  # what an operand was computed from is no business of the answer
+        operands.append(operands[0] if value is None else make(value, [(make(7.0), 3.0)]))
     results: Any = untouched(operands, lambda: [answer(*operands), answer(*operands)])
     result, again = (CHANGED, CHANGED) if results is CHANGED else results
     if result is None or result is ...:
@@ -186,6 +188,7 @@ def made(answer: Callable, *values: float | None) -> Any:
     if not isinstance(result.history, (list, tuple)) or result.history is again.history != ():
         return {"it is": Expression("a Scalar whose history is not a list of its own")}
     names = {id(x): name for x, name in zip(operands[::-1], "ab"[: len(operands)][::-1], strict=True)}
+    names |= {id(x.history[0][0]): f"what {name} came from" for x, name in zip(operands, "ab", strict=False)}
     found = {"value": plain(result.value)}
     for i, slope in result.history:  # of a number that comes twice, the derivatives are added up
         name = f"derivative for {names.get(id(i), repr(i))}"
@@ -366,7 +369,7 @@ def tanh(x):
 
 def fired(answer: Callable, w: list[float], x: list[float], b: float) -> Any:
     """What a neuron gives, and what the walk back through it leaves in the grads of its inputs."""
-    make = own_scalar(answer)
+    make = cache(own_scalar(answer))  # a weight may be used twice
     weights, values, bias = [make(v) for v in w], [make(v) for v in x], make(b)
     handed = [*weights], [*values]
     y = untouched([*weights, *values, bias], lambda: answer(weights, values, bias))
@@ -387,11 +390,12 @@ def fired(answer: Callable, w: list[float], x: list[float], b: float) -> Any:
 @lecture.exercise(
     case([0.5, -1.0], [3.0, 2.0], 0.7),
     draws=st.tuples(
-        *[st.sampled_from([[0.5], [0.5, -1.0], [0.25, 0.5, -0.5], [1.0, 0.0, -0.5, 0.25]])] * 2,
+        *[st.sampled_from([[0.5], [0.5, -1.0], [0.25, 0.5, -0.5], [1.0, 0.0, -0.5, 0.25], [-1, 2, 2]])] * 2,
         st.sampled_from([0.75, -0.5, 0.0]),
     ).map(lambda x: case(x[0][: len(x[1])], x[1][: len(x[0])], x[2])),
     otherwise="Write it down for two inputs: w[0] · x[0] + w[1] · x[1] + b. Then send that through `.tanh()`.",
     use=fired,
+    form="neuron({}, {}, {}), where equal numbers are one Scalar,",
 )
 def neuron(w, x, b):
     total = b

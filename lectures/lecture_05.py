@@ -61,6 +61,7 @@ THREE_LEAVES = (
     *("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "c = Tensor([2.0, 0.5])"),
     *("s = a * b", "t = a * b", "y = s / (t + c)"),
 )
+A_CONSTANT = ("a = Tensor([2.0])", "c = Tensor([3.0], requires_grad=False)", "y = a * c")
 A_TWICE = ("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "y = a * b + a")
 OPERATORS = ["{a} * {b}", "{a} + {b}", "ndl.tanh({a})", "{a} + 1", "{a} / {b}", "-{a}", "{a} * 3"]
 drawn_graphs = graphs("Tensor([{}])", OPERATORS, leaves="abc")
@@ -142,6 +143,7 @@ a_twice = graph_case(*A_TWICE)
     a_twice,
     graph_case(*A_TWICE, output="b"),
     graph_case(*THREE_LEAVES),
+    graph_case(*A_CONSTANT),
     replace(a_twice, make=cache(a_twice.make)),  # the very same nodes at each call
     draws=drawn_graphs.map(lambda lines: graph_case(*lines)),
     otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list. "

@@ -74,6 +74,7 @@ LINE = (
     *("w = Tensor([2.0])", "x = Tensor([3.0])", "b = Tensor([4.0])", "c = Tensor([5.0])"),
     "y = c + w * x + b",
 )
+MANY_WAYS = ("x = Tensor([1.0])", "y = x * x", *["y = y * y"] * 8)
 #: The longer way is found after what lies behind `s` has its place: it has to move, too.
 LADDER = ("x = Tensor([0.5])", "m = x * x", "s = m + 1", "t = s + 1", "u = t + 1", "y = s * u")
 
@@ -208,6 +209,9 @@ def asked_of_some(parts: tuple[Case, list[int]]) -> Case:
 def after_another(answer: Any, output: Tensor, variables: list[Tensor], *leaves: Tensor) -> Any:
     """What an answer gives when the same output was asked for before, in Tensors of its own."""
     before, found = answer(output, [output, *variables]), answer(output, variables)
+    tensors = [x for x in found if isinstance(x, Tensor)] if isinstance(found, list) else []
+    if len(autograd.find_topo_sort(tensors)) > 500:
+        raise ValueError("it goes along every way back, and there are hundreds: visit each node once")
     if isinstance(found, list) and any(x is one for x in found for one in before):
         raise ValueError("called again, it gives back Tensors of the call before")
     return found
@@ -222,6 +226,7 @@ WALK = "This call walks back for you. The exercise is to write the walk itself."
     asked(graph_case(*DIAMOND), "x", "squared"),
     asked(graph_case(*LINE), "w", "b"),
     asked(graph_case(*LADDER), "x"),
+    asked(graph_case(*MANY_WAYS), "x"),
     draws=st.tuples(drawn_graphs, st.lists(st.integers(0, 9), min_size=1, max_size=3)).map(asked_of_some),
     use=after_another,
     form="derivatives({}, {})",

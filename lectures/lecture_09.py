@@ -231,6 +231,7 @@ def some_read(parts: tuple) -> Case:
 @lecture.exercise(
     read(LOGITS, LABELS, 2),
     read(OTHERS, THEIR_LABELS, 3),
+    read(OTHERS, THEIR_LABELS, 0),
     draws=st.tuples(
         st.sampled_from([(5, 3), (8, 4), (4, 2), (40, 10), (3, 3), (1, 2)]),
         st.sampled_from([2, 3, 1, 20]),

@@ -62,8 +62,8 @@ def slidings(draw: Any, out_grad: bool = False) -> Case:
     made = {"image": draw(filled(image)), "kernel": draw(filled(kernel))}
     if out_grad:
         made["out_grad"] = draw(filled([n - k + 1 for n, k in zip(image, kernel, strict=True)]))
-    elif draw(st.booleans()):
-        made["image"] = made["image"].astype(int)  # a picture may hold whole numbers
+    if whole := draw(st.sampled_from([None, "image", "kernel"])):
+        made[whole] = made[whole].astype(int)  # a picture may hold whole numbers
     return given(lambda: {name: array.copy("K") for name, array in made.items()}, *made)
 
 

@@ -227,7 +227,7 @@ def reach(last, xs):
 def scores_and_memory(draw: Any) -> Case:
     """Four scores and the memory, each of other numbers."""
     shape = draw(st.sampled_from([(1, 2), (2, 3), (3, 3), (1, 1)]))
-    seed, factor = draw(st.sampled_from(range(8))), draw(st.sampled_from([2.0, 1.0, 0.3]))
+    seed, factor = draw(st.sampled_from(range(8))), draw(st.sampled_from([2.0, 1.0, 0.3, 100.0]))
     made = {
         name: factor * np.random.default_rng([seed, place]).normal(size=shape).round(1)
         for place, name in enumerate("ifgoc")

@@ -429,7 +429,7 @@ ring = ring_all_reduce.right
 @lecture.exercise(
     case([np.array([1.0, 5.0]), np.array([3.0]), np.array([8.0]), np.array([])]),
     draws=st.tuples(
-        st.sampled_from([(2, 0), (0, 1), (1, 2), (1, 0, 0), (0, 3, 2), (1, 1, 1), (4, 0, 1, 0, 2), (3,)]),
+        st.sampled_from([(2, 0), (0, 1), (1, 2), (1, 0, 0), (0, 3, 2), (9, 2, 1), (4, 0, 1, 0, 2), (3,)]),
         st.sampled_from([1.0, 0.5, 0.0]),
     ).map(lambda x: case([x[1] * (2.0 * np.arange(n) + (rank - 1) ** 2) for rank, n in enumerate(x[0])])),
     otherwise="Write down what each worker brings to the ring, and what all of it adds up to.",
@@ -459,8 +459,8 @@ def seconds(workers, size, latency, bandwidth):
 @lecture.exercise(
     case([12, 24], [10.8, 10.8]),
     draws=st.lists(
-        st.tuples(st.sampled_from([4, 1, 10, 0]), st.sampled_from([3, 1, 8, 20])), min_size=1, max_size=5
-    ).map(lambda x: case(np.cumsum([gap for gap, _ in x]).tolist(), [time for _, time in x])),
+        st.tuples(st.sampled_from([4, 1, 10, 0, -8]), st.sampled_from([3, 1, 8, 20])), min_size=1, max_size=5
+    ).map(lambda x: case(np.abs(np.cumsum([gap for gap, _ in x])).tolist(), [time for _, time in x])),
     otherwise="Write down for one bucket after the other when its ring begins, and when it ends.",
 )
 def finish(there, takes):
@@ -473,18 +473,18 @@ def finish(there, takes):
 # --- 7 The variance of a batch ------------------------------------------------------------------------------
 
 
-def shards(parts: tuple[tuple[int, ...] | None, list[int]]) -> Case:
-    """Means and variances of shards, numbers or arrays, and their sizes."""
-    shape, sizes = parts
+def shards(parts: tuple[tuple[int, ...] | None, list[int], float]) -> Case:
+    """Means and variances of shards, numbers or arrays, and their sizes; the means may be far from 0."""
+    shape, sizes, far = parts
     make = float if shape is None else np.array
     means, others = (parts_of(shape or (), len(sizes) + k) for k in (0, 1))
-    return case(list(map(make, means)), [make(abs(x) + 1) for x in others[1:]], sizes)
+    return case([make(x + far) for x in means], [make(abs(x) + 1) for x in others[1:]], sizes)
 
 
 @lecture.exercise(
     case([1.0, 5.0], [2.0, 2.0], [4, 4]),
     case([1.0, 5.0], [2.0, 6.0], [3, 1]),
-    draws=st.tuples(st.sampled_from([None, (2,), (3,), (2, 3)]), SIZES).map(shards),
+    draws=st.tuples(st.sampled_from([None, (2,), (2, 3)]), SIZES, st.sampled_from([0, 1e7])).map(shards),
     unless=(unshared,),
     otherwise="Take two shards of two numbers, such as 0, 2 and 10, 12, and compute all of it by hand.",
 )

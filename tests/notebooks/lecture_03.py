@@ -18,12 +18,7 @@ SHOWN = [
         "network",
         "wrong of the 60 readings: 0\nwrong of the 4 corners: 0\n",
     ),
-    (
-        "library",
-        "Give them your nine numbers",
-        "model",
-        "the same scores as yours: True\n",
-    ),
+    ("library", "Give them your nine numbers", "model", "the same scores as yours: True\n"),
 ]
 
 PARSE = "__import__('urllib.parse', fromlist=['parse'])"
@@ -62,11 +57,7 @@ TRUE = [
     (
         "drag-intro",
         "one of the three is enough to get rid of all errors",
-        "[count(labels, line_score(points, 2, w, -0.5)) for w in (1, -1)] == [21, 0]",
-    ),
-    (
-        "drag-intro",
-        "one of the three is enough to get rid of all errors",
+        "[count(labels, line_score(points, 2, w, -0.5)) for w in (1, -1)] == [21, 0] and "
         "all(count(labels, line_score(points, w, 1, -0.5)) and count(labels, line_score(points, 2, 1, w))"
         " for w in np.linspace(-2, 2, 201))",
     ),

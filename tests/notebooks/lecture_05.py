@@ -98,11 +98,7 @@ TRUE = [
     ("draw", "with their values", "viz.draw(v4).source.count('[2]') == 2"),
     ("what-ran", "The value is the same", "w4.item() == v4.item()"),
     ("add-one", "three 32-bit floats", "x.numpy().dtype == 'float32'"),
-    (
-        "add-one",
-        "`x + 1` calls the function `ndl.add_scalar`",
-        "type(y.op) is type(ndl.add_scalar(x, 1).op)",
-    ),
+    ("add-one", "`x + 1` calls the function `ndl.add_scalar`", "type(y.op) is type(ndl.add_scalar(x, 1).op)"),
     (
         "chain",
         "inherits its `compute` from `Elementwise`",

@@ -133,11 +133,7 @@ TRUE = [
         "ndl.ops.ReLU.gradient.__name__ == 'gradient' and "
         "ndl.ops.ReLU.gradient.__qualname__ == 'ReLU.gradient'",
     ),
-    (
-        "blind",
-        "convolutions and an LSTM included",
-        "{'conv', 'lstm_steps'} <= set(samples)",
-    ),
+    ("blind", "convolutions and an LSTM included", "{'conv', 'lstm_steps'} <= set(samples)"),
     (
         "blind",
         "`argmax`, `compare` and `sign`",
