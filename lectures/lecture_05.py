@@ -62,6 +62,7 @@ THREE_LEAVES = (
     *("s = a * b", "t = a * b", "y = s / (t + c)"),
 )
 A_CONSTANT = ("a = Tensor([2.0])", "c = Tensor([3.0], requires_grad=False)", "y = a * c")
+EIGHT_STEPS = ("v0 = Tensor([0.5])", *[f"v{i} = -v{i - 1}" for i in range(1, 9)])
 A_TWICE = ("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "y = a * b + a")
 OPERATORS = ["{a} * {b}", "{a} + {b}", "ndl.tanh({a})", "{a} + 1", "{a} / {b}", "-{a}", "{a} * 3"]
 drawn_graphs = graphs("Tensor([{}])", OPERATORS, leaves="abc")
@@ -144,6 +145,7 @@ a_twice = graph_case(*A_TWICE)
     graph_case(*A_TWICE, output="b"),
     graph_case(*THREE_LEAVES),
     graph_case(*A_CONSTANT),
+    graph_case(*EIGHT_STEPS),
     replace(a_twice, make=cache(a_twice.make)),  # the very same nodes at each call
     draws=drawn_graphs.map(lambda lines: graph_case(*lines)),
     otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list. "
@@ -195,6 +197,7 @@ def run_twice(answer: Callable, output: Tensor, leaf: Tensor, value: Tensor, ano
     replacing(graph_case(*SQUARE_OF_X), "x"),
     replacing(graph_case(*THREE_LEAVES), "b"),
     replacing(graph_case(*V1_TO_V4, output="v1"), "v1"),
+    replacing(graph_case(*EIGHT_STEPS), "v0"),
     draws=st.tuples(drawn_graphs, st.sampled_from([0, 1, 2])).map(replacing_some),
     use=run_twice,
     form="rerun({}, {}, {})",
