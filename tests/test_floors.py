@@ -41,8 +41,8 @@ FLOORS = {module: floor for floor, modules in HOUSE.items() for module in module
 
 # What a function may import: costly or optional packages that only some users of its module need, and
 # a device's kernels, which are looked up when the device is first used. `needle` and `viz` themselves look up
-# what not every program needs when it is first asked for, as what draws with matplotlib; a check looks up what
-# an answer imports.
+# what not every program needs when it is first asked for, as what draws with matplotlib; a check looks up
+# what an answer imports.
 LOOKS_UP = ("needle", "viz", "lectures.checking.attempt")
 HEAVY_OR_OPTIONAL = {
     "anywidget",
