@@ -162,7 +162,7 @@ by_formulas: dict[str, Any] = {
     draws=drawn(NUMBERS, (3, 0.5, -2, 5, 0, 1), (1, 2, -3, 0.5, 0, np.float64(1e200))),
     otherwise=(
         "Go outside in: the derivative of the square is 2 (w x + b). Then multiply by the derivative of what "
-        "is inside. (A nudge comes only near.)"
+        "is inside. A nudge comes only near it."
     ),
     **by_formulas,
 )
@@ -275,7 +275,7 @@ normal = np.random.default_rng(7).normal
     ),
     otherwise=(
         "Go through the seven in their order: the first that is missing or differs counts, and those after "
-        "it may be wrong because of it. (A nudge comes only near.)"
+        "it may be wrong because of it. A nudge comes only near it."
     ),
     **by_formulas,
 )
