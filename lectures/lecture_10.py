@@ -192,8 +192,8 @@ def of_shapes(n: int, k: int, m: int) -> st.SearchStrategy[Case]:
     draws=st.sampled_from(
         [(2, 3, 4), (3, 2, 1), (1, 3, 2), (4, 2, 3), (2, 2, 2), (3, 1, 2), (1, 1, 1)]
     ).flatmap(lambda shape: of_shapes(*shape)),
-    otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes. (A nudge "
-    "comes only near.)",
+    otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes. A nudge "
+    "comes only near it.",
     **by_formulas,
 )
 def matrix_gradients(X, W):
@@ -235,8 +235,8 @@ def function_case(outputs: str, *x: float) -> Case:
         ),
     ).map(lambda parts: function_case(*parts)),
     number=60,
-    otherwise="Row i holds the derivatives of output i: what comes back from a seed of 1 at place i. (A nudge comes "
-    "only near.)",
+    otherwise="Row i holds the derivatives of output i: what comes back from a seed of 1 at place i. A nudge comes "
+    "only near it.",
     use=as_array,
     own=("jacobian", "jacrev", "jacfwd"),
 )
