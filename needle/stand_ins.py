@@ -1,173 +1,124 @@
-"""What stands for numbers and arrays of the host while a function is traced (see `needle.compiler`).
+"""What stands for the numbers and NumPy arrays of the host while a function is traced.
 
-A learning rate or a count of steps is then not the number that it happens to be in this call. It is a
-`Number`: arithmetic with it builds a formula, which is computed anew in each later call. Where Python must
-know more, the answer is noted, and the trace is valid while the answer stays the same: of a comparison, that
-is whether it holds; of `float`, `math.cos`, a text, an index, an axis or the key of a dictionary, it is the
-number itself. An array of NumPy's is a `HostArray`: it can become a Tensor, and nothing else, since
-what NumPy computes from it would be frozen.
+A learning rate, a count of updates or a number among the arguments may be another one in the next call. So it
+is a `Number`: arithmetic with it builds a formula, which each call computes anew. An array of NumPy's is a
+`HostArray`: it can become a Tensor, and nothing else.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .autograd import Tensor
+
+
+class CannotTrace(RuntimeError):
+    """A function does something that a compiled program could not repeat."""
+
 
 class Number:
-    """A number of the host whose formula is known.
-
-    To Python it looks like the number that it stands for: ``isinstance(n, int)`` holds where it holds for
-    that one, and ``n.is_integer()`` answers. Only ``type(n)`` cannot be made to.
+    """A number of the host whose formula is known. `isinstance` takes it for the number that it stands for.
 
     Attributes
     ----------
     text : str
-        The formula, as Python: ``"1 - optimizer.momentum"``.
+        The formula, as Python: ``"(1 - momentum)"``.
     value : float or int
-        What it is in this call.
-    answers : dict of str to object
-        What was asked about numbers of this trace, and the answers. All of them share the dictionary.
+        What it is in the call that is traced.
     """
 
-    __slots__ = ("answers", "text", "value")
+    __slots__ = ("text", "value")
 
-    def __init__(self, text: str, value: Any, answers: dict[str, Any]):
+    def __init__(self, text: str, value: Any):
         self.text = text
         self.value = value
-        self.answers = answers
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """What `isinstance` goes by. The types of the numbers in a formula are asked with each call."""
+        """What `isinstance` goes by."""
         return type(self.value)
 
-    def __neg__(self) -> Number:
-        return Number(f"(-{self.text})", -self.value, self.answers)
+    def __repr__(self) -> str:
+        return self.text
 
     def __pos__(self) -> Number:
         return self
 
+    def __neg__(self) -> Number:
+        return Number(f"(-{self.text})", -self.value)
+
     def __abs__(self) -> Number:
-        return Number(f"abs({self.text})", abs(self.value), self.answers)
+        return Number(f"abs({self.text})", abs(self.value))
 
-    def _answer(self, question: str, answer: Any) -> Any:
-        self.answers[question] = answer
-        return answer
+    def __needle_data__(self, dtype: Any, device: Any) -> Any:
+        """What a Tensor of this number holds."""
+        return Tensor.make_const(device.full((), 0, "float32" if dtype is None else dtype)) + self
 
-    def known(self) -> Any:
-        """The number itself. The trace is then for this number alone."""
-        return self._answer(self.text, self.value)
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise CannotTrace(
+            f"jit: Python asks what {self.text} is, to branch on it, or to use it as an index, an axis, a range "
+            "or a text. It may be another number in each call. If it takes few values, name the argument in "
+            f'static=, as in ndl.jit(f, static="{self.text}"): then there is a program for each. An option of '
+            "an optimiser cannot be named there: branch on it outside"
+        )
 
-    def __bool__(self) -> bool:
-        return self._answer(f"bool({self.text})", bool(self.value))
+    __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __str__ = __format__ = _refused  # type: ignore[assignment]
+    __array__ = __divmod__ = __rdivmod__ = __reduce_ex__ = _refused  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.value, name)
-        self.known()
-        return found
+        if hasattr(type(self.value), name):
+            self._refused()
+        raise AttributeError(f"a number has no {name}")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array(self.known(), dtype)
-
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        return getattr(function, method)(*map(_known, operands), **options)
-
-    def __reduce__(self) -> tuple:
-        """A copy is the number itself."""
-        return type(self.value), (self.known(),)
-
-    def __hash__(self) -> int:
-        return hash(self.known())
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **_: Any) -> Any:
+        """NumPy's scalars beside a number: ``np.float64(2) * n``."""
+        arithmetic = _OPERATORS.get(function.__name__)
+        if arithmetic is None or len(operands) != 2:
+            self._refused()
+        return arithmetic(*[x.item() if isinstance(x, np.generic) else x for x in operands])
 
 
-def _known(value: Any) -> Any:
-    return value.known() if isinstance(value, Number) else value
+class Option(Number):
+    """A number among the options of an optimiser that is not 0, which each call makes sure of."""
 
+    __slots__ = ()
 
-def _text_of(number: Any) -> str:
-    """A number in a formula. `inf` and `nan` are names there."""
-    if isinstance(number, Number):
-        return number.text
-    text = repr(float(number) if isinstance(number, float) else int(number))
-    return f"({text})" if text.startswith("-") else text
+    def __bool__(self) -> bool:
+        return True
 
 
 def _arithmetic(symbol: str, function: Callable) -> tuple[Callable, Callable]:
     """The methods for ``number + other`` and ``other + number``."""
 
-    def formula(self: Number, a: Any, b: Any) -> Number:
-        text = f"({_text_of(a)} {symbol} {_text_of(b)})"
-        a, b = getattr(a, "value", a), getattr(b, "value", b)
-        result = Number(text, function(a, b), self.answers)
-        if symbol == "**" and not (isinstance(a, float) and isinstance(b, int)):
-            self._answer(f"type({text})", type(result.value))  # 2 ** n is an int, or a float where n < 0
-        return result.known() if isinstance(result, complex) else result
+    def formula(a: Any, b: Any) -> Any:
+        a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
+        if not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
+            return NotImplemented
+        texts = [x.text if type(x) in (Number, Option) else f"({x!r})" for x in (a, b)]
+        value = function(getattr(a, "value", a), getattr(b, "value", b))
+        return Number(f"({texts[0]} {symbol} {texts[1]})", value)
 
-    def forward(self: Number, other: Any) -> Any:
-        if isinstance(other, (Number, float, int)):
-            return formula(self, self, other)
-        return function(self.known(), other) if isinstance(other, numbers.Number) else NotImplemented
-
-    def backward(self: Number, other: Any) -> Any:
-        if isinstance(other, (float, int)):
-            return formula(self, other, self)
-        return function(other, self.known()) if isinstance(other, numbers.Number) else NotImplemented
-
-    return forward, backward
+    return formula, lambda self, other: formula(other, self)
 
 
-def _comparison(symbol: str, function: Callable) -> Callable:
-    def compare(self: Number, other: Any) -> Any:
-        if isinstance(other, (Number, float, int)):
-            question = f"({self.text} {symbol} {_text_of(other)})"
-            return self._answer(question, function(self.value, getattr(other, "value", other)))
-        return function(self.known(), other) if isinstance(other, numbers.Number) else NotImplemented
-
-    return compare
-
-
-def _of_known(function: Callable) -> Callable:
-    """A method that needs the number itself."""
-    return lambda self, *others: function(self.known(), *map(_known, others))
-
-
-_function: Callable[..., Any]
-for _name, _symbol, _function in (
-    ("add", "+", operator.add),
-    ("sub", "-", operator.sub),
-    ("mul", "*", operator.mul),
-    ("truediv", "/", operator.truediv),
-    ("floordiv", "//", operator.floordiv),
-    ("mod", "%", operator.mod),
-    ("pow", "**", operator.pow),
-):
+#: By the names of NumPy's functions.
+_OPERATORS: dict[str, Any] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow,
+}  # fmt: skip
+for _symbol, _function in zip(("+", "-", "*", "/", "//", "%", "**"), _OPERATORS.values(), strict=True):
     _forward, _backward = _arithmetic(_symbol, _function)
-    setattr(Number, f"__{_name}__", _forward)
-    setattr(Number, f"__r{_name}__", _backward)
-for _name, _symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
-    setattr(Number, f"__{_name}__", _comparison(_symbol, getattr(operator, _name)))
-for _name, _function in (
-    ("int", int), ("float", float), ("index", operator.index), ("invert", operator.invert),
-    ("round", round), ("trunc", math.trunc), ("floor", math.floor), ("ceil", math.ceil),
-    ("str", str), ("repr", repr), ("format", format),
-):  # fmt: skip
-    setattr(Number, f"__{_name}__", _of_known(_function))
-for _name, _function in (
-    ("divmod", divmod), ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
-    ("lshift", operator.lshift), ("rshift", operator.rshift),
-):  # fmt: skip
-    setattr(Number, f"__{_name}__", _of_known(_function))
-    setattr(Number, f"__r{_name}__", _of_known(lambda b, a, f=_function: f(a, b)))
+    setattr(Number, f"__{_function.__name__}__", _forward)
+    setattr(Number, f"__r{_function.__name__}__", _backward)
 
 
 class HostArray:
-    """An array of NumPy's whose numbers come anew with each call.
+    """An array of NumPy's among the arguments, whose numbers come anew with each call.
 
     Attributes
     ----------
@@ -175,37 +126,35 @@ class HostArray:
     shape, dtype, ndim, size
         Those of the array.
     cell : callable
-        From a dtype and a device to the placeholder of a Tensor that holds the array.
+        From a dtype and a device to the placeholder for a Tensor that holds the array.
     """
 
     def __init__(self, name: str, array: np.ndarray, cell: Callable):
         self.name = name
-        self.shape = array.shape
-        self.dtype = array.dtype
-        self.ndim = array.ndim
-        self.size = array.size
+        self.shape, self.dtype, self.ndim, self.size = array.shape, array.dtype, array.ndim, array.size
         self.cell = cell
+
+    def __needle_data__(self, dtype: Any, device: Any) -> Any:
+        """What a Tensor of this array holds."""
+        return self.cell(np.dtype("float32" if dtype is None else dtype), device)
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def _refused(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"jit: the numbers of the array {self.name} are different in each call, so what NumPy or Python "
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise CannotTrace(
+            f"jit: the numbers of the array {self.name} are others in each call, so what NumPy or Python "
             f"computes from it would be frozen; make a Tensor of it, ndl.Tensor({self.name}), and compute "
             "with that"
         )
 
     def _operation(self, other: Any) -> Any:
-        if hasattr(other, "realize_cached_data"):  # a Tensor knows what to do
-            return NotImplemented
-        return self._refused()
+        return NotImplemented if isinstance(other, Tensor) else self._refused()  # a Tensor knows what to do
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """What NumPy's functions ask first: the shape is known, the numbers are not."""
-        if function in (np.shape, np.ndim, np.size) and not kwargs and len(args) == 1:
-            return {np.shape: self.shape, np.ndim: self.ndim, np.size: self.size}[function]
-        return self._refused()
+        known = {np.shape: self.shape, np.ndim: self.ndim, np.size: self.size}
+        return known[function] if function in known and len(args) == 1 and not kwargs else self._refused()
 
     __array__ = __array_ufunc__ = _refused
     __getitem__ = __iter__ = __float__ = __int__ = __bool__ = __index__ = __neg__ = __getattr__ = _refused

@@ -16,7 +16,6 @@ torch. That is why lanes share rows now. These kernels have not been measured ye
 from __future__ import annotations
 
 import math
-import sys
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +26,6 @@ from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
 from ..graph import Pending
-from .calls import REFERENCES, CallWriter
 from .codegen import (
     Block,
     by_module,
@@ -35,7 +33,7 @@ from .codegen import (
 )
 from .kernels import KernelSource, compile_kernel, write_kernel
 from .lower import Access, Buffer, Call, Nest, in_order
-from .program import Program, read_before
+from .program import ALONE, Program, getrefcount, read_before
 from .schedule import is_one_total
 from .trace import CannotTrace, Trace, without_tensors
 
@@ -45,9 +43,9 @@ __all__ = ["CudaProgram", "program_type"]
 def program_type(found: Trace) -> type[Program]:
     """The class of a program for the device on which a function computes."""
     returned: list[Any] = []
-    without_tensors(found.result, returned, {x.tensor for x in found.inputs})
+    without_tensors(found.result, returned, found)
     values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
-    values += [grad._data for _, grad in found.grads if grad is not None]
+    values += [found.data_of(grad) for _, grad in found.grads if grad is not None]
     used = set(in_order([x for x in values if type(x) is Pending], ()))
     values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
     devices = {x.device for x in values}
@@ -85,45 +83,6 @@ class Own(NamedTuple):
         return [Block(0, lines, {self.nest: (0, lines)})]
 
 
-class CudaCallWriter(CallWriter):
-    """Writes the function `call` of a program on a GPU: it asks and hands out as on the CPU."""
-
-    program: CudaProgram
-
-    def _compute(self) -> None:
-        program = self.program
-        mod = program._device.mod
-        self.lines.append("with lock:")
-        if program.states:
-            self.lines += self.own_lines()
-        given: dict[str, str] = {}
-        for buffer, x in program._given:
-            value = self.values[buffer]
-            if x.tensor is None:
-                given[buffer.name] = f"on_gpu({value})"
-                self.names["on_gpu"] = lambda values: _on_gpu(values, mod)
-            else:
-                given[buffer.name] = value.removesuffix(".buffer")
-        given |= {buffer.name: f"{self.name('draw', draw)}()._handle" for buffer, draw in program._draws}
-        for i, (buffer, _) in enumerate(program.results):
-            given[buffer.name] = f"result{i}"
-            storage, dtype = self.name("storage", mod.Array), self.name("dtype", buffer.dtype)
-            self.lines.append(f"    result{i} = {storage}({buffer.size}, {dtype})")
-        numbers = {name: self.formula(text) for text, name in program._formulas.items()}
-        self.lines.append(f"    program.launch({_dict(given)}, {_dict(numbers)})")
-
-
-def _dict(values: dict[str, str]) -> str:
-    """A dictionary as source, of expressions."""
-    return f"{{{', '.join(f'{key!r}: {value}' for key, value in values.items())}}}"
-
-
-def _on_gpu(values: np.ndarray, mod: Any) -> Any:
-    array = mod.Array(values.size, values.dtype)
-    mod.from_numpy(values, array)
-    return array
-
-
 class CudaProgram(Program):
     """A program on a GPU, with its storage. Only numbers and arrays of NumPy's come from the host.
 
@@ -135,7 +94,6 @@ class CudaProgram(Program):
         What is launched, in this order.
     """
 
-    call_writer = CudaCallWriter
     on_gpu = True
 
     @property
@@ -213,22 +171,23 @@ class CudaProgram(Program):
 
     # A call
 
-    def launch(self, arrays: dict[str, Any], numbers: dict[str, Any]) -> None:
-        """Compute.
+    def _stored(self, storage: Any) -> Any:
+        """What a kernel gets of a backend's storage: all of it, since kernels of the device take that."""
+        return storage
 
-        Parameters
-        ----------
-        arrays : dict of str to Array
-            The storage of what comes in and goes out, by name.
-        numbers : dict of str to number
-        """
-        arrays = self._storage | arrays
+    def _from_host(self, values: np.ndarray) -> Any:
         mod = self._device.mod
-        given = {name: x.address for name, x in arrays.items()} | {"mark": mod.checks.mark().address}
+        array = mod.Array(values.size, values.dtype)
+        mod.from_numpy(values, array)
+        return array
+
+    def _compute(self, arrays: dict[str, Any]) -> None:
+        mod = self._device.mod
+        arrays["mark"] = mod.checks.mark()
         for part, kernel in zip(self.parts, self._kernels, strict=True):
             if isinstance(part, KernelSource):
                 arguments = [
-                    given[name] if name in given else mod._number(numbers[name], np.dtype(kind))
+                    arrays[name].address if kind.endswith("*") else mod._number(arrays[name], np.dtype(kind))
                     for name, kind in part.arguments.items()
                 ]
                 mod.launch(kernel, *part.grid, *arguments)
@@ -238,7 +197,7 @@ class CudaProgram(Program):
             elif isinstance(part, Own):
                 self._launch_own(part.nest, arrays)
             else:
-                self._compute(part, arrays)
+                self._call(part, arrays)
 
     def _launch_own(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""
@@ -254,7 +213,7 @@ class CudaProgram(Program):
         layout = (tuple(batch), left, a.offset, right, b.offset)
         mod.matmul(arrays[a.buffer.name], arrays[b.buffer.name], out, m, n, p, layout)
 
-    def _compute(self, call: Call, arrays: dict[str, Any]) -> None:
+    def _call(self, call: Call, arrays: dict[str, Any]) -> None:
         """Compute an operator that is not lowered, by its own kernel."""
         device = self._device
 
@@ -287,7 +246,7 @@ class CudaProgram(Program):
         """See that each Tensor that is written has storage that nobody else uses."""
         mod = self._device.mod
         for i, (tensor, data) in enumerate(self.owned):
-            if tensor._data is data and sys.getrefcount(data) == REFERENCES:
+            if tensor._data is data and getrefcount(data) == ALONE:
                 continue
             array = tensor.realize_cached_data()
             fresh = mod.Array(array.size, array.dtype)

@@ -408,7 +408,7 @@ def test_methods_and_decorators():
         def plain(self, x):
             return x * self.w
 
-        @functools.partial(ndl.jit, debug=True)
+        @functools.partial(ndl.jit, plain=True)
         def forward(self, x):
             """Multiply."""
             return x * self.w

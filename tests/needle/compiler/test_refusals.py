@@ -27,7 +27,7 @@ import needle as ndl
 from needle import data, nn, optim
 from needle.autograd import Tensor
 from needle.compiler import CannotTrace
-from needle.compiler.surroundings import Surroundings
+from needle.compiler.trace import Surroundings
 
 from ...training import SmallTraining
 from .conftest import assert_same, jit, tensor
