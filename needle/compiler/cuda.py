@@ -25,14 +25,10 @@ from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
-from ..graph import Pending
-from .codegen import (
-    Block,
-    by_module,
-    wrapped,
-)
+from .codegen import Block
 from .kernels import KernelSource, compile_kernel, write_kernel
-from .lower import Access, Buffer, Call, Nest, in_order
+from .lower import Access, Buffer, Call, Nest, in_order, pending_in
+from .names import by_module, wrapped
 from .program import ALONE, Program, getrefcount, read_before
 from .schedule import is_one_total
 from .trace import CannotTrace, Trace, without_tensors
@@ -46,7 +42,7 @@ def program_type(found: Trace) -> type[Program]:
     without_tensors(found.result, returned, found)
     values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
     values += [found.data_of(grad) for _, grad in found.grads if grad is not None]
-    used = set(in_order([x for x in values if type(x) is Pending], ()))
+    used = set(in_order(pending_in(values), lambda x: pending_in(x.operands or ())))
     values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
     devices = {x.device for x in values}
     on_gpu = [device for device in devices if device.name == "cuda"]

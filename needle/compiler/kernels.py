@@ -1,12 +1,12 @@
 """Kernels: loops of a schedule as the source of functions that run on a GPU.
 
 A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop of the schedule that
-stands outermost becomes a kernel:
+stands outermost becomes a kernel, in one of four ways:
 
-- A loop whose iterations have nothing to do with each other: a thread takes each of them. Where another such
-  loop is all that is inside, a thread takes a pair of iterations, and so on. Take ``relu(x @ W + b)``, with x
-  of shape (10, 2) and W of shape (2, 8). Each of 80 threads computes one number of the result, and its total
-  never leaves the thread::
+- A parallel loop, whose iterations do not depend on each other: each thread takes one of them. If another
+  such loop is all that is inside, a thread takes a pair of iterations, and so on. So ``relu(x @ W + b)``, for
+  10 rows and W of shape (2, 8), has 80 threads. Each computes one number of the result, and its total never
+  leaves the thread::
 
       def step(x, W, b, result):
           thread = cuda.grid(1)
@@ -20,10 +20,10 @@ stands outermost becomes a kernel:
           relu1 = relu(add1)
           result[8 * i + j] = relu1
 
-- A loop over rows that are long, such as those of a softmax: many threads compute a row together. They are
-  its lanes. All of them compute what a row needs once. They share the loops over its numbers: of 32 lanes,
-  each takes every 32nd number, and keeps in registers what it needs again. It folds its share of a total,
-  and `warp_add` then adds the shares up. So the mean of each of 128 rows of 1,024 numbers is::
+- A loop over long rows, such as those of a softmax: several threads, the *lanes*, compute a row together.
+  What a row needs once, each of them computes. They share the loops over the row's numbers: of 32 lanes, each
+  takes every 32nd number, and keeps it in registers if it is needed again. Each lane adds up its own share
+  of a total, and `warp_add` adds up the shares. So the mean of each of 128 rows of 1,024 numbers is::
 
       lane = cuda.threadIdx.x
       i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
@@ -36,10 +36,10 @@ stands outermost becomes a kernel:
       div1 = summation1 / float32(1024)
       if lane == 0: result[i] = div1
 
-  The lanes of a longer row are a block. And where rows lie side by side, as when columns are added up,
-  neighbouring threads take neighbouring rows: a GPU fetches neighbours in one go.
-- A single total of many numbers, such as a loss: a single row of that kind.
-- Anything else: one thread. That is slow, but right.
+  The lanes of a longer row are all threads of a block. If rows lie side by side, as when columns are added
+  up, neighbouring threads take neighbouring rows: a GPU fetches neighbours in one go.
+- A single total of many numbers, such as a loss, is like a single row.
+- One thread computes anything else. That is slow, but right.
 """
 
 from __future__ import annotations
@@ -55,30 +55,25 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
-from ..stand_ins import Number
 from .codegen import (
-    PAGE,
-    TYPES,
     Block,
     Writer,
-    by_module,
     function_name,
+    head_of,
     is_of_one_iteration,
-    letter_of,
     literal,
-    wrapped,
+    used_by,
 )
 from .lower import Access, Buffer, Nest, neutral
+from .names import PAGE, TYPES, by_module, letter_of, wrapped
 from .schedule import Band, Loop, goes_across, nests_in, parts_of, taken
 
 _FEW = 1 << 14  # threads; fewer go in small blocks, so that more of the GPU's processors have one
 _SMALL_BLOCK = 64
 
-#: If the lanes of a warp would take more numbers of a row than so many each, the lanes are a whole block.
-_MOST_OF_WARP = 32
+_MOST_OF_WARP = 32  # numbers of a row for each lane; if there are more, the lanes are a block, and not a warp
 
-#: So many numbers a lane keeps in registers: of one array, and of all together.
-_MOST_OF_ARRAY, _KEPT = 32, 64
+_MOST_OF_ARRAY, _KEPT = 32, 64  # numbers that a lane keeps in registers: of one array, and of all together
 
 GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
@@ -93,12 +88,11 @@ class KernelSource(NamedTuple):
     arguments : dict of str to str
         Their names and types.
     functions : set of (str, str)
-        What the source calls: the names of rows of the table, and data types.
+        The functions that the source calls: names and data types.
     grid : (int, int or tuple of int)
         How many blocks there are, and how many threads each has.
     checks : list of Nest
     blocks : list of Block
-        Which lines compute what.
     """
 
     name: str
@@ -108,14 +102,11 @@ class KernelSource(NamedTuple):
     grid: tuple[int, int | tuple[int, int]]
     checks: list[Nest]
     blocks: list[Block]
-
-    @property
-    def length(self) -> None:
-        """No threads of the CPU share it."""
+    length: None = None  # no threads of the CPU share it
 
 
 class KernelWriter(Writer):
-    """Writes the body of a kernel. What is not here is as on the CPU.
+    """Writes the body of a kernel: what differs from the CPU.
 
     Parameters
     ----------
@@ -156,11 +147,11 @@ class KernelWriter(Writer):
         return str(loop.length)
 
     def is_total(self, nest: Nest) -> bool:
-        """A thread adds in the order in which it stands."""
+        """A thread adds up numbers one after the other."""
         return False
 
     def check(self, nest: Nest) -> str:
-        """Leave the mark."""
+        """Where a check fails, the kernel sets the device's mark."""
         condition, _, _ = super().check(nest).rpartition(": return ")
         return f"{condition}: mark[0] = 1"
 
@@ -181,8 +172,8 @@ class KernelWriter(Writer):
         return f"bool({text})" if t == "bool" and nest.fold is None else text
 
     def writes_memory(self, nest: Nest) -> bool:
-        """Whether others can see what a statement writes."""
-        return nest.refusal is None and nest.out.buffer not in self.plan.variables
+        """Whether a statement writes to memory, where other threads see it."""
+        return not nest.is_check and nest.out.buffer not in self.plan.variables
 
     def _index(self, loops: list[Loop], depth: int, name: str, number: str = "") -> list[str]:
         """Statements that make the variables of loops from the number of an iteration of all of them.
@@ -312,10 +303,7 @@ class KernelWriter(Writer):
             self.head += [f"    {line}" for line in lines]
         self._keep(parts, loops)
         for part in parts:
-            about = by_module(nests_in([part]))
-            if about and about != self._about:
-                self.lines += wrapped("    # ", about.split(" "), " ", "    # ")
-                self._about = about
+            self.comment([part], "    ")
             self._wait(part, loops)
             begin = len(self.lines)
             if isinstance(part, Loop):
@@ -324,7 +312,7 @@ class KernelWriter(Writer):
             first_only = self.lanes > 1 and self.writes_memory(part)
             start = "    if lane == 0: " if first_only else "    "
             self.lines += wrapped(start, self.statement(part).split(", "), ", ", "        ")
-            if part.refusal is not None:
+            if part.is_check:
                 self.lines.append(GUARD_FOR_ALL)
             self.places[part] = begin, len(self.lines)
         return grid
@@ -457,13 +445,7 @@ def write_kernel(
         Whether it does nothing if a check has failed.
     """
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used: dict[Buffer, None] = {}
-    types_of: dict[str, set[str]] = {}  # the data types in which a Number is needed
-    for nest in nests_in(parts):
-        used |= dict.fromkeys(x.buffer for x in nest.accesses if nest.refusal is None or x is not nest.out)
-        for x in nest.numbers:
-            if isinstance(x, Number):
-                types_of.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
+    used, types_of = used_by(nests_in(parts))
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
     numbers = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in types_of.items()}
 
@@ -494,8 +476,7 @@ def write_kernel(
         arguments[formulas[text]] = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
     if guarded:
         arguments["mark"] = "int64*"
-    *others, last = arguments
-    head = wrapped(f"def {name}(", [*others, f"{last}):"], ", ", "    ")
+    head = head_of(name, list(arguments))
     lines = {nest: writer.places[nest] for nest in nests_in(parts)}
     blocks = [Block(0, len(writer.lines), lines).moved(len(head) + len(first))]
     source = "\n".join([*head, *first, *writer.lines]) + "\n"

@@ -35,7 +35,8 @@ from ..backend_ndarray import blas
 from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .codegen import TYPES, function_name
+from .codegen import function_name
+from .names import TYPES
 
 _INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
 

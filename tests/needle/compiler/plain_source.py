@@ -13,8 +13,9 @@ import numpy as np
 
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.compiler import runtime
-from needle.compiler.codegen import TYPES, Part, function_name
+from needle.compiler.codegen import Part, function_name
 from needle.compiler.lower import Call
+from needle.compiler.names import TYPES
 from needle.compiler.program import Program
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
-from needle.compiler.codegen import PAGE
+from needle.compiler.names import PAGE
 
 from .conftest import assert_close, jit
 
