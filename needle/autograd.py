@@ -230,7 +230,7 @@ class Value(Node):
     @grad.setter
     def grad(self, grad):
         if trace := tracing():
-            trace.data_of(self)  # from now on it takes part
+            trace.sets_grad(self)
         self._grad = grad
 
     def is_leaf(self) -> bool:
@@ -470,6 +470,8 @@ class Tensor(Value):
     def data(self, value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         common_device("data = ...", [self, value])
+        if trace := tracing():
+            trace.data_of(value)
         if BACKEND == "np" and self.dtype == "float32" != value.dtype:
             value = value.detach().astype(self.dtype)
         if value.shape != self.shape == (1,) * (self.ndim - value.ndim) + value.shape:
@@ -794,7 +796,7 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None
     trace = tracing()
     for node, _, total in _walk(output_tensor, out_grad):
         if trace:
-            trace.data_of(node)
+            trace.sets_grad(node)
         node._grad = total
 
 

@@ -68,6 +68,8 @@ class Number:
 
     __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refused
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __str__ = __format__ = _refused  # type: ignore[assignment]
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refused
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused
     __array__ = __divmod__ = __rdivmod__ = __reduce_ex__ = _refused  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
@@ -78,7 +80,7 @@ class Number:
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **_: Any) -> Any:
         """NumPy's scalars beside a number: ``np.float64(2) * n``."""
         arithmetic = _OPERATORS.get(function.__name__)
-        if arithmetic is None or len(operands) != 2:
+        if arithmetic is None or any(isinstance(x, np.ndarray) for x in operands):
             self._refused()
         return arithmetic(*[x.item() if isinstance(x, np.generic) else x for x in operands])
 

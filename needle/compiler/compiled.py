@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
-from types import CellType, MethodType
+from types import MethodType
 from typing import Any, overload
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..nn.module import Module
 from ..stand_ins import CannotTrace
 from .cuda import program_type
 from .program import AGAIN, Program
-from .trace import Leaf, NewState, Trace, in_container, is_named_tuple, one_at_a_time, trace
+from .trace import Fixed, Leaf, NewState, Trace, in_container, is_named_tuple, named_in, one_at_a_time, trace
 
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
@@ -184,7 +184,7 @@ class Compiled:
         known = [program for program in self._programs if program.structure == structure]
         for program in known:
             program.refresh(leaves)
-            if not self.debug and program.fits(leaves):
+            if not self.debug and program.fits(leaves) is not None:
                 return program
         arguments, names = structure[0], [name for name, _ in structure[1]]
         try:
@@ -265,26 +265,6 @@ class Compiled:
         return self._newest
 
 
-class Fixed:
-    """An argument, or part of one, that belongs to the structure: it has to be the same in each call."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not Fixed:
-            return False
-        a, b = self.value, other.value
-        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
-
-
 def _leaves_of(value: Any, name: str, leaves: list[Any], looks: list[Any]) -> Any:
     """An argument with a `Leaf` for each Tensor, array and number in it; what they look like goes to `looks`."""
     if isinstance(value, Tensor):
@@ -325,15 +305,8 @@ def difference(before: Trace, now: Trace) -> str:
 
 def _names_in(function: Any) -> dict[Any, str]:
     """The Tensors that a function finds by its names, and these; only sources and messages show them."""
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return {}
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    named = {name: x for name in code.co_names if (x := function.__globals__.get(name)) is not None}
-    named |= {name: cell.cell_contents for name, cell in cells if cell != CellType()}
     found: dict[Any, str] = {}
-    for name, x in named.items():
+    for name, x in named_in(function).items():
         if isinstance(x, Tensor):
             found.setdefault(x, name)
         elif isinstance(x, Module):

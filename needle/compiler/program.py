@@ -285,17 +285,22 @@ class Program:
             elif x.leaf is not None and x.leaf not in self._bound:
                 self._fetched += [(name, x.leaf)] if name else []
             elif x.tensor in found.grad_of:
-                p = found.input_of[found.grad_of[x.tensor]]
+                p = found.input_of[found.grad_of[x.tensor][0]]
                 self._grad_inputs += [(name, p, x.cell.spec)] if name else []
             elif id(x.tensor) not in written:
                 self._closed_over.append((x.tensor, x.cell.spec, bool(x.tensor.requires_grad), name))
+        self._shared_grads = [
+            ([found.input_of[p] for p in owners], grad if id(grad) in written else None)
+            for grad, owners in found.grad_of.items()
+            if id(grad) in written or len(owners) > 1
+        ]
         self._requires_grad = [(tensor, bool(tensor.requires_grad)) for tensor, _ in self.states]
         self._own_tensors = {tensor for tensor, _ in self.states} | {x[0] for x in self._closed_over}
         self._leaf_tensors = [
             x.leaf for x in found.inputs if x.tensor is not None and x.leaf not in (None, *self._bound)
         ]
-        self._modules = [
-            (vars(module), list(kept), list(kept.values())) for module, kept in found.modules.items() if kept
+        self._attributes = [
+            (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
         ]
         self._data: list[Any] = [None] * len(self._closed_over)
         self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
@@ -304,7 +309,7 @@ class Program:
             for buffer, spec in self.results
         ]
         self._stateful = [
-            (optimizer, {p: dict(memory) for p, memory in optimizer.state.items()})
+            (optimizer, {p: dict(memory) for p, memory in optimizer.state.items()}, _keys(optimizer))
             for optimizer in found.updates
         ]
         self._read_numbers()
@@ -341,37 +346,42 @@ class Program:
         self._numbers, self._has_options = names["numbers"], names["has_options"]
         self.number_names = list(self._formulas.values())
 
-    def fits(self, leaves: list[Any]) -> bool:
-        """Whether needle's objects are as they were when the function was traced, but for their numbers."""
+    def fits(self, leaves: list[Any]) -> list[Any] | None:
+        """The numbers of the host for a call; None unless needle's objects are as they were when the function
+        was traced, but for their numbers."""
         for i, tensor in self._bound.items():
             if leaves[i] is not tensor:
-                return False
+                return None
         own = self._own_tensors
         for i in self._leaf_tensors:
             if type(leaves[i]._data) is not NDArray or (own and leaves[i] in own):
-                return False
+                return None
         known = self._data
         for i, (tensor, spec, requires_grad, _) in enumerate(self._closed_over):
             data = tensor._data
             if data is not known[i]:
                 if type(data) is not NDArray or (data.shape, data.dtype, data.device) != spec:
-                    return False
+                    return None
                 known[i] = data
             if tensor.requires_grad is not requires_grad:
-                return False
+                return None
         for tensor, requires_grad in self._requires_grad:
             if tensor.requires_grad is not requires_grad:
-                return False
-        for attributes, keys, values in self._modules:
+                return None
+        for attributes, keys, values in self._attributes:
             if not all(map(is_, map(attributes.get, keys), values)):
-                return False
+                return None
         for x, has_grad in self._asked_grads:
             if (self._now(x, leaves)._grad is not None) is not has_grad:
-                return False
-        for optimizer, state in self._stateful:
-            if optimizer.state != state:
-                return False
-        return self._has_options()
+                return None
+        for owners, written in self._shared_grads:
+            grads = {self._now(x, leaves)._grad for x in owners}
+            if len(grads) > 1 or (written is not None and written not in grads):
+                return None
+        for optimizer, state, keys in self._stateful:
+            if optimizer.state != state or _keys(optimizer) != keys:
+                return None
+        return self._numbers(leaves) if self._has_options() else None
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
@@ -386,7 +396,8 @@ class Program:
     def run(self, leaves: list[Any]) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
         with self.lock:
-            if not self.fits(leaves) or (numbers := self._numbers(leaves)) is None:
+            numbers = self.fits(leaves)
+            if numbers is None:
                 return AGAIN
             if self._kernels is None:
                 self._compile()
@@ -566,6 +577,11 @@ class Program:
                 place[:] = array._handle.buffer
             tensor._data = fresh = _real_array(place, array.shape, array.device)
             self.owned[i] = tensor, fresh
+
+
+def _keys(optimizer: Any) -> list[int]:
+    """How many options each group of an optimiser has of its own."""
+    return [len(group) for group in optimizer.groups]
 
 
 def _common_count(optimizer: Any, params: list[Any]) -> int | None:

@@ -23,7 +23,7 @@ import random
 import re
 import threading
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, CellType, FunctionType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -103,16 +103,18 @@ class Leaf(NamedTuple):
     number: int
 
 
-class Outcome(NamedTuple):
+class Outcome:
     """The place of a Tensor or number in what a function returns: which of those that it computed."""
 
-    number: int
+    def __init__(self, number: int):
+        self.number = number
 
 
-class Same(NamedTuple):
+class Same:
     """The place of a Tensor that a function returns as it came."""
 
-    tensor: Tensor
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
 
 
 class Trace:
@@ -127,12 +129,12 @@ class Trace:
         What Tensors will hold.
     grads : list of (Input, Tensor or None)
         What the `grad` of Tensors will be.
-    grad_of : dict of Tensor to Tensor
-        For a gradient from before the call, the Tensor whose gradient it is.
+    grad_of : dict of Tensor to list of Tensor
+        For a gradient from before the call, the Tensors whose gradient it is.
     asked_grads : dict of Tensor to bool
         Tensors whose `grad` the function reads, and whether they have one before the call.
-    modules : dict of Module to dict
-        Those that are called, and their attributes.
+    holders : dict of Module or Optimizer to dict
+        Modules that are called and optimisers that step, with their attributes.
     options : dict of (id of a dictionary, str) to (Optimizer, dict, str, value)
         The options of optimisers that are asked for: where they are, and what was there.
     updates : dict of Optimizer to dict of Tensor to Number or int
@@ -153,9 +155,9 @@ class Trace:
         self.draws: list[Pending] = []
         self.writes: list[tuple[Input, Any]] = []
         self.grads: list[tuple[Input, Any]] = []
-        self.grad_of: dict[Any, Any] = {}
+        self.grad_of: dict[Any, list[Any]] = {}
         self.asked_grads: dict[Any, bool] = {}
-        self.modules: dict[Module, dict[str, Any]] = {}
+        self.holders: dict[Any, dict[str, Any]] = {}
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
         self.updates: dict[Optimizer, dict[Any, Any]] = {}
         self.states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
@@ -163,6 +165,7 @@ class Trace:
         self.operations: list[tuple[str, Any, int]] = []
         self.result: Any = None
         self.input_of: dict[Any, Input] = {}  # by their Tensors
+        self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
         self._cells: dict[Pending, str] = {}  # all that are made while it runs, and what messages call them
         self._constants: dict[int, Pending] = {}  # by the ids of arrays
@@ -219,16 +222,22 @@ class Trace:
         """The function asks for the `grad` of a Tensor."""
         self.data_of(x)
         found = self.input_of.get(x)  # none if it was made in this run
-        if found is not None and x._grad is found.grad:
+        if found is not None and x not in self._set_grads and x not in self.asked_grads:
             self.asked_grads[x] = x._grad is not None
             if x._grad is not None:
-                self.grad_of[x._grad] = x
+                self.grad_of.setdefault(x._grad, []).append(x)
                 self.names.setdefault(x._grad, f"grad_{found.name}")
+
+    def sets_grad(self, x: Value) -> None:
+        """The function sets the `grad` of a Tensor."""
+        self.data_of(x)
+        self._set_grads.add(x)
 
     def enters(self, module: Any) -> None:
         """A module is called."""
-        if isinstance(module, Module) and module not in self.modules:
-            self.modules[module] = {}
+        if isinstance(module, Module) and module not in self.holders:
+            vars(module).setdefault("training", module.training)  # else it is the class's
+            self.holders[module] = self._kept(module)
             for path, tensor in module._named_tensors():
                 self.names.setdefault(tensor, path)
 
@@ -265,6 +274,7 @@ class Trace:
         for p in optimizer.params:
             by_count.setdefault(optimizer._updates.get(p, 0), []).append(p)
         self.updates[optimizer] = {}
+        self.holders[optimizer] = self._kept(optimizer)
         for count, params in by_count.items():
             number = self._number(Number, "t", count, ("count", optimizer, params))
             self.updates[optimizer] |= dict.fromkeys(params, number)
@@ -284,10 +294,23 @@ class Trace:
         """Whether a Tensor was made in this run."""
         return x not in self.input_of and type(x._data) is Pending and x._data in self._cells
 
-    def is_kept(self, x: Any) -> bool:
-        """Whether an attribute of a module has to be the same in each call."""
-        plain = isinstance(x, (Module, bool, int, float, str, type(None)))
-        return plain or (isinstance(x, Value) and not self.has_made(x))
+    def _kept(self, holder: Any) -> dict[str, Any]:
+        """The attributes of a module or an optimiser that have to be the same in each call."""
+        kinds = (Module, Value, bool, int, float, str, type(None), tuple, list, dict)
+        return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
+
+    def compare_holders(self) -> None:
+        """Refuse the function if it has changed an attribute of a module or an optimiser."""
+        for holder, before in self.holders.items():
+            for name, x in list(vars(holder).items()):
+                if isinstance(x, Value) and self.has_made(x):
+                    before.pop(name, None)
+                elif name in before and x is not before[name]:
+                    setattr(holder, name, before[name])
+                    raise CannotTrace(
+                        f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
+                        "does not repeat; let it return what it computes, and change such things outside"
+                    )
 
     # The arguments
 
@@ -354,12 +377,12 @@ def trace(
         _run(found, function, arguments, leaves, leaf_names, twice)
         return found
 
-    drawn = _random_states()
-    found = run(set())
-    if _random_states() != drawn:
-        drawn = _random_states()
-        found = run(set())  # another thread may have drawn, but hardly twice in such a short time
-    if _random_states() != drawn:
+    for _ in range(2):  # another thread may draw meanwhile, but hardly twice in such a short time
+        drawn = _random_states(function)
+        found = run(set())
+        if _random_states(function) == drawn:
+            break
+    else:
         raise CannotTrace(
             "jit: the function draws random numbers by NumPy or Python. A compiled program would not draw "
             "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
@@ -379,6 +402,13 @@ def _run(
         token = mode.set((found, grad, scope, False))  # type: ignore[arg-type]
         try:
             found.result = function(*args, **kwargs)
+        except TypeError as error:
+            if any(kind == "leaf" for kind, *_ in found.numbers.values()):
+                error.add_note(
+                    "While a function is compiled, something else stands for each number among its arguments. If "
+                    'Python needs the number itself, name the argument: ndl.jit(f, static="name")'
+                )
+            raise
         finally:
             mode.reset(token)
         without_tensors(found.result, [], found)  # it refuses what a program cannot return
@@ -388,25 +418,57 @@ def _run(
         for x in found.inputs:
             if x.tensor is not None and x.tensor._data is not x.cell:
                 found.writes.append((x, x.tensor._data))
-            if x.tensor is not None and x.tensor._grad is not x.grad:
+            if x.tensor in found._set_grads:
                 found.grads.append((x, x.tensor._grad))
-        for module in found.modules:
-            found.modules[module] = {key: x for key, x in vars(module).items() if found.is_kept(x)}
+        found.compare_holders()
     finally:
         for tensor, data, grad_then, overwritten in found._before:
             tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
+        found._before.clear()
         for optimizer, state in found.states.items():
             optimizer.state.clear()
             optimizer.state.update(state)
 
 
-def _random_states() -> list[Any]:
-    """Where the generators stand that all of NumPy and of Python share."""
-    kind, keys, *rest = np.random.get_state()
-    return [kind, keys.tobytes(), rest, random.getstate()]  # type: ignore[union-attr]
+def _random_states(function: Any) -> list[str]:
+    """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
+    function finds by its names."""
+    found = [x.bit_generator.state for x in named_in(function).values() if isinstance(x, np.random.Generator)]
+    return [str(found), str(np.random.get_state(legacy=False)), str(hash(random.getstate()))]
+
+
+def named_in(function: Any) -> dict[str, Any]:
+    """What a function finds by the names in it: global ones, and those of functions around it."""
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    found = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    return found | {name: cell.cell_contents for name, cell in cells if cell != CellType()}
 
 
 # Structures of arguments and results
+
+
+class Fixed:
+    """An argument, or part of one, that belongs to the structure: it has to be the same in each call."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Fixed:
+            return False
+        a, b = self.value, other.value
+        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
 
 
 def in_container(function: Callable[[Any], Any], value: Any) -> Any:
@@ -427,6 +489,8 @@ def filled(value: Any, leaves: list[Any]) -> Any:
     """Arguments with something in the place of each leaf."""
     if type(value) is Leaf:
         return leaves[value.number]
+    if type(value) is Fixed:
+        return value.value
     return in_container(lambda x: filled(x, leaves), value)
 
 

@@ -29,7 +29,8 @@ def make_plain(program: Program) -> None:
         if isinstance(part, Call):
             program._kernels.append(None)
             continue
-        kernel = plain_source(part.source, part.functions, part.name, unwritten - known | set(part.own))
+        written = next(x for x in program.parts if isinstance(x, Part) and x.name == (part.original or part.name))
+        kernel = plain_source(written.source, part.functions, written.name, unwritten - known | set(part.own))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own, threads=1)
         program._kernels.append(_by_names(kernel, part))
