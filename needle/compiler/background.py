@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -28,6 +29,16 @@ _MANY_LINES = 400  # from which on the user is told that they are compiled: abou
 
 _pool: ProcessPoolExecutor | None = None
 _one_at_a_time = threading.Lock()
+
+
+def _forget() -> None:
+    """Begin anew: a process that was forked has neither its parent's threads nor its processes."""
+    global _pool, _one_at_a_time
+    _pool, _one_at_a_time = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 class Task:
@@ -52,12 +63,15 @@ class Task:
     def __init__(self, kernels: list[tuple[Any, tuple]], sources: list[tuple]):
         self.error: Exception | None = None
         self.is_told = False
+        self._future: Future | None = None
         self._kernels = kernels
         self._finished = threading.Event()
         if all(_is_on_disk(kernel) for kernel, _ in self._kernels):
             threading.Thread(target=self._load, daemon=True).start()
         else:
-            _submit(sources).add_done_callback(lambda _: self._load())
+            task = weakref.ref(self)  # nobody compiles for a task that was dropped before its turn came
+            self._future = _submit(sources)
+            self._future.add_done_callback(lambda _: (known := task()) and known._load())
 
     def _load(self) -> None:
         """Read the machine code from the disk; what is not there is compiled here after all."""
@@ -68,6 +82,10 @@ class Task:
         except Exception as error:
             self.error = error
         self._finished.set()
+
+    def __del__(self) -> None:
+        if self._future is not None:
+            self._future.cancel()
 
     @property
     def is_ready(self) -> bool:
