@@ -129,7 +129,7 @@ def _is_plain(x: object) -> bool:
     """Whether it prints as it is: a lazy Tensor would be computed, and a Number stands for many."""
     if isinstance(x, (tuple, list)):
         return len(x) <= LONGEST_TUPLE and all(isinstance(item, (int, float, str, np.generic)) for item in x)
-    return type(x) is not Number and isinstance(x, (int, float, str, np.generic, np.dtype, Device))
+    return not isinstance(x, Number) and isinstance(x, (int, float, str, np.generic, np.dtype, Device))
 
 
 def in_words(x: object) -> str:

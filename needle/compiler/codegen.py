@@ -46,6 +46,7 @@ from .names import Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 
 _UNROLLED = 4096  # iterations up to which the compiler knows the lengths of all loops
+
 #: A place in an array that is a sum of multiples of loop variables, such as ``8 * i + j``.
 _PLACE = re.compile(r"\[((?:\d+ \* )?[a-z](?: \+ (?:\d+ \* )?[a-z]\b)*(?: \+ \d+)?)\]")
 
@@ -60,20 +61,6 @@ class Writer:
         For the formula of a Number: its name, and whether it has the data type of all statements that use it.
     from_first : bool
         Whether a block counts the places of an array from the first one that it uses; see `starts`.
-
-    Attributes
-    ----------
-    lines : list of str
-    places : dict of Nest to (int, int)
-        For each statement, its first line and the one behind its last.
-    blocks : list of Block
-    starts : list of dict of Buffer to int
-        For each block, where in each array it begins to count.
-    functions : set of (str, str)
-        The functions of the runtime that the source calls: names and data types.
-    routines : set of str
-        The routines of BLAS that it calls.
-    checks : list of Nest
     """
 
     def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
@@ -81,17 +68,17 @@ class Writer:
         self.numbers = numbers
         self.from_first = from_first
         self.lines: list[str] = []
-        self.places: dict[Nest, tuple[int, int]] = {}
+        self.places: dict[Nest, tuple[int, int]] = {}  # of each statement the first line and the one behind
         self.blocks: list[Block] = []
-        self.starts: list[dict[Buffer, int]] = []
-        self.functions: set[tuple[str, str]] = set()
-        self.routines: set[str] = set()
+        self.starts: list[dict[Buffer, int]] = []  # for each block, where in each array it begins to count
+        self.functions: set[tuple[str, str]] = set()  # of the runtime, which the source calls
+        self.routines: set[str] = set()  # of BLAS
         self.checks: list[Nest] = []
         self.letters: dict[Loop, str] = {}
         self.without_line = 0  # loops around what is written that have no line of their own
         self.commented = 0  # how many loops are around the parts that get a comment
         self._about = ""  # the comment written last
-        self._is_large = False
+        self._is_large = False  # whether the lengths of loops are hidden from the compiler
         self._start: dict[Buffer, int] = {}
 
     def write_blocks(self, parts: Iterable[Any], shared: Loop | None = None) -> None:
@@ -289,22 +276,12 @@ def literal(x: float, dtype: np.dtype) -> str:
 
 
 class Block(NamedTuple):
-    """Lines of a part's source that belong together: a loop, or a single statement.
+    """Lines of a part's source that belong together: a loop, or a single statement."""
 
-    Attributes
-    ----------
-    first, stop : int
-        The first line, counted from 0, and the one behind the last.
-    lines : dict of Nest to (int, int)
-        The same for each statement.
-    function : (int, int) or None
-        Of a call: the lines of the function that is called, in which the statements are.
-    """
-
-    first: int
-    stop: int
-    lines: dict[Nest, tuple[int, int]]
-    function: tuple[int, int] | None = None
+    first: int  # the first line, counted from 0
+    stop: int  # the line behind the last
+    lines: dict[Nest, tuple[int, int]]  # for each statement, its first line and the one behind its last
+    function: tuple[int, int] | None = None  # of a call: the lines of the function, with the statements in it
 
     def moved(self, by: int) -> Block:
         """The same, so many lines further down; a function that it calls stays where it is."""
@@ -314,42 +291,21 @@ class Block(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The source of a function that computes some of a program, up to a call or to the end.
-
-    Attributes
-    ----------
-    name, source : str
-        The source begins with the functions that this one calls; see `_with_functions`.
-    arguments : list of str
-    whole : set of str
-        The arguments that are whole numbers, and not arrays or numbers with a point.
-    functions : set of (str, str)
-        The functions of the runtime that the source calls: names and data types.
-    checks : list of Nest
-        The function returns 0, or the number of the first of these that failed, counted from 1.
-    length : int or None
-        Of a part whose iterations threads can share: how many there are. The function then takes two more
-        arguments, ahead of the others: the iteration to begin with, and the one to stop before.
-    own : dict of str to (dtype, int)
-        The storage that each thread needs for itself: data type and size by its name.
-    blocks : list of Block
-    form : str
-        The source without names. Parts of the same form do the same to other arrays; "" has no other.
-    original : str
-        The name of an earlier part of the same form, if there is one: then the source only says that.
-    """
+    """The source of a function that computes some of a program, up to a call or to the end."""
 
     name: str
-    source: str
+    source: str  # it begins with the functions that this one calls; see `_with_functions`
     arguments: list[str]
-    whole: set[str]
-    functions: set[tuple[str, str]]
-    checks: list[Nest]
+    whole: set[str]  # the arguments that are whole numbers, and not arrays or numbers with a point
+    functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
+    checks: list[Nest]  # the function returns 0, or the number of the first that failed, counted from 1
+    #: Of a part whose iterations threads can share: how many there are. The function then takes two more
+    #: arguments, ahead of the others: the iteration to begin with, and the one to stop before.
     length: int | None
-    own: dict[str, tuple[np.dtype, int]]
+    own: dict[str, tuple[np.dtype, int]]  # storage that each thread needs for itself: data type and size
     blocks: list[Block]
-    form: str
-    original: str = ""
+    form: str  # the source without names: parts of the same form do the same to other arrays; "" has no other
+    original: str = ""  # the name of an earlier part of the same form: then the source only says that
 
     def like(self, original: str) -> Part:
         """This part, as a call of an earlier one."""
@@ -483,7 +439,8 @@ def _with_functions(
     times = Counter(form for form, _ in forms)
     functions: list[str] = []
     made: dict[str, tuple[str, int]] = {}  # for a form its function's name, and where its body begins
-    lines, blocks = [], []
+    lines: list[str] = []
+    blocks: list[Block] = []
     for block, inner, starts, found in zip(writer.blocks, twin.blocks, twin.starts, forms, strict=True):
         at, (form, used) = len(lines), found
         if (times[form] - 1) * form.count("\n") < _SHORT:

@@ -56,21 +56,11 @@ def program_type(found: Trace) -> type[Program]:
 
 
 class Own(NamedTuple):
-    """A matrix product or a long total, which is left to the device's own kernel.
-
-    Attributes
-    ----------
-    nest : Nest
-    source : str
-        A comment.
-    """
+    """A matrix product or a long total, which is left to the device's own kernel."""
 
     nest: Nest
-    source: str
-
-    @property
-    def length(self) -> None:
-        """No threads of the CPU share it."""
+    source: str  # a comment
+    length: None = None  # no threads of the CPU share it
 
     @property
     def blocks(self) -> list[Block]:

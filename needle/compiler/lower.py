@@ -48,29 +48,15 @@ SMALL_ON_GPU = 1 << 12
 
 @dataclass(eq=False)
 class Buffer:
-    """Flat storage of the program: `size` numbers of one data type.
-
-    Attributes
-    ----------
-    name : str
-        What the source calls it.
-    data : numpy.ndarray or None
-        The numbers of a constant.
-    value : float or None
-        The number that a constant holds everywhere; then it needs no storage.
-    is_ours : bool
-        Whether it is the program's own: neither an argument nor a result.
-    counts : bool
-        Whether element number i is i; then it needs no storage either.
-    """
+    """Flat storage of the program: `size` numbers of one data type."""
 
     size: int
     dtype: Any = "float32"
-    name: str = ""
-    data: np.ndarray | None = None
-    value: float | None = None
-    is_ours: bool = True
-    counts: bool = False
+    name: str = ""  # what the source calls it
+    data: np.ndarray | None = None  # the numbers of a constant
+    value: float | None = None  # the number that a constant holds everywhere; then it needs no storage
+    is_ours: bool = True  # whether it is the program's own: neither an argument nor a result
+    counts: bool = False  # whether element number i is i; then it needs no storage either
 
     def __post_init__(self) -> None:
         self.dtype = np.dtype(self.dtype)
@@ -96,38 +82,20 @@ def whole(buffer: Buffer, shape: Shape) -> Access:
 
 @dataclass(eq=False)
 class Nest:
-    """Loops around one statement: ``out = function(*reads)``.
+    """Loops around one statement, ``out = function(*reads)``."""
 
-    Attributes
-    ----------
-    function : str
-        A row of the table of scalar functions; "copy"; "check", that a number is whole and within bounds; or
-        "check_not_zero".
-    shape : tuple of int
-        How long each loop is.
-    out : Access
-    reads : list of Access, number or Number
-    fold : str or None
-        The row by which the result is combined with what `out` holds: "add" for ``out += …``.
-    product : bool
-        Whether its last three loops (row, inner, column) are a matrix product that BLAS computes.
-    maker : Maker or None
-        The operator that it belongs to.
-    refusal : callable or None
-        Of a check: a function from the numbers that it looks at to the error.
-    scales : list of tuple or None
-        Of a product that BLAS adds to what `out` holds: what it is multiplied by before, as ("negate",) and
-        ("multiply", number). None: it replaces what `out` holds.
-    """
-
+    #: A row of the table of scalar functions; "copy"; or a check: "check", that a number is whole and within
+    #: bounds, or "check_not_zero".
     function: str
-    shape: Shape
+    shape: Shape  # how long each loop is
     out: Access
-    reads: list[Any]
-    fold: str | None = None
-    product: bool = False
-    maker: Any = None
-    refusal: Callable[[np.ndarray], Exception] | None = None
+    reads: list[Any]  # accesses, numbers and `Number`s
+    fold: str | None = None  # the row that combines the result with what `out` holds: "add" for ``out += …``
+    product: bool = False  # whether its last three loops (row, inner, column) are a matrix product by BLAS
+    maker: Any = None  # the `Maker` of it
+    refusal: Callable[[np.ndarray], Exception] | None = None  # of a check: from the numbers to the error
+    #: Of a product that BLAS adds to what `out` holds: what it is multiplied by before, as ("negate",) and
+    #: ("multiply", number). None: it replaces what `out` holds.
     scales: list[tuple] | None = None
 
     @property
@@ -172,7 +140,9 @@ class Nest:
         """Replace each access `x` by ``changed(x)``; of an indirect one, its `via` first."""
 
         def new(x: Any) -> Any:
-            return changed(x._replace(via=new(x.via))) if isinstance(x, Access) else x
+            if not isinstance(x, Access):
+                return x
+            return changed(x if x.via is None else x._replace(via=new(x.via)))
 
         self.out, self.reads = new(self.out), [new(x) for x in self.reads]
 
@@ -186,19 +156,10 @@ class Maker(NamedTuple):
 
 @dataclass(eq=False)
 class Call:
-    """An operator that cannot be lowered: its own kernel computes it, between parts of the program.
-
-    Attributes
-    ----------
-    op : Op
-    operands : list of NDArray, or of tuples of them
-        Arrays of the recording device.
-    results : list of NDArray
-    maker : Maker
-    """
+    """An operator that cannot be lowered: its own kernel computes it, between parts of the program."""
 
     op: Any
-    operands: list[Any]
+    operands: list[Any]  # arrays of the recording device, and tuples of them
     results: list[NDArray]
     maker: Maker
     is_check = False
@@ -389,18 +350,10 @@ def neutral(name: str, dtype: np.dtype) -> float:
 
 
 class Lowered(NamedTuple):
-    """A graph as loops.
+    """A graph as loops."""
 
-    Attributes
-    ----------
-    steps : list of Nest or Call
-        In an order in which they can run.
-    arrays : dict
-        For each pending value the array of the recording device that stands for it.
-    """
-
-    steps: list[Nest | Call]
-    arrays: dict[Any, Any]
+    steps: list[Nest | Call]  # in an order in which they can run
+    arrays: dict[Any, Any]  # for each pending value the array of the recording device that stands for it
 
 
 def lower(

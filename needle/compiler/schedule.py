@@ -31,7 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, product, takewhile
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
@@ -42,18 +42,10 @@ __all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
 
 @dataclass(eq=False)
 class Loop:
-    """A loop, and its body: loops, and nests whose loops are all scheduled.
-
-    Attributes
-    ----------
-    length : int
-    is_parallel : bool
-        For a GPU: whether different threads can run its iterations, because no iteration depends on another.
-    body : list of Loop or Nest
-    """
+    """A loop, and its body: loops, and nests whose loops are all scheduled."""
 
     length: int
-    is_parallel: bool = False
+    is_parallel: bool = False  # on a GPU: whether threads can run its iterations, which are independent
     body: list[Any] = field(default_factory=list)
 
     def nests(self) -> Iterator[Nest]:
@@ -110,27 +102,19 @@ def _writes_own(nest: Nest, axis: int) -> bool:
 
 def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_shape: Shape) -> bool:
     """Whether iteration i of two loops accesses the same elements of a buffer, and no other one does."""
-    same = a.strides[a_axis] == b.strides[b_axis] and a_shape[a_axis] == b_shape[b_axis]
-    return same and _alone(a, a_axis, a_shape) and _alone(b, b_axis, b_shape)
+    if a.strides[a_axis] != b.strides[b_axis] or a_shape[a_axis] != b_shape[b_axis]:
+        return False
+    return _alone(a, a_axis, a_shape) and _alone(b, b_axis, b_shape)
 
 
 class _Work:
-    """A nest that is being scheduled.
-
-    Attributes
-    ----------
-    left : list of int
-        The axes whose loops are not placed yet.
-    loops : list of Loop or None
-        The loop of each axis that is placed.
-    before : dict of _Work to list of (Access, Access)
-        The nests that it depends on, and where: their access to a buffer and its own.
-    """
+    """A nest that is being scheduled."""
 
     def __init__(self, nest: Nest):
         self.nest = nest
-        self.left = list(nest.axes)
-        self.loops: list[Loop | None] = [None] * len(nest.shape)
+        self.left = list(nest.axes)  # the axes whose loops are not placed yet
+        self.loops: list[Loop | None] = [None] * len(nest.shape)  # the loop of each axis that is placed
+        #: The nests that it depends on, and where: their access to a buffer, and its own.
         self.before: dict[_Work, list[tuple[Access, Access]]] = defaultdict(list)
 
     def innermost(self) -> int | None:
@@ -140,7 +124,9 @@ class _Work:
             points = 0
             for x in self.nest.accesses:
                 step = x.strides[axis]
-                points += (step == 1) - (abs(step) > 1) - 2 * _moves_index(x, axis)
+                points += (step == 1) - (abs(step) > 1)
+                if _moves_index(x, axis):
+                    points -= 2
             return points, axis
 
         return max(self.left, key=score, default=None)
@@ -152,11 +138,11 @@ class _Work:
 
     def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
         """Whether its loop `axis` may be fused with these loops of other nests."""
-        return all(
-            _in_step(there, other_axis, other.nest.shape, here, axis, self.nest.shape)
-            for other, other_axis in others
-            for there, here in self.before.get(other, ())
-        )
+        for other, other_axis in others:
+            for there, here in self.before.get(other, ()):
+                if not _in_step(there, other_axis, other.nest.shape, here, axis, self.nest.shape):
+                    return False
+        return True
 
 
 @dataclass
@@ -329,9 +315,11 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     present = set(works)
     for work in works:
         for other, pairs in work.before.items():
-            for (there, here), a, b in product(pairs if other in present else (), other.left, work.left):
-                if there.strides[a] and _in_step(there, a, other.nest.shape, here, b, work.nest.shape):
-                    parent[find((work, b))] = find((other, a))
+            for there, here in pairs if other in present else ():
+                for a in [axis for axis in other.left if there.strides[axis]]:
+                    for b in work.left:
+                        if _in_step(there, a, other.nest.shape, here, b, work.nest.shape):
+                            parent[find((work, b))] = find((other, a))
     return {x: find(x) for x in parent}
 
 
@@ -376,18 +364,10 @@ def parts_of(segment: Any) -> list[Any]:
 
 
 class Band(NamedTuple):
-    """Perfectly nested loops inside a row, whose iterations the threads of a block share.
-
-    Attributes
-    ----------
-    loops : list of Loop
-    totals : list of Nest
-        The statements that reduce all numbers to one. Every other statement writes its own element in each
-        iteration.
-    """
+    """Perfectly nested loops inside a row, whose iterations the threads of a block share."""
 
     loops: list[Loop]
-    totals: list[Nest]
+    totals: list[Nest]  # statements that reduce all numbers to one; others write an element in each iteration
 
     @property
     def length(self) -> int:
@@ -485,43 +465,20 @@ def _has_rows(part: Any) -> bool:
 
 @dataclass
 class LoopSchedule:
-    """Loops in the order in which they run, and the storage of every buffer.
+    """Loops in the order in which they run, and the storage of every buffer."""
 
-    Attributes
-    ----------
-    on_gpu : bool
-        Whether it is for a GPU: then each segment is one kernel launch.
-    segments : list of list, Loop or Call
-        Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
-        threads share; or an operator that its own kernel computes.
-    loops : dict of Nest to list of Loop
-        The loop for each axis of a nest; None for the axes that BLAS takes.
-    lowered : dict of Nest to Nest
-        For each nest, a copy from before its loops were split and fused. Drawings show both.
-    sizes : dict of Buffer to int
-        The size of each buffer before it was contracted.
-    variables : set of Buffer
-        The buffers that became plain variables.
-    work : dict of Buffer to int
-        The size of each array for intermediate results.
-    local : set of Buffer
-        Small arrays in `work` that only one function uses: it allocates them itself.
-    inside : set of Buffer
-        Buffers that only one segment uses.
-    bands : dict of Loop to Band
-        On a GPU: for each loop inside a row that threads share, its band.
-    """
-
-    on_gpu: bool = False
+    on_gpu: bool = False  # then each segment is one kernel launch
+    #: Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
+    #: threads share; or a `Call`.
     segments: list[Any] = field(default_factory=list)
-    loops: dict[Nest, list[Loop | None]] = field(default_factory=dict)
-    lowered: dict[Nest, Nest] = field(default_factory=dict)
-    sizes: dict[Buffer, int] = field(default_factory=dict)
-    variables: set[Buffer] = field(default_factory=set)
-    work: dict[Buffer, int] = field(default_factory=dict)
-    local: set[Buffer] = field(default_factory=set)
-    inside: set[Buffer] = field(default_factory=set)
-    bands: dict[Loop, Band] = field(default_factory=dict)
+    loops: dict[Nest, list[Loop | None]] = field(default_factory=dict)  # for each axis; None if BLAS takes it
+    lowered: dict[Nest, Nest] = field(default_factory=dict)  # a copy from before its loops were cut and fused
+    sizes: dict[Buffer, int] = field(default_factory=dict)  # of each buffer before it was contracted
+    variables: set[Buffer] = field(default_factory=set)  # those that became plain variables
+    work: dict[Buffer, int] = field(default_factory=dict)  # the sizes of arrays for intermediate results
+    local: set[Buffer] = field(default_factory=set)  # small ones, which a function allocates itself
+    inside: set[Buffer] = field(default_factory=set)  # buffers that only one segment uses
+    bands: dict[Loop, Band] = field(default_factory=dict)  # on a GPU: by the first loop of each
 
     def add(self, part: Any) -> None:
         """Append a loop, a nest or a call; short ones in a row are one segment."""
@@ -595,11 +552,12 @@ def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     users: dict[Buffer, dict[Nest, None]] = defaultdict(dict)
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
     for step in steps:
-        if isinstance(step, Nest):
-            for x in step.accesses:
-                users[x.buffer][step] = None
-        if not isinstance(step, Nest) or step.is_check:
-            outside.update(step.read, step.written if isinstance(step, Call) else ())
+        if isinstance(step, Call):
+            outside.update(step.read, step.written)
+            continue
+        outside.update(step.read if step.is_check else ())
+        for x in step.accesses:
+            users[x.buffer][step] = None
     paths: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):

@@ -235,8 +235,9 @@ def cut(nests: list[Nest]) -> None:
 
 def _drop_short(nest: Nest) -> None:
     kept = [i for i, n in enumerate(nest.shape) if n != 1 or i not in nest.axes]
-    nest.shape = tuple([nest.shape[i] for i in kept])
-    nest.change(lambda x: x._replace(strides=tuple([x.strides[i] for i in kept])))
+    if len(kept) < len(nest.shape):
+        nest.shape = tuple([nest.shape[i] for i in kept])
+        nest.change(lambda x: x._replace(strides=tuple([x.strides[i] for i in kept])))
 
 
 def _cut_nest(nest: Nest, cuts: dict[Buffer, set[int]]) -> None:
@@ -257,7 +258,11 @@ def _split(nest: Nest, axis: int, piece: int) -> None:
 
 def _piece(nest: Nest, axis: int, cuts: dict[Buffer, set[int]]) -> int:
     """The length of the inner piece of a loop; 0 if the loop stays whole."""
-    n = nest.shape[axis]
-    strides = [(x.strides[axis], c) for x in nest.accesses for c in cuts[x.buffer]]
-    pieces = [c // stride for stride, c in strides if stride > 0 and c % stride == 0]
-    return max((piece for piece in pieces if 1 < piece < n and n % piece == 0), default=0)
+    n, best = nest.shape[axis], 0
+    for x in nest.accesses:
+        stride = x.strides[axis]
+        for c in cuts[x.buffer] if stride > 0 else ():
+            piece, rest = divmod(c, stride)
+            if not rest and best < piece < n and n % piece == 0 and piece > 1:
+                best = piece
+    return best

@@ -83,7 +83,7 @@ def test_a_step_of_training() -> None:
     assert {"operator", "check", "input", "state", "result"} <= kinds
     updated = [x.words for x in picture.data.units if x.kind == "state" and x.group]
     assert sorted(updated) == ["bias_0", "bias_2", "weight_0", "weight_2"]
-    assert any(x.words == "× optimizer_lr" for x in picture.data.units)
+    assert any(x.words == "× lr" for x in picture.data.units)
     assert {"Linear", "ReLU", "SoftmaxLoss"} <= {x.module for x in picture.data.units}
 
 
