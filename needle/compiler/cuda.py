@@ -2,15 +2,13 @@
 
 On the CPU one function computes everything, loop after loop. Here each loop of the schedule that stands
 outermost is a kernel, and the host launches them one after the other; `kernels.py` says what threads do.
-Matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS.
+Large matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS. So
+``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), is one launch; for 512 rows and W of shape (64, 512),
+cuBLAS computes the product, and one kernel all the rest.
 
-A kernel cannot raise an error. A check that fails leaves the device's mark, and kernels that come later then
-do nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of
-the backend).
-
-On an H100, six elementwise operators on 2^24 numbers took 62.7 microseconds as one kernel; jax took 53.2. At
-that time a thread computed a row alone, and a softmax of 8192 rows of 1,024 numbers took 16 times as long as
-torch. That is why lanes share rows now. These kernels have not been measured yet.
+A kernel cannot raise an error. A check that fails sets the device's mark, and kernels that come later then do
+nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of the
+backend).
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
 from .codegen import Block
 from .kernels import KernelSource, compile_kernel, write_kernel
-from .lower import Access, Buffer, Call, Nest, in_order, pending_in
+from .lower import Access, Call, Nest, in_order, pending_in
 from .names import by_module, wrapped
 from .program import ALONE, Program, getrefcount, read_before
 from .schedule import is_one_total
@@ -60,13 +58,16 @@ class Own(NamedTuple):
 
     nest: Nest
     source: str  # a comment
+    blocks: list[Block]
     length: None = None  # no threads of the CPU share it
 
-    @property
-    def blocks(self) -> list[Block]:
-        """All of it, as one."""
-        lines = self.source.count("\n")
-        return [Block(0, lines, {self.nest: (0, lines)})]
+    @classmethod
+    def of(cls, nest: Nest) -> Own:
+        """A statement, with a comment in the place of its source."""
+        about = by_module([nest])
+        text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
+        lines = wrapped("", text.split(" "), " ", "# ")
+        return cls(nest, "\n".join([*lines, ""]), [Block(0, len(lines), {nest: (0, len(lines))})])
 
 
 class CudaProgram(Program):
@@ -90,35 +91,28 @@ class CudaProgram(Program):
     def _write(self) -> None:
         """Write a kernel for each segment."""
         mod = self._device.mod
-        needed: dict[str, Buffer] = {}
         guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
+        self.parts: list[Any] = []
         segments = self._without_initial_values(self.plan.segments)
-        names = (
-            [f"step_{number}" for number in range(1, len(segments) + 1)] if len(segments) > 1 else ["step"]
-        )
-        self.parts: list[Any] = [
-            segment
-            if isinstance(segment, Call)
-            else Own(nest, self._comment(nest))
-            if (nest := self._by_device(segment)) is not None
-            else write_kernel(name, segment, self.plan, self._formulas, mod, guarded)
-            for name, segment in zip(names, segments, strict=True)
-        ]
+        for number, segment in enumerate(segments, start=1):
+            name = f"step_{number}" if len(segments) > 1 else "step"
+            if isinstance(segment, Call):
+                self.parts.append(segment)
+            elif (nest := self._by_device(segment)) is not None:
+                self.parts.append(Own.of(nest))
+            else:
+                self.parts.append(write_kernel(name, segment, self.plan, self._formulas, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
         self._kernels = [compile_kernel(x, mod) if isinstance(x, KernelSource) else x for x in self.parts]
-        self._is_compiled = True
 
-        named = {buffer.name: buffer for buffer in self._places}
+        used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
             if isinstance(part, KernelSource):
-                needed |= {name: named[name] for name in part.arguments if name in named}
-            elif isinstance(part, Own):
-                needed |= {x.buffer.name: x.buffer for x in part.nest.accesses if x.buffer in self._places}
+                used.update(part.arguments)
             else:
-                buffers = part.read + part.written
-                needed |= {x.name: x for x in buffers if x in self._places}
-        needed |= {buffer.name: buffer for _, buffer in self.states}
-        self._storage = {name: mod.Array(buffer.size, buffer.dtype) for name, buffer in needed.items()}
+                buffers = part.read + part.written if isinstance(part, Call) else part.nest.accesses
+                used.update(x.buffer.name if isinstance(x, Access) else x.name for x in buffers)
+        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._places if x.name in used}
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
@@ -148,12 +142,6 @@ class CudaProgram(Program):
             for segment in segments
         ]
         return [segment for segment in found if segment != []]
-
-    @staticmethod
-    def _comment(nest: Nest) -> str:
-        about = by_module([nest])
-        text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-        return "\n".join(wrapped("", text.split(" "), " ", "# ")) + "\n"
 
     # A call
 
@@ -238,7 +226,7 @@ class CudaProgram(Program):
             fresh = mod.Array(array.size, array.dtype)
             if array.size:
                 mod.compact(array._handle, fresh, array.shape, array.strides, array.offset)
-            self._storage[self.states[i][1].name] = fresh
+            self._kept[self.states[i][1].name] = fresh
             tensor._data = mine = self._array(fresh, array.shape)
             self.owned[i] = tensor, mine
 
