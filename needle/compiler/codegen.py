@@ -147,7 +147,7 @@ class Writer:
         return f"opaque({loop.length})" if self._is_large and holds_loops else str(loop.length)
 
     def statement(self, nest: Nest) -> str:
-        """The assignment that a nest is, or what is in its place."""
+        """The line of a nest: an assignment, a check or a call of BLAS."""
         if nest.product:
             return self.product(nest)
         if nest.is_check:
@@ -174,7 +174,7 @@ class Writer:
         return f"if not ({low} <= {x} < {stop}{whole}): return {len(self.checks)}"
 
     def is_total(self, nest: Nest) -> bool:
-        """Whether the innermost loop adds up to one number. The compiler may then add in several lanes."""
+        """Whether the innermost loop adds up to one number. The compiler may do that in any order: `plus`."""
         loops = self.plan.loops[nest]
         inner = max((loop for loop in loops if loop), key=lambda loop: self.letters[loop], default=None)
         return inner is not None and nest.out.strides[loops.index(inner)] == 0
@@ -183,9 +183,10 @@ class Writer:
         """What a statement computes, in the data type `t`."""
         name = nest.function
         if name == "copy":
-            x = nest.reads[0]
-            same = isinstance(x, Access) and x.buffer.dtype == nest.out.buffer.dtype
-            return operands[0] if same or not isinstance(x, Access) else cast(operands[0], t)
+            x, (text,) = nest.reads[0], operands
+            if not isinstance(x, Access) or x.buffer.dtype == nest.out.buffer.dtype:
+                return text
+            return f"{t}({text} != 0)" if t == "bool" else f"{t}({text})"
         row = SCALAR_FUNCTIONS[name]
         if row.is_comparison:
             return f"{t}({written(row.text, *operands)})"
@@ -258,11 +259,6 @@ def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
 def function_name(name: str, dtype: str) -> str:
     """What the source calls a function of the runtime; most are for float32."""
     return name if dtype in ("", "float32") else f"{name}_{dtype}"
-
-
-def cast(text: str, dtype: str) -> str:
-    """The expression `text`, converted to a data type."""
-    return f"{dtype}({text} != 0)" if dtype == "bool" else f"{dtype}({text})"
 
 
 def literal(x: float, dtype: np.dtype) -> str:

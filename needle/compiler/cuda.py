@@ -158,7 +158,7 @@ class CudaProgram(Program):
     def _compute(self, arrays: dict[str, Any]) -> None:
         mod = self._device.mod
         arrays["mark"] = mod.checks.mark()
-        for part, kernel in zip(self.parts, self._kernels, strict=True):
+        for part, kernel in zip(self.parts, self._kernels or (), strict=True):
             if isinstance(part, KernelSource):
                 arguments = [
                     arrays[name].address if kind.endswith("*") else mod._number(arrays[name], np.dtype(kind))

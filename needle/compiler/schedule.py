@@ -188,7 +188,9 @@ def _just_in_time(works: list[_Work]) -> list[_Work]:
     return list(dict.fromkeys([*in_order(last, needed), *works]))  # what only calls read comes behind
 
 
-#: If more nests than this would share a loop, matrix products get loops of their own.
+#: If more nests than this would share a loop, matrix products get loops of their own. In a long recurrent
+#: network, the code between two products then repeats from step to step, and `codegen.py` writes it once as a
+#: function. Fused, it would be one loop of a thousand lines, which Numba compiles for half a minute.
 _TOGETHER = 100
 
 
@@ -207,9 +209,7 @@ def _fuse(
     in_thread : bool
         Whether these nests are already inside a parallel loop, so that one thread computes them.
     apart : bool
-        Whether matrix products stay unfused. In a long recurrent network, the code between two products then
-        repeats from step to step, and `codegen.py` writes it once as a function. Fused, it would be one loop
-        of a thousand lines, which Numba compiles for half a minute.
+        Whether matrix products stay unfused.
     """
     kinds = _kinds(works)
     sizes: Counter = Counter()  # how much is computed in loops of each kind
@@ -292,9 +292,9 @@ def _joinable(
 
     A nest may not come before its dependences. It may join the group of one only if their loops are in step.
     """
-    numbers = [place[other] for other in work.before if other in place]
-    behind = [0 if work.left and groups[number].length is not None else 1 for number in numbers]
-    earliest = max(map(sum, zip(numbers, behind, strict=True)), default=0)
+    needed = {place[other] for other in work.before if other in place}
+    may_join = {number for number in needed if work.left and groups[number].length is not None}
+    earliest = max((number + (number not in may_join) for number in needed), default=0)
     for number in reversed(range(earliest, len(groups))):
         axis = next((a for a in axes if kinds[work, a] == groups[number].kind), None)
         if axis is not None and work.fits(axis, groups[number].members):
@@ -389,20 +389,16 @@ def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
 
 def _band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
     """The nested loops, from this one inwards, that threads can share; None if they cannot share this one."""
-
-    def is_own(nest: Nest, loop: Loop) -> bool:
-        return _writes_own(nest, plan.loops[nest].index(loop))
-
     totals = []
     for nest, around in _paths([loop]):
-        if not is_own(nest, loop):
+        if not plan.writes_own(nest, loop):
             moves = any(nest.out.strides[plan.loops[nest].index(x)] for x in around)
             if nest.fold is None or nest.out.via is not None or moves:
                 return None
             totals.append(nest)
     loops = [loop]
     while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
-        if any(is_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
+        if any(plan.writes_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
             break
         loops.append(body[0])
     return Band(loops, totals)
@@ -450,7 +446,7 @@ def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
     for loop in found:
         for nest in loop.nests():
             plan.loops[nest] = [loop if x is part else x for x in plan.loops[nest]]
-        loop.is_parallel = all(_writes_own(nest, plan.loops[nest].index(loop)) for nest in loop.nests())
+        loop.is_parallel = all(plan.writes_own(nest, loop) for nest in loop.nests())
     return found
 
 
@@ -489,10 +485,14 @@ class LoopSchedule:
         else:
             self.segments.append([part])
 
+    def writes_own(self, nest: Nest, loop: Loop) -> bool:
+        """Whether each iteration of a loop around a nest writes elements of its own."""
+        return _writes_own(nest, self.loops[nest].index(loop))
+
     def can_share(self, part: Any) -> bool:
         """Whether threads of the CPU share a loop: it is long, and each iteration writes its own elements."""
         nests = list(part.nests()) if isinstance(part, Loop) else []
-        if any(x.is_check or not _writes_own(x, self.loops[x].index(part)) for x in nests):
+        if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
         return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
 
