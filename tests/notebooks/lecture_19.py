@@ -172,7 +172,7 @@ TRUE = [
     (
         "step",
         "A new learning rate needs no new program, since the program takes it as an argument",
-        "'optimizer_lr' in compiled_step.source.split(')')[0]",
+        "'lr' in re.findall(r'\\w+', compiled_step.source.split(')')[0])",
     ),
     ("guards", "the update of four parameters", "len(model.parameters()) == 4"),
     (
