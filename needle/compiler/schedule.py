@@ -325,14 +325,9 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
 
 # For a GPU: which loops become threads, and which loops the threads of a block share
 
-#: The number of iterations from which on threads share a loop.
-SHARED = 8
-
-#: The number of rows from which on one thread computes a row, if neighbouring numbers are of different rows.
-_MANY = 1 << 14
-
-#: Several blocks compute a total of more numbers than this.
-LONG = 1 << 14
+SHARED = 8  # iterations of a loop that threads share, at least
+_MANY = 1 << 14  # rows for one thread each, at least, if neighbouring numbers are of different rows
+LONG = 1 << 14  # numbers of a total that one block of threads computes, at most
 
 
 def taken(segment: Any) -> list[Loop]:
@@ -508,7 +503,7 @@ def _is_launch(part: Any) -> bool:
 _COSTS = dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "power", "sin", "cos"), 8)
 _COSTS |= {"divide": 3, "sqrt": 4}
 
-#: The cost, in additions, from which on threads share a loop: waking a thread takes some ten microseconds.
+#: Threads share a loop that costs at least so many additions: to wake one takes some ten microseconds.
 _SHARED = 1 << 18
 
 
@@ -539,12 +534,9 @@ def _fused(nests: Iterable[Nest], plan: LoopSchedule) -> list[Any]:
 
 # Contract
 
-#: The largest array that a function allocates itself, and the limit for all such arrays of a function.
-_MOST_LOCAL = 1024
-_MOST_OF_FUNCTION = 8192
-
-#: On a GPU, the largest array that a thread keeps for itself.
-_MOST_OF_THREAD = 256
+_MOST_LOCAL = 1024  # numbers in an array that a function allocates itself, at most
+_MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
+_MOST_OF_THREAD = 256  # on a GPU: numbers in an array that a thread keeps for itself, at most
 
 
 def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
