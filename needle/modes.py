@@ -27,7 +27,7 @@ SCOPE = 2  #: the innermost block, a `Scope`, or None
 CONSTANTS = 3  #: whether the results of constants alone remember their operator
 
 #: The current mode, a tuple (lazy, grad, scope, constants).
-mode: ContextVar[tuple[bool | None, bool, Scope | None, bool]] = ContextVar(
+mode: ContextVar[tuple[Any, bool, Scope | None, bool]] = ContextVar(
     "needle_mode", default=(None, True, None, False)
 )
 

@@ -10,10 +10,10 @@ import numpy as np
 from needle.backend_ndarray.indexing import index_in_words
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.backend_selection import Device
+from needle.compiler.stand_ins import Number
 from needle.graph import Op
 from needle.nn import Module
 from needle.ops import Elementwise
-from needle.stand_ins import Number
 
 from .text import elide, number
 

@@ -18,7 +18,7 @@ from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.names import makers_of, words_of
 from needle.compiler.program import Program
 from needle.compiler.schedule import Loop, LoopSchedule
-from needle.stand_ins import Number
+from needle.compiler.stand_ins import Number
 
 from .operators import symbol
 from .text import counted, elide

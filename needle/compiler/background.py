@@ -67,13 +67,13 @@ class Task:
         self._kernels = kernels
         self._finished = threading.Event()
         if all(_is_on_disk(kernel) for kernel, _ in self._kernels):
-            threading.Thread(target=self._load, daemon=True).start()
+            threading.Thread(target=self.load, daemon=True).start()
         else:
             task = weakref.ref(self)  # nobody compiles for a task that was dropped before its turn came
             self._future = _submit(sources)
-            self._future.add_done_callback(lambda _: (known := task()) and known._load())
+            self._future.add_done_callback(lambda _: _load(task()))
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Read the machine code from the disk; what is not there is compiled here after all."""
         try:
             for kernel, types in self._kernels:
@@ -95,6 +95,11 @@ class Task:
     def wait(self) -> None:
         """Wait until they are compiled, or cannot be."""
         self._finished.wait()
+
+
+def _load(task: Task | None) -> None:
+    if task is not None:
+        task.load()
 
 
 def _submit(sources: list[tuple]) -> Future:

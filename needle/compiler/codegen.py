@@ -40,10 +40,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
-from ..stand_ins import Number
 from .lower import Access, Buffer, Nest
 from .names import Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
+from .stand_ins import Number
 
 _UNROLLED = 4096  # iterations up to which the compiler knows the lengths of all loops
 

@@ -18,10 +18,23 @@ from ..autograd import Tensor
 from ..backend_selection import BACKEND
 from ..modes import GRAD, mode, remember_lines, tracing
 from ..nn.module import Module
-from ..stand_ins import CannotTrace
-from .cuda import program_type
+from .cuda import CudaProgram
+from .lower import in_order, pending_in
+from .numpy_program import NumpyProgram
 from .program import AGAIN, Program
-from .trace import Fixed, Leaf, NewState, Trace, in_container, is_named_tuple, named_in, one_at_a_time, trace
+from .stand_ins import CannotTrace
+from .trace import (
+    Fixed,
+    Leaf,
+    NewState,
+    Trace,
+    in_container,
+    is_named_tuple,
+    named_in,
+    one_at_a_time,
+    trace,
+    without_tensors,
+)
 
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
@@ -194,13 +207,13 @@ class Compiled:
         if self.debug and known and (changed := difference(known[0].trace, found)):
             warnings.warn(f"jit: {self._name} {changed}", RuntimeWarning, stacklevel=4)
         program = program_type(found)(found, structure, leaves)
-        self._programs = [program, *self._programs][:1 if self.debug else _MOST]
+        self._programs = [program, *self._programs][: 1 if self.debug else _MOST]
         self._newest = program
         if len(known) + 1 == _MANY and not self._is_told and not self.debug:
             self._is_told = True
             warnings.warn(
-                f"jit: {self._name} is compiled for the {_MANY}th time for arguments of the same kind. Each time "
-                "that costs as much as the first. ndl.jit(f, debug=True) says what is different",
+                f"jit: {self._name} is compiled for the {_MANY}th time for arguments of the same kind. Each "
+                "time that costs as much as the first. ndl.jit(f, debug=True) says what is different",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -211,7 +224,7 @@ class Compiled:
 
         In the background mode, the first question is when compiling begins.
         """
-        if not self.background or made.on_gpu:
+        if not self.background or made.is_ready_at_once:
             return True
         task = made.task
         if task.error is not None and not task.is_told:
@@ -266,7 +279,7 @@ class Compiled:
 
 
 def _leaves_of(value: Any, name: str, leaves: list[Any], looks: list[Any]) -> Any:
-    """An argument with a `Leaf` for each Tensor, array and number in it; what they look like goes to `looks`."""
+    """An argument with a `Leaf` for each Tensor, array and number; what these look like goes to `looks`."""
     if isinstance(value, Tensor):
         for i, x in enumerate(leaves):
             if x is value:
@@ -287,8 +300,28 @@ def _leaves_of(value: Any, name: str, leaves: list[Any], looks: list[Any]) -> An
     return Leaf(len(leaves) - 1)
 
 
+def program_type(found: Trace) -> type[Program]:
+    """The class of a program for the device on which a function computes."""
+    returned: list[Any] = []
+    without_tensors(found.result, returned, found)
+    values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
+    values += [found.data_of(grad) for _, grad in found.grads if grad is not None]
+    used = set(in_order(pending_in(values), lambda x: pending_in(x.operands or ())))
+    values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
+    devices = {x.device.name: x.device for x in values}
+    if "cuda" in devices and len(devices) > 1:
+        names = " and ".join(sorted(map(str, devices.values())))
+        raise CannotTrace(
+            f"jit: the function computes with Tensors on {names}; a program for a GPU computes there alone. "
+            "Move all of them to one device before, with .to(device)"
+        )
+    if "cuda" in devices:
+        return CudaProgram
+    return NumpyProgram if devices.keys() == {"cpu_numpy"} else Program
+
+
 def difference(before: Trace, now: Trace) -> str:
-    """What a function would now do that it did not do when it was traced before, by its lines; "" if nothing."""
+    """What a function would now do that it did not do before, by its lines; "" if nothing."""
     for then, again in zip_longest(before.operations, now.operations):
         if (then and then[0]) != (again and again[0]):
             code, place = (again or then)[1:]
@@ -297,8 +330,8 @@ def difference(before: Trace, now: Trace) -> str:
             did = f"computed {then[0]}" if then else "computed nothing more"
             does = f"computes {again[0]}" if again else "nothing more is computed"
             return (
-                f"does not do the same as in the call before: at {where}, it {does}, and then {did}. A compiled "
-                "function would go on with what it was; give what changes as an argument"
+                f"does not do the same as in the call before: at {where}, it {does}, and then {did}. A "
+                "compiled function would go on with what it was; give what changes as an argument"
             )
     return ""
 

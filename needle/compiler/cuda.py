@@ -19,38 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
 from .codegen import Block
 from .kernels import KernelSource, compile_kernel, write_kernel
-from .lower import Access, Call, Nest, in_order, pending_in
+from .lower import Access, Call, Nest
 from .names import by_module, wrapped
 from .program import ALONE, Program, getrefcount, read_before
 from .schedule import is_one_total
-from .trace import CannotTrace, Trace, without_tensors
 
-__all__ = ["CudaProgram", "program_type"]
-
-
-def program_type(found: Trace) -> type[Program]:
-    """The class of a program for the device on which a function computes."""
-    returned: list[Any] = []
-    without_tensors(found.result, returned, found)
-    values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
-    values += [found.data_of(grad) for _, grad in found.grads if grad is not None]
-    used = set(in_order(pending_in(values), lambda x: pending_in(x.operands or ())))
-    values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
-    devices = {x.device for x in values}
-    on_gpu = [device for device in devices if device.name == "cuda"]
-    if on_gpu and len(devices) > 1:
-        names = " and ".join(sorted(map(str, devices)))
-        raise CannotTrace(
-            f"jit: the function computes with Tensors on {names}; a program for a GPU computes there alone. "
-            "Move all of them to one device before, with .to(device)"
-        )
-    return CudaProgram if on_gpu else Program
+__all__ = ["CudaProgram"]
 
 
 class Own(NamedTuple):
@@ -81,7 +60,7 @@ class CudaProgram(Program):
         What is launched, in this order.
     """
 
-    on_gpu = True
+    on_gpu = is_ready_at_once = True
 
     @property
     def _device(self) -> Any:

@@ -31,7 +31,20 @@ TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 
 #: Names that mean something else in the source than a buffer.
 RESERVED = {*map(letter_of, range(_DEEPEST)), *keyword.kwlist, *TYPES, "range", "abs", "inf", "nan"}
-RESERVED |= {"plus", "matmul", "add_matmul", "part", "local", "opaque", "natural", "sgemm", "dgemm"}
+RESERVED |= {
+    "np",
+    "add_at",
+    "int",
+    "plus",
+    "matmul",
+    "add_matmul",
+    "part",
+    "local",
+    "opaque",
+    "natural",
+    "sgemm",
+    "dgemm",
+}
 RESERVED |= {"step", "scan", "s", "steps", "status", "start", "stop", "state", "work"}
 RESERVED |= {"cuda", "thread", "lane", "row", "item", "mark", "shares"}  # in kernels for a GPU
 RESERVED |= {"warp_total", "block_total", "columns_total"}

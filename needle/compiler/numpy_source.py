@@ -20,9 +20,9 @@ What stands before the function runs once, and is kept between calls: so a step 
 nothing. Arguments come flat, as storage is, and get their shapes first.
 
 Two nests are gone: a product overwrites what was in `out`, so nobody need set it to 0 (`_needed`), and the
-last operator writes where the caller looks for the result (`_placed`). By the same rule ``W - lr * gradient``
-lands in W. The sum has the storage of the product, because nobody needs that any more (`_shared`). Each access
-is a view of an array (`Writer.view`): axes with a stride of 0 have length 1, and NumPy repeats them, as in
+last operator writes where the caller looks for the result (`_placed`). In the same way ``W - lr * gradient``
+lands in W. The sum has the storage of the product, which nobody needs any more (`_shared`). Each access is a
+view of an array (`Writer.view`): axes with a stride of 0 have length 1, and NumPy repeats them, as in
 ``b[:, None]``; strides in another order are a transpose, ``W.T``; other strides are a slice.
 """
 
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain, count, groupby, pairwise
@@ -41,16 +41,16 @@ import numpy as np
 from ..backend_ndarray.ndarray_backend_numpy import add_at, quiet
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from ..backend_ndarray.strides import compact_strides
-from ..stand_ins import Number
-from .codegen import by_module, wrapped
-from .lower import Access, Buffer, Nest, Shape
+from .lower import Access, Buffer, Nest, Shape, whole
+from .names import by_module, wrapped
 from .simplify import cut
+from .stand_ins import Number
 
 
 class NumpyPart(NamedTuple):
     """The source of a function that returns 0, or the number of its first check that failed, from 1 on.
 
-    Its `arguments` are flat arrays, and numbers of Python's.
+    Its `arguments` are flat arrays, and then numbers of Python's.
     """
 
     name: str
@@ -70,7 +70,7 @@ class NumpyPart(NamedTuple):
 def write_numpy(
     name: str, nests: Iterable[Nest], places: dict[Buffer, str | None], formulas: dict[str, str]
 ) -> NumpyPart:
-    """Write a function for nests as `simplify` returns them with ``accumulates=False``; they stay as they are.
+    """Write a function for nests as `simplify` returns them with ``accumulates=False``.
 
     `places` are the buffers that others use too: the name of an argument, or None for what is kept between
     calls. `formulas` are the names of Numbers by their formulas.
@@ -90,27 +90,25 @@ def write_numpy(
         body += wrapped("    # ", about.split(" "), " ", "    # ") if about else []
         for nest in some:
             body += wrapped("    ", writer.statement(nest).split(", "), ", ", " " * 8)
-    shared = _shared(nests, fixed, writer.shapes)
-    alike = defaultdict(list)
-    first, shaped = [], []
-    for x, shape in writer.shapes.items():
-        if x not in fixed:
-            alike[shared.get(x, x)].append(x.name)
-        else:
-            text = f"np.arange({x.size})" if x.counts else x.name
-            text = text if shape == (x.size,) else _reshaped(text, shape)
-            if text != x.name:
-                (shaped if x in writer.arguments else first).append(f"{x.name} = {text}")
-    first += [
-        f'{" = ".join(names)} = np.empty({writer.shapes[x]}, "{x.dtype}")' for x, names in alike.items()
-    ]
-    first += [f"{view} = {text}" for text, view in writer.views.items()]
     numbers = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
     arguments = [x.name for x in places if x in writer.shapes and x in writer.arguments]
     arguments += [formulas[text] for text in numbers]
     head = wrapped(f"def {name}(", f"{', '.join(arguments)}):".split(", "), ", ", "    ")
-    head += [f"    {line}" for line in shaped]
-    source = "\n".join([*first, *["", ""] * bool(first), *head, *body, "    return 0\n"])
+    kept, shared, alike = [], _shared(nests, fixed, writer.shapes), defaultdict(list)
+    for x, other in shared.items():
+        alike[other].append(x.name)
+    for x, shape in writer.shapes.items():
+        text = f"np.arange({x.size})" if x.counts else x.name
+        text = text if shape == (x.size,) else _reshaped(text, shape)
+        if x not in fixed and x not in shared:
+            lines = wrapped("", [x.name, *alike[x], f'np.empty({shape}, "{x.dtype}")'], " = ", "    ")
+            kept += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
+        elif x in fixed and text != x.name and x in writer.arguments:
+            head.append(f"    {x.name} = {text}")
+        elif x in fixed and text != x.name:
+            kept.append(f"{x.name} = {text}")
+    kept += [f"{view} = {text}" for text, view in writer.views.items()]
+    source = "\n".join([*kept, *["", ""] * bool(kept), *head, *body, "    return 0\n"])
     constants = {x.name: x.data for x in writer.shapes if x not in places and x.data is not None}
     return NumpyPart(name, source, arguments, writer.checks, constants)
 
@@ -138,7 +136,7 @@ def _users(nests: list[Nest]) -> dict[Buffer, list[int]]:
 
 def _is_whole(x: Access, shape: Shape) -> bool:
     """Whether an access goes through all of a buffer, in its order."""
-    return x[1:4] == (0, compact_strides(shape), None) and math.prod(shape) == x.buffer.size
+    return x == whole(x.buffer, shape) and math.prod(shape) == x.buffer.size
 
 
 def _in_step(nest: Nest, buffer: Buffer) -> bool:
@@ -150,21 +148,20 @@ def _in_step(nest: Nest, buffer: Buffer) -> bool:
 def _needed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
     """Leave out numbers from which folds begin, and make ``a + (-b)`` a difference."""
     found: dict[Nest | None, None] = {}
-    last: dict[Buffer, Nest] = {}
-    negated: dict[Buffer, Nest] = {}
-    users, writers = _users(nests), Counter(nest.out.buffer for nest in nests)
-    for nest in nests:
-        out = nest.out.buffer
+    last: dict[Buffer | None, Nest] = {}
+    users = _users(nests)
+    for i, nest in enumerate(nests):
         if nest.fold and nest.out.via is None:
-            found.pop(last.get(out), None)
-        if nest.function == "negate" and len(users[out]) == 2 and out not in fixed and out.dtype.kind in "fi":
-            if all(_is_whole(x, nest.shape) for x in nest.accesses) and writers[nest.read[0]] < 2:
-                negated[out] = nest
+            found.pop(last.get(nest.out.buffer), None)
         for x, other in (nest.reads[::-1], nest.reads) if nest.function == "add" else ():
-            if isinstance(x, Access) and x.buffer in negated:
-                negate = negated.pop(x.buffer)
-                found.pop(negate)
-                nest.function, nest.reads = "subtract", [other, x._replace(buffer=negate.read[0])]
+            before = last.get(getattr(x, "buffer", None))
+            if before is None or before.function != "negate" or x.buffer in fixed or len(users[x.buffer]) > 2:
+                continue
+            source, begin = before.read[0], users[x.buffer][0]
+            changed = any(begin < j < i and nests[j].out.buffer is source for j in users[source])
+            if all(_is_whole(y, before.shape) for y in before.accesses) and not changed:
+                nest.function, nest.reads = "subtract", [other, x._replace(buffer=source)]
+                found.pop(before)
                 break
         found[nest] = None
         last |= dict.fromkeys(_used(nest), nest)
@@ -178,30 +175,24 @@ def _placed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
     for i, nest in enumerate(nests):
         x, new = nest.reads[0], nest.out.buffer
         is_copy = nest.function == "copy" and not nest.fold and isinstance(x, Access)
-        if not is_copy or new not in fixed or not all(_is_whole(x, nest.shape) for x in nest.accesses):
+        if not is_copy or new not in fixed or not all(_is_whole(y, nest.shape) for y in nest.accesses):
             continue
         begin = users[x.buffer][0]
-        meets = {j for j in users[new] if begin <= j < i}  # who uses what was there before
+        meets = {j for j in users[new] if begin <= j < i}  # they want what was there before
         early = any(begin < j < i for j in checks)  # the caller's arrays change when all checks have passed
-        alike = x.buffer.dtype == new.dtype and x.buffer not in fixed and x.buffer not in place
-        in_step = meets <= {begin} and _in_step(nests[begin], new)
-        if alike and in_step and not early and users[new][-1] == i:
+        is_ours = x.buffer not in fixed and x.buffer not in place and x.buffer.dtype == new.dtype
+        if is_ours and not early and users[new][-1] == i and meets <= {begin} and _in_step(nests[begin], new):
             place[x.buffer] = new
             copies.add(nest)
 
-    def moved(x: Any) -> Any:
-        if not isinstance(x, Access):
-            return x
-        return x._replace(buffer=place.get(x.buffer, x.buffer), via=moved(x.via))
-
     for nest in nests:
-        nest.out, nest.reads = moved(nest.out), [moved(x) for x in nest.reads]
+        nest.change(lambda x: x._replace(buffer=place.get(x.buffer, x.buffer)))
     return [nest for nest in nests if nest not in copies]
 
 
 def _shared(nests: list[Nest], fixed: set[Buffer], shapes: dict[Buffer, Shape]) -> dict[Buffer, Buffer]:
-    """The buffers that have the storage of an operand whose last reader writes them, and whose that is."""
-    users, shared = _users(nests), {}
+    """The buffers that get the storage of an operand, whose last reader writes them; and whose that is."""
+    users, shared = _users(nests), dict[Buffer, Buffer]()
     last = {x: found[-1] for x, found in users.items()}
     for i, nest in enumerate(nests):
         out = nest.out.buffer
@@ -239,7 +230,8 @@ def _slices(x: Access, loops: list[tuple[int, int]], shape: Shape) -> str | None
         first = x.offset // width % n
         if left and abs(left[0][1]) >= width:
             length, stride = left.pop(0)
-            step, last = stride // width, first + (length - 1) * (stride // width)
+            step = stride // width
+            last = first + (length - 1) * step
             if stride % width or not 0 <= last < n:
                 return None
             begin = "" if first == (0 if step > 0 else n - 1) else first
@@ -250,7 +242,7 @@ def _slices(x: Access, loops: list[tuple[int, int]], shape: Shape) -> str | None
     return None if left else f"[{', '.join(items if loops else [*items, '...'])}]"
 
 
-_ENDS = {".T": "T", "[:, None]": "column"}
+_ENDS = {".T": "T", "[:, None]": "column", '.view("int32")': "bits", '.view("int64")': "bits"}
 
 
 class Writer:
@@ -266,7 +258,7 @@ class Writer:
             for x in nest.accesses[nest.is_check :]:
                 known = self.shapes.get(x.buffer, (x.buffer.size,) * (x.buffer.size > 1))
                 self.shapes[x.buffer] = max(known, _shape_of(x, nest.shape), key=len)
-        self._names = {x.name for x in self.shapes}
+        self._names = {*formulas.values(), *[x.name for x in self.shapes]}
 
     def view(
         self, x: Access, shape: Shape, axes: Iterable[int] | None = None, full: int = 0, bits: str = ""
@@ -307,9 +299,8 @@ class Writer:
         if text == buffer.name or buffer in self.arguments:
             return text
         if text not in self.views:
-            end = "bits" if ".view(" in text else "view"
-            base = f"{buffer.name}_{_ENDS.get(text.removeprefix(buffer.name), end)}"
-            numbered = (f"{base}{i or ''}" for i in chain([0], count(2)))
+            base = f"{buffer.name}_{_ENDS.get(text.removeprefix(buffer.name), 'view')}"
+            numbered = chain([base], (f"{base}{i}" for i in count(2)))
             self.views[text] = next(name for name in numbered if name not in self._names)
             self._names.add(self.views[text])
         return self.views[text]
@@ -320,7 +311,7 @@ class Writer:
         """One call of NumPy."""
         x, axes = nest.reads[0], list(range(len(nest.shape)))
         if nest.is_check:
-            return self._check(nest)
+            return self._check(nest, x)
         if nest.out.via or (isinstance(x, Access) and x.via):
             return self._follow(nest, x)
         if nest.product:
@@ -331,8 +322,7 @@ class Writer:
         return self._fold(nest, x) if nest.fold else self._elementwise(nest, x)
 
     def _elementwise(self, nest: Nest, x: Any) -> str:
-        name, bits = nest.function, ""
-        operands = [self._operand(x, nest) for x in nest.reads]
+        name, bits, operands = nest.function, "", [self._operand(x, nest) for x in nest.reads]
         if name == "relu":
             name, operands = "maximum", [*operands, "0"]
         elif name == "mask":
@@ -341,18 +331,18 @@ class Writer:
                 name, bits = "multiply", f"int{8 * x.buffer.dtype.itemsize}" * (x.buffer.dtype.kind == "f")
                 operands[0] = self.view(x, nest.shape, bits=bits)
         out = self.view(nest.out, nest.shape, bits=bits)
-        row = SCALAR_FUNCTIONS.get(name)
-        known = getattr(row and row.numpy, "__name__", "")
+        places = out if out.endswith("]") else f"{out}[...]"
+        if name == "copy":
+            return f"{places} = {operands[0]}"
         if name == "mask":
-            text = f"np.where({operands[1]}, {operands[0]}, 0)"
-        elif row is None:
-            text = operands[0]
-        elif getattr(np, known, None) is row.numpy or not row.operator:
-            name = f"np.{known}" if getattr(np, known, None) is row.numpy else name
-            return f"{name}({', '.join(operands)}, out={out})"
-        else:
-            text = written(row.text, *operands)
-        return f"{out}[...] = {text}"
+            return f"{places} = np.where({operands[1]}, {operands[0]}, 0)"
+        row = SCALAR_FUNCTIONS[name]
+        known = getattr(row.numpy, "__name__", "")
+        if getattr(np, known, None) is row.numpy:
+            return f"np.{known}({', '.join(operands)}, out={out})"
+        if row.operator:
+            return f"{places} = {written(row.text, *operands)}"
+        return f"{name}({', '.join(operands)}, out={out})"
 
     def _fold(self, nest: Nest, x: Any) -> str:
         is_copy = nest.function == "copy" and isinstance(x, Access) and min(x.strides, default=0) >= 0
@@ -363,19 +353,18 @@ class Writer:
         out, fold = self.view(nest.out, nest.shape, kept), f"np.{nest.fold}.reduce"
         if is_copy:
             return f"{fold}({self.view(x, nest.shape, axes, len(axes))}, axis={axis}, out={out})"
-        value = " * ".join([self._operand(x, nest) for x in nest.reads])  # one of them is a number
+        value = " * ".join([self._operand(x, nest) for x in nest.reads])  # one of them may be a number
         return f"{out}[...] = {fold}(np.broadcast_to({value}, {nest.shape}), axis={axis})"
 
     def _follow(self, nest: Nest, x: Any) -> str:
         """Take what an index says, or add to it."""
-        (outer, count, inner), place = nest.shape, x if nest.out.via is None else nest.out
+        outer, count, inner = nest.shape
+        place: Any = x if nest.out.via is None else nest.out
         index, n = self._all(place.via.buffer, count), place.strides[0] // inner
         if place is x:
             ahead, behind = (outer,) * (outer > 1), (inner,) * (inner > 1)
-            source, out = (
-                self._all(x.buffer, *ahead, n, *behind),
-                self._all(nest.out.buffer, *ahead, count, *behind),
-            )
+            source = self._all(x.buffer, *ahead, n, *behind)
+            out = self._all(nest.out.buffer, *ahead, count, *behind)
             return f'np.take({source}, {index}, axis={len(ahead)}, out={out}, mode="clip")'
         values = self._all(x.buffer, x.buffer.size) if isinstance(x, Access) else self._operand(x, nest)
         out = self._all(place.buffer, place.buffer.size)
@@ -383,14 +372,13 @@ class Writer:
             return f"np.add.at({out}, {index}, {values})"
         return f"add_at({out}, {values}, {index}, {n}, {inner})"
 
-    def _check(self, nest: Nest) -> str:
+    def _check(self, nest: Nest, x: Access) -> str:
         """Leave with the number of the check."""
         self.checks.append(nest)
-        test = x = self.view(nest.reads[0], nest.shape)
+        test = y = self.view(x, nest.shape)
         if nest.function == "check":
-            test = f"(({nest.reads[1]} <= {x}) & ({x} < {nest.reads[2]}))"
-            if nest.reads[0].buffer.dtype.kind == "f":
-                test = f"({test} & ({x} == np.trunc({x})))"
+            is_whole = f" & ({y} == np.trunc({y}))" * (x.buffer.dtype.kind == "f")
+            test = f"(({nest.reads[1]} <= {y}) & ({y} < {nest.reads[2]}){is_whole})"
         return f"if not {test}.all(): return {len(self.checks)}"
 
     def _operand(self, x: Any, nest: Nest) -> str:
@@ -403,4 +391,5 @@ class Writer:
             return str(bool(x) if dtype.kind == "b" else int(x))
         with np.errstate(over="ignore"):
             text = str(dtype.type(x))  # beside an array, NumPy takes a number for one of its data type
-        return f"float('{text}')" if text[-1] in "fn" else text.removesuffix(".0") if x else text
+        text = text.replace("inf", "np.inf").replace("nan", "np.nan")
+        return text if text == "-0.0" else text.removesuffix(".0")

@@ -33,13 +33,13 @@ from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from ..modes import SCOPE, mode
-from ..stand_ins import Number
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import schedule
 from .simplify import simplify
+from .stand_ins import Number
 from .trace import Input, Outcome, Trace, with_tensors, without_tensors
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -66,6 +66,8 @@ class Program:
     """
 
     on_gpu = False
+    is_ready_at_once = False  # whether nothing is to be compiled
+    has_blas = True  # whether large products are left to BLAS
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
         self.trace = found
@@ -98,7 +100,7 @@ class Program:
         low = lower(
             outcomes + [value for _, value in found.writes],
             cells,
-            self.on_gpu or bool(runtime.routines()),
+            self.has_blas and (self.on_gpu or bool(runtime.routines())),
             self.on_gpu,
         )
         steps: list[Nest | Call] = low.steps
@@ -148,8 +150,8 @@ class Program:
 
     # Where everything is stored
 
-    def _place(self) -> None:
-        """Name all buffers, and give them places in the program's storage."""
+    def _name(self) -> dict[Buffer, None]:
+        """Name all buffers that are used, and return them."""
         used: dict[Buffer, None] = {}
         self._formulas: dict[str, str] = {}  # the formula of a Number, and its name
         for step in self.nests:
@@ -169,7 +171,13 @@ class Program:
             if not buffer.name:
                 maker = makers.get(buffer)
                 buffer.name = self._names.unique("value") if maker is None else self._names.numbered(maker)
+        written = {buffer for _, buffer in self.states}
+        self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
+        return used
 
+    def _place(self) -> None:
+        """Give all buffers places in the program's storage."""
+        used = self._name()
         self._places: dict[Buffer, tuple[str, int]] = {}  # in which storage a buffer is, and where it begins
         self._storage: dict[str, Any] = dict(runtime.routines())  # arguments that are always the same
         for kind, buffers in (
@@ -191,8 +199,6 @@ class Program:
             for name in {name for name, _ in self._places.values()}:
                 del self._storage[name]
             self._places = {buffer: (buffer.name, 0) for buffer in self._places}
-        written = {buffer for _, buffer in self.states}
-        self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
     def _write(self) -> None:
@@ -297,7 +303,9 @@ class Program:
         self._requires_grad = [(tensor, bool(tensor.requires_grad)) for tensor, _ in self.states]
         self._own_tensors = {tensor for tensor, _ in self.states} | {x[0] for x in self._closed_over}
         self._leaf_tensors = [
-            x.leaf for x in found.inputs if x.tensor is not None and x.leaf not in (None, *self._bound)
+            x.leaf
+            for x in found.inputs
+            if x.tensor is not None and x.leaf is not None and x.leaf not in self._bound
         ]
         self._attributes = [
             (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
@@ -309,7 +317,7 @@ class Program:
             for buffer, spec in self.results
         ]
         self._stateful = [
-            (optimizer, {p: dict(memory) for p, memory in optimizer.state.items()}, _keys(optimizer))
+            (optimizer, {p: dict(memory) for p, memory in optimizer.state.items()}, _option_counts(optimizer))
             for optimizer in found.updates
         ]
         self._read_numbers()
@@ -319,13 +327,16 @@ class Program:
         found = self.trace
         names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "__count": _common_count}
         lets: dict[str, str] = {}
-        for i, (name, (kind, owner, *key)) in enumerate(found.numbers.items()):
-            names |= {f"__owner{i}": owner, f"__key{i}": key[0] if key else None}
-            lets[name] = f"{name} = " + {
-                "leaf": f"__leaves[{owner}]",
-                "option": f"__owner{i}[__key{i}]",
-                "count": f"__count(__owner{i}, __key{i})",
-            }[kind]
+        for i, (name, (kind, owner, *rest)) in enumerate(found.numbers.items()):
+            names |= {f"__owner{i}": owner, f"__key{i}": rest[0] if rest else None}
+            lets[name] = (
+                f"{name} = "
+                + {
+                    "leaf": f"__leaves[{owner}]",
+                    "option": f"__owner{i}[__key{i}]",
+                    "count": f"__count(__owner{i}, __key{i})",
+                }[kind]
+            )
         self._counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
@@ -349,12 +360,12 @@ class Program:
     def fits(self, leaves: list[Any]) -> list[Any] | None:
         """The numbers of the host for a call; None unless needle's objects are as they were when the function
         was traced, but for their numbers."""
-        for i, tensor in self._bound.items():
-            if leaves[i] is not tensor:
+        for place, bound in self._bound.items():
+            if leaves[place] is not bound:
                 return None
         own = self._own_tensors
-        for i in self._leaf_tensors:
-            if type(leaves[i]._data) is not NDArray or (own and leaves[i] in own):
+        for place in self._leaf_tensors:
+            if type(leaves[place]._data) is not NDArray or (own and leaves[place] in own):
                 return None
         known = self._data
         for i, (tensor, spec, requires_grad, _) in enumerate(self._closed_over):
@@ -378,8 +389,8 @@ class Program:
             grads = {self._now(x, leaves)._grad for x in owners}
             if len(grads) > 1 or (written is not None and written not in grads):
                 return None
-        for optimizer, state, keys in self._stateful:
-            if optimizer.state != state or _keys(optimizer) != keys:
+        for optimizer, state, counts in self._stateful:
+            if optimizer.state != state or _option_counts(optimizer) != counts:
                 return None
         return self._numbers(leaves) if self._has_options() else None
 
@@ -579,7 +590,7 @@ class Program:
             self.owned[i] = tensor, fresh
 
 
-def _keys(optimizer: Any) -> list[int]:
+def _option_counts(optimizer: Any) -> list[int]:
     """How many options each group of an optimiser has of its own."""
     return [len(group) for group in optimizer.groups]
 

@@ -168,7 +168,7 @@ def _can_scan(program: Program) -> bool:
 class _Scan:
     """The loop around the step of a program."""
 
-    on_gpu = False
+    is_ready_at_once = False
 
     def __init__(self, program: Program):
         self.program = program
@@ -224,8 +224,10 @@ class _Scan:
         """
         if self.begun is None:
             step = self.program.compiled[self.part.name], self.program.types(self.part)
-            loop = self.source, [], "scan", self.part.source, self._types
-            self.begun = Task([step, (self._compiled, self._types)], [self.program.source_of(self.part), loop])
+            loop: tuple = self.source, [], "scan", self.part.source, self._types
+            self.begun = Task(
+                [step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
+            )
         return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:

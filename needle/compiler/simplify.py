@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from ..stand_ins import Number
 from .lower import Access, Buffer, Call, Nest, whole
+from .stand_ins import Number
 
 __all__ = ["cut", "simplify"]
 

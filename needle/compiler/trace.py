@@ -28,13 +28,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..autograd import Tensor, TensorTuple, Value
+from ..autograd import Tensor, Value
 from ..graph import Op, Pending, Spec
 from ..init.init_basic import Draw
 from ..modes import line_of_user, mode
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
-from ..stand_ins import CannotTrace, HostArray, Number, Option
+from .stand_ins import CannotTrace, HostArray, Number, Option
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
@@ -258,8 +258,8 @@ class Trace:
     def refuse_option(self, optimizer: Optimizer, name: str) -> NoReturn:
         """The function sets an option."""
         raise CannotTrace(
-            f"jit: the function sets the option {name} of {type(optimizer).__name__}, which a compiled program "
-            "does not repeat; set it outside, and call the step of a schedule outside"
+            f"jit: the function sets the option {name} of {type(optimizer).__name__}, which a compiled "
+            "program does not repeat; set it outside, and call the step of a schedule outside"
         )
 
     def updates_of(self, optimizer: Optimizer) -> dict[Any, Any]:
@@ -308,8 +308,8 @@ class Trace:
                 elif name in before and x is not before[name]:
                     setattr(holder, name, before[name])
                     raise CannotTrace(
-                        f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
-                        "does not repeat; let it return what it computes, and change such things outside"
+                        f"jit: the function changes {name} of {type(holder).__name__}, which a compiled "
+                        "program does not repeat; let it return what it computes, and change such things outside"
                     )
 
     # The arguments
@@ -405,8 +405,8 @@ def _run(
         except TypeError as error:
             if any(kind == "leaf" for kind, *_ in found.numbers.values()):
                 error.add_note(
-                    "While a function is compiled, something else stands for each number among its arguments. If "
-                    'Python needs the number itself, name the argument: ndl.jit(f, static="name")'
+                    "While a function is compiled, something else stands for each number among its arguments. "
+                    'If Python needs the number itself, name the argument: ndl.jit(f, static="name")'
                 )
             raise
         finally:

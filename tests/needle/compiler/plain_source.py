@@ -1,4 +1,4 @@
-"""The generated source as plain Python: each place that it reads lies within its array, and was written before.
+"""The generated source as plain Python: what it reads lies within its array, and was written before.
 
 Most tests run programs so: it takes no time to compile, and it sees what machine code would not.
 """
@@ -29,7 +29,8 @@ def make_plain(program: Program) -> None:
         if isinstance(part, Call):
             program._kernels.append(None)
             continue
-        written = next(x for x in program.parts if isinstance(x, Part) and x.name == (part.original or part.name))
+        name = part.original or part.name
+        written = next(x for x in program.parts if isinstance(x, Part) and x.name == name)
         kernel = plain_source(written.source, part.functions, written.name, unwritten - known | set(part.own))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own, threads=1)

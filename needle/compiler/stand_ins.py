@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .autograd import Tensor
+from ..autograd import Tensor
 
 
 class CannotTrace(RuntimeError):
@@ -60,17 +60,17 @@ class Number:
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise CannotTrace(
-            f"jit: Python asks what {self.text} is, to branch on it, or to use it as an index, an axis, a range "
-            "or a text. It may be another number in each call. If it takes few values, name the argument in "
-            f'static=, as in ndl.jit(f, static="{self.text}"): then there is a program for each. An option of '
-            "an optimiser cannot be named there: branch on it outside"
+            f"jit: Python asks what {self.text} is, to branch on it, or to use it as an index, an axis, a "
+            "range or a text. It may be another number in each call. If it takes few values, name the argument "
+            f'in static=, as in ndl.jit(f, static="{self.text}"): then there is a program for each. An option '
+            "of an optimiser cannot be named there: branch on it outside"
         )
 
     __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __str__ = __format__ = _refused  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __str__ = __format__ = _refused
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refused
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused
-    __array__ = __divmod__ = __rdivmod__ = __reduce_ex__ = _refused  # type: ignore[assignment]
+    __array__ = __divmod__ = __rdivmod__ = __reduce_ex__ = _refused
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self.value), name):
@@ -90,20 +90,21 @@ class Option(Number):
 
     __slots__ = ()
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # type: ignore[override]
         return True
 
 
 def _arithmetic(symbol: str, function: Callable) -> tuple[Callable, Callable]:
     """The methods for ``number + other`` and ``other + number``."""
 
-    def formula(a: Any, b: Any) -> Any:
-        a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
-        if not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
+    def formula(*operands: Any) -> Any:
+        operands = tuple([x.item() if isinstance(x, np.generic) else x for x in operands])
+        if not all(isinstance(x, (int, float)) for x in operands):
             return NotImplemented
-        texts = [x.text if type(x) in (Number, Option) else f"({x!r})" for x in (a, b)]
-        value = function(getattr(a, "value", a), getattr(b, "value", b))
-        return Number(f"({texts[0]} {symbol} {texts[1]})", value)
+        known = [type(x) in (Number, Option) for x in operands]
+        a, b = (x.text if has_text else f"({x!r})" for x, has_text in zip(operands, known, strict=True))
+        values = [x.value if has_text else x for x, has_text in zip(operands, known, strict=True)]
+        return Number(f"({a} {symbol} {b})", function(*values))
 
     return formula, lambda self, other: formula(other, self)
 
