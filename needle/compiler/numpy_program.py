@@ -62,7 +62,8 @@ class NumpyProgram(Program):
                 self._kernels.append(None)
                 continue
             name = "step" if len(self._runs) == 1 else f"step_{number}"
-            part = write_numpy(name, run, places, self._formulas)
+            nests = [step for step in run if isinstance(step, Nest)]
+            part = write_numpy(name, nests, places, self._formulas)
             function, self._names_of[name] = part.function(self._storage)
             self.parts.append(part)
             self._kernels.append(

@@ -61,9 +61,9 @@ class Number:
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise CannotTrace(
             f"jit: Python asks what {self.text} is, to branch on it, or to use it as an index, an axis, a "
-            "range or a text. It may be another number in each call. If it takes few values, name the argument "
-            f'in static=, as in ndl.jit(f, static="{self.text}"): then there is a program for each. An option '
-            "of an optimiser cannot be named there: branch on it outside"
+            "range or a text. It may be another number in each call. If it takes few values, name the "
+            f'argument in static=, as in ndl.jit(f, static="{self.text}"): then there is a program for each. '
+            "An option of an optimiser cannot be named there: branch on it outside"
         )
 
     __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refused

@@ -309,7 +309,7 @@ class Trace:
                     setattr(holder, name, before[name])
                     raise CannotTrace(
                         f"jit: the function changes {name} of {type(holder).__name__}, which a compiled "
-                        "program does not repeat; let it return what it computes, and change such things outside"
+                        "program does not repeat; let it return what it computes, and change that outside"
                     )
 
     # The arguments
@@ -399,14 +399,14 @@ def _run(
     try:
         given = [found.leaf(i, x, names[i], i in twice) for i, x in enumerate(leaves)]
         args, kwargs = filled(arguments, given)
-        token = mode.set((found, grad, scope, False))  # type: ignore[arg-type]
+        token = mode.set((found, grad, scope, False))
         try:
             found.result = function(*args, **kwargs)
         except TypeError as error:
             if any(kind == "leaf" for kind, *_ in found.numbers.values()):
                 error.add_note(
-                    "While a function is compiled, something else stands for each number among its arguments. "
-                    'If Python needs the number itself, name the argument: ndl.jit(f, static="name")'
+                    "While a function is compiled, something else stands for each number among its "
+                    'arguments. If Python needs the number itself, name it: ndl.jit(f, static="name")'
                 )
             raise
         finally:
