@@ -10,7 +10,6 @@ import numpy as np
 from needle.backend_ndarray.indexing import index_in_words
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.backend_selection import Device
-from needle.compiler.stand_ins import Number
 from needle.graph import Op
 from needle.nn import Module
 from needle.ops import Elementwise
@@ -126,10 +125,12 @@ def symbol(op: Op | Module | str) -> str:
 
 
 def _is_plain(x: object) -> bool:
-    """Whether it prints as it is: a lazy Tensor would be computed, and a Number stands for many."""
+    """Whether it prints as it is: a lazy Tensor would be computed, and a stand-in is many numbers."""
     if isinstance(x, (tuple, list)):
         return len(x) <= LONGEST_TUPLE and all(isinstance(item, (int, float, str, np.generic)) for item in x)
-    return not isinstance(x, Number) and isinstance(x, (int, float, str, np.generic, np.dtype, Device))
+    return not hasattr(x, "__needle_data__") and isinstance(
+        x, (int, float, str, np.generic, np.dtype, Device)
+    )
 
 
 def in_words(x: object) -> str:

@@ -182,8 +182,6 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             number = number.item()
         if not isinstance(number, (float, int)):
             raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
-        if type(number) is bool:
-            number = int(number)
     if not isinstance(array, View):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
     is_float = array.dtype.kind == "f"
@@ -192,9 +190,10 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
         is_float = array.dtype.kind == "f"
         if not is_float and (answer := _number_out_of_range(name, array, number, number_last)) is not None:
             return answer
-    if is_float and type(number) is int:
+    kind = type(number)  # that of a compiled function's number, which is not known yet, is another
+    if is_float and (kind is int or kind is bool):
         number = float(number)
-    elif not is_float and type(number) is float:
+    elif not is_float and (kind is float or kind is bool):
         number = int(number)
     if not (array._compact or array.is_dense()):
         array = array.compact()
@@ -214,7 +213,7 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
 
 def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
-    if type(number) is not int and type(number) is not float:
+    if type(number) not in (int, float, bool):
         return None  # a compiled function's, which is not known yet
     if name == "power":
         _check_exponents(number if number_last else array.numpy())

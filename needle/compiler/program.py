@@ -317,7 +317,7 @@ class Program:
             for buffer, spec in self.results
         ]
         self._stateful = [
-            (optimizer, {p: dict(memory) for p, memory in optimizer.state.items()}, _option_counts(optimizer))
+            (optimizer, {p: dict(x) for p, x in _memories(optimizer).items()}, _option_counts(optimizer))
             for optimizer in found.updates
         ]
         self._read_numbers()
@@ -390,7 +390,7 @@ class Program:
             if len(grads) > 1 or (written is not None and written not in grads):
                 return None
         for optimizer, state, counts in self._stateful:
-            if optimizer.state != state or _option_counts(optimizer) != counts:
+            if _memories(optimizer) != state or _option_counts(optimizer) != counts:
                 return None
         return self._numbers(leaves) if self._has_options() else None
 
@@ -588,6 +588,11 @@ class Program:
                 place[:] = array._handle.buffer
             tensor._data = fresh = _real_array(place, array.shape, array.device)
             self.owned[i] = tensor, fresh
+
+
+def _memories(optimizer: Any) -> dict[Any, dict[str, Tensor]]:
+    """What an optimiser remembers of its parameters; without those of which it remembers nothing."""
+    return {p: memory for p, memory in optimizer.state.items() if memory}
 
 
 def _option_counts(optimizer: Any) -> list[int]:

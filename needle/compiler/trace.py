@@ -278,7 +278,7 @@ class Trace:
         for count, params in by_count.items():
             number = self._number(Number, "t", count, ("count", optimizer, params))
             self.updates[optimizer] |= dict.fromkeys(params, number)
-        self.states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items() if memory}
+        self.states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
         for memory in self.states[optimizer].values():
             for name, x in memory.items():
                 self.names.setdefault(x, name)

@@ -286,7 +286,7 @@ class BatchNorm1d(Module):
                 before: Any
                 now: Any
                 if batch.is_pending:  # in lazy mode, no more than one step is left waiting
-                    before, now = _Computed()(running), batch[i]
+                    before, now = _Computed()(running) if running.is_pending else running, batch[i]
                 else:  # arrays are faster
                     before, now = running.realize_cached_data(), batch.realize_cached_data()[i]
                 latest: Any = before * (1 - self.momentum) + now.reshape((self.dim,)) * self.momentum

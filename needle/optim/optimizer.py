@@ -172,7 +172,7 @@ class Optimizer:
         if p.grad.shape != p.shape:
             raise ValueError(f"step: a parameter of shape {p.shape} has a grad of shape {p.grad.shape}")
         device = p.device
-        state = self.state.get(p, {})
+        state = self.state.setdefault(p, {})
         for name, x in state.items():
             if x.device is not device:  # the parameter was moved
                 state[name] = _beside(p, x)
@@ -191,8 +191,6 @@ class Optimizer:
                 state[name] = Tensor.make_const(x)
             elif x is not state[name]:
                 state[name].cached_data = x._data if isinstance(x, Tensor) else x
-        if state:
-            self.state[p] = state
         updates[p] = t
 
     def rule(self, p: Any, grad: Any, state: dict[str, Any], t: int, *_: Any, **options: Any) -> Any:

@@ -937,7 +937,7 @@ def test_a_program_does_the_same_steps(settings, monkeypatch):
     assert ours.is_compiled
     sizes = {settings.batch_size, 7} | {15 % size for size in (settings.batch_size, 7)} - {0}
     programs = ours.learner.step._programs
-    assert [len(known) for known in programs.values()] == [1] * len(sizes)  # a learning rate is no reason
+    assert len(programs) == len(sizes)  # a learning rate is no reason for another one
 
 
 @pytest.mark.slow
