@@ -296,7 +296,8 @@ class Trace:
 
     def _kept(self, holder: Any) -> dict[str, Any]:
         """The attributes of a module or an optimiser that have to be the same in each call."""
-        kinds = (Module, Value, bool, int, float, str, type(None), tuple, list, dict)
+        kinds: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
+        kinds += (tuple, list, dict) if isinstance(holder, Module) else ()  # those of optimisers are compared
         return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
 
     def compare_holders(self) -> None:

@@ -23,6 +23,8 @@ from playground.training.points import Point, from_csv
 from playground.training.settings import LIVE, VIEW, Layer, Settings
 from playground.training.trainer import MOST_CHANGES, Trainer
 
+from ..needle.compiler.conftest import jit
+
 SMALL = Settings(points=50, hidden=(3,))
 
 
@@ -923,8 +925,7 @@ def assert_equal_trainings(ours, theirs, tolerance=1e-4):
 def test_a_program_does_the_same_steps(settings, monkeypatch):
     """The program, run as Python: nothing needs to be compiled to see what it does."""
     theirs = Trainer(dataclasses.replace(settings, compiled=False))
-    jit = ndl.jit
-    monkeypatch.setattr(ndl, "jit", lambda function, background: jit(function, debug=True))
+    monkeypatch.setattr(ndl, "jit", lambda function, background: jit(function))
     monkeypatch.setattr(trainer_module, "FIRST_EPOCHS", 0)
     monkeypatch.setattr(ndl.compiler, "scan_is_ready", lambda step, *batches: isinstance(step, Compiled))
     ours = Trainer(settings)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import needle as ndl
+import needle.compiler
 from needle.autograd import Tensor
 from needle.compiler import Compiled
 from needle.compiler.program import AGAIN, Program
@@ -20,7 +20,7 @@ from .plain_source import make_plain
 
 def jit(f: Any, plain: bool = True, **options: Any) -> Any:
     """`ndl.jit`, whose programs run their source as plain Python: most tests do."""
-    compiled = ndl.jit(f, **options)
+    compiled = needle.compiler.jit(f, **options)
     if isinstance(compiled, Compiled) and plain:
         compiled._program = functools.partial(_plain_program, compiled)  # type: ignore[method-assign]
     return compiled
