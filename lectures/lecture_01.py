@@ -85,11 +85,12 @@ def mark(ax: Axes, x: float) -> Axes:
 def neighbours(parts: tuple[float, float]) -> tuple[float, float]:
     """A number, and another one so many times as far from it as is allowed."""
     x, times = parts
+    x = 0.0 if times == 1.0 else x  # elsewhere, rounding decides about exactly that far
     return x, x + times * 1e-9 * max(1.0, abs(x))
 
 
 SIZES = (1.0, 1e16, -1000.0, 1000.0, 0.0, 0.3, -1e16, 1e6, -5.0, 1e300)
-TIMES = (2.0, 0.5, -2.0, -0.5, 1e3, -1e6, 1.3, 0.8, 1e9, 0.0)
+TIMES = (2.0, 0.5, -2.0, -0.5, 1e3, -1e6, 1.3, 0.8, 1e9, 0.0, 1.0)
 pairs = st.tuples(st.sampled_from(SIZES), st.sampled_from(TIMES)).map(neighbours)
 
 
@@ -158,6 +159,7 @@ FUNCTIONS = {
     "good_near_0": lambda x: good_sigmoid(x) if abs(x) < 2.5 else math.tanh(x),
     "good_far_out": lambda x: math.tanh(x) if abs(x) < 2.5 else good_sigmoid(x),
     "half_plus": lambda x: 0.5 + x,
+    "half_minus": lambda x: 0.5 - x,
     "slightly_shifted_sigmoid": lambda x: good_sigmoid(x) + 1e-8,
     "half_sign": lambda x: math.copysign(0.5, x),
 }

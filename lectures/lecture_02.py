@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 import needle as ndl
 from needle import nn
-from needle.autograd import Tensor, gradients
 from needle.optim import Adam
 
-from .checking import NUMBERS, Case, Lecture, Names, arrays, derivatives, kind, program_case, show, values
+from .checking import NUMBERS, Case, Lecture, Names, arrays, case, drawn, kind, program_case, show, values
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -33,11 +32,11 @@ class Shelves:
 
 
 def learn(
-    network: Callable[[Tensor], Tensor], parameters: Iterable[nn.Parameter], points: Any, labels: Any
+    network: Callable[[ndl.Tensor], ndl.Tensor], parameters: Iterable[nn.Parameter], points: Any, labels: Any
 ) -> list[float]:
     """Fit a network of one output to labels of -1 and 1, and return the loss of each step."""
-    inputs = Tensor(points, requires_grad=False)
-    wanted = Tensor(np.reshape(labels, (-1, 1)), requires_grad=False)
+    inputs = ndl.Tensor(points, requires_grad=False)
+    wanted = ndl.Tensor(np.reshape(labels, (-1, 1)), requires_grad=False)
     optimiser = Adam(list(parameters), lr=0.05)
     losses = []
     for _ in range(150):
@@ -57,9 +56,9 @@ class Word(str):
 # --- 1 A module of your own ---------------------------------------------------------------------------------
 
 
-def tried_out(answer: Any, x: ndl.Tensor, scale: float, shift: float) -> Any:
+def tried_out(answer: Any, numbers: Any, scale: float, shift: float) -> Any:
     """What a new module gives and keeps, and what it does with another scale and shift."""
-    module, second = answer(), answer()
+    module, second, x = answer(), answer(), ndl.Tensor(numbers)
     found = {name: "Parameter" for name, _ in module.named_parameters()}
     set_itself = {name: type(vars(module)[name]).__name__ for name in {"scale", "shift"} & set(vars(module))}
     result = module(x)
@@ -68,25 +67,18 @@ def tried_out(answer: Any, x: ndl.Tensor, scale: float, shift: float) -> Any:
     parameters = {id(p) for p in module.parameters()}
     module.scale, module.shift = new = nn.Parameter([scale]), nn.Parameter([shift])
     changed = module(x)
-    flows = isinstance(changed, Tensor) and changed.requires_grad
+    flows = isinstance(changed, ndl.Tensor) and changed.requires_grad
     return {
         "result": result,
         "attributes": {name: Word(what) for name, what in sorted((set_itself | found).items())},
         "with the other scale and shift": changed,
-        "derivatives for these two": [d.numpy() for d in gradients((changed * changed).sum(), list(new))]
+        "derivatives for x and these two": [d.numpy() for d in ndl.gradients((changed**2).sum(), [x, *new])]
         if flows
         else Word("none"),
         "the two are still there": (module.scale is new[0], module.shift is new[1]),
+        "parameters after the calls": sorted(name for name, _ in module.named_parameters()),
         "shared with a second module": sum(id(p) in parameters for p in second.parameters()),
     }
-
-
-def affine_case(parts: tuple[Any, float, float]) -> Case:
-    """A case of these numbers for x, and of another scale and shift."""
-    x, scale, shift = parts
-    return Case(
-        lambda: {"x": Tensor(x), "scale": float(scale), "shift": float(shift)}, ("x", "scale", "shift")
-    )
 
 
 class Affine(nn.Module):
@@ -99,10 +91,9 @@ class Affine(nn.Module):
 
 
 affine = lecture.exercise(
-    affine_case(([1.0, 10.0], 5, -1)),
-    draws=st.tuples(arrays(), st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)).map(affine_case),
+    case([1.0, 10.0], 5, -1),
+    draws=drawn(arrays(), NUMBERS, NUMBERS),
     number=30,
-    contracts=(derivatives,),
     otherwise="For x = 10 the result is 3 · 10 + 2, which is 32. Which numbers does your `forward` use?",
     use=tried_out,
     form="Affine()({}), also after its scale is set to {} and its shift to {},",
@@ -110,6 +101,13 @@ affine = lecture.exercise(
 
 
 # --- 2 Registration -----------------------------------------------------------------------------------------
+
+
+def filled() -> Shelves:
+    """A module that has something on a shelf already."""
+    part = Shelves()
+    part._parameters["bias"] = 1.0
+    return part
 
 
 def after_steps(answer: Any, steps: Sequence[str]) -> Any:
@@ -120,26 +118,31 @@ def after_steps(answer: Any, steps: Sequence[str]) -> Any:
     second.weight = nn.Parameter([1.0])
     makers: dict[str, Callable[[], Any]] = {
         "Parameter": lambda: nn.Parameter([1.0]),
-        "Tensor": lambda: Tensor([1.0]),
+        "Tensor": lambda: ndl.Tensor([1.0]),
         "module": answer,
-        "Shelves": Shelves,
+        "Shelves": filled,
         "[module]": lambda: [answer()],
         "Linear": lambda: nn.Linear(1, 1, rng=0),
+        "None": lambda: None,
+        "3": lambda: 3,
     }
     labels: dict[int, Word] = {}
-    kept = {}
+    made: list[Any] = [None]
+    kept: dict[str, Any] = {}
     for number, step in enumerate(steps, start=1):
         name, what = step.split(" = ")
-        kept[name] = makers[what]() if what in makers else {"None": None, "3": 3}[what]
-        setattr(module, name, kept[name])
-        labels[id(kept[name])] = Word(f"the {what} of line {number}")
-    shelves = {
-        shelf: {name: labels.get(id(value), value) for name, value in getattr(module, shelf).items()}
-        for shelf in ("_parameters", "_modules")
+        if what != "the one above":
+            made.append(makers[what]())
+            labels[id(made[-1])] = Word(f"the {what} of line {number}")
+        kept[name] = made[-1]
+        setattr(module, name, made[-1])
+    return {
+        "_parameters": {name: labels.get(id(x), x) for name, x in module._parameters.items()},
+        "_modules": {name: labels.get(id(x), x) for name, x in module._modules.items()},
+        "attributes not kept": [name for name, x in kept.items() if getattr(module, name, ...) is not x],
+        "on the shelves of a module with a weight": [*second._parameters, *second._modules],
+        "on the shelves of a Shelves": [list(x._parameters) for x in made if type(x) is Shelves],
     }
-    lost = [name for name, value in kept.items() if getattr(module, name, ...) is not value]
-    others = [*second._parameters, *second._modules]
-    return {**shelves, "attributes not kept": lost, "on the shelves of a module with a weight": others}
 
 
 class Registering(Shelves):
@@ -159,8 +162,8 @@ def steps_case(steps: Sequence[str]) -> Case:
     return Case(lambda: {"these lines": tuple(steps)}, ("these lines",), lines)
 
 
-KINDS = ("Parameter", "module", "Tensor", "3", "None", "Shelves", "[module]", "Linear")
-one_step = st.tuples(st.sampled_from(("weight", "part")), st.sampled_from(KINDS)).map(" = ".join)
+KINDS = ("Parameter", "module", "Tensor", "3", "None", "Shelves", "[module]", "Linear", "the one above")
+one_step = st.tuples(st.sampled_from(("weight", "part", "_old")), st.sampled_from(KINDS)).map(" = ".join)
 registering = lecture.exercise(
     steps_case(("weight = Parameter", "size = 3")),
     steps_case(("first = module", "weight = Parameter", "mean = Tensor")),
@@ -206,28 +209,27 @@ def tree_lines(steps: Sequence[tuple[str, int, str]]) -> list[str]:
             lines.append(f"{parent}.{what} = Parameter({number + 2})")
         else:
             modules.append(new)
-            lines += [f"{new} = Module()", f"{parent}.{name} = {new}"]
-            if what == "layer":
-                lines.insert(-1, f"{new}.weight = Parameter({number + 2})")
+            lines.append(f"{new} = Module()")
+            if what != "module":
+                lines.append(f"{new}.weight = Parameter({number + 2})")
+            lines.append(
+                f'{parent}._modules["{name}.0"] = {new}' if what == "noted" else f"{parent}.{name} = {new}"
+            )
     return lines
 
 
 one_part = st.tuples(
-    st.sampled_from(("layer", "layer", "weight", "module", "bias", "layer", "again")),
+    st.sampled_from(("layer", "layer", "weight", "module", "bias", "noted", "layer", "again")),
     st.sampled_from((0, 0, 0, -1, -1, 1)),
     st.sampled_from(("first", "last", "inner", "head")),
 )
 tree_steps = st.lists(one_part, min_size=1, max_size=8)
 FLAT = ("net = Module()", "net.weight = Parameter(1)", "net.bias = Parameter(2)")
-NESTED = (
-    *(
-        "net = Module()",
-        "net.weight = Parameter(1)",
-        "net.first = Module()",
-        "net.first.weight = Parameter(2)",
-    ),
-    *("net.last = Module()", "net.last.inner = Module()", "net.last.inner.weight = Parameter(4)"),
+modules_in_modules = (
+    "net = Module(); net.weight = Parameter(1); net.first = Module(); net.first.weight = Parameter(2); "
+    "net.last = Module(); net.last.inner = Module(); net.last.inner.weight = Parameter(4)"
 )
+NESTED = modules_in_modules.split("; ")
 
 
 class Pairs(dict):
@@ -247,20 +249,17 @@ def by_path(found: Any) -> Any:
 def same_pairs(expected: Any, got: Any, names: Names) -> str:
     """Whether the paths are the same, and the very same object stands under each."""
     if not isinstance(got, Pairs):
-        right = isinstance(got, (list, tuple)) and all(isinstance(x, (list, tuple)) for x in got)
         return (
-            "a path comes twice, or what comes first in a pair is no path"
-            if right and got
-            else f"it is a {kind(got)}, but should be a list of pairs of a path and what is there"
+            f"it is a {kind(got)}, but should be a list of pairs of a path and what is there, each path once"
         )
-    if missing := [path for path in expected if path not in got]:
-        return f"{missing[0]!r} is missing"
-    if extra := [path for path in got if path not in expected]:
-        return f"{extra[0]!r} should not be there"
-    different = [path for path in expected if expected[path] is not got[path]]
-    return (
-        f"under {different[0]!r} stands another object, {show(got[different[0]], names)}" if different else ""
-    )
+    for path in sorted({*expected, *got}):
+        if path not in got:
+            return f"{path!r} is missing"
+        if path not in expected:
+            return f"{path!r} should not be there"
+        if expected[path] is not got[path]:
+            return f"under {path!r} stands another object, {show(got[path], names)}"
+    return ""
 
 
 same_pairs.exactly = values  # type: ignore[attr-defined]  # two answers make copies of their own
@@ -351,19 +350,12 @@ def set_training(module, training):
 
 # --- 5 Modules in a list ------------------------------------------------------------------------------------
 
-VALUES = [
-    "a",
-    "[a, b]",
-    "[3, a, 'relu', b]",
-    "[a, [b, [a]]]",
-    "(a, b)",
-    "[a, 3, a]",
-    "[[3, a], (b,)]",
-    "3",
-    "[]",
-]
-VALUES += ["'relu'", "None", "[{'x': a}, b]", "([[[a]]], [b])", "[b, [], [a, b], 'ab']", "{'x': a}", "{a}"]
-VALUES += ["[a, [a, a], a]", "[None, [None, a]]", "[range(2), a]", "[a, b] * 6"]
+values_of_all_kinds = (
+    "a; [a, b]; [3, a, 'relu', b]; [a, [b, [a]]]; (a, b); [a, 3, a]; [[3, a], (b,)]; 3; []; 'relu'; None; "
+    "[{'x': a}, b]; ([[[a]]], [b]); [b, [], [a, b], 'ab']; {'x': a}; {0: a}; {a}; [a, [a, a], a]; "
+    "[None, [None, a]]; [range(2), a]; [a, b] * 6"
+)
+VALUES = values_of_all_kinds.split("; ")
 
 
 def value_case(name: str, value: str) -> Case:
@@ -376,9 +368,7 @@ def value_case(name: str, value: str) -> Case:
 
 @lecture.exercise(
     *(value_case("layers", value) for value in VALUES[:3]),
-    draws=st.tuples(st.sampled_from(("layers", "parts")), st.sampled_from(VALUES)).map(
-        lambda x: value_case(*x)
-    ),
+    draws=st.builds(value_case, st.sampled_from(("layers", "parts")), st.sampled_from(VALUES)),
     number=60,
     otherwise="Write the paths of this value on paper: its name, then a dot and the place in each list.",
     compare=same_pairs,

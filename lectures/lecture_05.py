@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -52,13 +54,17 @@ def graph_case(*lines: str, output: str = "") -> Case:
     return program_case(lines, {"ndl": ndl, "Tensor": Tensor}, output or lines[-1].split()[0])
 
 
-#: The lecture's example; a leaf that one operator takes twice; a leaf at two places; one three operators away.
+#: The lecture's example; a leaf that one operator takes twice; a leaf at two places; three, and two equal products.
 V1_TO_V4 = ("v1 = Tensor([0.0])", "v2 = ndl.exp(v1)", "v3 = v2 + 1", "v4 = v2 * v3")
 SQUARE_OF_X = ("x = Tensor([1.0, 2.0, 3.0])", "s = x * x")
-A_TWICE = ("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "y = a * b + a")
-drawn_graphs = graphs(
-    "Tensor([{}])", ["{a} * {b}", "{a} + {b}", "ndl.tanh({a})", "{a} + 1", "{a} / {b}", "-{a}", "{a} * 3"]
+THREE_LEAVES = (
+    *("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "c = Tensor([2.0, 0.5])"),
+    *("s = a * b", "t = a * b", "y = s / (t + c)"),
 )
+A_CONSTANT = ("a = Tensor([2.0])", "c = Tensor([3.0], requires_grad=False)", "y = a * c")
+A_TWICE = ("a = Tensor([1.0, 2.0])", "b = Tensor([0.0, 3.0])", "y = a * b + a")
+OPERATORS = ["{a} * {b}", "{a} + {b}", "ndl.tanh({a})", "{a} + 1", "{a} / {b}", "-{a}", "{a} * 3"]
+drawn_graphs = graphs("Tensor([{}])", OPERATORS, leaves="abc")
 
 
 # --- When two answers are the same --------------------------------------------------------------------------
@@ -128,13 +134,18 @@ def from_the_table(n1, n2):
 # --- All leaves ---------------------------------------------------------------------------------------------
 
 
+a_twice = graph_case(*A_TWICE)
+
+
 @lecture.exercise(
     graph_case(*V1_TO_V4),
     graph_case(*SQUARE_OF_X),
-    graph_case(*A_TWICE),
+    a_twice,
     graph_case(*A_TWICE, output="b"),
+    graph_case(*THREE_LEAVES),
+    graph_case(*A_CONSTANT),
+    replace(a_twice, make=cache(a_twice.make)),  # the very same nodes at each call
     draws=drawn_graphs.map(lambda lines: graph_case(*lines)),
-    number=150,
     otherwise="Draw this graph, mark the boxes that no arrow leads to, and compare them with your list. "
     "Does `find_topo_sort` get a list, `[output]`?",
     compare=in_any_order,
@@ -172,8 +183,9 @@ def replacing_some(parts: tuple[list[str], int]) -> Case:
 
 
 def run_twice(answer: Callable, output: Tensor, leaf: Tensor, value: Tensor, another: Tensor) -> Any:
-    """What an answer gives for `value`, after it ran the same graph with another one."""
-    answer(output, leaf, another)
+    """What an answer gives for `value`, after it ran the graph with another one, of another leaf if there is one."""
+    there = [node for node in autograd.find_topo_sort([output]) if node.is_leaf() and node is not leaf]
+    answer(output, [*there, leaf][0], another)
     return answer(output, leaf, value)
 
 
@@ -181,9 +193,9 @@ def run_twice(answer: Callable, output: Tensor, leaf: Tensor, value: Tensor, ano
     replacing(graph_case(*V1_TO_V4), "v1"),
     replacing(graph_case(*A_TWICE), "b"),
     replacing(graph_case(*SQUARE_OF_X), "x"),
+    replacing(graph_case(*THREE_LEAVES), "b"),
     replacing(graph_case(*V1_TO_V4, output="v1"), "v1"),
-    draws=st.tuples(drawn_graphs, st.sampled_from([0, 1])).map(replacing_some),
-    number=150,
+    draws=st.tuples(drawn_graphs, st.sampled_from([0, 1, 2])).map(replacing_some),
     use=run_twice,
     form="rerun({}, {}, {})",
     otherwise="Go through the nodes of this graph with pencil and paper: what is in your dictionary after each?",

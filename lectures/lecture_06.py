@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import needle as ndl
+import viz
 from needle import autograd, ops
 from needle.autograd import Tensor, find_topo_sort
 from needle.backend_ndarray.memory import blocks
@@ -170,7 +171,7 @@ THREE_STEPS = (
     "for start in (1.0, 2.0, 3.0):\n    x = ndl.Tensor([start, start, start])\n"
     "    sum_loss = sum_loss + (x * x).sum()",
 )
-LEAVES: Any = ("[2.0, 3.0]", '[2.0, 3.0], dtype="float64"', "2.0")
+LEAVES: Any = ("[2.0, 3.0]", '[2.0, 3.0], dtype="float64"', "2.0", "[[2.0, 3.0], [1.0, 0.0]]")
 OPERATORS = ("{a} * {b}", 'ndl.cast({a}, "float64")', "{a}.sum()")
 
 
@@ -194,6 +195,9 @@ def bytes_found(answer: Callable, output: Tensor) -> Any:
     number=40,
     use=bytes_found,
     otherwise="Draw this graph on paper, and write into each box how many bytes its numbers take.",
+    without={
+        viz.memory: "`viz.memory` makes this very count. Make it yourself: go through the nodes, and add up."
+    },
 )
 def kept_bytes(output):
     nodes = ndl.autograd.find_topo_sort([output])
@@ -258,6 +262,16 @@ NETWORKS = {
 }
 
 
+PROGRAMS = (
+    "layer(x)",
+    "row_sums(x)",
+    "gram(x)",
+    "row_sums(layer(x))",
+    "squares(layer(x))",
+    "gram(squares(x))",
+)
+
+
 def shape_found(answer: Callable, f: Callable, x: Tensor, is_lazy: bool) -> Any:
     """The shape that an answer gives, what ran for it, and whether it changed the mode."""
     Runs.count, before = 0, autograd.LAZY_MODE
@@ -282,18 +296,7 @@ def network_case(parts: tuple[str, str, bool]) -> Case:
 @lecture.exercise(
     network_case(("layer(x)", "3, 5", False)),
     draws=st.tuples(
-        st.sampled_from(
-            [
-                "layer(x)",
-                "row_sums(x)",
-                "gram(x)",
-                "row_sums(layer(x))",
-                "squares(layer(x))",
-                "gram(squares(x))",
-            ]
-        ),
-        st.sampled_from(["3, 5", "4, 5", "1, 5", "5, 5"]),
-        st.sampled_from([False, True]),
+        st.sampled_from(PROGRAMS), st.sampled_from(["3, 5", "4, 5", "1, 5", "5, 5"]), st.booleans()
     ).map(network_case),
     number=40,
     otherwise="Call `f` within `with ndl.lazy():`, and ask the Tensor that comes back for its `shape`.",

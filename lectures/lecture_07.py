@@ -74,13 +74,19 @@ LINE = (
     *("w = Tensor([2.0])", "x = Tensor([3.0])", "b = Tensor([4.0])", "c = Tensor([5.0])"),
     "y = c + w * x + b",
 )
+MANY_WAYS = ("x = Tensor([1.0])", "y = x * x", *["y = y * y"] * 8)
 #: The longer way is found after what lies behind `s` has its place: it has to move, too.
 LADDER = ("x = Tensor([0.5])", "m = x * x", "s = m + 1", "t = s + 1", "u = t + 1", "y = s * u")
 
 
-def begun_earlier(parts: tuple[list[str], bool]) -> Case:
-    """A case of a graph whose leaves a and b, on demand, are computed from others: so inner nodes pass on, too."""
-    lines, deeper = parts
+def begun_earlier(parts: tuple[list[str], bool, bool]) -> Case:
+    """A case of a graph whose leaves a and b, on demand, are computed from others: so inner nodes pass on, too.
+
+    On demand, each has two numbers: so the seed has to have the shape of the output.
+    """
+    lines, wide, deeper = parts
+    if wide:
+        lines = [line.replace("])", ", 1.5])") for line in lines]
     if deeper:
         starts = [line for line in lines if "Tensor" in line]
         lines = lines[len(starts) :]
@@ -90,7 +96,9 @@ def begun_earlier(parts: tuple[list[str], bool]) -> Case:
 
 
 drawn_graphs = st.tuples(
-    graphs("Tensor([{}])", ["{a} * {b}", "{a} + {b}", "{a} + 1", "ndl.tanh({a})"]), st.booleans()
+    graphs("Tensor([{}])", ["{a} * {b}", "{a} + {b}", "{a} + 1", "ndl.tanh({a})"]),
+    st.booleans(),
+    st.booleans(),
 ).map(begun_earlier)
 
 
@@ -99,7 +107,9 @@ drawn_graphs = st.tuples(
 
 @lecture.exercise(
     case(2.0, 5.0),
-    draws=drawn(NUMBERS, NUMBERS),
+    draws=drawn(
+        (*NUMBERS, 1e200), (*NUMBERS, 1e200)
+    ),  # where a nudge is lost, and q is too large for a number
     otherwise="Begin with 1 for q. A sum passes its adjoint on as it is; a product multiplies it by the other "
     "factor.",
 )
@@ -196,6 +206,17 @@ def asked_of_some(parts: tuple[Case, list[int]]) -> Case:
     return asked(graph, *(there[place % len(there)] for place in places))
 
 
+def after_another(answer: Any, output: Tensor, variables: list[Tensor], *leaves: Tensor) -> Any:
+    """What an answer gives when the same output was asked for before, in Tensors of its own."""
+    before, found = answer(output, [output, *variables]), answer(output, variables)
+    tensors = [x for x in found if isinstance(x, Tensor)] if isinstance(found, list) else []
+    if len(autograd.find_topo_sort(tensors)) > 500:
+        raise ValueError("it goes along every way back, and there are hundreds: visit each node once")
+    if isinstance(found, list) and any(x is one for x in found for one in before):
+        raise ValueError("called again, it gives back Tensors of the call before")
+    return found
+
+
 WALK = "This call walks back for you. The exercise is to write the walk itself."
 
 
@@ -205,9 +226,9 @@ WALK = "This call walks back for you. The exercise is to write the walk itself."
     asked(graph_case(*DIAMOND), "x", "squared"),
     asked(graph_case(*LINE), "w", "b"),
     asked(graph_case(*LADDER), "x"),
+    asked(graph_case(*MANY_WAYS), "x"),
     draws=st.tuples(drawn_graphs, st.lists(st.integers(0, 9), min_size=1, max_size=3)).map(asked_of_some),
-    number=200,
-    use=lambda answer, output, variables, *leaves: answer(output, variables),
+    use=after_another,
     form="derivatives({}, {})",
     otherwise="Print what has arrived at each node, in the order of your walk. Compare it with section 5.",
     without=dict.fromkeys((Tensor.backward, ndl.gradients, autograd.adjoints, autograd.walk_back), WALK),

@@ -132,6 +132,11 @@ def products_of_neighbours(x):
     return np.stack([x[1:] * x[:-1], x[1:] + x[:-1]])
 
 
+def neighbours_in_a_ring(x):
+    """The product of each number and the one before it; before the first one stands the last."""
+    return x * np.roll(x, 1)
+
+
 def total(x):
     """The sum, as a number."""
     return np.sum(x**3)
@@ -158,7 +163,7 @@ def numbers(f: Callable, x: Any, out_grad: Any) -> Case:
     numbers(products_of_neighbours, [1.0, 2.0, -1.0], [[1.0, 2.0], [3.0, -1.0]]),
     numbers(total, [[1.0, 2.0], [0.5, -1.0]], 2.0),
     draws=st.tuples(
-        st.sampled_from([from_a_whole, products_of_neighbours, squares, total]),
+        st.sampled_from([from_a_whole, products_of_neighbours, squares, neighbours_in_a_ring, total]),
         st.sampled_from([(2,), (2, 3), (3, 2), (4,), (2, 2, 3), (3, 3)]),
         st.sampled_from(["zeros between", "signed", "irregular", "zeros"]),
         st.sampled_from(["counted", "irregular", "signed"]),
@@ -194,6 +199,7 @@ def exp_rule(out_grad, node):
 
 @rule(
     at("ndl.log(a)", [0.5, 2.0, 4.0], out_grad=BACK),
+    at("ndl.log(a)", [0.001, 2.0, 4.0], out_grad=BACK),
     draws=tried([("ndl.log(a)", shape) for shape in SMALL], POSITIVE),
     otherwise="The derivative of log(a) is 1/a.",
 )
@@ -342,7 +348,7 @@ SWAPPED = [
 
 
 @rule(
-    at("ndl.reshape(a, (3, 2))", SIX, out_grad=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    at("ndl.reshape(a, (3, 2))", SIX, out_grad=[[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]]),
     draws=tried(each("ndl.reshape(a, {})", *RESHAPED)),
     otherwise="The numbers stay in their order. Only the shape goes back to that of the operand.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,9 @@ import viz
 from needle import nn
 from needle.autograd import Tensor, gradients
 
-from .checking import (
-    SCORES,
-    Case,
-    Lecture,
-    Names,
-    arrays,
-    as_array,
-    derivatives,
-    drawn,
-    given,
-    kind,
-    values,
-)
+from .checking import SCORES, Case, Lecture, Names, arrays, as_array, derivatives, drawn, given, kind, values
+from .checking.attempt import Attempt, names_used, within_reach
+from .checking.contracts import Contract, Fault
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -53,12 +44,19 @@ def with_targets(parts: tuple) -> tuple[np.ndarray, np.ndarray]:
 TABLES_AND_TARGETS = st.tuples(TABLES, st.sampled_from(CLASSES)).map(with_targets)
 
 
-def to_nine_digits(expected: Any, got: Any, names: Names) -> str:
-    """The same numbers, to more digits than float32 has, or a nudge would find."""
-    if difference := values(expected, got, names):
-        return difference
-    same = np.allclose(expected, got, rtol=1e-9, atol=1e-10, equal_nan=True)
-    return "" if same else "the numbers are nearly right, but only to a few digits"
+closely = partial(values, tolerance=1e-12)  # a nudge finds fewer digits
+
+
+class OfRealNumbers(Contract):
+    """The answer takes no complex step: that nudge would be right to the last digit."""
+
+    def after(self, attempt: Attempt, was: Any) -> Fault | None:
+        if "imag" not in names_used(within_reach(attempt.answer)[0]):
+            return None
+        return Fault("your answer nudges by a complex number", "Write the derivatives as formulas.")
+
+
+no_complex_step = OfRealNumbers()
 
 
 # --- 1 log Σ exp that never overflows -----------------------------------------------------------------------
@@ -68,11 +66,11 @@ def to_nine_digits(expected: Any, got: Any, names: Names) -> str:
     given(lambda: {"Z": SMALL.copy()}, "Z"),
     given(lambda: {"Z": LARGE.copy()}, "Z"),
     draws=drawn(Z=st.tuples(TABLES, st.sampled_from([1, 1, 30])).map(lambda x: x[0] * x[1])),
-    compare=to_nine_digits,
+    compare=closely,
     otherwise="For a row of three zeros it is log 3, about 1.0986. Try your function on that, then on a row "
     "with a larger score.",
     use=as_array,
-    own=("logaddexp",),
+    own=("logaddexp", "logaddexp2", "softmax", "logsoftmax"),
 )
 def log_sum_exp(Z):
     m = Z.max(axis=1, keepdims=True)
@@ -87,10 +85,7 @@ def tensors(pair: tuple[np.ndarray, np.ndarray]) -> Case:
 
     def make() -> dict[str, Any]:
         Z, targets = pair
-        return {
-            "Z": Tensor(Z),
-            "targets": Tensor(targets, requires_grad=False),
-        }
+        return {"Z": Tensor(Z), "targets": Tensor(targets, requires_grad=False)}
 
     return given(make, "Z", "targets")
 
@@ -103,7 +98,7 @@ def tensors(pair: tuple[np.ndarray, np.ndarray]) -> Case:
     otherwise="For each row: `logsumexp` of the row, minus the score of the true class. Then the mean of all "
     "rows, as a Tensor of shape ().",
     contracts=(derivatives,),
-    own=("logsoftmax", "log_softmax", "cross_entropy"),
+    own=("log_softmax", "cross_entropy"),
     without={
         nn.SoftmaxLoss.forward: "This is the library's own loss. Write it yourself, of `ndl.logsumexp`."
     },
@@ -129,9 +124,10 @@ BY_HAND = "Here you write the gradient yourself, with NumPy, and let no library 
     ),
     otherwise="In a row of three zeros each probability is 1/3. Where the true class is, subtract 1. Then "
     "divide everything by the number of rows.",
-    compare=to_nine_digits,
+    compare=closely,
     use=as_array,
-    own=("softmax",),
+    own=("softmax", "logsoftmax", "grad", "backward"),
+    contracts=(no_complex_step,),
     without={gradients: BY_HAND, Tensor.backward: BY_HAND},
 )
 def gradient_by_hand(Z, targets):
@@ -235,21 +231,29 @@ def some_read(parts: tuple) -> Case:
 @lecture.exercise(
     read(LOGITS, LABELS, 2),
     read(OTHERS, THEIR_LABELS, 3),
+    read(OTHERS, THEIR_LABELS, 0),
     draws=st.tuples(
         st.sampled_from([(5, 3), (8, 4), (4, 2), (40, 10), (3, 3), (1, 2)]),
         st.sampled_from([2, 3, 1, 20]),
-        st.sampled_from([0, 3, 1000, -500]),
+        st.sampled_from([0, 3, 1000, -500, 10**6]),
         st.sampled_from([1, 2, 3, 4, 5]),
     ).map(some_read),
     otherwise="First find the pictures whose largest score is not at the label. Then sort these by the "
     "probability of the digit that the net names, the largest first.",
     use=as_list,
+    own=("argpartition", "partition"),
 )
 def surest_mistakes(logits, y, count):
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     sure = powers.max(axis=1) / powers.sum(axis=1)
     wrong = np.flatnonzero(logits.argmax(axis=1) != y)
     return wrong[np.argsort(-sure[wrong])][:count].tolist()
+
+
+def surest(logits: np.ndarray, y: np.ndarray) -> float:
+    """The probability that belongs to the surest of the mistakes."""
+    scores = logits[surest_mistakes(logits, y, 1)[0]]
+    return float(1 / np.exp(scores - scores.max()).sum())
 
 
 # --- Pictures -----------------------------------------------------------------------------------------------

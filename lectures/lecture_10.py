@@ -6,15 +6,20 @@ from collections.abc import Callable
 from html import escape
 from importlib.util import find_spec
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import strategies as st
 
 import needle as ndl
 import viz
+from needle import autograd
 from needle.autograd import Tensor, gradients
 
-from .checking import NUMBERS, Case, Lecture, arrays, case, drawn, given, program_case, to_numpy
+from .checking import NUMBERS, Case, Lecture, arrays, as_array, case, drawn, given, program_case, to_numpy
+from .checking.attempt import Attempt, outcome
+from .checking.contracts import Contract, Fault
+from .lecture_09 import closely, no_complex_step
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -27,16 +32,12 @@ FORGOTTEN = [
     9.0, 5.76, 1.7424, 0.0006, 1.8583, 5.9037, 9.0623, 8.9335, 5.6153, 1.6294,
     0.0052, 1.977, 6.0463, 9.1204, 8.863, 5.4697, 1.5194, 0.0144, 2.0984, 6.1877,
     9.1743, 8.7884, 5.3234, 1.4126, 0.0282, 2.2224, 6.3276, 9.2238, 8.7099, 5.1765,
-    1.309, 0.0466, 2.3488, 6.4659, 9.269, 8.6276, 5.0292, 1.2087, 0.0695, 2.4775,
+    1.309, 0.0466, 2.3488, 6.4659, 9.269, 8.6276, 5.0292, 1.2087, 0.0695, 2.4775
 ]  # fmt: skip
 
 #: What PyTorch 2.13 gives for the functions of the notebook, by name: shown where it is not installed.
 STATED: dict[str, dict[str, Any]] = {
-    "mean": {
-        "z": [[27.0, 27.0], [27.0, 27.0]],
-        "out": 27.0,
-        "gradient of x": [[4.5, 4.5], [4.5, 4.5]],
-    },
+    "mean": {"z": [[27.0, 27.0], [27.0, 27.0]], "out": 27.0, "gradient of x": [[4.5, 4.5], [4.5, 4.5]]},
     "square": {"L": 49.0, "gradient of w": 42.0, "gradient of x": 28.0, "gradient of b": 14.0},
     "twice": {"y": 9.0, "after one backward": 6.0, "after another": 12.0},
     "forgotten": {"losses": FORGOTTEN},
@@ -85,17 +86,14 @@ class Beside:
 
     def _repr_html_(self) -> str:
         left = "text-align: left; vertical-align: top; padding: 4px 16px 4px 0"
+        numbers = f"{left}; white-space: pre; font-family: monospace"
         head = "".join(f'<th style="{left}">{name}</th>' for name in ["", *self.columns, ""])
-        rows = ""
-        for key, *found, same in self.rows:
-            cells = [key, *found, "the same" if same else "not the same"]
-            fonts = ["", *["; white-space: pre; font-family: monospace"] * len(found), ""]
-            rows += "<tr>"
-            rows += "".join(
-                f'<td style="{left}{font}">{escape(text)}</td>'
-                for text, font in zip(cells, fonts, strict=True)
-            )
-            rows += "</tr>"
+        rows = "".join(
+            f'<tr><td style="{left}">{key}</td>'
+            + "".join(f'<td style="{numbers}">{escape(text)}</td>' for text in found)
+            + f'<td style="{left}">{"" if same else "not "}the same</td></tr>'
+            for key, *found, same in self.rows
+        )
         return (
             f'<div style="overflow-x: auto"><table><tr>{head}</tr>{rows}</table></div>'
             f"<p>{escape(self.note)}</p>"
@@ -103,13 +101,7 @@ class Beside:
 
 
 def theirs(name: str, in_torch: Callable[[], dict]) -> dict[str, Any]:
-    """What a function gives in PyTorch; where PyTorch is not installed, what version 2.13 gave.
-
-    Raises
-    ------
-    AssertionError
-        If PyTorch is installed, and gives something else than what is stated.
-    """
+    """What a function gives in PyTorch. Where that is not installed, what version 2.13 gave; where it is, both agree."""
     if find_spec("torch") is None:
         return STATED[name]
     found = in_torch()
@@ -126,16 +118,9 @@ def beside(
     by_hand: dict[str, Any] | None = None,
     **others: dict[str, Any],
 ) -> Beside:
-    """Run the same lines in both libraries, and show what they give.
+    """Run the same lines in both libraries, and show what they give, by name.
 
-    Parameters
-    ----------
-    name : str
-        A key of `STATED`. Where PyTorch is not installed, its results stand there.
-    in_needle, in_torch : function
-        Each returns its results by name: Tensors, numbers or lists of numbers.
-    by_hand, **others : dict, optional
-        Results without either library; each gets a column of its own.
+    Results without either library get columns of their own: first `by_hand`, then the others.
     """
     note = "Both were computed just now."
     if find_spec("torch") is None:
@@ -160,19 +145,26 @@ LIBRARY = "This is a library's own walk back. Here *you* are the library: write 
 WALKS: dict[Callable, str] = {gradients: LIBRARY, Tensor.backward: LIBRARY}
 OTHERS = ("backward", "grad", "gradients", "vjp", "elementwise_grad", "value_and_grad")
 
+by_formulas: dict[str, Any] = {
+    "without": WALKS,
+    "own": OTHERS,
+    "compare": closely,
+    "contracts": (no_complex_step,),
+}
+
 
 # --- 1 By hand ----------------------------------------------------------------------------------------------
 
 
 @lecture.exercise(
     case(4.0, 0.5, 1.0),
-    draws=drawn(NUMBERS, (3, 0.5, -2, 5, 0, 1), (1, 2, -3, 0.5, 0)),
+    # beside 1e200 a nudge is lost, and the square is too large for a number: its derivative is not
+    draws=drawn(NUMBERS, (3, 0.5, -2, 5, 0, 1), (1, 2, -3, 0.5, 0, np.float64(1e200))),
     otherwise=(
         "Go outside in: the derivative of the square is 2 (w x + b). Then multiply by the derivative of what "
-        "is inside."
+        "is inside. (A nudge comes only near.)"
     ),
-    without=WALKS,
-    own=OTHERS,
+    **by_formulas,
 )
 def gradients_by_hand(w, x, b):
     u = w * x + b
@@ -182,30 +174,27 @@ def gradients_by_hand(w, x, b):
 # --- 2 Matrices ---------------------------------------------------------------------------------------------
 
 
-def _oblong() -> dict[str, Any]:
-    return {"X": np.array([[1.0, -1.0, 2.0]]), "W": np.array([[1.0, 3.0], [0.0, -2.0], [0.5, 1.0]])}
+def pair(X: Any, W: Any, size: float = 1.0) -> Case:
+    """A case of two matrices, times such a size."""
+    return given(lambda: {"X": size * np.array(X), "W": size * np.array(W)}, "X", "W")
 
 
-@st.composite
-def products(draw: Any) -> Case:
-    """Two matrices whose product there is: (n, k) and (k, m)."""
-    n, k, m = draw(
-        st.sampled_from([(2, 3, 4), (3, 2, 1), (1, 3, 2), (4, 2, 3), (2, 2, 2), (3, 1, 2), (1, 1, 1)])
-    )
-    fills = ("counted", "irregular", "signed", "zeros between")
-    X, W = (draw(arrays([shape], fills, ("plain", "transposed"))) for shape in ((n, k), (k, m)))
-    return given(lambda: {"X": X.copy("K"), "W": W.copy("K")}, "X", "W")
+def of_shapes(n: int, k: int, m: int) -> st.SearchStrategy[Case]:
+    """Cases of an (n, k) and a (k, m). Some are so large that no nudge moves them."""
+    fills, layouts = ("counted", "irregular", "signed", "zeros between"), ("plain", "transposed")
+    X, W = (arrays([shape], fills, layouts) for shape in ((n, k), (k, m)))
+    return st.builds(pair, X, W, st.sampled_from([1.0, 1.0, 1.0, 2.0**266]))
 
 
 @lecture.exercise(
-    given(_oblong, "X", "W"),
-    given(
-        lambda: {"X": np.array([[1.0, 2.0], [3.0, 4.0]]), "W": np.array([[1.0, 0.0], [2.0, 1.0]])}, "X", "W"
-    ),
-    draws=products(),
-    otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes.",
-    without=WALKS,
-    own=OTHERS,
+    pair([[1.0, -1.0, 2.0]], [[1.0, 3.0], [0.0, -2.0], [0.5, 1.0]]),
+    pair([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0], [2.0, 1.0]]),
+    draws=st.sampled_from(
+        [(2, 3, 4), (3, 2, 1), (1, 3, 2), (4, 2, 3), (2, 2, 2), (3, 1, 2), (1, 1, 1)]
+    ).flatmap(lambda shape: of_shapes(*shape)),
+    otherwise="First the gradient of Y = X W, which is 2 Y. Then a product of two matrices, by the shapes. (A nudge "
+    "comes only near.)",
+    **by_formulas,
 )
 def matrix_gradients(X, W):
     Y = X @ W
@@ -221,20 +210,19 @@ def function_case(outputs: str, *x: float) -> Case:
     return program_case(lines, {"ndl": ndl}, "f", "x")
 
 
-def as_table(answer: Any, *inputs: Any) -> Any:
-    """What an answer gives; of a list of rows, the table."""
-    found = answer(*inputs)
-    if isinstance(found, list) and found and not any(row is ... for row in found):
-        return np.stack([to_numpy(row) for row in found])
-    return found.numpy() if isinstance(found, Tensor) else found
-
-
 @lecture.exercise(
     function_case("x[0] * x[1], x[0] + x[1], x[1] ** 2", 2.0, 3.0),
     draws=st.one_of(
         st.tuples(
             st.sampled_from(
-                ["3 * x[0], x[0] * x[0] * x[1]", "x[1] * x[1], 5 * x[0], x[0] * x[1], x[0]", "x[0] * x[1]"]
+                [
+                    *(
+                        "3 * x[0], x[0] * x[0] * x[1]",
+                        "x[1] * x[1], 5 * x[0], x[0] * x[1], x[0]",
+                        "x[0] * x[1]",
+                    ),
+                    "x[0] + x[1], 3 * x[0] + 1e30",  # beside 1e30 a nudge is lost
+                ]
             ),
             *[st.sampled_from([2.0, 3.0, -1.0, 0.5, 0.0])] * 2,
         ),
@@ -247,8 +235,9 @@ def as_table(answer: Any, *inputs: Any) -> Any:
         ),
     ).map(lambda parts: function_case(*parts)),
     number=60,
-    otherwise="Row i holds the derivatives of output i. Print one row, and nudge each input to check it.",
-    use=as_table,
+    otherwise="Row i holds the derivatives of output i: what comes back from a seed of 1 at place i. (A nudge comes "
+    "only near.)",
+    use=as_array,
     own=("jacobian", "jacrev", "jacfwd"),
 )
 def jacobian(f, x):
@@ -260,42 +249,35 @@ def jacobian(f, x):
 # --- 4 Seven equations --------------------------------------------------------------------------------------
 
 
-def _network() -> dict[str, Any]:
-    rng = np.random.default_rng(7)
-    x = rng.normal(size=(1, 3))
-    return {
-        "x": x, "y": np.array([[1.0]]),
-        "W1": rng.normal(size=(3, 2)), "W2": rng.normal(size=(2, 1)), "lam": 0.1,
-    }  # fmt: skip
+def network_case(x: Any, y: float, W1: Any, W2: Any, lam: float) -> Case:
+    """A case of the lecture's network."""
+    made = {"x": x, "y": [[y]], "W1": W1, "W2": W2}
+    return given(lambda: {name: np.array(v) for name, v in made.items()} | {"lam": lam}, *made, "lam")
 
 
-@st.composite
-def networks(draw: Any) -> Case:
-    """The lecture's network with other numbers, small enough for tanh to bend."""
-    fills = ("irregular", "signed", "falling", "zeros between")
-    made = {name: draw(arrays([shape], fills)) / 4 for name, shape in SHAPES_OF.items()}
-    made |= {"y": np.array([[draw(st.sampled_from((3.0, 0.5, -2.0, 1.0, 0.0)))]])}
-    return case_of(made | {"lam": draw(st.sampled_from((2.0, 0.5, 0.1, 5.0, 0.0)))})
+def small(*shape: int) -> st.SearchStrategy[np.ndarray]:
+    """Numbers small enough for tanh to bend."""
+    return arrays([shape], ("irregular", "signed", "falling", "zeros between")).map(lambda a: a / 4)
 
 
-SHAPES_OF = {"x": (1, 3), "W1": (3, 2), "W2": (2, 1)}
-
-
-def case_of(made: dict[str, Any]) -> Case:
-    """These values, in the order in which `seven_equations` takes them."""
-    copies = lambda: {name: np.array(value) if name != "lam" else value for name, value in made.items()}  # noqa: E731
-    return given(copies, "x", "y", "W1", "W2", "lam")
+normal = np.random.default_rng(7).normal
 
 
 @lecture.exercise(
-    given(_network, "x", "y", "W1", "W2", "lam"),
-    draws=networks(),
+    network_case(normal(size=(1, 3)), 1.0, normal(size=(3, 2)), normal(size=(2, 1)), 0.1),
+    draws=st.builds(
+        network_case,
+        small(1, 3),
+        st.sampled_from((3.0, 0.5, -2.0, 1.0, 0.0, -1e200)),
+        small(3, 2),
+        small(2, 1),
+        st.sampled_from((2.0, 0.5, 0.1, 5.0, 0.0)),
+    ),
     otherwise=(
         "Go through the seven in their order: the first that is missing or differs counts, and those after "
-        "it may be wrong because of it."
+        "it may be wrong because of it. (A nudge comes only near.)"
     ),
-    without=WALKS,
-    own=OTHERS,
+    **by_formulas,
 )
 def seven_equations(x, y, W1, W2, lam):
     h = np.tanh(x @ W1)
@@ -325,6 +307,30 @@ def points_case(parts: tuple[int, int, int] = (6, 3, 6)) -> Case:
     return given(make, "points", "target", "W1", "W2")
 
 
+class WalksInNeedle(Contract):
+    """The answer walks back in needle, each time through a graph of the same size."""
+
+    def compare(self, attempt: Attempt) -> Fault | None:
+        sizes = set()
+
+        def counted(output: Tensor, seed: Tensor, walk_back: Callable = autograd.walk_back) -> Any:
+            sizes.add(len(autograd.find_topo_sort([output])))
+            return walk_back(output, seed)
+
+        with patch.object(autograd, "walk_back", counted):
+            outcome(attempt.answer, *attempt.case.make().values())
+        if max(sizes, default=0) < 5:
+            return Fault(
+                "the losses are right, but needle never walks back", "Let needle find the gradients."
+            )
+        if len(sizes) > 1:
+            return Fault(
+                "the losses are right, but the graph grows with each step",
+                "Each step hangs on the steps before it. Write it on `data`, which is outside of every graph.",
+            )
+        return None
+
+
 @lecture.exercise(
     points_case(),
     draws=st.tuples(*map(st.sampled_from, [(4, 9, 2, 1), (3, 2, 4, 1), (1, 2, 3, 4, 5)])).map(points_case),
@@ -333,7 +339,7 @@ def points_case(parts: tuple[int, int, int] = (6, 3, 6)) -> Case:
         "Compare the first loss that differs: the first of all is that of the given weights, and the second "
         "comes after one step of 0.1."
     ),
-    own=("tensor", "as_tensor", "from_numpy"),
+    contracts=(WalksInNeedle(),),
 )
 def train_in_needle(points, target, W1, W2):
     X, target = (ndl.Tensor(a, requires_grad=False) for a in (points, target))

@@ -17,9 +17,10 @@ from hypothesis.strategies import SearchStrategy
 from needle.backend_ndarray import NDArray
 from needle.backend_ndarray.memory import blocks
 from needle.backend_ndarray.strides import window_layout
-from needle.backend_ndarray.views import View
 
 from .checking import Case, Lecture, Names, case, kind, program_case, values, whole
+from .checking.attempt import Attempt, library_of, names_used, within_reach
+from .checking.contracts import Contract, Fault
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -62,6 +63,14 @@ def megabytes(program: Callable[[], Any]) -> int:
             tracemalloc.stop()
 
 
+def tried(program: Callable[[], Any]) -> Any:
+    """What a program gives, or the message with which it is refused."""
+    try:
+        return program()
+    except ValueError as error:
+        return error
+
+
 # --- What answers are tried on, and how they are compared ---------------------------------------------------
 
 #: Layouts: compact ones, and views that are transposed, turned around, stretched, full of gaps, or windows; and one
@@ -70,11 +79,11 @@ LAYOUTS: list[tuple[Shape, Shape, int]] = [
     ((3, 4), (4, 1), 0), ((2, 3), (3, 1), 5), ((4, 3), (1, 4), 2), ((2, 3, 4), (12, 4, 1), 5),
     ((5, 4), (2, 20), 3), ((3, 4), (-4, 1), 8), ((4, 3), (8, -2), 6), ((3, 4), (0, 1), 2), ((5,), (2,), 1),
     ((2, 3, 2, 2), (24, 8, 2, 1), 3), ((6, 3), (1, 1), 0), ((3, 3), (3, 1), 4), ((3, 1, 2), (7, 5, 2), 4),
-    ((1, 3), (3, 1), 0), ((1,), (1,), 0), ((70_000, 70_000), (70_000, 1), 0),
+    ((1, 3), (3, 1), 0), ((1,), (1,), 0), ((70_000, 70_000), (70_000, 1), 0)
 ]  # fmt: skip
 #: Shapes whose axes differ, and some with equal ones, or with axes of length 1.
 TABLES: list[Shape] = [
-    (3, 4), (2, 3), (4, 3), (2, 3, 4), (2, 3, 2), (3, 1, 4), (2, 2, 3, 2), (2, 1, 1, 3), (3, 3), (4,), (3, 1),
+    (3, 4), (2, 3), (4, 3), (2, 3, 4), (2, 3, 2), (3, 1, 4), (2, 2, 3, 2), (2, 1, 1, 3), (3, 3), (4,), (3, 1)
 ]  # fmt: skip
 FEW = st.sampled_from(range(5))
 
@@ -123,6 +132,20 @@ def layouts(expected: Any, got: Any, names: Names) -> str:
 OWN = "The library does it for you here. Write it without, from shape and strides alone."
 
 
+class FromNumbers(Contract):
+    """The answer computes with numbers alone: it uses nothing of needle, and asks no array for its layout."""
+
+    def after(self, attempt: Attempt, was: Any) -> Fault | None:
+        codes, named = within_reach(attempt.answer)
+        if names_used(codes) & LAYOUT_NAMES or "needle" in map(library_of, named):
+            return Fault("your answer uses the library, or the layout of an array", OWN)
+        return None
+
+
+LAYOUT_NAMES = {"strides", "stridetricks", "asstrided", "ndarray", "ndindex", "arrayinterface"}
+numbers: dict[str, Any] = {"use": in_lists, "contracts": (FromNumbers(),)}
+
+
 # --- 1 From an index to a cell, and back --------------------------------------------------------------------
 
 
@@ -136,6 +159,7 @@ OWN = "The library does it for you here. Write it without, from shape and stride
     otherwise="Start at the offset. For each axis, walk as many steps as the index says, each as long as the "
     "stride of that axis.",
     compare=whole,
+    **numbers,
 )
 def cell_of(index, strides, offset):
     return offset + sum(i * s for i, s in zip(index, strides, strict=True))
@@ -145,14 +169,13 @@ def cell_of(index, strides, offset):
     case(6, (3, 4)),
     case(18, (2, 3, 4)),
     draws=st.tuples(
-        st.sampled_from([*TABLES, (1, 3), (5, 1), (1,), (300, 300)]),
-        st.sampled_from([*range(24), 89_912]),
+        st.sampled_from([*TABLES, (1, 3), (5, 1), (1,), (300, 300)]), st.sampled_from([*range(24), 89_912])
     ).map(lambda x: case(x[1] % prod(x[0]), x[0])),
     otherwise="Go from the last axis to the first. `divmod(cell, n)` gives you how many whole rows of n lie "
     "before the cell, and the place in its row.",
-    own=("unravel_index", "nonzero", "argwhere", "ndenumerate"),
-    use=in_lists,
+    own=("unravel_index", "nonzero", "argwhere", "ndenumerate", "where"),
     compare=whole,
+    **numbers,
 )
 def index_of(cell, shape):
     index = []
@@ -177,10 +200,8 @@ def some_order(shape: Shape, number: int) -> tuple[Shape]:
     draws=of_layouts(some_order, st.sampled_from(range(24))),
     otherwise="Axis i of the result is axis `axes[i]` of the array: take its length and its stride from "
     "there.",
-    use=in_lists,
     compare=layouts,
-    without={View.permute: OWN},
-    own=("transpose", "as_strided", "moveaxis", "einsum"),
+    **numbers,
 )
 def permuted(shape, strides, offset, axes):
     return [shape[i] for i in axes], [strides[i] for i in axes], offset
@@ -201,10 +222,8 @@ def some_slice(shape: Shape, axis: int, start: int, step: int) -> tuple[int, int
     ),
     otherwise="Three things change: the length of this axis, its stride, and the offset. Write the indices "
     "`start`, `start + step`, … on paper, and the cells below them.",
-    use=in_lists,
     compare=layouts,
-    without={View.__getitem__: OWN},
-    own=("as_strided",),
+    **numbers,
 )
 def sliced(shape, strides, offset, axis, start, step):
     shape, strides = list(shape), list(strides)
@@ -220,10 +239,8 @@ def sliced(shape, strides, offset, axis, start, step):
     draws=of_layouts(lambda shape, axis: (axis % len(shape),), FEW),
     otherwise="The last element along this axis comes first now: how far is it from the old first one? And "
     "each step goes back.",
-    use=in_lists,
     compare=layouts,
-    without={View.flip: OWN, View.__getitem__: OWN},
-    own=("flip", "as_strided"),
+    **numbers,
 )
 def flipped(shape, strides, offset, axis):
     shape, strides = list(shape), list(strides)
@@ -259,10 +276,8 @@ def stretched(parts: tuple) -> Case:
     ).map(stretched),
     otherwise="Line the shape up with the new one, at the last axis. Where an axis repeats, a step along it "
     "must not move.",
-    use=in_lists,
     compare=whole,
-    without={View.broadcast_to: OWN},
-    own=("broadcast_to", "broadcast_arrays", "as_strided"),
+    **numbers,
 )
 def stretched_strides(shape, strides, new_shape):
     new = len(new_shape) - len(shape)
@@ -327,8 +342,7 @@ WAYS = st.sampled_from(
     otherwise="Write down the cells in the order in which the array reads them, row by row. Are they all the "
     "same step apart? Then one stride is enough.",
     compare=verdict,
-    without={View.reshape: OWN},
-    own=("reshape", "ravel", "shares_memory", "may_share_memory", "as_strided"),
+    **numbers,
 )
 def must_copy(shape, strides):
     axes = [(n, step) for n, step in zip(shape, strides, strict=True) if n != 1]

@@ -42,7 +42,7 @@ from .checking import (
     untried,
     values,
 )
-from .recording import Note, Recording, names_looked_up, notes_of, record
+from .recording import Note, Recording, names_looked_up, notes_of, record, what_numba_says
 
 __all__ = ["check", "notes_of", "predict", "ready"]
 
@@ -326,9 +326,7 @@ class Compiles(Contract):
         try:
             again.result, warned = run(compiled(answer, self.parallel), *again.arguments)
         except Exception as error:
-            said = what_numba_says(error)
-            help = next((REFUSED[words] for words in REFUSED if words in str(error)), NOT_PYTHON_ALONE)
-            return Fault(f"no kernel: Numba cannot compile it, {said!r}", help)
+            return what_numba_says(error, REFUSED, NOT_PYTHON_ALONE)
         if warned:
             return Fault(f"Numba warns of a race: {warned[0]}", SHARED)
         if difference := values(attempt.got.result, self.pick(again), {}):
@@ -336,16 +334,6 @@ class Compiles(Contract):
                 f"plain Python gets it right, the compiled kernel does not: {difference}", TWO_RESULTS
             )
         return None
-
-
-def what_numba_says(error: BaseException) -> str:
-    """The line of a message that says what is the matter."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Failed in", "During:"))]
-    told = (
-        [line for line in lines if line.startswith("NumbaTypeError: ")] or telling or [type(error).__name__]
-    )
-    return told[0].removeprefix("NumbaTypeError: ")
 
 
 def kernel_exercise(
@@ -440,23 +428,18 @@ elections = st.tuples(
 ).map(lambda drawn: (np.array([vote % drawn[1] for vote in drawn[0]], np.int64), drawn[1]))
 
 
+def many_votes(**more: int) -> Case:
+    """So many votes that those who share a few places meet, and all but one for one party."""
+    program = "\n".join(["votes = np.r_[1, np.zeros(2499, np.int64)]", *(f"{x} = {more[x]}" for x in more)])
+    return given(
+        lambda: {"votes": np.r_[1, np.zeros(2499, np.int64)], **more}, "votes", *more, program=program
+    )
+
+
 @kernel_exercise(
-    *(
-        lambda votes, parties: (votes, parties),
-        lambda done: done.result,
-        no_threads,
-        one_iteration,
-        counts_by_numpy,
-    ),
-    cases=[
-        case(np.array([0, 1, 0, 2, 1, 0]), 3),
-        # so many votes that those who share a few places meet, and all but one for one party
-        given(
-            lambda: {"votes": np.r_[1, np.zeros(2499, np.int64)], "parties": 3},
-            *("votes", "parties"),
-            program="votes = np.r_[1, np.zeros(2499, np.int64)]\nparties = 3",
-        ),
-    ],
+    *(lambda votes, parties: (votes, parties), lambda done: done.result),
+    *(no_threads, one_iteration, counts_by_numpy),
+    cases=[case(np.array([0, 1, 0, 2, 1, 0]), 3), many_votes(parties=3)],
     draws=elections.map(lambda election: case(*election)),
     otherwise="Count the votes of one party by hand. What does your loop do for this party, iteration by "
     "iteration?",
@@ -476,14 +459,7 @@ def count(votes, parties):
 @kernel_exercise(
     *(lambda votes, parties, helpers: (votes, parties, helpers), lambda done: done.result),
     *(no_threads, one_iteration, counts_by_numpy, several_loops),
-    cases=[
-        case(np.array([0, 1, 0, 2]), 3, 2),
-        given(
-            lambda: {"votes": np.r_[1, np.zeros(2499, np.int64)], "parties": 3, "helpers": 7},
-            *("votes", "parties", "helpers"),
-            program="votes = np.r_[1, np.zeros(2499, np.int64)]\nparties, helpers = 3, 7",
-        ),
-    ],
+    cases=[case(np.array([0, 1, 0, 2]), 3, 2), many_votes(parties=3, helpers=7)],
     draws=st.tuples(elections, st.sampled_from([2, 3, 1, 5])).map(lambda x: case(*x[0], x[1])),
     otherwise="Take four votes and two helpers. Which helper looks at which vote, and into whose row does it write?",
 )

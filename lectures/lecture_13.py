@@ -47,6 +47,7 @@ from .checking import (
     unshared,
     values,
 )
+from .recording import what_numba_says
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -117,10 +118,9 @@ class Ran:
         reads = [a for a in self.trace.accesses if a.kind == "read"]
         loads = Counter((a.block, a.thread) for a in reads if not _is_shared(a.array))
         queues = Counter((a.memory, a.index) for a in self.trace.accesses if a.kind == "atomic")
+        rows = Counter((a.block, a.thread, a.phase) for a in reads)
         return {
-            "one thread reads {} numbers in a row": _most(
-                Counter((a.block, a.thread, a.phase) for a in reads)
-            ),
+            "one thread reads {} numbers in a row": _most(rows),
             "one thread fetches {} numbers from global memory": _most(loads),
             "{} atomic changes queue up at one place": _most(queues),
         }
@@ -361,9 +361,8 @@ class Kernel(Contract):
         if ran.kernel.__code__.co_filename.startswith("<a slip of"):
             return None
         if attempt.answer not in self.compiled:
-            self.compiled[attempt.answer] = what_numba_says(
-                ran.kernel, [x.ndim for x in ran.trace.arrays.values()]
-            )
+            dimensions = [x.ndim for x in ran.trace.arrays.values()]
+            self.compiled[attempt.answer] = not_compiled(ran.kernel, dimensions)
         return self.compiled[attempt.answer]
 
     def _cost(self, ran: Ran, right: Ran) -> Fault | None:
@@ -408,7 +407,7 @@ def not_on_a_gpu(kernel: Any) -> Iterator[str]:
             yield f"np.{other.argval}"
 
 
-def what_numba_says(kernel: Callable, dimensions: Iterable[int]) -> Fault | None:
+def not_compiled(kernel: Callable, dimensions: Iterable[int]) -> Fault | None:
     """Why Numba cannot compile a kernel for a GPU; None if it can, or if there is nothing here to find out."""
     signature = types.void(*[types.Array(float32, axes, "C") for axes in dimensions])
     try:
@@ -416,10 +415,7 @@ def what_numba_says(kernel: Callable, dimensions: Iterable[int]) -> Fault | None
             warnings.simplefilter("ignore")
             cuda.compile_ptx(kernel, signature, cc=(7, 5))
     except NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = next((line for line in lines if not line.startswith(("Failed in", "During:"))), lines[0])
-        hint = next((REFUSED[words] for words in REFUSED if words in str(error)), NUMBERS_ONLY)
-        return Fault(f"Numba cannot compile it: {said}", hint)
+        return what_numba_says(error, REFUSED, NUMBERS_ONLY)
     except Exception:  # without a driver, or the toolkit's compiler, some kernels cannot be compiled
         return None
     return None
@@ -629,25 +625,14 @@ def add_bias(out, a, bias):
 
 # --- 6 Blocks -----------------------------------------------------------------------------------------------
 
+#: Grid, block, and how many numbers there are.
+SIZES = [(2, 3, 5), (2, 8, 10), (4, 2, 7), (3, 4, 12), (5, 1, 5), (1, 4, 3), (4, 4, 9)]
+STRIPS = [Launch(grid, block, (n,)) for grid, block, n in SIZES]
+
 
 @puzzle(
     on(Launch(3, 4, (10,)), a=[0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0, 0.5]),
-    draws=drawn_on(
-        [
-            Launch(grid, block, (n,))
-            for grid, block, n in [
-                (2, 3, 5),
-                (2, 8, 10),
-                (4, 2, 7),
-                (3, 4, 12),
-                (5, 1, 5),
-                (1, 4, 3),
-                (4, 4, 9),
-            ]
-        ],
-        lambda launch: {"a": launch.shape},
-        ("falling", "irregular", "zeros between"),
-    ),
+    draws=drawn_on(STRIPS, lambda launch: {"a": launch.shape}, ("falling", "irregular", "zeros between")),
     otherwise="Write down for each thread of block 1 which index it computes. Blocks of four: 4, 5, 6, 7.",
     kernel=Kernel(threads=True),
 )
@@ -709,11 +694,8 @@ def shares(out, a):
 
 @puzzle(
     on(Launch(1, 8, (1,)), a=[3, 1, 4, 1, 5, 9, 2]),
-    draws=st.one_of(
-        [
-            drawn_on([Launch(grid, 8, (grid,))], lambda launch, n=n: {"a": (n,)})  # type: ignore[misc]
-            for grid, n in [(1, 8), (2, 13), (3, 17), (2, 16), (1, 1), (6, 44)]
-        ]
+    draws=st.sampled_from([(1, 8), (2, 13), (3, 17), (2, 16), (1, 1), (6, 44)]).flatmap(
+        lambda sizes: drawn_on([Launch(sizes[0], 8, sizes[:1])], lambda launch: {"a": sizes[1:]})
     ),
     otherwise="Follow one round on paper: which threads add, what do they add, and who waits for whom?",
     kernel=Kernel(traffic=True),
@@ -800,24 +782,22 @@ A, B = (
 )
 
 
-def products_of(*sizes: tuple[int, int, int, int]) -> SearchStrategy[Case]:
-    """Products of m × k and k × n matrices on tiles: each of the sizes is (tile, m, k, n)."""
+def products_of(sizes: str) -> SearchStrategy[Case]:
+    """Products of m × k and k × n matrices on tiles: each of the sizes is tile, m, k and n, a digit each."""
     return st.one_of(
         [
             drawn_on(
                 [Launch((-(-n // tile), -(-m // tile)), (tile, tile), (m, n), tile)],
                 lambda launch, k=k: {"a": (launch.shape[0], k), "b": (k, launch.shape[1])},  # type: ignore[misc]
             )
-            for tile, m, k, n in sizes
+            for tile, m, k, n in (map(int, digits) for digits in sizes.split())
         ]
     )
 
 
 @puzzle(
     on(Launch((2, 2), (2, 2), (4, 4), 2), a=A, b=B),
-    draws=products_of(
-        (2, 2, 4, 6), (2, 4, 6, 2), (2, 2, 2, 4), (3, 3, 6, 3), (3, 6, 3, 3), (4, 4, 8, 4), (1, 2, 3, 2)
-    ),
+    draws=products_of("2246 2462 2224 3363 3633 4484 1232"),
     number=25,
     otherwise="Do the first step of block (0, 0) on paper. Which number of each tile does each thread load?",
     kernel=Kernel(traffic=True),
@@ -846,9 +826,7 @@ def tiled_product(tile):
 
 @puzzle(
     on(Launch((2, 2), (2, 2), (3, 3), 2), a=[row[:3] for row in A[:3]], b=[row[:3] for row in B[:3]]),
-    draws=products_of(
-        (2, 3, 5, 1), (2, 2, 3, 4), (2, 3, 2, 2), (2, 2, 2, 3), (3, 4, 5, 2), (4, 2, 3, 5), (2, 4, 4, 2)
-    ),
+    draws=products_of("2351 2234 2322 2223 3452 4235 2442"),
     number=25,
     otherwise="Take a thread that has no number in `out`. What does it load into the two tiles, and who needs that?",
     kernel=Kernel(traffic=True),
@@ -882,22 +860,11 @@ ADDITIONS_OF_H100 = {
     "four numbers a thread": 266e-6,
     "a loop over the grid": 384e-6,
 }
-LAUNCHES_OF_H100 = {
-    "by Numba": 24e-6,
-    "by the driver alone": 3.9e-6,
-    "by PyTorch: add(out=)": 5.3e-6,
-}
+LAUNCHES_OF_H100 = {"by Numba": 24e-6, "by the driver alone": 3.9e-6, "by PyTorch: add(out=)": 5.3e-6}
+WAYS = ("16 × 16 tiles, 1 a thread", "64 × 64 tiles, 16 a thread", "cuBLAS")
 PRODUCTS_OF_H100 = {
-    1024: {
-        "16 × 16 tiles, 1 a thread": 298e-6,
-        "64 × 64 tiles, 16 a thread": 148e-6,
-        "cuBLAS": 57e-6,
-    },
-    4096: {
-        "16 × 16 tiles, 1 a thread": 18_981e-6,
-        "64 × 64 tiles, 16 a thread": 8_500e-6,
-        "cuBLAS": 2_683e-6,
-    },
+    1024: dict(zip(WAYS, (298e-6, 148e-6, 57e-6), strict=True)),
+    4096: dict(zip(WAYS, (18_981e-6, 8_500e-6, 2_683e-6), strict=True)),
 }
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # threads are Python's: few are started
@@ -953,10 +920,8 @@ def launches(kernel: Callable) -> None:
 
 def products(tiled: Callable) -> None:
     """Print how long products of large matrices take: the lecture's two kernels, and ``a @ b`` of `needle`'s."""
-    compiled = {
-        "without tiles": cuda.jit(product),
-        f"{TILE} × {TILE} tiles, 1 a thread": cuda.jit(tiled(TILE)),
-    }
+    kernels = {"without tiles": product, f"{TILE} × {TILE} tiles, 1 a thread": tiled(TILE)}
+    compiled = {name: cuda.jit(kernel) for name, kernel in kernels.items()}
 
     def measure(side: int) -> dict[str, float]:
         rng, seconds = np.random.default_rng(0), {}
@@ -1031,10 +996,7 @@ def _print_table(title: str, columns: dict[str, dict[str, float]], in_words: Cal
     columns = {name: seconds for name, seconds in columns.items() if seconds}
     rows = dict.fromkeys(row for seconds in columns.values() for row in seconds)
     lines = [[title, *columns]]
-    for row in rows:
-        lines.append(
-            [row, *(in_words(seconds[row]) if row in seconds else "–" for seconds in columns.values())]
-        )
+    lines += [[row, *(in_words(x[row]) if row in x else "–" for x in columns.values())] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *cells in lines:
         print(name.ljust(widths[0]), *map(str.rjust, cells, widths[1:]), sep="   ")

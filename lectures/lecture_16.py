@@ -15,18 +15,7 @@ from needle.autograd import Tensor, gradients
 from needle.backend_ndarray import NDArray
 from viz.plots.look import DIVERGING, INK, ORANGE, PAPER, drawing, figure_of, framed_image
 
-from .checking import (
-    Case,
-    Lecture,
-    Names,
-    arrays,
-    as_array,
-    case,
-    given,
-    kind,
-    values,
-    whole,
-)
+from .checking import Case, Lecture, Names, arrays, as_array, case, given, kind, values, whole
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -49,7 +38,8 @@ WALK = "This is the library's own walk back. Write the gradient yourself: `slide
 WALKS: dict[Callable, str] = {gradients: WALK, Tensor.backward: WALK, ops.Conv.gradient: WALK}
 POOL = "This is the library's own pooling. Here you write it yourself, with NumPy."
 BY_HAND = "This is the library's own layer. Here you work the shapes and the numbers out by hand."
-READY = ("conv", "conv1d", "conv2d", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve")
+READY = ("conv", *(f"{name}{axes}d" for name in ("conv", "convolve", "correlate") for axes in (1, 2, 3)))
+READY += ("convolve", "correlate", "fftconvolve", "oaconvolve")
 BACK = (*READY, "backward", "grad", "gradients", "vjp", "conv2d_weight", "conv2d_input", "conv_transpose2d")
 
 #: Images and kernels that fit: those that are higher than wide, wider than high, and as small as can be.
@@ -72,8 +62,8 @@ def slidings(draw: Any, out_grad: bool = False) -> Case:
     made = {"image": draw(filled(image)), "kernel": draw(filled(kernel))}
     if out_grad:
         made["out_grad"] = draw(filled([n - k + 1 for n, k in zip(image, kernel, strict=True)]))
-    elif draw(st.booleans()):
-        made["image"] = made["image"].astype(int)  # a picture may hold whole numbers
+    if whole := draw(st.sampled_from([None, "image", "kernel"])):
+        made[whole] = made[whole].astype(int)  # a picture may hold whole numbers
     return given(lambda: {name: array.copy("K") for name, array in made.items()}, *made)
 
 

@@ -83,9 +83,10 @@ FOUR_KEYS = np.array([[2.0, 0.4], [-1.5, 0.8], [0.3, 2.0], [-0.8, -1.6]])
     arrays(q=np.array([1.0, 0.5]), K=FOUR_KEYS),
     draws=drawn_tables("q", "K", sizes=[((d,), (n, d)) for n, d in sizes_of("22 32 23 43 31 34 12 11")]),
     own=("softmax", "log_softmax", "logsumexp", A_MODULE),
-    without={
-        nn.MultiHeadAttention.forward: "The library computes these weights for you here. Write them yourself."
-    },
+    without=dict.fromkeys(
+        (nn.MultiHeadAttention.forward, nn.SoftmaxLoss.forward),
+        "The library computes these weights for you here. Write them yourself.",
+    ),
     otherwise="A query of zeros has the score 0 with each key, so each of n keys gets the weight 1/n. Try "
     "that, then a query that points where one of the keys points.",
     use=as_array,
@@ -210,11 +211,12 @@ class Said:
 def said(answer: Callable[..., Any], tokens: np.ndarray, hidden: Any) -> Any:
     """What a new network of this class says; its parameters are always the same.
 
-    It has read another text before, and should remember nothing of it.
+    It has read another text before, through a mask, and should remember neither.
     """
     network = answer(np.random.default_rng(0))
     parameters = network.parameters()
-    network(tokens[:1, :1])
+    time = min(2, tokens.shape[1])
+    network(tokens[:1, :time], hiding(2, (1, 0))[:time, :time])
     scores = network(tokens, hidden)
     return Said(scores, parameters) if isinstance(scores, ndl.Tensor) else scores
 

@@ -411,6 +411,7 @@ box = lecture.exercise(
 # --- 2 One line, as Python ----------------------------------------------------------------------------------
 
 ARRAYS = {"a": [2.0, 3.0, 5.0], "b": [7.0, 11.0, 13.0], "t1": [17.0, 19.0, 23.0], "t2": [0.5, 0.0, -0.5]}
+ARRAYS["limit"] = [-3.0, 1.5, 0.5]
 
 
 def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
@@ -433,6 +434,7 @@ def _ran_statement(answer: Callable, line: Line, place: Callable) -> Any:
             *(("t2", "subtract", ("t1", "b")), ("t3", "exp", ("t2",)), ("t3", "divide", (1, "a"))),
             *(("t3", "multiply", ("a", 0.5)), ("t1", "subtract", (1, "b")), ("t2", "greater", (2.5, "a"))),
             *(("t3", "add", ("b", "b")), ("t3", "maximum", (0, "t2")), ("t3", "divide", ("b", "a"))),
+            ("t3", "maximum", (-2, "limit")),
         ],
         [in_array, plain],
     ),
@@ -487,7 +489,7 @@ def _ran_function(answer: Callable, lines: list[Line], inputs: list[str]) -> Any
 
 @lecture.exercise(
     case(EXAMPLE, ["a", "b"]),
-    draws=st.sampled_from([["a", "b"], ["x", "total"], ["t", "sum"]]).flatmap(
+    draws=st.sampled_from([["a", "b"], ["x", "at1"], ["t", "sum"]]).flatmap(
         lambda inputs: noted(*FUSED, leaves=inputs).map(lambda lines: case(lines, inputs))
     ),
     otherwise="Print your text and read it as a program. In which line does it do something else than you want?",

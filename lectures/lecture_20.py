@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from contextlib import suppress
 from functools import partial
-from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
+from numba import cloudpickle
 
 import viz
 from needle import nn
@@ -20,15 +21,14 @@ from needle.backend_ndarray.blas import one_thread
 from viz.plots.look import INK, ORANGE, PALE_BLUE, PALE_GREEN, PALE_ORANGE, PAPER, QUIET
 from viz.plots.sketch import Sketch
 
-from .checking import Case, Lecture, Names, case, drawn, kind, own_work, show, values
-from .lecture_19 import uncover as _uncover
+from .checking import Case, Lecture, Names, case, drawn, kind, own_work, show, unshared, values, whole
+from .lecture_19 import uncover
 from .team import Processes, Threads, Worker, team
 
 __all__ = ["Threads", "check", "predict", "ready", "team"]
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
-uncover = _uncover
 
 
 # --- What the cells use -------------------------------------------------------------------------------------
@@ -41,10 +41,7 @@ def batch(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def network(norm: bool = False) -> nn.Module:
-    """A network with layers of 2, 8 and 2 units, in float64: the same weights each time.
-
-    With `norm`, there is a BatchNorm between the first layer and its ReLU.
-    """
+    """A network of 2, 8 and 2 units in float64, with the same weights each time, and a BatchNorm for `norm`."""
     rng = np.random.default_rng(1)
     first = nn.Linear(2, 8, rng=rng, dtype="float64")
     between = [nn.BatchNorm1d(8, dtype="float64")] if norm else []
@@ -70,7 +67,7 @@ def put_back(numbers: np.ndarray, params: Sequence[Tensor]) -> None:
 
 # --- Pictures -----------------------------------------------------------------------------------------------
 
-WIDE, HIGH, GAP = 54, 26, 18  # points: a cell, and the room between two workers
+WIDE, HIGH, GAP = 36, 30, 10  # points: a cell, and the room between two workers
 
 
 def holdings(step: int, workers: int) -> tuple[list[list[set[int]]], list[tuple[int, int]]]:
@@ -83,8 +80,7 @@ def holdings(step: int, workers: int) -> tuple[list[list[set[int]]], list[tuple[
     for number in range(step):
         adding = number < workers - 1
         which, r = (to_add, number) if adding else (to_hand_on, number - workers + 1)
-        before = [[set(part) for part in parts] for parts in held]
-        came = []
+        before, came = [list(parts) for parts in held], []
         for worker in range(workers):
             left = (worker - 1) % workers
             part = which.right(left, r, workers)
@@ -96,42 +92,56 @@ def holdings(step: int, workers: int) -> tuple[list[list[set[int]]], list[tuple[
 def draw_ring(step: int, workers: int = 4) -> Axes:
     """Draw what each worker holds after so many steps of a ring. Each column is a worker, each row a part."""
     held, came = holdings(step, workers)
-    last = 2 * (workers - 1)
     sketch = Sketch()
     for worker in range(workers):
         left = worker * (WIDE + GAP)
-        sketch.text(left + WIDE / 2, -12, f"worker {worker}", anchor="center", bold=True)
-        for part in range(workers):
-            top = part * (HIGH + 6)
-            whose = held[worker][part]
-            full, new = len(whose) == workers, (worker, part) in came
-            fill = PALE_GREEN if full else PALE_ORANGE if new else PALE_BLUE if not step else PAPER
-            words = "+".join(map(str, sorted(whose)))
-            line, thick = (ORANGE, 1.8) if new else (QUIET, 0.9)
-            sketch.box(left, top, WIDE, HIGH, fill, line, words=words, bold=full, thick=thick)
-    for worker, part in came:
-        left, y = worker * (WIDE + GAP), part * (HIGH + 6) + HIGH / 2
-        sketch.line((left - GAP + 2, y), (left - 2, y), ORANGE, arrow=True)
-        if worker == 0:  # it comes from the last one
-            end = workers * (WIDE + GAP) - GAP
-            sketch.line((end + 2, y), (end + GAP - 2, y), ORANGE, arrow=True)
-    for part in range(workers):
+        sketch.text(left + WIDE / 2, -12, f"worker {worker}", anchor="center")
+        for part, whose in enumerate(held[worker]):
+            top, new = part * (HIGH + 6), (worker, part) in came
+            full = len(whose) == workers
+            fill = PALE_GREEN if full else PALE_ORANGE if new else PAPER if step else PALE_BLUE
+            sketch.box(left, top, WIDE, HIGH, fill, ORANGE if new else QUIET, thick=1.8 if new else 0.9)
+            words = _names(whose)
+            lines = [words] if len(whose) < 3 else [words[:3], words[3:]]
+            for at, line in zip((10, 21) if lines[1:] else (15,), lines, strict=True):
+                sketch.text(left + WIDE / 2, top + at, line, anchor="center", bold=full)
+    for worker, part in came:  # the first one has it from the last one
         y = part * (HIGH + 6) + HIGH / 2
-        sketch.text(-GAP - 6, y, f"part {part}", anchor="right", colour=QUIET)
-    complete = sum(len(part) == workers for part in held[0])
-    if step == 0:
-        title = "At the start, each has its own numbers"
-    elif step < workers:
-        title = f"Step {step} of {last}: adding"
-    else:
-        title = f"Step {step} of {last}: handing on, {complete} complete"
-    end = workers * (WIDE + GAP)
-    sketch.line((-3 * GAP, 0), (end, 0), alpha=0)  # every step has room for arrows at both ends
+        for end in (worker, workers) if worker == 0 else (worker,):
+            sketch.line((end * (WIDE + GAP) - GAP + 1, y), (end * (WIDE + GAP) - 1, y), ORANGE, arrow=True)
+    for part in range(workers):
+        sketch.text(-GAP - 2, part * (HIGH + 6) + HIGH / 2, f"part {part}", anchor="right", colour=QUIET)
+    sketch.line((0, 0), (workers * (WIDE + GAP), 0), alpha=0)  # every step has room for the last arrow
+    doing = "adding" if step < workers else "handing on"
+    title = f"Step {step} of {2 * (workers - 1)}: {doing}" if step else "Each has its own numbers"
     ax = sketch.on(None, title)
-    cells = (
-        f"worker {k}: {', '.join('+'.join(map(str, sorted(p))) for p in held[k])}" for k in range(workers)
-    )
-    ax.set_label(f"{title}. Part by part, {'; '.join(cells)}")
+    columns = [f"worker {worker}: {', '.join(map(_names, parts))}" for worker, parts in enumerate(held)]
+    ax.set_label(f"{title}. Part by part, {'; '.join(columns)}")
+    return ax
+
+
+def _names(workers: set[int]) -> str:
+    return "+".join(map(str, sorted(workers)))
+
+
+def draw_buckets(there: Sequence[float], takes: Sequence[float], finish: Callable) -> Axes:
+    """Draw a backward pass of eight layers, and below it the rings of its buckets: each layer takes 3 ms."""
+    sketch, scale, rings = Sketch(), 5.0, []  # points for a millisecond
+    sketch.text(0, 0, "backward pass, from layer 8 to layer 1")
+    for layer in range(8):
+        sketch.box(scale * 3 * layer, 10, scale * 3, 24, PALE_BLUE, words=str(8 - layer))
+    sketch.text(0, 50, "rings of the buckets", ground=PAPER)
+    for k, (start, duration) in enumerate(zip(there, takes, strict=True), start=1):
+        end = finish(there[:k], takes[:k])
+        rings.append(f"bucket {k} from {end - duration:.2f} to {end:.2f}")
+        sketch.line((scale * start, 34), (scale * start, 62), ORANGE, dashed=True)
+        sketch.box(scale * (end - duration), 62, scale * duration, 24, PALE_ORANGE, ORANGE, words=str(k))
+    for tick in range(0, 50, 10):
+        sketch.line((scale * tick, 86), (scale * tick, 91))
+        sketch.text(scale * tick, 100, f"{tick} ms" if tick else "0", anchor="center", colour=QUIET)
+    title = f"{len(there)} bucket{'s' * (len(there) > 1)}: done after {end:.1f} ms"
+    ax = sketch.on(None, title)
+    ax.set_label(f"{title}. The backward pass takes {there[-1]:g} ms; {'; '.join(rings)}")
     return ax
 
 
@@ -140,35 +150,32 @@ def draw_scaling(workers: Sequence[int], speed: Sequence[float], chosen: int) ->
     curves = {"if talking cost nothing": np.asarray(workers, float), "with the ring": np.asarray(speed)}
     there = dict(zip(workers, speed, strict=True))[chosen]
     title = f"{chosen:,} workers: {there:.3g} times as fast as one"
-    (ax,) = viz.panels(1, width=4.8, height=3.5)
-    ax.set_position((0.16, 0.16, 0.8, 0.73))
+    (ax,) = viz.panels(1, width=3.4, height=3.4)
+    ax.set_position((0.22, 0.16, 0.74, 0.73))
     viz.curve(curves, workers, log="xy", xlabel="workers", ylabel="times as fast as one", title=title, ax=ax)
     ax.plot([chosen], [there], "o", markersize=11, fillstyle="none", markeredgewidth=2, color=INK)
     ax.set_ylim(0.02, 20_000)
     return ax
 
 
-def time_steps(workers: Processes | Threads, ring: Callable, seconds: Callable) -> dict[str, float]:
-    """How many times as fast as one worker two and four are: on paper, then as measured here.
+def time_steps(workers: Processes | Threads, ring: Callable, seconds: Callable) -> Any:
+    """Bars to uncover: how many times as fast as one worker two and four are, on paper and as measured here.
 
     A step is the product of 2,048 rows of a batch with a matrix, and the sum of 30,000 numbers over all
     workers. `seconds` gets a latency and a bandwidth that are measured with two workers first.
     """
-    numbers = 30_000
-    small, large = (_best(workers, 2, 0, count, ring) for count in (2, numbers))
-    latency, bandwidth = small / 2, 8 * numbers / max(large - small, 1e-9)
-    alone = _best(workers, 1, 2048, numbers, ring)
+
+    def best(count: int, rows: int, numbers: int = 30_000) -> float:
+        return max(workers.run(_timed, [(rows // count, numbers, ring)] * count))
+
+    small, large, alone = best(2, 0, 2), best(2, 0), best(1, 2048)
+    latency, bandwidth = small / 2, 8 * 30_000 / max(large - small, 1e-9)
     found = {"1 worker": 1.0}
     for count in (2, 4):
-        paper = alone / count + seconds(count, 8 * numbers, latency, bandwidth)
+        paper = alone / count + seconds(count, 8 * 30_000, latency, bandwidth)
         found[f"{count} workers, on paper"] = alone / paper
-        found[f"{count} workers, measured"] = alone / _best(workers, count, 2048, numbers, ring)
-    return found
-
-
-def _best(workers: Processes | Threads, count: int, rows: int, numbers: int, ring: Callable) -> float:
-    """The shortest time of a step with so many workers."""
-    return max(workers.run(_timed, [(rows // count, numbers, ring)] * count))
+        found[f"{count} workers, measured"] = alone / best(count, 2048)
+    return uncover(found, "times as fast as one worker")
 
 
 def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
@@ -180,8 +187,7 @@ def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
         for _ in range(8):
             ring(worker, gradient[:2])  # all begin together
             start = time.perf_counter()
-            if rows:
-                x @ weights
+            x @ weights
             ring(worker, gradient)
             found.append(time.perf_counter() - start)
     return sorted(found)[2]
@@ -190,65 +196,38 @@ def _timed(worker: Worker, job: tuple[int, int, Callable]) -> float:
 # --- 1 Share a batch ----------------------------------------------------------------------------------------
 
 
-class Shares:
-    """The parts of all workers."""
-
-    def __init__(self, parts: Sequence[Any], one_of_many: bool):
-        self.kinds = {kind(part) for part in parts}
-        self.parts = [[show(item, {}) for item in part] for part in parts]
-        self.one_of_many = one_of_many
-
-    def __repr__(self) -> str:
-        words = " ".join(f"[{', '.join(part)}]" for part in self.parts)
-        return f"{words}, for example" if self.one_of_many else words
-
-
 def _shares(answer: Callable, items: Any, workers: int) -> Any:
+    """The parts of all workers; None if one is None."""
     parts = [answer(items, rank, workers) for rank in range(workers)]
-    if any(part is ... for part in parts):
-        return ...
-    if any(part is None for part in parts):
-        return None
-    if not all(isinstance(part, (list, tuple, np.ndarray)) and np.ndim(part) > 0 for part in parts):
-        return parts[0]
-    return Shares(parts, one_of_many=answer is share.right)
+    return None if any(part is None for part in parts) else parts
 
 
 def shared_out(expected: Any, got: Any, names: Names) -> str:
     """Whether each item goes to one worker, and all have about as many."""
-    if not isinstance(got, Shares):
-        return f"worker 0 gets {show(got, names)}, but should get a list or an array of items"
-    items = sorted(item for part in expected.parts for item in part)
-    given = [item for part in got.parts for item in part]
-    for item in items:
-        if item not in given:
-            return f"{item} goes to no worker"
-    for item in given:
-        if given.count(item) > 1:
-            return f"{item} goes to more than one worker"
-    sizes = list(map(len, got.parts))
+    for part in got or [got]:
+        if not isinstance(part, (list, tuple, np.ndarray)) or np.ndim(part) == 0:
+            return f"a worker gets {show(part, names)}, but should get a list or an array of items"
+    items, given = ([show(item, {}) for part in parts for item in part] for parts in (expected, got))
+    for item in sorted(items):
+        if (times := given.count(item)) != items.count(item):
+            return f"{item} goes to {'more than one' if times else 'no'} worker"
+    sizes = list(map(len, got))
     if max(sizes) - min(sizes) > 1:
         return f"the workers have {', '.join(map(str, sizes))} items"
-    if not got.kinds <= expected.kinds | {"ndarray"}:
-        return (
-            f"the items are in a {min(expected.kinds)}, but a part is in a {min(got.kinds - expected.kinds)}"
-        )
-    return ""
+    wrong = {kind(part) for part in got} - {kind(expected[0]), "ndarray"}
+    return f"the items are in a {kind(expected[0])}, but a part is in a {min(wrong)}" if wrong else ""
 
 
-def _the_same_shares(expected: Any, got: Any, names: Names) -> str:
-    if not (isinstance(expected, Shares) and isinstance(got, Shares)):
-        return "" if repr(expected) == repr(got) else "they differ"
-    return "" if (expected.parts, expected.kinds) == (got.parts, got.kinds) else "they differ"
-
-
-shared_out.exactly = _the_same_shares  # type: ignore[attr-defined]
+shared_out.exactly = values  # type: ignore[attr-defined]
 
 
 @lecture.exercise(
     case(list(range(10)), 4),
     case(np.arange(14.0).reshape(7, 2), 3),
-    draws=drawn([list(range(n)) for n in (12, 5, 7, 2, 1, 9)] + [np.arange(11.0)], [4, 3, 2, 5, 1]),
+    draws=drawn(
+        [[5 * k % 13 for k in range(n)] for n in (12, 5, 7, 2, 1, 9)] + [[4, 4, 7, 1, 4], np.arange(11.0)],
+        [4, 3, 2, 5, 1],
+    ),
     otherwise="Write down which worker gets which item. Each item should go to exactly one.",
     compare=shared_out,
     use=_shares,
@@ -264,9 +243,9 @@ to_the_last_digits = partial(values, tolerance=1e-12)  # of float64: float32 has
 
 
 def parts_of(shape: tuple[int, ...], workers: int) -> list[np.ndarray]:
-    """An array for each worker."""
-    rng = np.random.default_rng(workers)
-    return [rng.integers(-4, 9, shape).astype("float64") + rank / 3 for rank in range(workers)]
+    """An array for each worker; the first and the fourth are equal."""
+    made = [np.random.default_rng(seed).integers(-4, 9, shape) + seed / 3 for seed in range(3)]
+    return [made[rank % 3] for rank in range(workers)]
 
 
 SIZES = st.sampled_from([[3, 1], [2, 2], [1, 4], [3, 2, 1], [2, 2, 3, 1], [5]])
@@ -279,7 +258,7 @@ SOME_SHAPES = st.sampled_from([(2,), (2, 2), (3,), (2, 3), (3, 2), (4, 4), (1,)]
     draws=st.tuples(SOME_SHAPES, SIZES).map(lambda x: case(parts_of(x[0], len(x[1])), x[1])),
     otherwise="Each mean stands for as many points as its size says. How large is the sum over all points?",
     compare=to_the_last_digits,
-    unless=(own_work,),  # `np.average` is a fair answer, and the solution says so
+    unless=(own_work, unshared),  # `np.average` is a fair answer, and the solution says so
 )
 def average(gradients, sizes):
     total = sum(size * gradient for size, gradient in zip(sizes, gradients, strict=True))
@@ -297,6 +276,7 @@ places = st.tuples(st.sampled_from(range(7)), turns).map(lambda x: case(x[0] % x
     case(2, 0, 4),
     case(2, 1, 4),
     draws=places,
+    compare=whole,
     otherwise="In round 0, worker k sends part k. Drag `step` to 1: what has just come to worker 2? It sends that next.",
 )
 def to_add(rank, r, workers):
@@ -307,6 +287,7 @@ def to_add(rank, r, workers):
     case(2, 0, 4),
     case(2, 1, 4),
     draws=places,
+    compare=whole,
     otherwise="Drag `step` to 3: which part is complete at worker 2? It hands that one on in round 0.",
 )
 def to_hand_on(rank, r, workers):
@@ -316,72 +297,85 @@ def to_hand_on(rank, r, workers):
 # --- 4 A ring -----------------------------------------------------------------------------------------------
 
 
-class Rings:
-    """What all workers return, and what they have sent."""
+class Ran(NamedTuple):
+    """What all workers return, what they have sent, to whom, and how many numbers nobody received."""
 
-    def __init__(self, totals: list[Any], workers: Threads):
-        self.totals = totals
-        self.sent = workers.sent
-        self.ways = workers.post.ways
+    results: list[Any]
+    sent: list[int]
+    ways: set[tuple[int, int]]
+    unread: int
 
     def __repr__(self) -> str:
-        shown = [show(x, {}) for x in self.totals]
+        shown = [show(x, {}) for x in self.results]
         if len(set(shown)) == 1:
             return f"{shown[0]} on each worker; they send {', '.join(map(str, self.sent))} numbers"
         return ", ".join(f"worker {rank}: {x}" for rank, x in enumerate(shown))
 
 
-def alone(answer: Callable) -> Callable:
-    """A function with global lists and dictionaries of its own, as on a machine of its own."""
-    if not isinstance(answer, FunctionType):
-        return answer
-    mentioned = {name: answer.__globals__.get(name) for name in answer.__code__.co_names}
-    own = {name: deepcopy(x) for name, x in mentioned.items() if type(x) in (list, dict, set)}
-    apart = answer.__globals__ | own
-    return FunctionType(answer.__code__, apart, answer.__name__, answer.__defaults__, answer.__closure__)
+def copies_of(answer: Callable) -> Callable[[], Callable]:
+    """What makes copies of a function, each with its own copy of all that it uses, as on another machine."""
+    with suppress(Exception):  # not all can be copied
+        cloudpickle.loads(packed := cloudpickle.dumps(answer))
+        return partial(cloudpickle.loads, packed)
+    return lambda: answer
 
 
-def _rings(answer: Callable, arrays: np.ndarray) -> Any:
-    workers = Threads(len(arrays))
-    totals = workers.run(lambda worker, numbers: alone(answer)(worker, numbers), list(arrays))
-    if any(x is ... for x in totals):
+def at_once(answer: Callable, items: Sequence[Any]) -> Any:
+    """Let as many workers as there are items run an answer, each with its own."""
+    workers, copy = Threads(len(items)), copies_of(answer)
+    with warnings.catch_warnings(action="ignore"):
+        results = workers.run(lambda worker, item: copy()(worker, item), list(items))
+    if any(x is ... for x in results):
         return ...
-    return None if all(x is None for x in totals) else Rings(totals, workers)
+    unread = sum(workers.sent) - sum(workers.received)
+    return None if all(x is None for x in results) else Ran(results, workers.sent, workers.post.ways, unread)
+
+
+def everywhere(expected: Any, got: Any, names: Names) -> str:
+    """Whether each worker returns what it should, and sends something: the others cannot know it otherwise."""
+    if not isinstance(got, Ran):
+        return f"the type is {kind(got)}, but should be {kind(expected.results[0])}"
+    for rank, pair in enumerate(zip(expected.results, got.results, strict=True)):
+        if difference := to_the_last_digits(*pair, names):
+            return f"on worker {rank}, {difference}"
+    silent = set(range(len(got.results))) - {rank for rank, _ in got.ways}
+    if expected.ways and silent:
+        return f"worker {min(silent)} sends nothing, so no other can know what it has"
+    if got.unread:
+        return f"{got.unread} of the numbers that were sent are never received, so the next program gets them"
+    return ""
 
 
 def _around(expected: Any, got: Any, names: Names) -> str:
     """Whether all have the total, by way of a ring."""
-    if not isinstance(got, Rings):
-        return f"the type is {kind(got)}, but should be ndarray"
-    for rank, pair in enumerate(zip(expected.totals, got.totals, strict=True)):
-        if difference := to_the_last_digits(*pair, names):
-            return f"on worker {rank}, {difference}"
-    size = len(got.totals)
+    if difference := everywhere(expected, got, names):
+        return difference
+    size = len(got.results)
     for rank, to in sorted(got.ways):
         if to != (rank + 1) % size:
-            return f"the totals are right, but worker {rank} sends something to worker {to}"
-    most = 2 * (size - 1) * -(-expected.totals[0].size // size)
+            return f"the totals are right, but worker {rank} sends to worker {to}, not to the right"
+    numbers = expected.results[0].size
+    most, least = 2 * (size - 1) * -(-numbers // size), 2 * (size - 1) * numbers
     for rank, sent in enumerate(got.sent):
         if sent > most:
             return f"the totals are right, but worker {rank} sends {sent} numbers; {most} should do"
-    least = 2 * (size - 1) * expected.totals[0].size
     if sum(got.sent) < least:
         return f"the totals are right, but only {sum(got.sent)} numbers are sent; {least} are needed"
     return ""
 
 
-def _the_same_ring(expected: Any, got: Any, names: Names) -> str:
-    if not (isinstance(expected, Rings) and isinstance(got, Rings)):
-        return _around(expected, got, names)
-    if difference := to_the_last_digits(expected.totals, got.totals, names):
+def _exactly(expected: Any, got: Any, names: Names) -> str:
+    if not (isinstance(expected, Ran) and isinstance(got, Ran)):
+        return everywhere(expected, got, names)
+    if difference := to_the_last_digits(expected.results, got.results, names):
         return difference
-    everywhere = all(not values(expected.totals[0], total, names) for total in expected.totals)
-    if everywhere and (expected.ways, expected.sent) != (got.ways, got.sent):
-        return "they send other numbers"
-    return ""
+    right = all(not values(expected.results[0], result, names) for result in expected.results)
+    return (
+        "they send other numbers" if right and (expected.ways, expected.sent) != (got.ways, got.sent) else ""
+    )
 
 
-_around.exactly = _the_same_ring  # type: ignore[attr-defined]
+everywhere.exactly = _around.exactly = _exactly  # type: ignore[attr-defined]
 
 
 def _arrays(workers: int, numbers: int) -> np.ndarray:
@@ -399,7 +393,7 @@ adding, handing_on = to_add.right, to_hand_on.right
     ),
     otherwise="Follow one part, say part 0, from worker to worker, and compare with the picture step by step.",
     compare=_around,
-    use=_rings,
+    use=at_once,
     form="ring_all_reduce(worker, numbers), where each worker has a row of {},",
 )
 def ring_all_reduce(worker, numbers):
@@ -427,44 +421,28 @@ def whole_arrays(worker, numbers):
     return total
 
 
-@ring_all_reduce.mistake(
-    "The totals are right, but everything goes through worker 0. Send to your right neighbour only."
+# --- 5 A fault to find --------------------------------------------------------------------------------------
+
+ring = ring_all_reduce.right
+
+
+@lecture.exercise(
+    case([np.array([1.0, 5.0]), np.array([3.0]), np.array([8.0]), np.array([])]),
+    draws=st.tuples(
+        st.sampled_from([(2, 0), (0, 1), (1, 2), (1, 0, 0), (0, 3, 2), (9, 2, 1), (4, 0, 1, 0, 2), (3,)]),
+        st.sampled_from([1.0, 0.5, 0.0]),
+    ).map(lambda x: case([x[1] * (2.0 * np.arange(n) + (rank - 1) ** 2) for rank, n in enumerate(x[0])])),
+    otherwise="Write down what each worker brings to the ring, and what all of it adds up to.",
+    compare=everywhere,
+    use=at_once,
+    form="mean_of_all(worker, losses), where the workers have {},",
 )
-def through_worker_0(worker, numbers):
-    if worker.rank:
-        worker.send(numbers, 0)
-        return worker.receive(0)
-    total = numbers + sum(worker.receive(rank) for rank in range(1, worker.size))
-    for rank in range(1, worker.size):
-        worker.send(total, rank)
-    return total
+def mean_of_all(worker, losses):
+    total, count = ring(worker, np.array([losses.sum(), len(losses)]))
+    return total / count
 
 
-@ring_all_reduce.mistake(
-    "The totals are right, but each worker sends to all others. In a ring it talks to its right neighbour only."
-)
-def each_to_all(worker, numbers):
-    others = [rank for rank in range(worker.size) if rank != worker.rank]
-    for rank in others:
-        worker.send(numbers, rank)
-    return numbers + sum(worker.receive(rank) for rank in others)
-
-
-BOARD: dict[int, Any] = {}
-
-
-@ring_all_reduce.mistake(
-    "Your workers look into each other's memory. That works with threads on one machine, and nowhere else: use `send` and `receive`."
-)
-def through_memory(worker, numbers):
-    BOARD[worker.rank] = numbers
-    for _ in range(2 * (worker.size - 1)):
-        worker.send(numbers, (worker.rank + 1) % worker.size)
-        worker.receive((worker.rank - 1) % worker.size)
-    return sum(BOARD[rank] for rank in range(worker.size))
-
-
-# --- 5 What it costs ----------------------------------------------------------------------------------------
+# --- 6 What it costs ----------------------------------------------------------------------------------------
 
 
 @lecture.exercise(
@@ -478,23 +456,36 @@ def seconds(workers, size, latency, bandwidth):
     return 2 * (workers - 1) * message
 
 
-# --- 6 The variance of a batch ------------------------------------------------------------------------------
+@lecture.exercise(
+    case([12, 24], [10.8, 10.8]),
+    draws=st.lists(
+        st.tuples(st.sampled_from([4, 1, 10, 0, -8]), st.sampled_from([3, 1, 8, 20])), min_size=1, max_size=5
+    ).map(lambda x: case(np.abs(np.cumsum([gap for gap, _ in x])).tolist(), [time for _, time in x])),
+    otherwise="Write down for one bucket after the other when its ring begins, and when it ends.",
+)
+def finish(there, takes):
+    end = 0
+    for start, duration in zip(there, takes, strict=True):
+        end = max(end, start) + duration
+    return end
 
 
-def shards(parts: tuple[tuple[int, ...] | None, list[int]]) -> Case:
-    """Means and variances of shards, numbers or arrays, and their sizes."""
-    shape, sizes = parts
-    means = parts_of(shape or (), len(sizes))
-    variances = [abs(x) + 1 for x in parts_of(shape or (), len(sizes) + 1)[1:]]
-    if shape is None:
-        return case([float(x) for x in means], [float(x) for x in variances], sizes)
-    return case(means, variances, sizes)
+# --- 7 The variance of a batch ------------------------------------------------------------------------------
+
+
+def shards(parts: tuple[tuple[int, ...] | None, list[int], float]) -> Case:
+    """Means and variances of shards, numbers or arrays, and their sizes; the means may be far from 0."""
+    shape, sizes, far = parts
+    make = float if shape is None else np.array
+    means, others = (parts_of(shape or (), len(sizes) + k) for k in (0, 1))
+    return case([make(x + far) for x in means], [make(abs(x) + 1) for x in others[1:]], sizes)
 
 
 @lecture.exercise(
     case([1.0, 5.0], [2.0, 2.0], [4, 4]),
     case([1.0, 5.0], [2.0, 6.0], [3, 1]),
-    draws=st.tuples(st.sampled_from([None, (2,), (3,), (2, 3)]), SIZES).map(shards),
+    draws=st.tuples(st.sampled_from([None, (2,), (2, 3)]), SIZES, st.sampled_from([0, 1e7])).map(shards),
+    unless=(unshared,),
     otherwise="Take two shards of two numbers, such as 0, 2 and 10, 12, and compute all of it by hand.",
 )
 def together(means, variances, sizes):

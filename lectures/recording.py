@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import CellType, FrameType, FunctionType, SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from numba import prange
 
 from .checking.attempt import codes_of
+from .checking.contracts import Fault
 
 Note = tuple[int, str, str]  # an iteration, "read" or "write", and a place
 
@@ -101,8 +102,14 @@ class Recording:
         return [abs(there - here) for here, there in pairwise(places)]
 
     def lines_loaded(self, cache: int = 12) -> int:
-        """How many memory lines are fetched, if those of the last `cache` are at hand."""
-        return lines_loaded(((root.kind, place) for *_, root, place in self.log), cache)
+        """How many memory lines of 8 numbers are fetched, if those of the last `cache` are at hand."""
+        at_hand: list[tuple[str, int]] = []
+        loaded = 0
+        for *_, root, place in self.log:
+            line = root.kind, place // 8
+            loaded += line not in at_hand
+            at_hand = [*[other for other in at_hand if other != line][1 - cache :], line]
+        return loaded
 
 
 INSIDE = ("__getitem__", "__setitem__", "__array_ufunc__", "__array_function__", "_read")  # of Watched
@@ -195,11 +202,8 @@ class Watched(np.ndarray):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         inputs = [*arguments, *options.values()]
-        _read(
-            inputs,
-            function in (np.dot, np.einsum, np.tensordot),
-            function in (np.bincount, np.histogram, np.unique),
-        )
+        product = function in (np.dot, np.einsum, np.tensordot)
+        _read(inputs, product, function in (np.bincount, np.histogram, np.unique))
         return function(*map(plain, arguments), **{key: plain(value) for key, value in options.items()})
 
 
@@ -302,17 +306,11 @@ def notes_of(kernel: Callable, *arguments: Any) -> list[Note]:
     return record(kernel, *arguments).notes
 
 
-def lines_loaded(touches: Iterable[tuple[str, int]], cache: int, line: int = 8) -> int:
-    """How many memory lines of `line` numbers are fetched, if the last `cache` of them stay at hand."""
-    at_hand: OrderedDict[tuple, None] = OrderedDict()
-    loaded = 0
-    for name, place in touches:
-        key = (name, place // line)
-        if key in at_hand:
-            at_hand.move_to_end(key)
-            continue
-        loaded += 1
-        at_hand[key] = None
-        if len(at_hand) > cache:
-            at_hand.popitem(last=False)
-    return loaded
+def what_numba_says(error: BaseException, helps: Mapping[str, str], otherwise: str) -> Fault:
+    """Why Numba cannot compile a kernel. `helps` has what helps, by the words of an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "During:"))]
+    types = [line for line in lines if line.startswith("NumbaTypeError: ")]
+    said = [*types, *telling, type(error).__name__][0].removeprefix("NumbaTypeError: ")
+    hint = next((helps[words] for words in helps if words in str(error)), otherwise)
+    return Fault(f"Numba cannot compile it: {said}", hint)

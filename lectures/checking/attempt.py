@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import io
 import linecache
 import re
@@ -11,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from importlib import import_module
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from .exercise import Exercise
 
 MOST_SECONDS = 20  # for an answer, in each case
+HINT_SECONDS = 10  # for a mistake that may do the same
 
 
 class WrongAnswer(AssertionError):
@@ -100,7 +103,7 @@ class Attempt:
 
     def is_like(self, program: Callable[..., Any]) -> bool:
         """Whether `program` does in this case what the answer did."""
-        with time_limit(MOST_SECONDS, program):
+        with time_limit(min(MOST_SECONDS, HINT_SECONDS), program):
             other = outcome(self.exercise.use, program, *self.inputs)
         if self.got.error is not None or other.error is not None:
             return pattern(self.got.error) == pattern(other.error)
@@ -171,9 +174,9 @@ def outcome(program: Callable[..., Any], *inputs: Any) -> Outcome:
 
 
 def as_array(answer: Callable[..., Any], *inputs: Any) -> Any:
-    """What an answer gives, as an array, also if it is a list of numbers or a Tensor: for `use`."""
+    """What an answer gives, as an array, also if it is a list or tuple of numbers or a Tensor: for `use`."""
     found = answer(*inputs)
-    if isinstance(found, list) and found and not any(item is ... for item in found):
+    if isinstance(found, (list, tuple)) and found and not any(item is ... for item in found):
         return np.array([to_numpy(item) for item in found])
     return to_numpy(found) if is_tensor(found) else found
 
@@ -191,31 +194,25 @@ class StillRunning(BaseException):
 def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
     """Within this block, raise `StillRunning` after so many seconds. Windows and threads know no limit.
 
-    An answer that swallows it, as a bare ``except:`` does, gets it again at each of its lines.
+    An answer that swallows it, as a bare ``except:`` does, gets it again and again: at last between two rounds of
+    its loop, where no ``try`` is.
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    tracer, of_answer = sys.gettrace(), set(codes_of(answer))
-    error = StillRunning(f"no answer after {seconds:g} seconds")
-
-    def at_its_next_line(frame: FrameType, event: str, argument: Any) -> Any:
-        raise error
-
-    rung = False
+    of_answer = set(codes_of(answer))
+    rings = 0
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal rung
-        frames = []
-        while frame is not None:
-            frames += [frame] if frame.f_code in of_answer else []
-            frame = frame.f_back
-        if frames or not rung:  # later, others may be busy with tidying up
-            rung = True
-            sys.settrace(lambda *event: None)  # traces what runs now, and nothing that is called from here on
-            for frame in frames:
-                frame.f_trace = at_its_next_line
-            raise error
+        nonlocal rings
+        rings += 1
+        if rings > 1:  # there was time to tidy up
+            while frame is not None and frame.f_code not in of_answer:
+                frame = frame.f_back
+            if frame is None:  # others may be busy with it
+                return
+            signal.setitimer(signal.ITIMER_REAL, 1e-5, 0.2)
+        raise StillRunning(f"no answer after {seconds:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
@@ -224,22 +221,11 @@ def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        sys.settrace(tracer)
 
 
 LIBRARIES = {
-    "needle",
-    "numpy",
-    "torch",
-    "scipy",
-    "functools",
-    "_functools",
-    "itertools",
-    "math",
-    "statistics",
-    "jax",
-    "autograd",
-}
+    "needle", "numpy", "torch", "scipy", "functools", "_functools", "itertools", "math", "statistics", "jax", "autograd",
+}  # fmt: skip
 
 
 def plain_name(name: str) -> str:
@@ -251,29 +237,26 @@ def plain_name(name: str) -> str:
 def watched(functions: Iterable[Callable], answer: Any, own: frozenset[str]) -> Iterator[list[Any]]:
     """Within this block, note which of these functions are called, by whatever name and from wherever.
 
-    Also what the answer's own lines call of a library, if its name is in `own` (see `plain_name`).
+    Also what the answer's own lines call of a library, or name there, if its name is in `own` (see `plain_name`).
     """
     codes = {getattr(function, "__code__", None): function for function in functions}
     called: list[Any] = []
     if not codes and not own:
         yield called
         return
-    of_answer = set(codes_of(answer))
+    of_answer, named = within_reach(answer)
+
+    def hear(name: str, library: str) -> None:
+        if library and plain_name(name) in own:
+            called.append(Library(f"{library}'s `{name}`"))
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            if frame.f_code in codes:
-                called.append(codes[frame.f_code])
-            elif (
-                plain_name(frame.f_code.co_name) in own and frame.f_back and frame.f_back.f_code in of_answer
-            ):
-                root = frame.f_globals.get("__name__", "").partition(".")[0]
-                if root in LIBRARIES and frame.f_code not in of_answer:
-                    called.append(Library(f"{root}'s `{frame.f_code.co_name}`"))
-        elif event == "c_call" and frame.f_code in of_answer and plain_name(argument.__name__) in own:
-            root = (argument.__module__ or type(argument.__self__).__module__).partition(".")[0]
-            if root in LIBRARIES:
-                called.append(Library(f"{root.strip('_')}'s `{argument.__name__}`"))
+        if event == "call" and frame.f_code in codes:
+            called.append(codes[frame.f_code])
+        elif event == "c_call" and frame.f_code in of_answer:
+            hear(argument.__name__, library_of(argument))
+        elif event == "call" and frame.f_back and frame.f_back.f_code in of_answer:
+            hear(frame.f_code.co_name, library(frame.f_globals.get("__name__")))
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -281,30 +264,102 @@ def watched(functions: Iterable[Callable], answer: Any, own: frozenset[str]) -> 
         yield called
     finally:
         sys.setprofile(before if callable(before) else None)
-    for name in names_used(of_answer) & own - {plain_name(code.co_name) for code in of_answer}:
-        for root in LIBRARIES & set(sys.modules):
-            found = next((x for x in vars(sys.modules[root]) if plain_name(x) == name), None)
-            kinds = (np.ufunc, type) if root == "itertools" else np.ufunc  # no profiler hears these
-            if found and isinstance(getattr(sys.modules[root], found), kinds):
-                called.append(Library(f"{root}'s `{found}`"))
+    for value in named:  # no profiler hears a ufunc, or what C code such as `map` calls
+        hear(getattr(value, "__name__", ""), library_of(value))
 
 
 class Library(str):
     """A function of a library that an answer called: whose, and its name."""
 
 
+def library(module: Any) -> str:
+    """The library that a module of this name is part of; "" if it is of none."""
+    root = str(module).partition(".")[0]
+    return root.strip("_") if root in LIBRARIES else ""
+
+
+def library_of(value: Any) -> str:
+    """The library that a function or class comes from; "" if it comes from none."""
+    owner = getattr(value, "__self__", getattr(value, "__objclass__", None))
+    places = (value, owner, type(owner), type(value))
+    return next(filter(None, (library(getattr(x, "__module__", "")) for x in places)), "")
+
+
+def within_reach(answer: Any) -> tuple[set[CodeType], list[Any]]:
+    """All code of the reader's that an answer may run, and what this code names of a library.
+
+    So it follows the reader's own helpers and classes, by their names, as defaults and in closures.
+    """
+    codes: set[CodeType] = set()
+    named: list[Any] = []
+    seen: dict[int, Any] = {}
+    module, waiting = getattr(unwrapped(answer), "__module__", None), [answer]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if (inner := unwrapped(value)) is not value:
+            waiting += [inner, *getattr(value, "args", ())]
+        elif library_of(value):
+            named.append(value)
+        elif isinstance(value, type) and value.__module__ == module:
+            waiting += [*vars(value).values(), *value.__bases__]
+        elif isinstance(value, FunctionType) and value.__module__ == module:
+            of_value = list(codes_of(value))
+            codes.update(of_value)
+            waiting += mentioned(of_value, value.__globals__)
+            waiting += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+            for cell in value.__closure__ or ():
+                with suppress(ValueError):  # it is still empty
+                    waiting.append(cell.cell_contents)
+    return codes, named
+
+
+def mentioned(codes: Iterable[CodeType], known: Mapping[str, Any]) -> Iterator[Any]:
+    """What code names: global values, and what it takes from modules and classes, also by `getattr`.
+
+    What it imports of a library is imported here, so this takes nothing of an answer's time.
+    """
+    local: dict[str, Any] = {}
+    value: Any = None
+    for step in (step for code in codes for step in dis.get_instructions(code)):
+        kind, _, where = step.opname.partition("_")
+        name = step.argval
+        if kind == "STORE":
+            local[name] = value
+        elif step.opname == "IMPORT_NAME":
+            with suppress(Exception):
+                value = import_module(name) if library(name) else None
+        elif where in ("GLOBAL", "NAME"):
+            value = known.get(name)
+        elif kind == "LOAD" and where.startswith(("FAST", "DEREF")):
+            value = local.get(name)
+        elif where in ("ATTR", "METHOD", "FROM") or (where == "CONST" and isinstance(name, str)):
+            within = value if isinstance(value, (ModuleType, type)) else None
+            itself = getattr(within, "__name__", "").endswith(f".{name}")  # after `import scipy.special`
+            value = getattr(within, name, within if itself else None)
+        else:
+            continue
+        yield value
+
+
 def codes_of(answer: Any) -> Iterator[CodeType]:
     """The code of a function and of those in it, or of all methods of a class."""
     parts = list(vars(answer).values()) if isinstance(answer, type) else [answer]
-    waiting = [
-        getattr(getattr(x, "py_func", getattr(x, "__func__", getattr(x, "fget", x))), "__code__", None)
-        for x in parts
-    ]
+    waiting = [getattr(f, "__code__", None) for x in parts for f in (x, unwrapped(x))]
     while waiting:
         code = waiting.pop()
         if isinstance(code, CodeType):
             yield code
             waiting += code.co_consts
+
+
+def unwrapped(value: Any) -> Any:
+    """The function in what was made of it: by `partial`, `lru_cache`, `property`, Numba, a decorator."""
+    names = ("__wrapped__", "func", "py_func", "pyfunc", "__func__", "fget")
+    inner = next((x for name in names if callable(x := getattr(value, name, None))), None)
+    return value if inner is None else unwrapped(inner)
 
 
 def names_used(codes: Iterable[CodeType]) -> set[str]:
@@ -319,8 +374,10 @@ def pattern(error: BaseException | None) -> tuple[type, str]:
     """
     if isinstance(error, RecursionError):
         return type(error), ""  # Python says where it noticed, which is chance
-    own = "'(?!(?:NoneType|list|tuple|dict|set|str|function)')[^']*'"
-    return type(error), re.sub(rf"{own}|\d+", "", str(error))
+    kept = {"NoneType", "list", "tuple", "dict", "set", "str", "function"}
+    return type(error), re.sub(
+        r"'([^']*)'|\d+", lambda found: found[1] if found[1] in kept else "", str(error)
+    )
 
 
 def line_of(error: BaseException, answer: Any) -> tuple[int, str] | None:

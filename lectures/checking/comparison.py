@@ -9,6 +9,7 @@ things (by id). It returns one sentence, or "" if the answer is right. An exerci
 - `order_of`: the same nodes in an order that keeps a rule, such as "inputs first";
 - `graph`: the same operators, joined by the same edges.
 
+For all of them a list may be a tuple, and a tuple a list, unless an exercise brings a comparison of its own.
 Nothing here imports Tensors: whatever has ``numpy()`` is one.
 """
 

@@ -8,10 +8,12 @@ be right. Each of the three may name a `Fault`. `STANDARD` holds for every exerc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from needle import autograd
 from needle.autograd import Tensor, gradients
 from needle.modes import mode
 
@@ -46,8 +48,8 @@ class UnchangedInputs(Contract):
         return {name: Snapshot(value) for name, value in attempt.everything.items()}
 
     def after(self, attempt: Attempt, was: dict[str, Snapshot]) -> Fault | None:
-        for name, value in attempt.everything.items():
-            if change := was[name].change(value):
+        for name in attempt.everything:
+            if change := was[name].change():
                 what = name if name.isidentifier() else "its input"
                 return Fault(
                     f"your answer changes {what}: {change}",
@@ -72,14 +74,15 @@ class LibraryAsFound(Contract):
     """The modes of the library and NumPy's random state are left as they were."""
 
     def before(self, attempt: Attempt) -> tuple[Any, ...]:
-        return mode.get(), np.random.get_state()
+        return mode.get(), autograd.LAZY_MODE, np.random.get_state()
 
     def after(self, attempt: Attempt, was: tuple[Any, ...]) -> Fault | None:
-        modes, random = was
-        modes_now, random_now = mode.get(), np.random.get_state()
+        modes, is_lazy, random = was
+        modes_now, random_now = (mode.get(), autograd.LAZY_MODE), np.random.get_state()
         mode.set(modes)
+        autograd.LAZY_MODE = is_lazy
         np.random.set_state(random)
-        if modes_now != modes:
+        if modes_now != (modes, is_lazy):
             return Fault(
                 "your answer leaves the library in another mode, lazy or without gradients",
                 "Leave the library as you found it: `with ndl.lazy():` ends where its block ends.",
@@ -103,32 +106,40 @@ class Unshared(Contract):
                 if owner.startswith("input "):
                     named = owner.removeprefix("input ")
                     named = named if named.isidentifier() else "the input"
-                    return Fault(
-                        f"{what} is {named} itself, and not a new object",
-                        "Whoever changes one of them changes the other. Make a new one, or a copy.",
-                    )
-                return Fault(
-                    f"{what} and item {owner} are one object",
-                    "Whoever changes one of them changes the other. Make each one anew.",
-                )
+                    return Fault(f"{what} is {named} itself, and not a new object", ANEW)
+                return Fault(f"{what} and item {owner} are one object", ANEW)
         return None
 
 
 class TwiceTheSame(Contract):
-    """Called again with inputs of the same values, the answer is as right as before."""
+    """Called again, with equal inputs and then with the very same ones, the answer is as right as before."""
 
     def compare(self, attempt: Attempt) -> Fault | None:
         exercise = attempt.exercise
         everything = attempt.case.make()
         inputs = [everything[name] for name in attempt.case.chosen]
-        again, right = (outcome(exercise.use, x, *inputs) for x in (attempt.answer, exercise.right))
-        if again.error is not None:
-            return Fault(f"called a second time, it raises {type(again.error).__name__}: {again.error}", KEPT)
-        if wrong := exercise.compare(right.result, again.result, names_in(everything)):
-            return Fault(f"it is right in the first call, and in the second it is not: {wrong}", KEPT)
+        programs = (attempt.answer, exercise.right, attempt.answer)
+        second, right, third = (outcome(exercise.use, program, *inputs) for program in programs)
+        for which, again in (("second", second), ("third", third)):
+            if again.error is not None:
+                what = f"{type(again.error).__name__}: {again.error}"
+                return Fault(f"called a {which} time, it raises {what}", KEPT)
+            if wrong := exercise.compare(right.result, again.result, names_in(everything)):
+                return Fault(f"it is right in the first call, and in the {which} it is not: {wrong}", KEPT)
+        one = _is_one(second.result, third.result) and not _is_one(second.result, right.result)
+        if one and unshared in exercise.contracts:
+            return Fault("called again with the same inputs, it gives back the very same object", ANEW)
         return None
 
 
+def _is_one(a: Any, b: Any) -> bool:
+    """Whether whoever changes one of them changes the other."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.may_share_memory(a, b)
+    return a is b and is_changeable(a)
+
+
+ANEW = "Whoever changes one of them changes the other. Make each one anew, or make a copy."
 KEPT = (
     "Something stays from one call to the next: a list as a default, as in `order=[]`, or made outside of the "
     "function. Make it inside."
@@ -227,46 +238,71 @@ def is_changeable(value: Any) -> bool:
 
 
 class Snapshot:
-    """What a value was, to see whether somebody changed it: its numbers or items, and a Tensor's history."""
+    """What a value was, and all that it holds, to see whether somebody changed them.
+
+    Of an array that is its numbers, of a list or a mapping its items, of another object its attributes. A Tensor
+    has numbers, a history, a ``grad``, and may want one.
+    """
 
     def __init__(self, value: Any):
-        self.was = self._state(value)
+        self.value = value
+        self.was: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        waiting = [value]
+        while waiting:
+            part = waiting.pop()
+            if id(part) not in self.was and (parts := parts_of(part)) is not None:
+                self.was[id(part)] = part, parts
+                waiting += [held for key, held in parts.items() if key != NUMBERS]
 
-    @staticmethod
-    def _state(value: Any) -> Any:
-        if is_tensor(value):
-            history = (id(getattr(value, "op", None)), [id(i) for i in getattr(value, "inputs", ())])
-            return to_numpy(value).copy(), history
-        if isinstance(value, np.ndarray):
-            return value.copy(), None
-        if isinstance(value, Mapping):
-            return {key: Snapshot._state(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [Snapshot._state(item) for item in value]
-        return value
-
-    def change(self, value: Any) -> str:
+    def change(self) -> str:
         """What changed, in words; "" if nothing did."""
-        now = self._state(value)
-        if same(self.was, now):
-            return ""
-        if isinstance(self.was, tuple) and isinstance(now, tuple) and not same(self.was[0], now[0]):
-            was, is_now = np.array2string(self.was[0]), np.array2string(now[0])
-            return f"it was {was}, and is {is_now}" + (", apart from rounding" if was == is_now else "")
-        if isinstance(value, list) and all(isinstance(item, (int, float, str)) for item in self.was):
-            return f"it was {self.was!r}, and is now {value!r}"
-        return f"it is now {value!r}"
+        for part, was in self.was.values():
+            if same(was, now := parts_of(part) or {}):
+                continue
+            key = next((key for key in was if key in now and not same(was[key], now[key])), None)
+            if key == NUMBERS:
+                old, new = np.array2string(was[key]), np.array2string(now[key])
+                return f"it was {old}, and is {new}" + (", apart from rounding" if old == new else "")
+            if isinstance(key, str) and not isinstance(part, Mapping) and key != HISTORY:
+                whose = "its" if part is self.value else "in it, a"
+                return f"{whose} `{key}` was {was[key]!r}, and is now {now[key]!r}"
+            plain = isinstance(part, list) and all(isinstance(x, (int, float, str)) for x in was.values())
+            before = f"was {[*was.values()]}, and " if plain and part is self.value else ""
+            return f"it {before}is now {self.value!r}"
+        return ""
+
+
+NUMBERS, HISTORY = "the numbers", "the history"
+
+
+def parts_of(value: Any) -> dict[Any, Any] | None:
+    """What a value holds, by place or name; None if it holds nothing that can be changed in place."""
+    if isinstance(value, np.ndarray):
+        return {NUMBERS: value.copy()}
+    if is_tensor(value):
+        history = (id(getattr(value, "op", None)), *map(id, getattr(value, "inputs", ())))
+        named = {name: getattr(value, name, None) for name in ("requires_grad", "grad")}
+        return {NUMBERS: to_numpy(value).copy(), HISTORY: history, **named}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    if isinstance(value, (type, ModuleType, FunctionType)) or not hasattr(value, "__dict__"):
+        return None
+    return dict(vars(value))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two states are equal, to the bit."""
+    """Whether two states are equal, to the bit. What can be changed has a state of its own."""
+    if one is other:
+        return True
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return one is other or (type(one) is type(other) and bool(one == other))
+    return type(one) is type(other) and not is_tensor(one) and bool(one == other)
 
 
 unchanged_inputs = UnchangedInputs()

@@ -28,9 +28,12 @@ import inspect
 import os
 import re
 import textwrap
+import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import takewhile
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -46,6 +49,7 @@ from .questions import Question, question
 
 NUMBER = 100  # of inputs are drawn for an exercise
 SAMPLE = 15  # more are drawn to find out which mistake an answer makes
+SECONDS = 1  # of the processor are spent on them
 ALIKE = 0.75  # of the inputs that fail: there a mistake has to do what the answer does
 
 
@@ -149,9 +153,7 @@ class Exercise:
         WrongAnswer
             With the smallest input for which it is wrong.
         """
-        if (
-            self.cases and not self.ran
-        ):  # what is compiled at the first call, is compiled before the clock runs
+        if self.cases and not self.ran:  # what the first call compiles is compiled before the clock runs
             self.ran = True
             first = self.cases[0].make()
             outcome(self.use, self.right, *(first[name] for name in self.cases[0].chosen))
@@ -161,7 +163,7 @@ class Exercise:
                 return 0
             if attempt.wrong:
                 where = f"case {number} of {len(self.cases)}"
-                raise WrongAnswer(attempt.message(where, self.hint(attempt, [], drawn=False)))
+                raise WrongAnswer(attempt.message(where, self.hint(attempt, [])))
         if self.draws is None:
             return len(self.cases)
         tried = 0
@@ -183,14 +185,14 @@ class Exercise:
         attempt = failed[-1] if failed[-1].case is found else Attempt(self, found, answer, watch=False)
         if not attempt.wrong:  # it does not always fail
             attempt = failed[0]
-        hint = self.hint(attempt, failed[:8], drawn=True)
+        hint = self.hint(attempt, failed[:8])
         raise WrongAnswer(attempt.message("the smallest input we found", hint))
 
-    def hint(self, attempt: Attempt, failed: Sequence[Attempt], drawn: bool) -> str:
+    def hint(self, attempt: Attempt, failed: Sequence[Attempt]) -> str:
         """What to say of a wrong attempt: the sentence of the mistake that does the same.
 
-        If an input that was drawn shows the mistake, it has to do the same on most of the inputs that fail. Of
-        several, it is the one that does so most often.
+        It has to do the same on most of the other inputs that fail. Of several, it is the one that does so most
+        often. Other inputs are tried for about a second.
         """
         if attempt.fault:  # a mistake that breaks the same contract says it better
             tried = [(sentence, Attempt(self, attempt.case, make())) for sentence, make in self.mistakes]
@@ -200,11 +202,10 @@ class Exercise:
         alike = [
             (sentence, program) for sentence, make in self.mistakes if attempt.is_like(program := make())
         ]
-        if len(alike) == 1 and not drawn:
-            return alike[0][0]
+        end = time.process_time() + SECONDS
+        others = list(takewhile(lambda other: time.process_time() < end, self.others(attempt, failed)))
         if not alike:
-            return self.habit(attempt, self.others(attempt, failed))
-        others = list(self.others(attempt, failed))
+            return self.habit(attempt, others)
         wrong = [other for other in others if other.wrong]
 
         def score(program: Any) -> tuple[float, float]:
@@ -215,7 +216,7 @@ class Exercise:
         scores = [score(program) for _, program in alike]
         best = max(range(len(alike)), key=lambda place: scores[place])
         right = len(wrong) < len(others)
-        if drawn and wrong and (scores[best][0] < ALIKE or (right and scores[best][1] < ALIKE)):
+        if wrong and (scores[best][0] < ALIKE or (right and scores[best][1] < ALIKE)):
             return self.habit(attempt, others)
         return alike[best][0]
 
@@ -231,9 +232,10 @@ class Exercise:
         """The same answer on other inputs: those that failed, and some more, unless it runs for ever."""
         yield from failed
         if not isinstance(attempt.got.error, StillRunning):
-            for asked in self.samples():
+            for asked in self.samples:
                 yield Attempt(self, asked, attempt.answer, watch=False)
 
+    @cached_property
     def samples(self) -> list[Case]:
         """The cases, and some that are drawn."""
         drawn: list[Case] = []
@@ -259,6 +261,7 @@ class Edited:
         return self.made
 
 
+@cache
 def source_of(right: Any) -> str:
     """The source of a function or class, from ``def`` or ``class`` on, at the left margin."""
     source = textwrap.dedent(inspect.getsource(right))

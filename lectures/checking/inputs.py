@@ -178,7 +178,7 @@ def graphs(
     leaf: str,
     operators: Sequence[str],
     values: Sequence[float] = (2, 3, -1, 0.5, 2),
-    most: int = 6,
+    most: int = 8,
     leaves: Sequence[str] = "ab",
     names: Sequence[str] = "stuvwxyz",
 ) -> SearchStrategy[list[str]]:
@@ -195,7 +195,7 @@ def graphs(
         Right sides with ``{a}``, and ``{b}`` if they have two operands: ``"{a} * {b}"``. The first are tried
         most, and messages prefer them.
     values : sequence of float
-        What leaves hold.
+        What leaves hold. A value that stands here twice is drawn twice as often, and so is an operator.
     most : int
         Operators in a program; there is at least one.
     leaves, names : sequences of str

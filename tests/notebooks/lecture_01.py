@@ -43,7 +43,7 @@ SHOWN = [
     ),
     (
         "compiler",
-        "the same numbers have two sums, and neither is the right one to the last digit",
+        "the same numbers have two sums, and neither is right to the last digit",
         "order",
         "(9.787606036044348, 9.787606036044386, 9.787606036044382)",
     ),

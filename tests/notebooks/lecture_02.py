@@ -18,10 +18,10 @@ SHOWN = [
         " 'modules.1.fn.modules.0.bias',\n 'modules.1.fn.modules.2.weight',\n"
         " 'modules.1.fn.modules.2.bias',\n 'modules.2.weight',\n 'modules.2.bias']",
     ),
-    ("setattr", "This one is nosy", "loud", "somebody sets size to 3\nsomebody sets size to 4\n"),
+    ("setattr", "This one prints what is set", "loud", "somebody sets size to 3\nsomebody sets size to 4\n"),
     (
         "modes",
-        "lists it only where it comes first",
+        "the shared layer is there once, under its first path",
         "twice",
         "(['left.grip', 'right.grip'], ['modules.0.weight', 'modules.0.bias'])",
     ),
@@ -46,11 +46,11 @@ SHOWN = [
     ("exercise-parts", "trains without any error", "in-a-list", "0"),
     (
         "pay-off",
-        "it says `self.weight = Parameter(...)`",
+        "Their code says `self.weight = Parameter(...)`",
         "borrowed-code",
         "['layers.0.bias', 'layers.0.weight', 'layers.2.bias', 'layers.2.weight']",
     ),
-    ("library-way", "yours does not, either", "append", "4\n2\n"),
+    ("library-way", "your module misses the new layer", "append", "4\n2\n"),
 ]
 
 TRUE = [
@@ -65,7 +65,6 @@ TRUE = [
     ),
     ("drag-words", "It has 38 modules, counting itself", "len(list(transformer.named_modules())) == 38"),
     ("setattr", "Every class has this method from `object`", "'__setattr__' in vars(object)"),
-    ("setattr", "PyTorch listens", "'__setattr__' not in vars(nn.Module)"),
     (
         "exercise-register",
         "Both are there, and empty, before `__init__` runs",
@@ -124,8 +123,7 @@ TRUE = [
     (
         "library-way",
         "It told the two apart",
-        "((net(X).numpy().reshape(-1) > 0) == (colours > 0)).mean() > 0.95 and set(colours.tolist()) == "
-        "{-1, 1}",
+        "((net(X).numpy().reshape(-1) > 0) == (colours > 0)).mean() > 0.95",
     ),
     ("library-way", "It does not listen", "'__setattr__' not in vars(nn.Module)"),
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 SHOWN = [
-    ("mine-intro", "Those that stand there are not bad, but you can do better", "mine", "errors: 3\n"),
+    ("mine-intro", "The ones that are there now are not bad, but you can do better", "mine", "errors: 3\n"),
     (
         "how-wrong",
         "every point stays on its side. But the scores are ten times as large",
         "ten-times",
         "each point on the same side: True\nthe first two scores: -0.151 and 0.219, then -1.51 and 2.19\n",
     ),
-    ("machine", "pays less", "loss-of-mine", "your line: loss 0.53\nten times: loss 0.11\n"),
+    ("machine", "its loss is smaller", "loss-of-mine", "your line: loss 0.53\nten times: loss 0.11\n"),
     ("why-not", "Not one of them gets all four right", "best-line", "wrong at best: 1\n"),
     (
         "network-intro",
@@ -18,12 +18,7 @@ SHOWN = [
         "network",
         "wrong of the 60 readings: 0\nwrong of the 4 corners: 0\n",
     ),
-    (
-        "library",
-        "Give them your nine numbers",
-        "model",
-        "the same scores as yours: True\n",
-    ),
+    ("library", "Give them your nine numbers", "model", "the same scores as yours: True\n"),
 ]
 
 PARSE = "__import__('urllib.parse', fromlist=['parse'])"
@@ -62,11 +57,7 @@ TRUE = [
     (
         "drag-intro",
         "one of the three is enough to get rid of all errors",
-        "[count(labels, line_score(points, 2, w, -0.5)) for w in (1, -1)] == [21, 0]",
-    ),
-    (
-        "drag-intro",
-        "one of the three is enough to get rid of all errors",
+        "[count(labels, line_score(points, 2, w, -0.5)) for w in (1, -1)] == [21, 0] and "
         "all(count(labels, line_score(points, w, 1, -0.5)) and count(labels, line_score(points, 2, 1, w))"
         " for w in np.linspace(-2, 2, 201))",
     ),

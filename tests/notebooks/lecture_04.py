@@ -5,15 +5,10 @@ from __future__ import annotations
 TAXI = "{'base': 1.1, 'rate': 8.8, 'km': 2.2, 'tip': 20.0}"
 CLEARED = "cleared:   3.0 1.0\ndoubling:  4.0\n2 times 3: 6.0\n"
 HAND = "{'q': 4.0, 'd': 5.0, 'p': 4.0, 'c': 4.0, 'a': 8.0, 'b': 12.0}"
-BESIDE = "".join(
-    f"{name:2}  yours {number}   theirs {number}\n"
-    for name, number in {
-        "w1": " 2.8831",
-        "w2": " 1.9221",
-        "x1": " 0.4805",
-        "x2": "-0.9610",
-        "b": " 0.9610",
-    }.items()
+BESIDE = (
+    "w1  yours  2.8831   theirs  2.8831\nw2  yours  1.9221   theirs  1.9221\n"
+    "x1  yours  0.4805   theirs  0.4805\nx2  yours -0.9610   theirs -0.9610\n"
+    "b   yours  0.9610   theirs  0.9610\n"
 )
 
 SHOWN = [
@@ -50,14 +45,8 @@ SHOWN = [
     ),
 ]
 
-ENGINE = (
-    "class Scalar",
-    "def __add__",
-    "plus, product = ",
-    "def topological_order",
-    "order = ready",
-    "def tanh",
-)
+#: What the cells of the engine begin with.
+ENGINE = ("class Scalar", "def __add__", "plus, product", "def topological", "order = ready", "def tanh")
 
 TRUE = [
     (
@@ -71,11 +60,11 @@ TRUE = [
         "you get 12 + e²",
         "all(abs(measure(cube, 2.0, e) - 12 - e**2) < 1e-9 for e in (1, .1, .01))",
     ),
-    ("predict-step", "best step", "abs(measure(cube, 2.0, 0.1) - 12.01) < 1e-9"),
     (
         "predict-step",
         "best step",
-        "[1000 * abs(measure(cube, 2.0, 1e-5) - 12) < abs(measure(cube, 2.0, e) - 12)"
+        "abs(measure(cube, 2.0, 0.1) - 12.01) < 1e-9"
+        " and [1000 * abs(measure(cube, 2.0, 1e-5) - 12) < abs(measure(cube, 2.0, e) - 12)"
         " for e in (0.1, 1e-10, 1e-15)] == 3 * [True]",
     ),
     (

@@ -67,7 +67,7 @@ SHOWN = [
     ),
     (
         "waits",
-        "`make_from_op` leaves the numbers open, and `realize_cached_data` calls `compute` when you ask",
+        "`make_from_op` computes no numbers yet, and `realize_cached_data` calls `compute` when you ask",
         "show-calls-lazy",
         "TensorOp.__call__\n    Value.make_from_op\n"
         "Now the numbers, please:\n"
@@ -98,11 +98,7 @@ TRUE = [
     ("draw", "with their values", "viz.draw(v4).source.count('[2]') == 2"),
     ("what-ran", "The value is the same", "w4.item() == v4.item()"),
     ("add-one", "three 32-bit floats", "x.numpy().dtype == 'float32'"),
-    (
-        "add-one",
-        "`x + 1` calls the function `ndl.add_scalar`",
-        "type(y.op) is type(ndl.add_scalar(x, 1).op)",
-    ),
+    ("add-one", "`x + 1` calls the function `ndl.add_scalar`", "type(y.op) is type(ndl.add_scalar(x, 1).op)"),
     (
         "chain",
         "inherits its `compute` from `Elementwise`",

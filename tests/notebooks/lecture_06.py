@@ -38,7 +38,7 @@ SHOWN = [
     ),
     (
         "curve",
-        "The same hundred batches came by, and nothing is left of them",
+        "The loop took the same hundred batches, and nothing is left of them",
         "flat-code",
         "0 MB, and the sum is the same: True\n",
     ),
@@ -73,12 +73,7 @@ SHOWN = [
         "written-code",
         "(needle.Tensor([12.]), needle.Tensor([100.]))",
     ),
-    (
-        "lazy-memory",
-        "Forty gigabytes",
-        "huge-code",
-        "((100000, 100000), 40.0)",
-    ),
+    ("lazy-memory", "That would be forty gigabytes", "huge-code", "((100000, 100000), 40.0)"),
     (
         "program",
         "The sum has no `inputs`, and keeps 100 MB all the same",
@@ -97,11 +92,10 @@ MOVED = "[sum(t.size * t.dtype.itemsize for t in [*n.inputs, n]) / 1e6 for n in 
 
 TRUE = [
     ("hook", "a quarter of a million numbers, which is 1 MB", "next(batches(1)).numpy().nbytes == 1_000_000"),
-    ("hook", "They are all 1", "bool((next(batches(1)).numpy() == 1).all())"),
     ("memory", "makes the same count", "viz.memory(sum_loss).total == kept_bytes(sum_loss)"),
     (
         "detach",
-        "Half of it are batches, and the other half are their squares",
+        "Half of it is the batches, and the other half is their squares",
         "[sum(row.bytes for row in viz.memory(sum_loss).rows if row.made_by == kind and row.bytes > 4) / 1e6"
         " for kind in ('leaf', '×')] == [100, 100]",
     ),
@@ -110,14 +104,12 @@ TRUE = [
         "The last 804 bytes are the losses and their sums, 4 bytes each",
         "[row.bytes for row in viz.memory(sum_loss).rows if row.shape == ()] == [4] * 201",
     ),
-    ("detach", "each step adds 2 MB", "round(viz.memory(three).total / 3e6, 3) == 2"),
     ("bytes-solution", "returns each node once", "len(ndl.autograd.find_topo_sort([loss])) == 2"),
     (
         "bytes-solution",
         "a reshaped Tensor looks at the same memory",
         "viz.memory(sum_loss.inputs[0]).total == viz.memory(sum_loss.inputs[0].reshape((1, 1))).total",
     ),
-    ("add-up-solution", "gives a plain number", "type(flat_sum.item()) is float"),
     (
         "price",
         "there are 301 nodes in one loop and 2 in the other. The first keeps three more in each step",
@@ -125,7 +117,7 @@ TRUE = [
     ),
     (
         "lazy",
-        "A leaf that you make has it, and a detached Tensor has not",
+        "For a leaf that you make, it is True; for a detached Tensor, it is False",
         "x.requires_grad and not x.detach().requires_grad",
     ),
     (

@@ -99,7 +99,7 @@ TRUE = [
     ("second-backward", "`v1.grad` is 3", "v1.grad.item() == 3"),
     (
         "pay-off",
-        "Each time, `x.grad` is replaced by the next derivative",
+        "Each time, the next derivative replaces `x.grad`",
         "[z := ndl.Tensor([2.0]), (z * z * z).backward(), z.grad.item(), z.grad.backward(), z.grad.item()]"
         "[2::2] == [12, 12]",
     ),
@@ -108,22 +108,14 @@ TRUE = [
         "Along each of them, 1 comes back to `a`",
         "ndl.gradients((z := ndl.Tensor([1.0])) + z, [z])[0].item() == 2",
     ),
-    (
-        "exercise-nth",
-        "It arrives at `v1` with 5",
-        "ndl.gradients(v1.grad, [v1])[0].item() == 5",
-    ),
+    ("exercise-nth", "What arrives at `v1` is 5", "ndl.gradients(v1.grad, [v1])[0].item() == 5"),
     (
         "exercise-nth",
         "so that is the third row",
         "[viz.draw_gradient(v1.grad, wrt=v1).source.count('second-order gradient ' + to) for to in '→←']"
         " == [1, 1]",
     ),
-    (
-        "exercise-nth",
-        "no rule asks for its value",
-        "v4 not in ndl.autograd.find_topo_sort([v1.grad])",
-    ),
+    ("exercise-nth", "no rule asks for its value", "v4 not in ndl.autograd.find_topo_sort([v1.grad])"),
     (
         "reverse-order-solution",
         "Python ends a recursion when too many calls are open",

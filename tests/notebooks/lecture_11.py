@@ -5,14 +5,14 @@ from __future__ import annotations
 SHOWN = [
     (
         "one-row",
-        "for all 268 million numbers, in less than a tenth of a millisecond",
+        "in less than a tenth of a millisecond",
         "hook-code",
         "bytes: 1,073,741,824\nelement [5, 3] of the transpose: 42.0\nin less than 0.1 milliseconds: True\n"
         "in the very same memory: True\n",
     ),
     (
         "view",
-        "another shape, other strides or another offset for the same storage",
+        "for the same storage",
         "transpose",
         "(4, 3) (1, 4) 0 same storage: True\n<PictureFigure size 494.444x395.972 with 1 Axes>",
     ),
@@ -26,7 +26,7 @@ SHOWN = [
     ),
     (
         "exercise-stretch",
-        "whoever writes through one of them writes for all",
+        "all the others see it",
         "write",
         "[[9. 2. 3.]\n [9. 2. 3.]\n [9. 2. 3.]\n [9. 2. 3.]]\nrow: [9. 2. 3.]\n",
     ),
@@ -58,7 +58,7 @@ SHOWN = [
     ),
     (
         "edges-intro",
-        "is the second opinion",
+        "checks the result",
         "edges",
         "as ndl.conv has it: True\n<PictureFigure size 900x320 with 3 Axes>",
     ),
@@ -67,66 +67,34 @@ SHOWN = [
 TRUE = [
     ("hook", "16,384 rows of 16,384 numbers, 4 bytes each", "16_384**2 * 4 == 2**30"),
     ("one-row", "all 268 million numbers", "round(16_384**2 / 1e6) == 268"),
-    (
-        "hook",
-        "Underneath every Tensor lies an `NDArray`",
-        "isinstance(ndl.Tensor([1.0]).realize_cached_data(), NDArray)",
-    ),
-    ("one-row", "with the numbers 0 to 11", "a.numpy().ravel().tolist() == list(range(12))"),
+    ("hook", "Underneath every Tensor", "isinstance(ndl.Tensor([1.0]).realize_cached_data(), NDArray)"),
     (
         "one-row",
         "The orange element is `a[1, 2]`, in cell 6",
         "a[1, 2].numpy().item() == cell_of((1, 2), (4, 1), 0) == 6",
     ),
-    (
-        "exercise-cells",
-        "in `a` a step down is 4 cells, since a row is 4 long, and a step to the right is 1",
-        "a.strides == (4, 1)",
-    ),
-    ("exercise-cells", "`divmod(6, 4)` gives 1 and 2", "divmod(6, 4) == (1, 2)"),
-    (
-        "cells-solution",
-        "7,384 seconds are 123 minutes and 4 seconds, and 123 minutes are 2 hours and 3 minutes",
-        "divmod(7384, 60) == (123, 4) and divmod(123, 60) == (2, 3)",
-    ),
-    (
-        "cells-solution",
-        "each is the product of the lengths after it",
-        "NDArray(np.ones((2, 3, 4))).strides == (12, 4, 1)",
-    ),
+    ("exercise-cells", "in `a` a step down is 4 cells", "a.strides == (4, 1)"),
+    ("cells-solution", "2 hours and 3 minutes", "divmod(7384, 60) + divmod(123, 60) == (123, 4, 2, 3)"),
+    ("cells-solution", "each is the product", "NDArray(np.ones((2, 3, 4))).strides == (12, 4, 1)"),
     (
         "cells-solution",
         "NumPy has this as `np.unravel_index`",
         "all(index_of(k, (2, 3, 4)) == np.unravel_index(k, (2, 3, 4)) for k in range(24))",
     ),
     (
-        "view",
-        "The memory is still 0, 1, 2, …",
-        "t.storage is a.storage and a[2, 3].numpy() == 11",
-    ),
-    (
         "drag-intro",
         "NumPy counts its strides in bytes, and a float32 takes 4 of them",
         "all(tuple(4 * s for s in x.strides) == y.strides for x, y in [(a, b), (a.permute((1, 0)), b.T)])",
     ),
-    (
-        "views-solution",
-        "flipping twice gives you back the array you began with",
-        "flipped(*flipped((3, 4), (4, 1), 0, 0), 0) == ([3, 4], [4, 1], 0)",
-    ),
+    ("views-solution", "flipping twice", "flipped(*flipped((3, 4), (4, 1), 0, 0), 0) == ([3, 4], [4, 1], 0)"),
     (
         "refusal-after",
         "`per_row.reshape((5, 1))` is a column",
         "(scores + column).numpy()[:, 2].tolist() == per_row.numpy().tolist()",
     ),
     (
-        "refusal-after",
-        "its missing axis counts as 1, and stretches",
-        "np.broadcast_shapes((3,), (5, 3)) == (5, 3)",
-    ),
-    (
         "summary",
-        "How can fifteen elements live in five cells?",
+        "fifteen elements live in five cells",
         "[(x.size, x.storage.size) for x in [column.broadcast_to((5, 3))]] == [(15, 5)]",
     ),
     (
@@ -139,36 +107,26 @@ TRUE = [
         "so both strides are 0",
         "(*NDArray([[1]]).broadcast_to((3, 4)).strides, *row.broadcast_to((4, 3)).strides[:1]) == (0, 0, 0)",
     ),
-    ("exercise-copy", "one step down, since 4 · 1 = 4", "not must_copy(a.shape, a.strides)"),
     (
         "exercise-copy",
-        "2 · 1 is not 4",
-        "a[:, :2].strides == (4, 1) and must_copy((3, 2), (4, 1))",
-    ),
-    (
-        "exercise-copy",
-        "After two steps you stand in cell 2, but the next row begins in cell 4",
+        "the next row begins in cell 4",
         "a[:, :2].shape == (3, 2) and cell_of((1, 0), a[:, :2].strides, 0) == 4",
     ),
+    ("copy-solution", "backwards from end to end", "a[::-1, ::-1].reshape((12,)).strides == (-1,)"),
     (
         "copy-solution",
-        "so does an array that is read backwards from end to end",
-        "a[::-1, ::-1].reshape((12,)).strides == (-1,)",
-    ),
-    (
-        "copy-solution",
-        "Every second element passes, too",
+        "Every second element",
         "NDArray(np.ones((3, 8)))[:, ::2].reshape((12,)).strides == (2,)",
     ),
     (
         "copy-solution",
-        "What must copy: `t`, `a[:, :2]`, and rows that were repeated by stride 0",
+        "and rows that were repeated by stride 0",
         "all(must_copy(x.shape, x.strides) for x in [t, a[:, :2], row.broadcast_to((4, 3))])",
     ),
     ("compact", "a table of 67 megabytes", "round(big.size * 4 / 1e6) == 67"),
     (
         "compact",
-        "of the axes that it joins",
+        "for the axes that it joins",
         "a[:, :2].reshape((3, 1, 2)).storage is a.storage and must_copy((3, 2), (4, 1))",
     ),
     (
@@ -176,10 +134,6 @@ TRUE = [
         "It would read `t` as 0, 1, 2, …: the right numbers in the wrong order",
         "t.storage is a.storage and t.numpy().ravel().tolist()[:4] == [0, 4, 8, 1]",
     ),
-    ("needed", "the sum is a single number", "big.permute((1, 0)).sum().size == 1"),
-    ("needed", "`compact()` gives you the array itself", "big.compact() is big and t.compact() is not t"),
-    ("needed", "After `corner = corner.compact()`, it can go", "corner.compact().base is None"),
-    ("windows", "eight numbers, seen as six rows of three", "triples.shape == (6, 3) and eight.size == 8"),
     ("exercise-windows", "8 − 3 + 1 = 6 windows of three", "8 - 3 + 1 == len(triples.numpy()) == 6"),
     (
         "exercise-windows",
@@ -188,7 +142,7 @@ TRUE = [
     ),
     (
         "windows-of-image-solution",
-        "NumPy has this as `np.lib.stride_tricks.sliding_window_view`",
+        "NumPy has this as",
         "np.array_equal(windows(a, (2, 2)).numpy(), "
         "np.lib.stride_tricks.sliding_window_view(a.numpy(), (2, 2)))",
     ),
@@ -197,19 +151,12 @@ TRUE = [
         "The `reshape` that joins the axes must copy",
         "digit.broadcast_to((8, 48, 8, 48)).reshape((384, 384)).storage is not digit.storage",
     ),
-    (
-        "edges-intro",
-        "591 million elements, out of 295,936 cells",
-        "round(look.size / 1e6) == 591 and look.storage.size == 295_936",
-    ),
-    ("edges-intro", "more than two gigabytes of windows", "2 * 2**30 < look.size * 4"),
     ("edges-intro", "The 1 MB is their result", "round(sums.size * 4 / 1e6) == 1"),
     (
         "edges-intro",
         "Blur it again, over 25 × 25 pixels",
         "np.allclose(smooth.numpy()[100, 200], (sums / 49**2)[100:125, 200:225].mean(), atol=1e-4)",
     ),
-    ("edges-intro", "The view costs nothing", "look.storage is large.storage"),
     (
         "edges-intro",
         "Transposed, which costs nothing, it takes what is below minus what is above",
@@ -221,10 +168,6 @@ TRUE = [
         "nine for each pixel",
         "(slide(smooth, (3, 3)) * kernel).storage.size == 9 * across.size",
     ),
-    (
-        "summary",
-        "1 within a row, and 3 from the end of a row to the next",
-        "np.diff(a[:, :2].numpy().ravel()).tolist() == [1, 3, 1, 3, 1]",
-    ),
+    ("summary", "1 within a row, and 3", "np.diff(a[:, :2].numpy().ravel()).tolist() == [1, 3, 1, 3, 1]"),
     ("summary", "These are four numbers", "len(table.shape) + len(table.strides) == 4"),
 ]

@@ -12,7 +12,7 @@ SHOWN = [
     ("no-winner", "Here Adam takes three times as many steps as before.", "turned-valley",
      "          straight   turned\nSGD            169      169\nmomentum        51       51\nAdam          "
      "  46      140\n"),
-    ("exercise-batch-norm", "In training, a batch of one is wiped out.", "single",
+    ("exercise-batch-norm", "In training, nothing is left of a batch of one row.", "single",
      "in training: [[0. 0. 0.]]\nin use:      [[ 4.74 -1.9   8.54]]\n"),
 ]  # fmt: skip
 
@@ -50,7 +50,7 @@ TRUE = [
      "all(np.allclose(10 * a.numpy(), b.numpy()) for a, b in zip(*(n.parameters() for n in PARTS)))"),
     ("what-a-layer-does", "One reads most digits. The other has learned nothing",
      "TRAINED(1)[0] > 0.85 and TRAINED(10)[0] < 0.11"),
-    ("what-a-layer-does", "it says 0 to every picture, and one digit in ten *is* a 0",
+    ("what-a-layer-does", "it answers 0 for every picture, and one digit in ten *is* a 0",
      "np.isnan(TRAINED(10)[1](pictures).numpy()).all() and 0.09 < (test_y == 0).mean() < 0.11"),
     ("exercise-first-weights", "One step throws the weights so far away that the next loss is `nan`",
      "(lambda net, sgd, loss: (loss(net).backward(), sgd(net).step(), np.isfinite(size_of(net[0].weight)) "
@@ -88,7 +88,7 @@ TRUE = [
     ("valley", "multiply them by about 14, which is 10 · √2, and the units let a fifth of that through",
      "(lambda net: all(13.5 < 10 * size_of(net[k + 1].weight) < 14.5 and 0.18 < size_of(1 - net[: k + "
      "1](pictures).numpy() ** 2) < 0.21 for k in range(1, 15, 2)))(deep_net(10, nn.Tanh))"),
-    ("valley", "it is a hundred times steeper across than along", "valley(0, 1) == 100 * valley(1, 0)"),
+    ("valley", "a hundred times steeper across (b) than along (a)", "valley(0, 1) == 100 * valley(1, 0)"),
     ("exercise-momentum", "the rate has to stay below 2/100",
      "abs(1 - 0.0201 * 100) > 1 > abs(1 - 0.0199 * 100)"),
     ("exercise-momentum", "A step multiplies b by 1 − 100 · lr",

@@ -38,7 +38,7 @@ TRUE = [
     ("hook", "8 × 8 pixels each", "X.shape[1:] == (1, 8, 8)"),
     ("hook", "the same 64 pixels in another order", "sorted(order.tolist()) == list(range(64))"),
     ("learn-intro", "32 hidden features", "two_layers[1].weight.shape == (64, 32)"),
-    ("exercise-convolve", "As well as before, give or take a few digits",
+    ("exercise-convolve", "as well as before, give or take a few digits",
      "abs(int(mistakes(two_layers, test_X).sum()) - int(mistakes(another, shuffle(test_X)).sum())) <= 6"),
     ("exercise-convolve", "Shuffle the weights in the same way, and all sums are what they were",
      f"np.allclose({TWIN}(ndl.Tensor(shuffle(test_X))).numpy(), two_layers(ndl.Tensor(test_X)).numpy(), "

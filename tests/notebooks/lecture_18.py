@@ -13,14 +13,14 @@ SHOWN = [
     ("saturated", "The product of two random vectors grows like √d", "how-large",
      "d =    4: the product is typically  2.0, and √d is 2\nd =   64: the product is typically  7.9, and "
      "√d is 8\nd = 1024: the product is typically 32.7, and √d is 32\n"),
-    ("heads", "Above the diagonal there is not one", "leak-code",
+    ("heads", "Above the diagonal all numbers are 0", "leak-code",
      "[[1 0 0 0 0]\n [1 1 0 0 0]\n [1 1 1 0 0]\n [1 1 1 1 0]\n [1 1 1 1 1]]\nthe same numbers as ours: "
      "True\n"),
     ("linear-maps", "Where do queries, keys and values come from?", "four-heads",
      "the library's four heads: True\n"),
     ("layer-intro", "Take its four matrices, and three texts of five words", "same-layer",
      "the shapes of its maps: (8, 4) (8, 4) (8, 4) (4, 8)\nthe library's layer: True\n"),
-    ("order", "More heads cost nothing more to learn", "count-heads",
+    ("order", "Four heads have no more to learn than one", "count-heads",
      "1 × 32 features: 4,288 numbers to learn\n4 ×  8 features: 4,288 numbers to learn\n"),
     ("sorter", "So attention does not know in which order the words came", "shuffled",
      "['because', 'dog', 'ball', 'left'] the same answer: True\n"),

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from .conftest import script
-
-ROOT = Path(__file__).parent.parent.parent
+from .conftest import ROOT, script
 
 
 @pytest.fixture(scope="module")

@@ -35,24 +35,20 @@ def test_a_prediction_is_made_with_the_keyboard(open_notebook):
     assert replies.evaluate_all("all => all.filter((x) => x.checkVisibility()).length") == 1
 
 
-def test_a_number_is_typed_and_answered(open_notebook):
-    page = open_notebook(QUESTIONS, 'question("half", questions["half"])')
+TYPED = {
+    "half": {"2": "✗ Upside down.", ".50": "✓ A half.", "aa bb": "✗ Divide.", "1": "✗"},
+    "many": {"4640": "✓ ", "1": "✗ Count them.", "4,640": "✓ ", "4,64": "✗ Too few.", "4 640": "✓ "},
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_number_is_typed_and_answered_also_with_a_comma(open_notebook, name):
+    page = open_notebook(QUESTIONS, f'question("{name}", questions["{name}"])')
     question = page.locator(".needle-predict")
     box = question.get_by_role("textbox", name="Your answer")
-    for typed, reply in (("2", "✗ Upside down."), (".50", "✓ A half."), ("aa bb", "✗ Divide."), ("1", "✗")):
+    for typed, reply in TYPED[name].items():
         box.fill("")
         box.press_sequentially(typed)  # JupyterLab's single keys, such as a for a new cell, stay in the box
         box.press("Enter")
         question.get_by_role("status").filter(has_text=reply).wait_for()
     assert page.locator(".jp-Cell").count() == 2
-
-
-def test_a_comma_may_part_the_thousands_or_begin_the_decimals(open_notebook):
-    page = open_notebook(QUESTIONS, 'question("many", questions["many"])')
-    question = page.locator(".needle-predict")
-    box = question.get_by_role("textbox", name="Your answer")
-    typed = {"4640": "✓ ", "1": "✗ Count them.", "4,640": "✓ ", "4,64": "✗ Too few.", "4 640": "✓ "}
-    for text, reply in typed.items():
-        box.fill(text)
-        box.press("Enter")
-        question.get_by_role("status").filter(has_text=reply).wait_for()

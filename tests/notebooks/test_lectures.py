@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
@@ -17,7 +16,7 @@ from nbformat.v4 import new_code_cell
 
 from lectures.checking.exercise import Edited, source_of
 
-ROOT = Path(__file__).parent.parent.parent
+from .conftest import ROOT
 
 
 class Run(NamedTuple):
@@ -49,12 +48,9 @@ def text_of(cell: NotebookNode) -> str:
     """All that a cell printed or showed, drawings included, without colours."""
     shown = ""
     for output in cell.get("outputs", []):  # what a cell prints may come in several pieces
-        shown += output.get("text", "") + "\n".join(
-            [
-                data for data in output.get("data", {}).values() if isinstance(data, str)
-            ]  # a widget's is its id
-            + [*output.get("traceback", [])]
-        )
+        # Data that is no text belongs to a widget: its id.
+        texts = [data for data in output.get("data", {}).values() if isinstance(data, str)]
+        shown += output.get("text", "") + "\n".join(texts + [*output.get("traceback", [])])
     shown = re.sub(r' data-needle-drag="[^"]*"', "", shown)  # as many frames as there was time for
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
@@ -127,10 +123,9 @@ def test_two_runs_show_the_same_and_depend_on_no_exercise(untried, solved, editi
 
 
 def test_nothing_shown_belongs_to_one_machine_or_one_run(solved):
+    traces = r"(?<![\w+/])0x[0-9a-f]{6}|site-packages|/home/|/tmp/|Warning"
     for cell in solved.notebook.cells:
-        assert not re.search(r"(?<![\w+/])0x[0-9a-f]{6}|site-packages|/home/|/tmp/|Warning", text_of(cell)), (
-            cell.id
-        )
+        assert not re.search(traces, text_of(cell)), cell.id
 
 
 def test_every_claim_quotes_its_lecture(beside, notebook):

@@ -26,21 +26,20 @@ def run(course: Path, *command: str) -> str:
     return done.stdout
 
 
-def submit(course: Path, student: str, notebook: nbformat.NotebookNode) -> None:
-    folder = course / "submitted" / student / LECTURE
-    folder.mkdir(parents=True)
-    nbformat.write(notebook, folder / f"{LECTURE}.ipynb")
+@pytest.fixture(scope="module")
+def notebook(editions):
+    """The lecture as it is in the repository."""
+    return nbformat.read(editions.ROOT / "notebooks" / f"{LECTURE}.ipynb", as_version=4)
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory, editions):
+def course(tmp_path_factory, editions, notebook):
     """The course that `make student` writes. Three students have handed in a lecture, and it is graded."""
     output = tmp_path_factory.mktemp("editions")
     course = output / "student"
     run(output, editions.__file__, "--output", str(output))
     run(course, "-m", "nbgrader", "generate_assignment", LECTURE)
 
-    notebook = nbformat.read(editions.ROOT / "notebooks" / f"{LECTURE}.ipynb", as_version=4)
     answers = [exercise.code for exercise in editions.exercises(notebook)]
     released = course / "release" / LECTURE / f"{LECTURE}.ipynb"
     for student, right in (("all", len(answers)), ("one", 1), ("none", 0)):
@@ -48,22 +47,22 @@ def course(tmp_path_factory, editions):
         stubs = [cell for cell in handed_in.cells if cell.metadata.get("nbgrader", {}).get("solution")]
         for stub, answer in list(zip(stubs, answers, strict=True))[:right]:
             stub.source = answer
-        submit(course, student, handed_in)
+        folder = course / "submitted" / student / LECTURE
+        folder.mkdir(parents=True)
+        nbformat.write(handed_in, folder / released.name)
     run(course, "-m", "nbgrader", "autograde", LECTURE)
     return course
 
 
-def test_what_is_handed_out_has_the_stubs_and_no_solution(course, editions):
+def test_what_is_handed_out_has_the_stubs_and_no_solution(course, notebook, editions):
     released = nbformat.read(course / "release" / LECTURE / f"{LECTURE}.ipynb", as_version=4)
-    notebook = nbformat.read(editions.ROOT / "notebooks" / f"{LECTURE}.ipynb", as_version=4)
     text = "\n".join(cell.source for cell in released.cells)
     for exercise in editions.exercises(notebook):
         assert notebook.cells[exercise.stub].source in text
         assert exercise.code not in text
 
 
-def test_each_right_answer_gets_a_point(course, editions):
-    notebook = nbformat.read(editions.ROOT / "notebooks" / f"{LECTURE}.ipynb", as_version=4)
+def test_each_right_answer_gets_a_point(course, notebook, editions):
     points = len(editions.exercises(notebook))
     program = (
         "from nbgrader.api import Gradebook\n"
@@ -87,8 +86,8 @@ def test_points_and_notes_go_back(course):
 
 def test_it_is_handed_out_and_collected_as_in_a_hub(course, tmp_path):
     exchange, home = tmp_path / "exchange", tmp_path / "home"
-    for folder in (exchange, home):
-        folder.mkdir()
+    home.mkdir()
+    exchange.mkdir()
     exchange.chmod(0o1777)
     root = f"--Exchange.root={exchange}"
     run(course, "-m", "nbgrader", "release_assignment", LECTURE, root)

@@ -43,11 +43,8 @@ def test_what_is_right_must_be_one_of_the_answers():
         question("sum", {"question": "?", "answers": {"1": "…", "2": "…"}, "right": "3"})
 
 
-def test_where_html_is_not_shown_the_question_is(lecture):
-    assert repr(lecture.predict("power")) == "Predict: What is 2³?"
-
-
 def test_each_answer_is_folded_and_one_is_open_at_a_time(lecture):
+    assert repr(lecture.predict("power")) == "Predict: What is 2³?", "where HTML is not shown"
     page = lecture.predict("sum")._repr_html_()
     assert re.findall(r'<details name="([^"]+)"><summary>([^<]+)', page) == [
         ("needle-predict-sum", "1"),

@@ -6,21 +6,16 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from pathlib import Path
 
 import nbformat
 import pytest
 
 from lectures import checking
 
-from .conftest import script
+from .conftest import ROOT, script
 
-ROOT = Path(__file__).parent.parent.parent
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
-COLAB = REPOSITORY.replace("https://", "https://colab.research.google.com/").replace(
-    ".com/github.com", ".com/github"
-)
+COLAB = REPOSITORY.replace("https://github.com", "https://colab.research.google.com/github")
 COLAB += "/blob/main/notebooks"
 
 
@@ -32,11 +27,9 @@ def text(notebook):
 
 def test_it_is_a_valid_notebook_with_ids_that_stay(notebook):
     nbformat.validate(notebook)
-    ids = Counter(cell.id for cell in notebook.cells)
-    assert ids.most_common(1)[0][1] == 1
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in ids), (
-        "an id says what its cell is about"
-    )
+    ids = {cell.id for cell in notebook.cells}
+    assert len(ids) == len(notebook.cells)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in ids), "it says what is in its cell"
 
 
 def test_it_is_stored_without_outputs(notebook):
@@ -68,16 +61,10 @@ def test_the_question_comes_first_then_the_goals(notebook, lecture):
     assert goals.count("\n- ") >= 2
 
 
-def test_it_says_how_to_keep_ones_work(text):
+def test_it_says_how_to_keep_ones_work_and_has_everyones_set_up_and_imports(text, set_up_cell):
     assert "Save a copy in Drive" in text["keep-your-work"]
-
-
-def test_its_set_up_cell_is_everyones(text, set_up_cell):
     assert text["set-up"] == set_up_cell
     assert text["set-up"].count(REPOSITORY) == 1
-
-
-def test_it_imports_the_library_and_never_rebuilds_it(text):
     assert "import needle as ndl\n" in text["imports"]
     assert "import viz\n" in text["imports"]
 
@@ -159,9 +146,8 @@ def test_it_ends_with_three_lines_three_questions_and_the_way_on(notebook):
 
 def test_every_link_to_a_file_leads_to_one(notebook, lecture):
     for cell in notebook.cells:
-        for target in re.findall(
-            r"\]\((?!https?:)([^)#]+)", cell.source if cell.cell_type == "markdown" else ""
-        ):
+        text = cell.source if cell.cell_type == "markdown" else ""
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (lecture.parent / target).is_file(), f"{cell.id}: {target}"
         for name in re.findall(re.escape(COLAB) + r"/([^)]+)", cell.source):
             assert (lecture.parent / name).is_file(), f"{cell.id}: {name}"

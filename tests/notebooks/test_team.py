@@ -32,10 +32,8 @@ def test_threads_pass_on_what_they_hold_and_count_it():
 
 
 def test_each_worker_gets_its_item_and_there_may_be_fewer():
-    assert Threads(4).run(lambda worker, item: (worker.rank, worker.size, item), "ab") == [
-        (0, 2, "a"),
-        (1, 2, "b"),
-    ]
+    got = Threads(4).run(lambda worker, item: (worker.rank, worker.size, item), "ab")
+    assert got == [(0, 2, "a"), (1, 2, "b")]
 
 
 def test_messages_are_copies_and_keep_their_order():
@@ -139,46 +137,38 @@ def test_threads_that_never_end_are_stopped_when_time_is_up(program):
 def test_where_a_package_is_missing_threads_stand_in_and_say_why(monkeypatch):
     monkeypatch.setattr(teams, "find_spec", lambda name: None)
     made = team(3)
-    assert repr(made) == (
-        "3 workers, each a thread of this process, since ipyparallel and mpi4py are missing."
-    )
+    assert repr(made) == "3 workers, each a thread of this process, since ipyparallel and mpi4py are missing."
     assert made.run(to_the_right) == [2, 0, 1]
 
 
-def test_where_mpiexec_is_missing_threads_stand_in_and_say_why(monkeypatch):
-    monkeypatch.setattr(teams, "find_spec", lambda name: object())
-    monkeypatch.setattr(teams.shutil, "which", lambda *args, **kwargs: None)
-    assert repr(team(2)).endswith("since the program mpiexec is missing.")
-
-
-def test_what_is_missing_is_installed_where_the_reader_says_so(monkeypatch):
+def test_where_mpiexec_is_missing_it_is_installed_only_if_the_reader_says_so(monkeypatch):
     commands = []
     monkeypatch.setattr(teams, "find_spec", lambda name: object())
     monkeypatch.setattr(teams.shutil, "which", lambda *args, **kwargs: None)
     monkeypatch.setattr(teams.subprocess, "run", lambda command, **kwargs: commands.append(command))
-    team(2)
+    assert repr(team(2)).endswith("since the program mpiexec is missing.")
     assert commands == []
     team(2, install=True)
-    assert [command[1:4] for command in commands] == [["-m", "pip", "install"]], "mpiexec is missing"
+    assert [command[1:4] for command in commands] == [["-m", "pip", "install"]]
+
+
+#: Programs in the place of mpiexec, by what is said of them. One starts two that do not know of one another.
+PROGRAMS = {
+    "MPI did not start them (it ended at once).": "exit 1",
+    "{} belongs to another MPI than mpi4py uses.": 'shift 2\n"$@" & "$@" & wait',
+}
 
 
 @pytest.mark.slow
-def test_where_mpi_does_not_start_threads_stand_in_and_say_why(mpi, monkeypatch):
-    monkeypatch.setattr(teams, "mpiexec", lambda: "false")
-    made = team(2)
-    assert repr(made) == (
-        "2 workers, each a thread of this process, since MPI did not start them (it ended at once)."
-    )
-    assert made.run(to_the_right) == [1, 0]
-
-
-@pytest.mark.slow
-def test_where_mpiexec_is_that_of_another_mpi_threads_stand_in_and_say_so(mpi, monkeypatch, tmp_path):
-    script = tmp_path / "mpiexec"  # starts as many programs, which do not know of one another
-    script.write_text('#!/bin/sh\nshift 2\n"$@" & "$@" & wait\n')
+@pytest.mark.parametrize("why", PROGRAMS)
+def test_where_mpiexec_does_not_do_its_work_threads_stand_in_and_say_why(mpi, monkeypatch, tmp_path, why):
+    script = tmp_path / "mpiexec"
+    script.write_text(f"#!/bin/sh\n{PROGRAMS[why]}\n")
     script.chmod(0o755)
     monkeypatch.setattr(teams, "mpiexec", lambda: str(script))
-    assert repr(team(2)).endswith(f"since {script} belongs to another MPI than mpi4py uses.")
+    made = team(2)
+    assert repr(made) == f"2 workers, each a thread of this process, since {why.format(script)}"
+    assert made.run(to_the_right) == [1, 0]
 
 
 @pytest.mark.slow
@@ -187,10 +177,7 @@ def test_where_mpi_does_not_load_in_the_processes_threads_stand_in_and_say_why(m
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('cannot load MPI library')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    assert repr(team(2)) == (
-        "2 workers, each a thread of this process, since MPI did not start them (RuntimeError: cannot "
-        "load MPI library)."
-    )
+    assert repr(team(2)).endswith("MPI did not start them (RuntimeError: cannot load MPI library).")
 
 
 SCRIPT = """
@@ -209,13 +196,14 @@ def alive(pids):
     return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
 
 
+def python(program, **options):
+    """Another Python that has begun to run a program."""
+    environment = os.environ | {"PYTHONPATH": ROOT}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, text=True, **options)
+
+
 def started(then):
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(then=then)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": ROOT},
-    )
+    process = python(SCRIPT.format(then=then), stdout=subprocess.PIPE)
     assert process.stdout is not None
     pids = [int(pid) for pid in process.stdout.readline().split()]
     process.stdout.close()
@@ -244,10 +232,7 @@ def test_processes_end_with_the_one_that_started_them(mpi):
 @pytest.mark.slow
 def test_processes_end_when_the_one_that_starts_them_is_killed_meanwhile(mpi):
     """A kernel that is restarted while the cell runs has no time to end them."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from lectures.team import team; team(2)"],
-        env=os.environ | {"PYTHONPATH": ROOT},
-    )
+    process = python("from lectures.team import team; team(2)")
     end = time.monotonic() + 60
     leader, pids = psutil.Process(process.pid), []
     while len(pids) < 5 and process.poll() is None and time.monotonic() < end:  # some engines, too
