@@ -107,9 +107,8 @@ drawn_graphs = st.tuples(
 
 @lecture.exercise(
     case(2.0, 5.0),
-    draws=drawn(
-        (*NUMBERS, 1e200), (*NUMBERS, 1e200)
-    ),  # where a nudge is lost, and q is too large for a number
+    # beside 1e200 a nudge is lost, and q is too large for a number
+    draws=drawn((*NUMBERS, 1e200), (*NUMBERS, 1e200)),
     otherwise="Begin with 1 for q. A sum passes its adjoint on as it is; a product multiplies it by the other "
     "factor.",
 )

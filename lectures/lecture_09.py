@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,21 @@ import viz
 from needle import nn
 from needle.autograd import Tensor, gradients
 
-from .checking import SCORES, Case, Lecture, Names, arrays, as_array, derivatives, drawn, given, kind, values
-from .checking.attempt import Attempt, names_used, within_reach
-from .checking.contracts import Contract, Fault
+from .checking import (
+    SCORES,
+    Case,
+    Lecture,
+    Names,
+    arrays,
+    as_array,
+    closely,
+    derivatives,
+    drawn,
+    given,
+    kind,
+    no_complex_step,
+    values,
+)
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -42,21 +53,6 @@ def with_targets(parts: tuple) -> tuple[np.ndarray, np.ndarray]:
 
 
 TABLES_AND_TARGETS = st.tuples(TABLES, st.sampled_from(CLASSES)).map(with_targets)
-
-
-closely = partial(values, tolerance=1e-12)  # a nudge finds fewer digits
-
-
-class OfRealNumbers(Contract):
-    """The answer takes no complex step: that nudge would be right to the last digit."""
-
-    def after(self, attempt: Attempt, was: Any) -> Fault | None:
-        if "imag" not in names_used(within_reach(attempt.answer)[0]):
-            return None
-        return Fault("your answer nudges by a complex number", "Write the derivatives as formulas.")
-
-
-no_complex_step = OfRealNumbers()
 
 
 # --- 1 log Σ exp that never overflows -----------------------------------------------------------------------

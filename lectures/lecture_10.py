@@ -16,10 +16,24 @@ import viz
 from needle import autograd
 from needle.autograd import Tensor, gradients
 
-from .checking import NUMBERS, Case, Lecture, arrays, as_array, case, drawn, given, program_case, to_numpy
-from .checking.attempt import Attempt, outcome
-from .checking.contracts import Contract, Fault
-from .lecture_09 import closely, no_complex_step
+from .checking import (
+    NUMBERS,
+    Attempt,
+    Case,
+    Contract,
+    Fault,
+    Lecture,
+    arrays,
+    as_array,
+    case,
+    closely,
+    drawn,
+    given,
+    no_complex_step,
+    outcome,
+    program_case,
+    to_numpy,
+)
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict

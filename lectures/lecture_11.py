@@ -18,9 +18,7 @@ from needle.backend_ndarray import NDArray
 from needle.backend_ndarray.memory import blocks
 from needle.backend_ndarray.strides import window_layout
 
-from .checking import Case, Lecture, Names, case, kind, program_case, values, whole
-from .checking.attempt import Attempt, library_of, names_used, within_reach
-from .checking.contracts import Contract, Fault
+from .checking import Case, Fault, Lecture, Names, Unmentioned, case, kind, program_case, values, whole
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -132,18 +130,12 @@ def layouts(expected: Any, got: Any, names: Names) -> str:
 OWN = "The library does it for you here. Write it without, from shape and strides alone."
 
 
-class FromNumbers(Contract):
-    """The answer computes with numbers alone: it uses nothing of needle, and asks no array for its layout."""
-
-    def after(self, attempt: Attempt, was: Any) -> Fault | None:
-        codes, named = within_reach(attempt.answer)
-        if names_used(codes) & LAYOUT_NAMES or "needle" in map(library_of, named):
-            return Fault("your answer uses the library, or the layout of an array", OWN)
-        return None
-
-
 LAYOUT_NAMES = {"strides", "stridetricks", "asstrided", "ndarray", "ndindex", "arrayinterface"}
-numbers: dict[str, Any] = {"use": in_lists, "contracts": (FromNumbers(),)}
+#: The answer computes with numbers alone: it uses nothing of needle, and asks no array for its layout.
+from_numbers = Unmentioned(
+    Fault("your answer uses the library, or the layout of an array", OWN), LAYOUT_NAMES, library="needle"
+)
+numbers: dict[str, Any] = {"use": in_lists, "contracts": (from_numbers,)}
 
 
 # --- 1 From an index to a cell, and back --------------------------------------------------------------------

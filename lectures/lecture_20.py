@@ -21,7 +21,20 @@ from needle.backend_ndarray.blas import one_thread
 from viz.plots.look import INK, ORANGE, PALE_BLUE, PALE_GREEN, PALE_ORANGE, PAPER, QUIET
 from viz.plots.sketch import Sketch
 
-from .checking import Case, Lecture, Names, case, drawn, kind, own_work, show, unshared, values, whole
+from .checking import (
+    Case,
+    Lecture,
+    Names,
+    case,
+    closely,
+    drawn,
+    kind,
+    own_work,
+    show,
+    unshared,
+    values,
+    whole,
+)
 from .lecture_19 import uncover
 from .team import Processes, Threads, Worker, team
 
@@ -239,8 +252,6 @@ def share(items, rank, workers):
 
 # --- 2 The mean of a batch from those of its parts ----------------------------------------------------------
 
-to_the_last_digits = partial(values, tolerance=1e-12)  # of float64: float32 has seven
-
 
 def parts_of(shape: tuple[int, ...], workers: int) -> list[np.ndarray]:
     """An array for each worker; the first and the fourth are equal."""
@@ -257,7 +268,7 @@ SOME_SHAPES = st.sampled_from([(2,), (2, 2), (3,), (2, 3), (3, 2), (4, 4), (1,)]
     case([np.array([6.0]), np.array([2.0]), np.array([0.0]), np.array([-4.0])], [3, 3, 2, 2]),
     draws=st.tuples(SOME_SHAPES, SIZES).map(lambda x: case(parts_of(x[0], len(x[1])), x[1])),
     otherwise="Each mean stands for as many points as its size says. How large is the sum over all points?",
-    compare=to_the_last_digits,
+    compare=closely,
     unless=(own_work, unshared),  # `np.average` is a fair answer, and the solution says so
 )
 def average(gradients, sizes):
@@ -336,7 +347,7 @@ def everywhere(expected: Any, got: Any, names: Names) -> str:
     if not isinstance(got, Ran):
         return f"the type is {kind(got)}, but should be {kind(expected.results[0])}"
     for rank, pair in enumerate(zip(expected.results, got.results, strict=True)):
-        if difference := to_the_last_digits(*pair, names):
+        if difference := closely(*pair, names):
             return f"on worker {rank}, {difference}"
     silent = set(range(len(got.results))) - {rank for rank, _ in got.ways}
     if expected.ways and silent:
@@ -367,7 +378,7 @@ def _around(expected: Any, got: Any, names: Names) -> str:
 def _exactly(expected: Any, got: Any, names: Names) -> str:
     if not (isinstance(expected, Ran) and isinstance(got, Ran)):
         return everywhere(expected, got, names)
-    if difference := to_the_last_digits(expected.results, got.results, names):
+    if difference := closely(expected.results, got.results, names):
         return difference
     right = all(not values(expected.results[0], result, names) for result in expected.results)
     return (

@@ -17,6 +17,7 @@ beside it, so that no cell of the notebook gives an answer away. ``lectures/READ
 from .attempt import Attempt, WrongAnswer, as_array, outcome, untried
 from .comparison import (
     Names,
+    closely,
     exactly,
     graph,
     is_tensor,
@@ -31,8 +32,10 @@ from .comparison import (
 from .contracts import (
     Contract,
     Fault,
+    Unmentioned,
     derivatives,
     library_as_found,
+    no_complex_step,
     own_work,
     twice_the_same,
     unchanged_inputs,
@@ -43,7 +46,7 @@ from .inputs import FILLS, NUMBERS, SCORES, SHAPES, Case, arrays, case, drawn, g
 
 __all__ = [
     "FILLS", "NUMBERS", "SCORES", "SHAPES", "Attempt", "Case", "Contract", "Exercise", "Fault", "Lecture", "Names",
-    "WrongAnswer", "arrays", "as_array", "case", "derivatives", "drawn", "exactly", "given", "graph", "graphs",
-    "is_tensor", "kind", "library_as_found", "objects", "order_of", "outcome", "own_work", "program_case",
+    "Unmentioned", "WrongAnswer", "arrays", "as_array", "case", "closely", "derivatives", "drawn", "exactly", "given",
+    "graph", "graphs", "is_tensor", "kind", "library_as_found", "no_complex_step", "objects", "order_of", "outcome", "own_work", "program_case",
     "show", "to_numpy", "twice_the_same", "unchanged_inputs", "unshared", "untried", "values", "whole",
 ]  # fmt: skip

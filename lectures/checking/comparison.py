@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,6 +55,10 @@ def values(expected: Any, got: Any, names: Names, tolerance: float = TOLERANCE) 
     if kind(expected) in ("number", "ndarray") or is_tensor(expected):
         return _numbers(to_numpy(expected), to_numpy(got), tolerance)
     return "" if expected == got else "they are not equal"
+
+
+#: To more digits than float32 has, or than a nudge finds.
+closely = partial(values, tolerance=1e-12)
 
 
 def whole(expected: Any, got: Any, names: Names) -> str:

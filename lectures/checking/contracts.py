@@ -7,7 +7,7 @@ be right. Each of the three may name a `Fault`. `STANDARD` holds for every exerc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from needle import autograd
 from needle.autograd import Tensor, gradients
 from needle.modes import mode
 
-from .attempt import Attempt, names_in, outcome
+from .attempt import Attempt, library_of, names_in, names_used, outcome, within_reach
 from .comparison import is_tensor, show, to_numpy
 
 
@@ -68,6 +68,24 @@ class OwnWork(Contract):
         if isinstance(first, str):
             return Fault(f"your answer calls {first}", "Write it yourself: then you know what is in it.")
         return Fault(f"your answer calls `{first.__qualname__}`", attempt.exercise.without[first])
+
+
+class Unmentioned(Contract):
+    """The answer and the reader's helpers mention none of these names (see `plain_name`), and nothing of a library.
+
+    It says so whatever an answer gives back, as `own` cannot: that looks at what is called, and not at attributes.
+    """
+
+    def __init__(self, fault: Fault, names: Collection[str], library: str | None = None):
+        self.fault = fault
+        self.names = names
+        self.library = library
+
+    def after(self, attempt: Attempt, was: Any) -> Fault | None:
+        codes, named = within_reach(attempt.answer)
+        is_named = not names_used(codes).isdisjoint(self.names)
+        is_called = any(library_of(value) == self.library for value in named)
+        return self.fault if is_named or is_called else None
 
 
 class LibraryAsFound(Contract):
@@ -306,6 +324,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 unchanged_inputs = UnchangedInputs()
+#: A complex step is a nudge that would be right to the last digit.
+no_complex_step = Unmentioned(
+    Fault("your answer nudges by a complex number", "Write the derivatives as formulas."), {"imag"}
+)
 own_work = OwnWork()
 library_as_found = LibraryAsFound()
 unshared = Unshared()
