@@ -7,6 +7,9 @@ import io
 import math
 import threading
 from collections import Counter
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,8 +18,9 @@ from hypothesis import strategies as st
 from matplotlib.patches import FancyArrowPatch
 from numba import cuda, float32
 
-from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
 from viz import plots
+
+from ...conftest import needs
 
 SIDE = 2
 THREADS = 8
@@ -549,7 +553,14 @@ def test_an_attribute_is_not_a_function_of_that_name() -> None:
     assert plots.trace_kernel(count, 1, 4, np.zeros(1)).arrays["out"] == 4
 
 
-def test_the_backends_kernels_are_traced() -> None:
+@pytest.fixture
+def backend() -> ModuleType:
+    """The backend for GPUs. To trace its kernels takes no GPU."""
+    needs("numba-cuda with its toolkit", find_spec("cuda") is not None, "pip install 'numba-cuda[cu13]'")
+    return import_module("needle.backend_ndarray.ndarray_backend_numba_cuda")
+
+
+def test_the_backends_kernels_are_traced(backend) -> None:
     side = backend.TILE
     a, b = (np.random.default_rng(seed).random((side, side), "float32") for seed in (0, 1))
     product = backend.filled_in(backend.product_of_tiles, backend.names_for(np.dtype("float32")))
