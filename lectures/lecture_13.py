@@ -28,7 +28,7 @@ from numba import cuda, float32, types
 from numba.core.errors import NumbaError
 
 from needle.backend_ndarray import device
-from viz.plots.kernel_recording import Access, KernelTrace, Race, trace_kernel
+from viz.plots.kernel_recording import KernelTrace, Race, ThreadAccess, trace_kernel
 from viz.plots.kernels import kernel_trace
 
 from .checking import (
@@ -92,7 +92,7 @@ class Ran:
         """What is in the first array after the launch."""
         return next(iter(self.trace.arrays.values()))
 
-    def in_out(self, access: Access) -> bool:
+    def in_out(self, access: ThreadAccess) -> bool:
         """Whether an access is to the first array."""
         return access.array == next(iter(self.trace.arrays))
 
@@ -101,7 +101,7 @@ class Ran:
         read = Counter(a.array for a in self.trace.accesses if a.kind != "write")
         return {name: read[name] for name in self.trace.arrays}
 
-    def writes(self) -> list[Access]:
+    def writes(self) -> list[ThreadAccess]:
         """All that was written into `out`."""
         return [a for a in self.trace.accesses if a.kind != "read" and self.in_out(a)]
 
@@ -129,12 +129,12 @@ class Ran:
         """How many numbers the shared arrays of a block have room for."""
         return sum(math.prod(shape) for name, shape in self.trace.shapes.items() if _is_shared(name))
 
-    def into_an_input(self) -> Access | None:
+    def into_an_input(self) -> ThreadAccess | None:
         """The first write into another array than `out`."""
         inputs = list(self.trace.arrays)[1:]
         return next((a for a in self.trace.accesses if a.kind != "read" and a.array in inputs), None)
 
-    def too_soon(self) -> Access | None:
+    def too_soon(self) -> ThreadAccess | None:
         """The first read of a place in `out` or in shared memory where nobody has written."""
         written = set()
         for access in self.trace.accesses:
@@ -183,7 +183,7 @@ class Ran:
             return bool(self.too_soon()), self.most_written() > 1
         return list(self.reads().values()), len(self.writes()), self.homes(), max(self.burdens().values()) > 6
 
-    def _place(self, access: Access) -> tuple:
+    def _place(self, access: ThreadAccess) -> tuple:
         """Where something went wrong. Of shared arrays, which the reader names, it counts only whose they are."""
         if _is_shared(access.array):
             return "shared", any(access.block)  # an index that counts in the grid does fit in the first block
@@ -202,7 +202,7 @@ def _shown(numbers: np.ndarray) -> str:
     return f"[{', '.join(map(_shown, numbers))}]" if numbers.ndim else f"{numbers:.6g}"
 
 
-def _said(access: Access) -> str:
+def _said(access: ThreadAccess) -> str:
     return f"{access} {access.array}[{', '.join(map(str, access.index))}]"
 
 

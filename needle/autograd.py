@@ -43,10 +43,9 @@ from .failures import (
     with_graph,
 )
 from .graph import Node, Op, Pending, Spec, TensorOp, TensorTupleOp, find_topo_sort
-from .modes import GRAD, SCOPE, lazy, mode, no_grad, scope
+from .modes import GRAD, SCOPE, lazy, mode, no_grad, scope, tracing
 from .ops.families import gradient_dtype
 from .reverse import Adjoint, sum_node_list, walk_back
-from .stand_ins import HostArray, Number
 
 __all__ = [
     "LAZY_MODE", "TENSOR_COUNTER", "Adjoint", "Op", "Spec", "Tensor", "TensorOp", "TensorTuple",
@@ -55,7 +54,7 @@ __all__ = [
     "sum_node_list",
 ]  # fmt: skip
 
-NUMBERS = (float, int, np.bool_, np.integer, np.floating, Number)  # what counts as a scalar operand
+NUMBERS = (float, int, np.bool_, np.integer, np.floating)  # what counts as a scalar operand
 
 LAZY_MODE = False  # the default, outside of `with lazy():`
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -81,7 +80,6 @@ class Value(Node):
     """
 
     num_outputs = 1  # a name of the course
-    grad: Any = None
     # Whether `detach` cut it off from what needs a gradient; drawings show it. It does not hold what was cut.
     detached = False
     # The line that made it: see `modes.line_of_user`.
@@ -89,6 +87,7 @@ class Value(Node):
     # The step function, such as a comparison, that stopped all gradients on the way here.
     step_function: Op | None = None
 
+    _grad: Any = None
     # What this node stands for: an array (for a TensorTuple: a tuple of arrays), or a Pending one.
     _data: Any = None
     # What the inputs stood for when this node was made. A later write to an input does not change it.
@@ -109,8 +108,8 @@ class Value(Node):
         """What a copy takes."""
         state = {name: x for name, x in vars(self).items() if name not in HISTORY}
         state["_data"] = self.realize_cached_data()
-        if isinstance(self.grad, (Tensor, TensorTuple)):
-            state["grad"] = self.grad.detach()
+        if isinstance(self._grad, (Tensor, TensorTuple)):
+            state["_grad"] = self._grad.detach()
         return state
 
     @classmethod
@@ -122,7 +121,9 @@ class Value(Node):
         value = object.__new__(cls)
         value._data = data._data if isinstance(data, Value) else data
         value.requires_grad = requires_grad
-        scope = mode.get()[SCOPE]
+        lazy, _, scope, _ = mode.get()
+        if lazy is not None and type(lazy) is not bool:  # a function is traced
+            value._data = lazy.data_of(data)
         if scope is not None:
             value.scope = scope
         return value
@@ -151,9 +152,15 @@ class Value(Node):
 
         data = None
         if (LAZY_MODE if lazy is None else lazy) or op.deferred:
-            data = _deferred(op, operands, inputs)
+            traced = lazy is not None and type(lazy) is not bool
+            if traced:
+                operands, pending = [lazy.data_of(x) for x in inputs], True
+            if traced or not op.at_once:
+                data = _deferred(op, operands, inputs)
             if data is not None:
                 data.scope = scope
+                if traced:
+                    lazy.made(data)
         if data is None:
             arrays = _realized(operands, inputs) if pending else operands
             try:
@@ -184,6 +191,8 @@ class Value(Node):
 
     def realize_cached_data(self):
         """The data of this node, computed now if it was not before."""
+        if trace := tracing():
+            trace.data_of(self)
         data = self._data
         if type(data) is Pending:
             try:
@@ -194,14 +203,35 @@ class Value(Node):
 
     @property
     def cached_data(self):
+        if trace := tracing():
+            trace.refuse_numbers(self)
         data = self._data
         return data.data if type(data) is Pending else data
 
     @cached_data.setter
     def cached_data(self, data):
+        if trace := tracing():
+            trace.data_of(self)
         if self.op is not None and self._overwritten is None:
             self._overwritten = self._data
         self._data = data
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the data is still to be computed."""
+        return type(self._data) is Pending and self._data.operands is not None
+
+    @property
+    def grad(self):
+        if trace := tracing():
+            trace.asks_grad(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, grad):
+        if trace := tracing():
+            trace.sets_grad(self)
+        self._grad = grad
 
     def is_leaf(self) -> bool:
         """Whether no operator made this node."""
@@ -341,17 +371,18 @@ class Tensor(Value):
         if modes.remembers_lines:
             self.line = modes.line_of_user(2)
         check_device(device)
+        data: Any
         if isinstance(array, Tensor):
             with no_grad():
-                self._data = array.to(device or array.device).astype(dtype or array.dtype)._data
-            return
-        if isinstance(array, HostArray):
-            self._data = array.cell(dtype, device or default_device())
-            return
-        if BACKEND == "nd" and isinstance(array, NDArray):
-            self._data = NDArray(array, device=device, dtype=dtype)
-            return
-        self._data = array_from_numpy(_as_numpy(array), dtype=dtype, device=device or default_device())
+                data = array.to(device or array.device).astype(dtype or array.dtype)
+        elif hasattr(array, "__needle_data__"):
+            data = array.__needle_data__(dtype, device or default_device())
+        elif BACKEND == "nd" and isinstance(array, NDArray):
+            data = NDArray(array, device=device, dtype=dtype)
+        else:
+            data = array_from_numpy(_as_numpy(array), dtype=dtype, device=device or default_device())
+        trace = tracing()
+        self._data = trace.data_of(data) if trace else data._data if isinstance(data, Tensor) else data
 
     # What it is. Nothing here computes a lazy Tensor.
 
@@ -439,6 +470,8 @@ class Tensor(Value):
     def data(self, value):
         value = value if isinstance(value, Tensor) else Tensor(value, device=self.device, dtype=self.dtype)
         common_device("data = ...", [self, value])
+        if trace := tracing():
+            trace.data_of(value)
         if BACKEND == "np" and self.dtype == "float32" != value.dtype:
             value = value.detach().astype(self.dtype)
         if value.shape != self.shape == (1,) * (self.ndim - value.ndim) + value.shape:
@@ -670,12 +703,12 @@ def _operand(other, tensor: Tensor, function: str = "add") -> Tensor | None:
     if isinstance(other, NUMBERS):
         number = python_number(other)
         dtype: Any = result_dtype(function, number, tensor)
-        if isinstance(number, Number):
-            return Tensor.make_const(tensor.device.full((), 0, dtype)) + number
+        if hasattr(number, "__needle_data__"):
+            return Tensor(number, device=tensor.device, dtype=dtype, requires_grad=False)
         # By way of NumPy, which refuses a number that does not fit.
         return Tensor(np.array(number, dtype), device=tensor.device, dtype=dtype, requires_grad=False)
-    if isinstance(other, (list, np.ndarray, NDArray, HostArray)):
-        array = other if isinstance(other, (NDArray, HostArray)) else _as_numpy(other)
+    if isinstance(other, (list, np.ndarray, NDArray)) or hasattr(other, "__needle_data__"):
+        array = _as_numpy(other) if isinstance(other, (list, np.ndarray)) else other
         own = array.dtype if array.dtype in DTYPES else None
         dtype = tensor.dtype if tensor.dtype.kind == "f" else own
         return Tensor(array, device=tensor.device, dtype=dtype, requires_grad=False)
@@ -760,8 +793,11 @@ def _given_seed(output: Tensor, given: Any) -> Tensor:
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor | None = None) -> None:
     """Set `grad` on every node that leads to `output_tensor` and requires it."""
+    trace = tracing()
     for node, _, total in _walk(output_tensor, out_grad):
-        node.grad = total
+        if trace:
+            trace.sets_grad(node)
+        node._grad = total
 
 
 def gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Tensor | None = None) -> list[Tensor]:

@@ -29,6 +29,7 @@ class Op:
 
     differentiable = True  # False for step functions, such as a comparison: no gradient flows through them
     deferred = False  # True: computed only when asked for, in eager mode too
+    at_once = False  # True: computed when it is called, in lazy mode too; such as random numbers
     frames = 3  # from where a node is made out to the line that calls the operator
 
     def __init_subclass__(cls):

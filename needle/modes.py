@@ -27,7 +27,7 @@ SCOPE = 2  #: the innermost block, a `Scope`, or None
 CONSTANTS = 3  #: whether the results of constants alone remember their operator
 
 #: The current mode, a tuple (lazy, grad, scope, constants).
-mode: ContextVar[tuple[bool | None, bool, Scope | None, bool]] = ContextVar(
+mode: ContextVar[tuple[Any, bool, Scope | None, bool]] = ContextVar(
     "needle_mode", default=(None, True, None, False)
 )
 
@@ -143,6 +143,8 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
 
     def __enter__(self) -> None:
         lazy, grad, outer, constants = mode.get()
+        if lazy is not None and type(lazy) is not bool:  # a function is traced
+            lazy.enters(self.owner)
         self.tokens.append(mode.set((lazy, grad, Scope(self.owner, outer, self.given), constants)))
 
     def __exit__(self, *error: object) -> None:

@@ -42,14 +42,15 @@ if TYPE_CHECKING:
         weights,
     )
     from .program_picture import draw_schedule
+    from .program_words import explain
     from .step_widget import step
 
 __all__ = [
     "CannotRender", "Drag", "Drawing", "Pad", "Picture", "Steps", "activations", "attention", "bars",
     "broadcast", "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient",
-    "draw_schedule", "filters", "gradients", "images", "kernel_trace", "live_loss_curve", "loss_curve",
-    "loss_surface", "matrix", "memory", "module_tree", "pad", "panels", "set_style", "step", "steps",
-    "strides", "trace_kernel", "weights",
+    "draw_schedule", "explain", "filters", "gradients", "images", "kernel_trace", "live_loss_curve",
+    "loss_curve", "loss_surface", "matrix", "memory", "module_tree", "pad", "panels", "set_style", "step",
+    "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 modes.remember_lines()
@@ -57,6 +58,7 @@ modes.remember_lines()
 # Pictures that need matplotlib or the compiler, and the widget, are imported on their first use.
 _WHERE = dict.fromkeys(set(__all__) - set(globals()), ".plots") | {
     "draw_schedule": ".program_picture",
+    "explain": ".program_words",
     "memory": ".kept",
     "step": ".step_widget",
 }

@@ -13,7 +13,6 @@ from needle.backend_selection import Device
 from needle.graph import Op
 from needle.nn import Module
 from needle.ops import Elementwise
-from needle.stand_ins import Number
 
 from .text import elide, number
 
@@ -126,10 +125,12 @@ def symbol(op: Op | Module | str) -> str:
 
 
 def _is_plain(x: object) -> bool:
-    """Whether it prints as it is: a lazy Tensor would be computed, and a Number stands for many."""
+    """Whether it prints as it is: a lazy Tensor would be computed, and a stand-in is many numbers."""
     if isinstance(x, (tuple, list)):
         return len(x) <= LONGEST_TUPLE and all(isinstance(item, (int, float, str, np.generic)) for item in x)
-    return type(x) is not Number and isinstance(x, (int, float, str, np.generic, np.dtype, Device))
+    return not hasattr(x, "__needle_data__") and isinstance(
+        x, (int, float, str, np.generic, np.dtype, Device)
+    )
 
 
 def in_words(x: object) -> str:

@@ -12,16 +12,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from needle.compiler.codegen import Block, Part, makers_of, words_of
-from needle.compiler.explain import loop_of, separate_source, shape_of
+from needle.compiler import Compiled
+from needle.compiler.codegen import Block, Part, Writer
 from needle.compiler.lower import Access, Buffer, Call, Nest
+from needle.compiler.names import makers_of, words_of
 from needle.compiler.program import Program
-from needle.stand_ins import Number
+from needle.compiler.schedule import Loop, LoopSchedule
+from needle.compiler.stand_ins import Number
 
 from .operators import symbol
 from .text import counted, elide
 
-__all__ = ["Fused", "Listing", "ProgramData", "SourceLine", "Stored", "Unit", "read_program", "read_schedule"]
+__all__ = [
+    "Fused", "Listing", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of", "read_program",
+    "read_schedule", "separate_source",
+]  # fmt: skip
 
 LONGEST_FORMULA = 22  # characters of a number that is computed by the host
 MOST_NAMED = 3  # of the arrays that an operator makes
@@ -333,7 +338,7 @@ class _Reader:
 
     def _shape_before(self, buffer: Buffer) -> tuple[int, ...]:
         """The shape of an array before fusion, by the loops that go through it: that with the most axes."""
-        shapes = [shape_of(x, self.plan.sizes[buffer]) for x in self.uses[buffer]]
+        shapes = [_shape_of(x, self.plan.sizes[buffer]) for x in self.uses[buffer]]
         return max(shapes, key=len)
 
     def stored(self) -> tuple[Stored, ...]:
@@ -402,6 +407,67 @@ class _Reader:
             for number in range(block.first, block.stop):
                 found[number] = found[number]._replace(label=self.group[nest], units=(self.unit_of[nest],))
         return tuple(found)
+
+
+def called(compiled: Compiled) -> str:
+    """The name of a compiled function."""
+    name = getattr(compiled.function, "__name__", "")
+    return "the function" if name in ("", "<lambda>") else elide(name, 40)
+
+
+def loop_of(program: Program, block: Block) -> Loop | None:
+    """The loop that lines of the source are; None for a single statement."""
+    for segment in program.plan.segments:
+        for part in segment if isinstance(segment, list) else [segment]:
+            if isinstance(part, Loop) and next(part.nests()) in block.lines:
+                return part
+    return None
+
+
+class _PlainWriter(Writer):
+    """Writes source for readers alone: lengths are numbers, and each place stands where it is used."""
+
+    def bounds(self, loop: Loop, shared: Loop | None) -> str:
+        return str(loop.length)
+
+    def name_places(self, loop: Loop, body: int, indent: str) -> None:
+        pass
+
+
+def separate_source(program: Program) -> tuple[list[str], list[Block]]:
+    """The source as it would be if each statement kept loops of its own, as it was lowered.
+
+    Returns
+    -------
+    lines : list of str
+    blocks : list of Block
+        One for each statement of the program, in the same order as its nests.
+    """
+    plan = LoopSchedule()
+    parts: list[Loop | Nest] = []
+    for before in program.plan.lowered.values():
+        loops = [Loop(before.shape[axis]) for axis in before.axes]
+        plan.loops[before] = [*loops, *[None] * (len(before.shape) - len(loops))]
+        part: Loop | Nest = before
+        for loop in reversed(loops):
+            loop.body, part = [part], loop
+        parts.append(part)
+    writer = _PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
+    writer.write_blocks(parts)
+    own = {before: nest for nest, before in program.plan.lowered.items()}
+    blocks = [x._replace(lines={own[nest]: lines for nest, lines in x.lines.items()}) for x in writer.blocks]
+    return writer.lines, blocks
+
+
+def _shape_of(x: Access, size: int) -> tuple[int, ...]:
+    """The shape of a compact array of `size` numbers, by the strides of an access: ``(10, 8)`` for (8, 1)."""
+    shape, outer = [], size
+    for stride in sorted({s for s in x.strides if s > 0}, reverse=True):
+        if outer % stride:
+            return (size,)
+        shape.append(outer // stride)
+        outer = stride
+    return tuple(shape) if outer == 1 else (size,)
 
 
 def _with(letters: Mapping[str, str], lines: Iterable[SourceLine]) -> tuple[SourceLine, ...]:

@@ -17,7 +17,7 @@ from needle.compiler import Compiled
 from .dot import DrawnGraph, Markup, Statement
 from .graph_data import Graph, Group, Operand, Operator, Variable
 from .picture import Picture
-from .program_data import Listing, ProgramData, SourceLine, Unit, read_program, read_schedule
+from .program_data import Listing, ProgramData, SourceLine, Unit, called, read_program, read_schedule
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy_svg
 from .steps import STATIC
 from .style import (
@@ -206,7 +206,7 @@ def draw_program(compiled: Compiled, style: str | None = None) -> ProgramDrawing
     ValueError
         If the function was not called yet.
     """
-    data = read_program(_program("draw", compiled), _called(compiled))
+    data = read_program(_program("draw", compiled), called(compiled))
     title = f"{data.name}, compiled: {_counts(data)}"
     listed = "; ".join(x.title for x in data.groups[:12])
     more = f"; and {len(data.groups) - 12} more" if len(data.groups) > 12 else ""
@@ -245,7 +245,7 @@ def draw_schedule(compiled: Compiled, *, style: str | None = None) -> ProgramDra
     >>> h = layer(x)
     >>> viz.draw_schedule(layer)
     """
-    data = read_schedule(_program("draw_schedule", compiled), _called(compiled))
+    data = read_schedule(_program("draw_schedule", compiled), called(compiled))
     became = "; ".join(f"{x.name}: {x.before} became {x.after}" for x in data.stored[:6])
     title = f"{data.name}, before and after fusion: {_counts(data)}"
     return ProgramDrawing(data, f"{title}{f' ({became})' if became else ''}", style)
@@ -262,17 +262,12 @@ def _program(function: str, compiled: Any) -> Any:
             f"viz.{function}(ndl.jit(f)) after a first call"
         )
     if compiled.program is None:
-        name = _called(compiled)
+        name = called(compiled)
         raise ValueError(
             f"{function}: {name} is not compiled yet, because the shapes that it gets are not known. Call it "
             f"once, as {name}(…), and draw it then"
         )
     return compiled.program
-
-
-def _called(compiled: Compiled) -> str:
-    name = getattr(compiled.function, "__name__", "")
-    return "the function" if name in ("", "<lambda>") else elide(name, 40)
 
 
 def _name(unit: Unit) -> str:

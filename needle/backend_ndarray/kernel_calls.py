@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ..stand_ins import Number
 from .device import common_device
 from .indexing import in_range
 from .scalar_functions import SCALAR_FUNCTIONS
@@ -181,7 +180,7 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
             return elementwise(name, array, other) if number_last else elementwise(name, other, array)
         if isinstance(number, np.generic):
             number = number.item()
-        if not isinstance(number, (float, int, Number)):
+        if not isinstance(number, (float, int)):
             raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
     if not isinstance(array, View):
         raise _not_an_operand(name, *((array, number) if number_last else (number, array)))
@@ -191,8 +190,11 @@ def _zip_with_number(name: str, array: Any, number: Any, number_last: bool) -> A
         is_float = array.dtype.kind == "f"
         if not is_float and (answer := _number_out_of_range(name, array, number, number_last)) is not None:
             return answer
-    if not isinstance(number, Number):  # one whose value is not known yet stays as it is
-        number = float(number) if is_float else int(number)
+    kind = type(number)  # that of a compiled function's number, which is not known yet, is another
+    if is_float and (kind is int or kind is bool):
+        number = float(number)
+    elif not is_float and (kind is float or kind is bool):
+        number = int(number)
     if not (array._compact or array.is_dense()):
         array = array.compact()
     mod = array.device.mod
@@ -211,6 +213,8 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
 
 def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
+    if type(number) not in (int, float, bool):
+        return None  # a compiled function's, which is not known yet
     if name == "power":
         _check_exponents(number if number_last else array.numpy())
     lowest, highest = number_range(array.dtype)

@@ -632,14 +632,41 @@ def own_total(a, start, j, end, step, folded, folded_strides):
     return wide(f(wide(f(t0, t1)), wide(f(t2, t3))))
 
 
-def lanes_total(total, lanes):
-    """The total of so many neighbouring threads of a warp; the first of them has it."""
-    distance = min(lanes, WARP) // 2
+def warp_total(fold, total, lanes):
+    """What so many neighbouring threads of a warp have, folded into one number; each of them gets it."""
+    distance = lanes // 2
     while distance > 0:
         # They need no shared memory: the threads of a warp can look at each other's variables.
-        total = f(total, cuda.shfl_down_sync(ALL_LANES, total, distance))
+        total = fold(total, cuda.shfl_xor_sync(ALL_LANES, wide(total), distance))
         distance //= 2
     return total
+
+
+def block_total(fold, totals, total, lane):
+    """What all threads of a block have, folded into one number: each warp by itself, then one of each."""
+    total = warp_total(fold, total, WARP)
+    cuda.syncthreads()  # nobody needs the totals from before any more
+    if lane % WARP == 0:
+        totals[lane // WARP] = total
+    cuda.syncthreads()
+    total = totals[0]
+    for warp in range(1, WARPS):
+        total = fold(total, totals[warp])
+    return total
+
+
+def columns_total(fold, totals, total, thread, lanes, width):
+    """What so many threads of each of `width` columns have, folded into one number, in shared memory."""
+    cuda.syncthreads()
+    totals[thread] = total
+    half = lanes // 2
+    while half > 0:  # the lower half of the rows is folded into the upper half, until one row is left
+        cuda.syncthreads()
+        if thread < half * width:
+            totals[thread] = fold(totals[thread], totals[thread + half * width])
+        half //= 2
+    cuda.syncthreads()
+    return totals[thread % width]
 
 
 def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, length):
@@ -650,15 +677,11 @@ def fold_along(a, out, kept, kept_strides, folded, folded_strides, size, k, leng
     if i < size:
         start, first = position(i, kept, kept_strides), cuda.blockIdx.y * length
         total = own_total(a, start, first + lane, min(first + length, k), lanes, folded, folded_strides)
-    total = lanes_total(total, lanes)
     if lanes > WARP:
         totals = cuda.shared.array(WARPS, wide)
-        if lane % WARP == 0:
-            totals[lane // WARP] = total
-        cuda.syncthreads()
-        if lane == 0:
-            for warp in range(1, WARPS):
-                total = wide(f(total, totals[warp]))
+        total = block_total(f, totals, total, lane)
+    else:
+        total = warp_total(f, total, lanes)
     if lane == 0 and i < size:
         out[i * cuda.gridDim.y + cuda.blockIdx.y] = dtype(total)
 
@@ -674,15 +697,9 @@ def fold_across(a, out, kept, kept_strides, folded, folded_strides, size, k, len
         end = min(first + length, k)
         total = own_total(a, start, first + cuda.threadIdx.y, end, rows, folded, folded_strides)
     thread = cuda.threadIdx.y * columns + cuda.threadIdx.x
-    totals[thread] = total
-    half = rows // 2
-    while half > 0:  # the lower half of the rows is folded into the upper half, until one row is left
-        cuda.syncthreads()
-        if cuda.threadIdx.y < half:
-            totals[thread] = wide(f(totals[thread], totals[thread + half * columns]))
-        half //= 2
+    total = columns_total(f, totals, total, thread, rows, columns)
     if cuda.threadIdx.y == 0 and i < size:
-        out[cuda.blockIdx.y * size + i] = dtype(totals[thread])
+        out[cuda.blockIdx.y * size + i] = dtype(total)
 
 
 def reduce(row: ScalarFunction) -> Callable:
@@ -716,44 +733,21 @@ LANES = 0  # threads that share a row: those of a warp or of a block; filled in
 MOST_HELD = 4 if SIMULATED else 32
 
 
-def row_total(total):
-    """The sum of what all threads of a row have; each of them gets it."""
-    distance = WARP // 2
-    while distance > 0:
-        total += cuda.shfl_xor_sync(ALL_LANES, total, distance)
-        distance //= 2
+def row_total(fold, total):
+    """What all threads of a row have, folded into one number; each of them gets it."""
     if LANES > WARP:
-        totals = cuda.shared.array(WARPS, wide)
-        cuda.syncthreads()  # nobody needs the totals from before any more
-        if cuda.threadIdx.x % WARP == 0:
-            totals[cuda.threadIdx.x // WARP] = total
-        cuda.syncthreads()
-        total = wide(0)
-        for warp in range(WARPS):
-            total += totals[warp]
-    return total
+        return block_total(fold, cuda.shared.array(WARPS, wide), total, cuda.threadIdx.x)
+    return warp_total(fold, total, WARP)
+
+
+def plus(x, y):
+    """The sum of two numbers."""
+    return x + y
 
 
 def larger(x, y):
     """The larger of two numbers, or NaN."""
     return x if x > y or x != x else y
-
-
-def row_maximum(top):
-    """The maximum of what all threads of a row have; NaN if one of them has it."""
-    distance = WARP // 2
-    while distance > 0:
-        top = larger(top, cuda.shfl_xor_sync(ALL_LANES, top, distance))
-        distance //= 2
-    if LANES > WARP:
-        tops = cuda.shared.array(WARPS, wide)
-        cuda.syncthreads()
-        if cuda.threadIdx.x % WARP == 0:
-            tops[cuda.threadIdx.x // WARP] = top
-        cuda.syncthreads()
-        for warp in range(WARPS):
-            top = larger(top, tops[warp])
-    return top
 
 
 LOGARITHM = 0  # 1 for the logarithm of softmax; filled in
@@ -769,13 +763,13 @@ def softmax_rows(a, out, rows, n):
     for s in range(HELD):
         x[s] = a[start + s * LANES] if s * LANES < left else wide(-math.inf)
         top = larger(top, x[s])
-    top = row_maximum(top)
+    top = row_total(larger, top)
     total = wide(0)
     for s in range(HELD):
         power = exp(x[s] - top)
         total += power
         x[s] = x[s] - top if LOGARITHM else power
-    total = row_total(total)
+    total = row_total(plus, total)
     if LOGARITHM:
         total = log(total)
     for s in range(HELD):
@@ -796,13 +790,13 @@ def standardize_rows(a, out, means, variances, weight, bias, scaled, rows, n, ep
     for s in range(HELD):
         x[s] = a[start + s * LANES] if s * LANES < left else wide(0)
         total += x[s]
-    mean = row_total(total) / wide(n)
+    mean = row_total(plus, total) / wide(n)
     total = wide(0)
     for s in range(HELD):
         x[s] -= mean
         if s * LANES < left:
             total += x[s] * x[s]
-    variance = row_total(total) / wide(n)
+    variance = row_total(plus, total) / wide(n)
     deviation = math.sqrt(variance + eps)
     for s in range(HELD):
         if s * LANES < left:

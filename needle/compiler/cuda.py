@@ -2,126 +2,51 @@
 
 On the CPU one function computes everything, loop after loop. Here each loop of the schedule that stands
 outermost is a kernel, and the host launches them one after the other; `kernels.py` says what threads do.
-Matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS.
+Large matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS. So
+``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), is one launch; for 512 rows and W of shape (64, 512),
+cuBLAS computes the product, and one kernel all the rest.
 
-A kernel cannot raise an error. A check that fails leaves the device's mark, and kernels that come later then
-do nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of
-the backend).
-
-On an H100, six elementwise operators on 2^24 numbers took 62.7 microseconds as one kernel; jax took 53.2. At
-that time a thread computed a row alone, and a softmax of 8192 rows of 1,024 numbers took 16 times as long as
-torch. That is why lanes share rows now. These kernels have not been measured yet.
+A kernel cannot raise an error. A check that fails sets the device's mark, and kernels that come later then do
+nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of the
+backend).
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray
-from ..graph import Pending
-from .calls import REFERENCES, CallWriter
-from .codegen import (
-    Block,
-    by_module,
-    wrapped,
-)
+from .codegen import Block
 from .kernels import KernelSource, compile_kernel, write_kernel
-from .lower import Access, Buffer, Call, Nest, in_order
-from .program import Program, read_before
+from .lower import Access, Call, Nest
+from .names import by_module, wrapped
+from .program import ALONE, Program, getrefcount, read_before
 from .schedule import is_one_total
-from .trace import CannotTrace, Trace, without_tensors
 
-__all__ = ["CudaProgram", "program_type"]
-
-
-def program_type(found: Trace) -> type[Program]:
-    """The class of a program for the device on which a function computes."""
-    returned: list[Any] = []
-    without_tensors(found.result, returned, {x.tensor for x in found.inputs})
-    values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
-    values += [grad._data for _, grad in found.grads if grad is not None]
-    used = set(in_order([x for x in values if type(x) is Pending], ()))
-    values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
-    devices = {x.device for x in values}
-    on_gpu = [device for device in devices if device.name == "cuda"]
-    if on_gpu and len(devices) > 1:
-        names = " and ".join(sorted(map(str, devices)))
-        raise CannotTrace(
-            f"jit: the function computes with Tensors on {names}; a program for a GPU computes there alone. "
-            "Move all of them to one device before, with .to(device)"
-        )
-    return CudaProgram if on_gpu else Program
+__all__ = ["CudaProgram"]
 
 
 class Own(NamedTuple):
-    """A matrix product or a long total, which is left to the device's own kernel.
-
-    Attributes
-    ----------
-    nest : Nest
-    source : str
-        A comment.
-    """
+    """A matrix product or a long total, which is left to the device's own kernel."""
 
     nest: Nest
-    source: str
+    source: str  # a comment
+    blocks: list[Block]
+    length: None = None  # no threads of the CPU share it
 
-    @property
-    def length(self) -> None:
-        """No threads of the CPU share it."""
-
-    @property
-    def blocks(self) -> list[Block]:
-        """All of it, as one."""
-        lines = self.source.count("\n")
-        return [Block(0, lines, {self.nest: (0, lines)})]
-
-
-class CudaCallWriter(CallWriter):
-    """Writes the function `call` of a program on a GPU: it asks and hands out as on the CPU."""
-
-    program: CudaProgram
-
-    def _compute(self) -> None:
-        program = self.program
-        mod = program._device.mod
-        self.lines.append("with lock:")
-        if program.states:
-            self.lines += self.own_lines()
-        given: dict[str, str] = {}
-        for buffer, x in program._given:
-            value = self.values[buffer]
-            if x.tensor is None:
-                given[buffer.name] = f"on_gpu({value})"
-                self.names["on_gpu"] = lambda values: _on_gpu(values, mod)
-            else:
-                given[buffer.name] = value.removesuffix(".buffer")
-        given |= {buffer.name: f"{self.name('draw', draw)}()._handle" for buffer, draw in program._draws}
-        for i, (buffer, _) in enumerate(program.results):
-            given[buffer.name] = f"result{i}"
-            storage, dtype = self.name("storage", mod.Array), self.name("dtype", buffer.dtype)
-            self.lines.append(f"    result{i} = {storage}({buffer.size}, {dtype})")
-        numbers = {name: self.formula(text) for text, name in program._formulas.items()}
-        self.lines.append(f"    program.launch({_dict(given)}, {_dict(numbers)})")
-
-
-def _dict(values: dict[str, str]) -> str:
-    """A dictionary as source, of expressions."""
-    return f"{{{', '.join(f'{key!r}: {value}' for key, value in values.items())}}}"
-
-
-def _on_gpu(values: np.ndarray, mod: Any) -> Any:
-    array = mod.Array(values.size, values.dtype)
-    mod.from_numpy(values, array)
-    return array
+    @classmethod
+    def of(cls, nest: Nest) -> Own:
+        """A statement, with a comment in the place of its source."""
+        about = by_module([nest])
+        text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
+        lines = wrapped("", text.split(" "), " ", "# ")
+        return cls(nest, "\n".join([*lines, ""]), [Block(0, len(lines), {nest: (0, len(lines))})])
 
 
 class CudaProgram(Program):
@@ -135,8 +60,7 @@ class CudaProgram(Program):
         What is launched, in this order.
     """
 
-    call_writer = CudaCallWriter
-    on_gpu = True
+    on_gpu = is_ready_at_once = True
 
     @property
     def _device(self) -> Any:
@@ -146,35 +70,28 @@ class CudaProgram(Program):
     def _write(self) -> None:
         """Write a kernel for each segment."""
         mod = self._device.mod
-        needed: dict[str, Buffer] = {}
         guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
+        self.parts: list[Any] = []
         segments = self._without_initial_values(self.plan.segments)
-        names = (
-            [f"step_{number}" for number in range(1, len(segments) + 1)] if len(segments) > 1 else ["step"]
-        )
-        self.parts: list[Any] = [
-            segment
-            if isinstance(segment, Call)
-            else Own(nest, self._comment(nest))
-            if (nest := self._by_device(segment)) is not None
-            else write_kernel(name, segment, self.plan, self._formulas, mod, guarded)
-            for name, segment in zip(names, segments, strict=True)
-        ]
+        for number, segment in enumerate(segments, start=1):
+            name = f"step_{number}" if len(segments) > 1 else "step"
+            if isinstance(segment, Call):
+                self.parts.append(segment)
+            elif (nest := self._by_device(segment)) is not None:
+                self.parts.append(Own.of(nest))
+            else:
+                self.parts.append(write_kernel(name, segment, self.plan, self._formulas, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
         self._kernels = [compile_kernel(x, mod) if isinstance(x, KernelSource) else x for x in self.parts]
-        self._is_compiled = True
 
-        named = {buffer.name: buffer for buffer in self._places}
+        used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
             if isinstance(part, KernelSource):
-                needed |= {name: named[name] for name in part.arguments if name in named}
-            elif isinstance(part, Own):
-                needed |= {x.buffer.name: x.buffer for x in part.nest.accesses if x.buffer in self._places}
+                used.update(part.arguments)
             else:
-                buffers = part.read + part.written
-                needed |= {x.name: x for x in buffers if x in self._places}
-        needed |= {buffer.name: buffer for _, buffer in self.states}
-        self._storage = {name: mod.Array(buffer.size, buffer.dtype) for name, buffer in needed.items()}
+                buffers = part.read + part.written if isinstance(part, Call) else part.nest.accesses
+                used.update(x.buffer.name if isinstance(x, Access) else x.name for x in buffers)
+        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._places if x.name in used}
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
@@ -205,30 +122,25 @@ class CudaProgram(Program):
         ]
         return [segment for segment in found if segment != []]
 
-    @staticmethod
-    def _comment(nest: Nest) -> str:
-        about = by_module([nest])
-        text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-        return "\n".join(wrapped("", text.split(" "), " ", "# ")) + "\n"
-
     # A call
 
-    def launch(self, arrays: dict[str, Any], numbers: dict[str, Any]) -> None:
-        """Compute.
+    def _stored(self, storage: Any) -> Any:
+        """What a kernel gets of a backend's storage: all of it, since kernels of the device take that."""
+        return storage
 
-        Parameters
-        ----------
-        arrays : dict of str to Array
-            The storage of what comes in and goes out, by name.
-        numbers : dict of str to number
-        """
-        arrays = self._storage | arrays
+    def _from_host(self, values: np.ndarray) -> Any:
         mod = self._device.mod
-        given = {name: x.address for name, x in arrays.items()} | {"mark": mod.checks.mark().address}
-        for part, kernel in zip(self.parts, self._kernels, strict=True):
+        array = mod.Array(values.size, values.dtype)
+        mod.from_numpy(values, array)
+        return array
+
+    def _compute(self, arrays: dict[str, Any]) -> None:
+        mod = self._device.mod
+        arrays["mark"] = mod.checks.mark()
+        for part, kernel in zip(self.parts, self._kernels or (), strict=True):
             if isinstance(part, KernelSource):
                 arguments = [
-                    given[name] if name in given else mod._number(numbers[name], np.dtype(kind))
+                    arrays[name].address if kind.endswith("*") else mod._number(arrays[name], np.dtype(kind))
                     for name, kind in part.arguments.items()
                 ]
                 mod.launch(kernel, *part.grid, *arguments)
@@ -238,7 +150,7 @@ class CudaProgram(Program):
             elif isinstance(part, Own):
                 self._launch_own(part.nest, arrays)
             else:
-                self._compute(part, arrays)
+                self._call(part, arrays)
 
     def _launch_own(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""
@@ -254,7 +166,7 @@ class CudaProgram(Program):
         layout = (tuple(batch), left, a.offset, right, b.offset)
         mod.matmul(arrays[a.buffer.name], arrays[b.buffer.name], out, m, n, p, layout)
 
-    def _compute(self, call: Call, arrays: dict[str, Any]) -> None:
+    def _call(self, call: Call, arrays: dict[str, Any]) -> None:
         """Compute an operator that is not lowered, by its own kernel."""
         device = self._device
 
@@ -287,13 +199,13 @@ class CudaProgram(Program):
         """See that each Tensor that is written has storage that nobody else uses."""
         mod = self._device.mod
         for i, (tensor, data) in enumerate(self.owned):
-            if tensor._data is data and sys.getrefcount(data) == REFERENCES:
+            if tensor._data is data and getrefcount(data) == ALONE:
                 continue
             array = tensor.realize_cached_data()
             fresh = mod.Array(array.size, array.dtype)
             if array.size:
                 mod.compact(array._handle, fresh, array.shape, array.strides, array.offset)
-            self._storage[self.states[i][1].name] = fresh
+            self._kept[self.states[i][1].name] = fresh
             tensor._data = mine = self._array(fresh, array.shape)
             self.owned[i] = tensor, mine
 

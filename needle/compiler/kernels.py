@@ -1,12 +1,12 @@
 """Kernels: loops of a schedule as the source of functions that run on a GPU.
 
 A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop of the schedule that
-stands outermost becomes a kernel:
+stands outermost becomes a kernel, in one of four ways:
 
-- A loop whose iterations have nothing to do with each other: a thread takes each of them. Where another such
-  loop is all that is inside, a thread takes a pair of iterations, and so on. Take ``relu(x @ W + b)``, with x
-  of shape (10, 2) and W of shape (2, 8). Each of 80 threads computes one number of the result, and its total
-  never leaves the thread::
+- A parallel loop, whose iterations do not depend on each other: each thread takes one of them. If another
+  such loop is all that is inside, a thread takes a pair of iterations, and so on. So ``relu(x @ W + b)``, for
+  10 rows and W of shape (2, 8), has 80 threads. Each computes one number of the result, and its total never
+  leaves the thread::
 
       def step(x, W, b, result):
           thread = cuda.grid(1)
@@ -20,10 +20,10 @@ stands outermost becomes a kernel:
           relu1 = relu(add1)
           result[8 * i + j] = relu1
 
-- A loop over rows that are long, such as those of a softmax: many threads compute a row together. They are
-  its lanes. All of them compute what a row needs once. They share the loops over its numbers: of 32 lanes,
-  each takes every 32nd number, and keeps in registers what it needs again. It folds its share of a total,
-  and `warp_add` then adds the shares up. So the mean of each of 128 rows of 1,024 numbers is::
+- A loop over long rows, such as those of a softmax: several threads, the *lanes*, compute a row together.
+  What a row needs once, each of them computes. They share the loops over the row's numbers: of 32 lanes, each
+  takes every 32nd number, and keeps it in registers if it is needed again. Each lane adds up its own share
+  of a total, and `warp_total` adds up the shares. So the mean of each of 128 rows of 1,024 numbers is::
 
       lane = cuda.threadIdx.x
       i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
@@ -31,21 +31,22 @@ stands outermost becomes a kernel:
       share0 = float32(0)
       for j in range(lane, 1024, 32):
           share0 += x[1024 * i + j]
-      share0 = warp_add(share0, 32)
+      share0 = warp_total(add, share0, 32)
       summation1 = summation1 + share0
       div1 = summation1 / float32(1024)
       if lane == 0: result[i] = div1
 
-  The lanes of a longer row are a block. And where rows lie side by side, as when columns are added up,
-  neighbouring threads take neighbouring rows: a GPU fetches neighbours in one go.
-- A single total of many numbers, such as a loss: a single row of that kind.
-- Anything else: one thread. That is slow, but right.
+  The lanes of a longer row are all threads of a block. If rows lie side by side, as when columns are added
+  up, neighbouring threads take neighbouring rows: a GPU fetches neighbours in one go.
+- A single total of many numbers, such as a loss, is like a single row.
+- One thread computes anything else. That is slow, but right.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -55,112 +56,72 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
-from ..stand_ins import Number
 from .codegen import (
-    PAGE,
-    TYPES,
     Block,
     Writer,
-    by_module,
     function_name,
+    head_of,
     is_of_one_iteration,
-    letter_of,
     literal,
-    wrapped,
+    used_by,
 )
 from .lower import Access, Buffer, Nest, neutral
+from .names import PAGE, TYPES, by_module, letter_of, wrapped
 from .schedule import Band, Loop, goes_across, nests_in, parts_of, taken
 
 _FEW = 1 << 14  # threads; fewer go in small blocks, so that more of the GPU's processors have one
 _SMALL_BLOCK = 64
 
-#: If the lanes of a warp would take more numbers of a row than so many each, the lanes are a whole block.
-_MOST_OF_WARP = 32
+_MOST_OF_WARP = 32  # numbers of a row for each lane; if there are more, the lanes are a block, and not a warp
 
-#: So many numbers a lane keeps in registers: of one array, and of all together.
-_MOST_OF_ARRAY, _KEPT = 32, 64
+_MOST_OF_ARRAY, _KEPT = 32, 64  # numbers that a lane keeps in registers: of one array, and of all together
 
 GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
 
 
-class KernelSource(NamedTuple):
-    """The source of a kernel, and how it is launched.
+_Places = dict[Buffer, set[Any]]  # for each array, which lanes meet its numbers; see `_place_of`
 
-    Attributes
-    ----------
-    name, source : str
-    arguments : dict of str to str
-        Their names and types.
-    functions : set of (str, str)
-        What the source calls: the names of rows of the table, and data types.
-    grid : (int, int or tuple of int)
-        How many blocks there are, and how many threads each has.
-    checks : list of Nest
-    blocks : list of Block
-        Which lines compute what.
-    """
+
+class KernelSource(NamedTuple):
+    """The source of a kernel, and how it is launched."""
 
     name: str
     source: str
-    arguments: dict[str, str]
-    functions: set[tuple[str, str]]
-    grid: tuple[int, int | tuple[int, int]]
+    arguments: dict[str, str]  # names and types
+    functions: set[tuple[str, str]]  # that the source calls: names and data types
+    grid: tuple[int, int | tuple[int, int]]  # how many blocks there are, and how many threads each has
     checks: list[Nest]
     blocks: list[Block]
-
-    @property
-    def length(self) -> None:
-        """No threads of the CPU share it."""
+    length: None = None  # no threads of the CPU share it
 
 
 class KernelWriter(Writer):
-    """Writes the body of a kernel. What is not here is as on the CPU.
-
-    Parameters
-    ----------
-    plan, numbers
-        As of `Writer`.
-    mod : module
-        The backend.
-
-    Attributes
-    ----------
-    head : list of str
-        The lines that say what a thread works on.
-    kept : dict of Buffer to int
-        Arrays of a row, and how many numbers of them a lane has in registers.
-    shared : set of dtype
-        Data types of totals that a block adds up in shared memory.
-    """
+    """Writes the body of a kernel, for a backend module `mod`: what differs from the CPU."""
 
     def __init__(self, plan: Any, numbers: dict[str, tuple[str, bool]], mod: Any):
         super().__init__(plan, numbers)
         self.mod = mod
-        self.head: list[str] = []
-        self.kept: dict[Buffer, int] = {}
-        self.shared: set[np.dtype] = set()
+        self.head: list[str] = []  # the lines that say what a thread works on
+        self.kept: dict[Buffer, int] = {}  # arrays of a row: how many numbers a lane has in registers
+        self.shared: set[np.dtype] = set()  # data types of totals that a block adds up in shared memory
         self.lanes = 1
-        self.barrier = ""
+        self.barrier = ""  # what lanes call to wait for each other
         self.rest = False  # whether some lanes have no row; their number is then too high for all loops
         self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
-        self._by_row: dict[Buffer, int] = {}  # arrays of rows that are too long for that: how long
+        self._by_row: dict[Buffer, int] = {}  # arrays of a row that are too long for registers: how long
         # What the source calls the number of an iteration, of a row, and of a number in a row.
         self.number = self._row = self._item = ""
         self._shares: dict[Nest, str] = {}  # what a lane folds its share of a total into
-        self._read: dict[Buffer, set[Any]] = {}  # since the last barrier, and by which lanes; see `_place_of`
-        self._written: dict[Buffer, set[Any]] = {}
-
-    def bounds(self, loop: Loop, shared: Loop | None) -> str:
-        """What a loop runs over."""
-        return str(loop.length)
+        self._read: _Places = {}  # since the last barrier
+        self._written: _Places = {}
 
     def is_total(self, nest: Nest) -> bool:
-        """A thread adds in the order in which it stands."""
+        """A thread adds up numbers one after the other."""
         return False
 
     def check(self, nest: Nest) -> str:
-        """Leave the mark."""
+        """Where a check fails, the kernel sets the device's mark."""
         condition, _, _ = super().check(nest).rpartition(": return ")
         return f"{condition}: mark[0] = 1"
 
@@ -173,7 +134,8 @@ class KernelWriter(Writer):
         if isinstance(x, Access) and x.buffer in self._by_row:
             return f"{x.buffer.name}[{self._by_row[x.buffer]} * {self._row} + {self._item}]"
         text = super().operand(x, nest)
-        return f"({text} != 0)" if text.endswith("]") and x is not nest.out and _is_bool(x.buffer) else text
+        is_read = text.endswith("]") and x is not nest.out
+        return f"({text} != 0)" if is_read and x.buffer.dtype == np.bool_ else text
 
     def value(self, nest: Nest, operands: list[str], t: str) -> str:
         """What a statement computes."""
@@ -181,11 +143,11 @@ class KernelWriter(Writer):
         return f"bool({text})" if t == "bool" and nest.fold is None else text
 
     def writes_memory(self, nest: Nest) -> bool:
-        """Whether others can see what a statement writes."""
-        return nest.refusal is None and nest.out.buffer not in self.plan.variables
+        """Whether a statement writes to memory, where other threads see it."""
+        return not nest.is_check and nest.out.buffer not in self.plan.variables
 
     def _index(self, loops: list[Loop], depth: int, name: str, number: str = "") -> list[str]:
-        """Statements that make the variables of loops from the number of an iteration of all of them.
+        """Statements that compute the variables of nested loops from one number, which counts all iterations.
 
         Loops that go through all arrays as one long loop have one variable. If that is the only one, it is
         the number itself; otherwise the number is called `name`.
@@ -221,16 +183,16 @@ class KernelWriter(Writer):
         return True
 
     def _in_order(self, loops: list[Loop]) -> list[Loop]:
-        """Loops that threads take, so that neighbouring threads write neighbouring places."""
+        """Loops that threads take, in such an order that neighbouring threads write neighbouring places."""
 
         def steps(loop: Loop) -> tuple[int, int]:
-            found = [0, 0]
+            written, read = [0], [0]
             for nest in loop.nests():
+                axis = self.plan.loops[nest].index(loop)
                 for x in nest.accesses:
                     if x.buffer not in self.plan.variables:
-                        step = abs(x.strides[self.plan.loops[nest].index(loop)])
-                        found[x is not nest.out] = max(found[x is not nest.out], step)
-            return found[0], found[1]
+                        (written if x is nest.out else read).append(abs(x.strides[axis]))
+            return max(written), max(read)
 
         return sorted(loops, key=steps, reverse=True)
 
@@ -296,7 +258,7 @@ class KernelWriter(Writer):
             self.rest = bool(rows % high)
         else:
             self.lanes = most if bands else 1
-            self._total, self.barrier = ("block", f"lane, {self.lanes}"), "syncthreads"
+            self._total, self.barrier = ("block", "lane"), "syncthreads"
             grid = rows, self.lanes
         if width > 1:
             self.head += ["    lane = cuda.threadIdx.y", f"    thread = {width} * lane + cuda.threadIdx.x"]
@@ -312,10 +274,7 @@ class KernelWriter(Writer):
             self.head += [f"    {line}" for line in lines]
         self._keep(parts, loops)
         for part in parts:
-            about = by_module(nests_in([part]))
-            if about and about != self._about:
-                self.lines += wrapped("    # ", about.split(" "), " ", "    # ")
-                self._about = about
+            self.comment([part], "    ")
             self._wait(part, loops)
             begin = len(self.lines)
             if isinstance(part, Loop):
@@ -324,13 +283,13 @@ class KernelWriter(Writer):
             first_only = self.lanes > 1 and self.writes_memory(part)
             start = "    if lane == 0: " if first_only else "    "
             self.lines += wrapped(start, self.statement(part).split(", "), ", ", "        ")
-            if part.refusal is not None:
+            if part.is_check:
                 self.lines.append(GUARD_FOR_ALL)
             self.places[part] = begin, len(self.lines)
         return grid
 
     def _write_band(self, part: Loop, band: Band, depth: int) -> None:
-        """Write loops whose iterations the lanes share; then they show each other their shares of totals."""
+        """Write loops whose iterations the lanes share, and then how they fold their shares of totals."""
         for nest in band.totals:
             dtype = nest.out.buffer.dtype
             self._shares[nest] = name = f"share{len(self._shares)}"
@@ -365,14 +324,18 @@ class KernelWriter(Writer):
             if kind != "warp":
                 self.shared.add(dtype)
                 shown = f"{_shares_of(dtype)}, {share}"
-            call, target = self.call(f"{kind}_{fold}", dtype.name), self.operand(nest.out, nest)
-            self.lines.append(f"    {share} = {call}({shown}, {threads})")
+            total, function = self.call(f"{kind}_total", dtype.name), self.call(fold, dtype.name)
+            self.lines.append(f"    {share} = {total}({function}, {shown}, {threads})")
             start = "    if lane == 0: " if self.lanes > 1 and self.writes_memory(nest) else "    "
-            both = f"{self.call(fold, dtype.name)}({target}, {share})"
-            self.lines.append(f"{start}{target} = {f'{target} + {share}' if fold == 'add' else both}")
+            target = self.operand(nest.out, nest)
+            both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
+            self.lines.append(f"{start}{target} = {both}")
 
     def _place_of(self, x: Access, nest: Nest, part: Any, loops: list[Loop]) -> Any:
-        """Two statements with the same one meet each number in the same lane. None: no other has it."""
+        """What decides which lane meets a number: if it is equal for two statements, it is the same lane.
+
+        None: another statement of the same kind may meet the number in another lane.
+        """
         band = self.plan.bands.get(part)
         steps = dict(zip(self.plan.loops[nest], x.strides, strict=True))
         inside = [steps.pop(loop) for loop in band.loops] if band else []
@@ -381,19 +344,27 @@ class KernelWriter(Writer):
             return None
         return x.offset, *inside, *outside, *[loop.length for loop in band.loops]
 
+    def _places(self, uses: Iterable[tuple[Access, Nest]], part: Any, loops: list[Loop]) -> _Places:
+        """The places of these accesses in arrays that all lanes see."""
+        found: _Places = defaultdict(set)
+        for x, nest in uses:
+            if x.buffer not in self.plan.variables and x.buffer not in self.kept:
+                found[x.buffer].add(self._place_of(x, nest, part, loops))
+        return found
+
     def _keep(self, parts: list[Any], loops: list[Loop]) -> None:
         """Find out which arrays lanes can keep in registers, as each reads only what it has written itself.
 
         What does not fit is stored row by row, whatever the order of its axes, so that neighbouring lanes
         meet neighbouring numbers.
         """
-        places: dict[Buffer, set[Any]] = {}
+        places: _Places = defaultdict(set)
         lengths: dict[Buffer, int] = {}
         for part in parts:
-            for nest in nests_in([part]):
-                for x in nest.accesses:
-                    places.setdefault(x.buffer, set()).add(self._place_of(x, nest, part, loops))
-                    lengths[x.buffer] = self.plan.bands[part].length if isinstance(part, Loop) else 1
+            uses = [(x, nest) for nest in nests_in([part]) for x in nest.accesses]
+            for buffer, found in self._places(uses, part, loops).items():
+                places[buffer] |= found
+                lengths[buffer] = self.plan.bands[part].length if isinstance(part, Loop) else 1
         room = _KEPT
         for buffer, found in places.items():
             each = -(-lengths[buffer] // self.lanes)
@@ -408,16 +379,12 @@ class KernelWriter(Writer):
 
     def _wait(self, part: Any, loops: list[Loop]) -> None:
         """Let all lanes arrive before one reads what another wrote, or writes what another reads."""
-        read: dict[Buffer, set[Any]] = {}
-        written: dict[Buffer, set[Any]] = {}
-        for nest in nests_in([part]):
-            outs = [nest.out] if self.writes_memory(nest) else []
-            for found, accesses in ((read, nest.sources), (written, outs)):
-                for x in accesses:
-                    if x.buffer not in self.plan.variables and x.buffer not in self.kept:
-                        found.setdefault(x.buffer, set()).add(self._place_of(x, nest, part, loops))
+        nests = list(nests_in([part]))
+        read = self._places([(x, nest) for nest in nests for x in nest.sources], part, loops)
+        outs = [(nest.out, nest) for nest in nests if self.writes_memory(nest)]
+        written = self._places(outs, part, loops)
 
-        def meets(now: dict[Buffer, set[Any]], before: dict[Buffer, set[Any]]) -> bool:
+        def meets(now: _Places, before: _Places) -> bool:
             both = [places | before[buffer] for buffer, places in now.items() if buffer in before]
             return any(len(places) > 1 or None in places for places in both)
 
@@ -427,11 +394,7 @@ class KernelWriter(Writer):
             self._read, self._written = {}, {}
         for found, before in ((read, self._read), (written, self._written)):
             for buffer, places in found.items():
-                before.setdefault(buffer, set()).update(places)
-
-
-def _is_bool(buffer: Buffer) -> bool:
-    return buffer.dtype == np.bool_
+                before[buffer] = before.get(buffer, set()) | places
 
 
 def _shares_of(dtype: np.dtype) -> str:
@@ -457,13 +420,7 @@ def write_kernel(
         Whether it does nothing if a check has failed.
     """
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used: dict[Buffer, None] = {}
-    types_of: dict[str, set[str]] = {}  # the data types in which a Number is needed
-    for nest in nests_in(parts):
-        used |= dict.fromkeys(x.buffer for x in nest.accesses if nest.refusal is None or x is not nest.out)
-        for x in nest.numbers:
-            if isinstance(x, Number):
-                types_of.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
+    used, types_of = used_by(nests_in(parts))
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
     numbers = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in types_of.items()}
 
@@ -494,8 +451,7 @@ def write_kernel(
         arguments[formulas[text]] = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
     if guarded:
         arguments["mark"] = "int64*"
-    *others, last = arguments
-    head = wrapped(f"def {name}(", [*others, f"{last}):"], ", ", "    ")
+    head = head_of(name, list(arguments))
     lines = {nest: writer.places[nest] for nest in nests_in(parts)}
     blocks = [Block(0, len(writer.lines), lines).moved(len(head) + len(first))]
     source = "\n".join([*head, *first, *writer.lines]) + "\n"
@@ -510,10 +466,6 @@ def _type(dtype: np.dtype) -> str:
 
 f: Any = None
 number: Any = None
-wide: Any = None  # one that the threads of a warp can show each other
-cuda: Any = None
-ALL_LANES = 0xFFFFFFFF  # of a warp
-WARP = 32  # threads of a block that run in step; in the simulator 1
 
 
 def of_one(x):
@@ -524,48 +476,6 @@ def of_one(x):
 def of_two(x, y):
     """A row of two numbers, in their data type."""
     return number(f(x, y))
-
-
-def warp_total(share, lanes):
-    """What neighbouring threads of a warp have, folded into one: they look at each other's variables."""
-    distance = lanes // 2
-    while distance > 0:
-        share = f(share, cuda.shfl_xor_sync(ALL_LANES, wide(share), distance))
-        distance //= 2
-    return share
-
-
-def block_total(shares, share, lane, lanes):
-    """What all threads of a block have, folded into one: each warp for itself, then one number of each."""
-    distance = WARP // 2
-    while distance > 0:
-        share = f(share, cuda.shfl_xor_sync(ALL_LANES, wide(share), distance))
-        distance //= 2
-    cuda.syncthreads()  # nobody needs the shares of an earlier total any more
-    if lane % WARP == 0:
-        shares[lane // WARP] = share
-    cuda.syncthreads()
-    share = shares[0]
-    for warp in range(1, lanes // WARP):
-        share = f(share, shares[warp])
-    return share
-
-
-def columns_total(shares, share, thread, lanes, width):
-    """What the threads of each column of a block have, folded into one, in shared memory."""
-    cuda.syncthreads()
-    shares[thread] = share
-    half = lanes // 2
-    while half > 0:
-        cuda.syncthreads()
-        if thread < half * width:
-            shares[thread] = f(shares[thread], shares[thread + half * width])
-        half //= 2
-    cuda.syncthreads()
-    return shares[thread % width]
-
-
-_TOTALS = {"warp": warp_total, "block": block_total, "columns": columns_total}
 
 
 class _Type:
@@ -605,30 +515,26 @@ def function_of(kernel: KernelSource, mod: Any) -> Callable:
 
 @cache
 def _device_function(name: str, dtype: str, mod: Any) -> Any:
-    """A row of the table for numbers of one data type, or how lanes fold what each of them has with it."""
+    """A row of the table for numbers of one data type, or how lanes fold what each of them has."""
     from numba import cuda
 
-    kind, _, fold = name.partition("_")
-    if kind in _TOTALS:
-        wide = np.dtype(dtype).type if dtype.startswith("float") else np.int64
-        template = _TOTALS[kind]
-        names = {"f": _device_function(fold, dtype, mod), "wide": wide, "WARP": mod.WARP}
+    row = SCALAR_FUNCTIONS.get(name)
+    names: dict[str, Any]
+    if row is None:  # warp_total, block_total or columns_total
+        names = {"wide": np.dtype(dtype).type if dtype.startswith("float") else np.int64}
+        function = mod.filled_in(getattr(mod, name), names)
     else:
-        row = SCALAR_FUNCTIONS[name]
-        template = of_one if row.arity == 1 else of_two
         number = _Type(dtype) if mod.SIMULATED else bool if dtype == "bool" else np.dtype(dtype).type
         names = {"f": mod.scalar_function(row, np.dtype(dtype)), "number": number}
-    function = mod.filled_in(template, names)
+        function = mod.filled_in(of_one if row.arity == 1 else of_two, names)
     return function if mod.SIMULATED else cuda.jit(device=True)(function)
 
 
 def compile_kernel(kernel: KernelSource, mod: Any) -> Any:
     """The source of a kernel as machine code."""
     key: str | None = f"{mod.sources()}\n{_source()}\n{kernel.source}"
-    names = {
-        name.rpartition("_")[2] if name.partition("_")[0] in _TOTALS else name for name, _ in kernel.functions
-    }
-    if not all(mod.is_ours(SCALAR_FUNCTIONS[name]) for name in names):
+    rows = [SCALAR_FUNCTIONS[name] for name, _ in kernel.functions if name in SCALAR_FUNCTIONS]
+    if not all(map(mod.is_ours, rows)):
         key = None  # a row of your own may mean something else next time
     signature = " ".join(kernel.arguments.values())
     return mod.gpu.compile(lambda: function_of(kernel, mod), signature, key)

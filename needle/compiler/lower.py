@@ -21,7 +21,8 @@ axis may have another letter in the next nest. Nothing is fused yet: that is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,40 +46,26 @@ SMALL = 1 << 15
 SMALL_ON_GPU = 1 << 12
 
 
+@dataclass(eq=False)
 class Buffer:
-    """Flat storage of the program: `size` numbers of one data type.
+    """Flat storage of the program: `size` numbers of one data type."""
 
-    Attributes
-    ----------
-    name : str
-        What the source calls it.
-    data : numpy.ndarray or None
-        The numbers of a constant.
-    value : float or None
-        The number that a constant holds everywhere; then no storage is needed.
-    is_ours : bool
-        Whether it is the program's own: neither an argument nor a result.
-    counts : bool
-        Whether element number i is i, so that it needs no storage either.
-    """
+    size: int
+    dtype: Any = "float32"
+    name: str = ""  # what the source calls it
+    data: np.ndarray | None = None  # the numbers of a constant
+    value: float | None = None  # the number that a constant holds everywhere; then it needs no storage
+    is_ours: bool = True  # whether it is the program's own: neither an argument nor a result
+    counts: bool = False  # whether element number i is i; then it needs no storage either
 
-    def __init__(self, size: int, dtype: Any = "float32", name: str = ""):
-        self.size = size
-        self.dtype = np.dtype(dtype)
-        self.name = name
-        self.data: np.ndarray | None = None
-        self.value: float | None = None
-        self.is_ours = True
-        self.counts = False
-
-    def __repr__(self) -> str:
-        return f"Buffer({self.name or hex(id(self))}, {self.size}, {self.dtype})"
+    def __post_init__(self) -> None:
+        self.dtype = np.dtype(self.dtype)
 
 
 class Access(NamedTuple):
     """Which element of a buffer a statement reads or writes: ``offset + i * strides[0] + j * strides[1] …``.
 
-    With a `via`, the element of the buffer `via` there, times `step`, is added to that.
+    An indirect access, such as ``weight[labels[i]]``, adds to this `step` times the number that `via` reads.
     """
 
     buffer: Buffer
@@ -88,71 +75,40 @@ class Access(NamedTuple):
     step: int = 0
 
 
+def whole(buffer: Buffer, shape: Shape) -> Access:
+    """All elements of a buffer, in order, by loops of these lengths."""
+    return Access(buffer, 0, compact_strides(shape))
+
+
+@dataclass(eq=False)
 class Nest:
-    """Loops around one statement.
+    """Loops around one statement, ``out = function(*reads)``."""
 
-    Attributes
-    ----------
-    function : str
-        A row of the table of scalar functions, "copy", "check" (that a number is whole and within bounds) or
-        "check_not_zero".
-    shape : tuple of int
-        How long each loop is.
-    out : Access
-        What the statement writes.
-    reads : list of Access, number or Number
-        The operands of `function`.
-    fold : str or None
-        The row by which the result is folded into what `out` holds, such as "add" for a sum. None: it is
-        written there.
-    product : bool
-        Whether it is a matrix product whose last three loops (row, inner, column) are a call of BLAS.
-    maker : Maker
-        The operator that it belongs to.
-    refusal : callable or None
-        Of a check: from its operand's numbers to the error.
-    scales : list of tuple, or None
-        Of a product that BLAS adds to what `out` holds: what it is multiplied by before, as ("negate",) and
-        ("multiply", number). None: what `out` held does not matter.
-    """
-
-    refusal: Callable[[np.ndarray], Exception] | None = None
+    #: A row of the table of scalar functions; "copy"; or a check: "check", that a number is whole and within
+    #: bounds, or "check_not_zero".
+    function: str
+    shape: Shape  # how long each loop is
+    out: Access
+    reads: list[Any]  # accesses, numbers and `Number`s
+    fold: str | None = None  # the row that combines the result with what `out` holds: "add" for ``out += …``
+    product: bool = False  # whether its last three loops (row, inner, column) are a matrix product by BLAS
+    maker: Any = None  # the `Maker` of it
+    refusal: Callable[[np.ndarray], Exception] | None = None  # of a check: from the numbers to the error
+    #: Of a product that BLAS adds to what `out` holds: what it is multiplied by before, as ("negate",) and
+    #: ("multiply", number). None: it replaces what `out` holds.
     scales: list[tuple] | None = None
-
-    def __init__(
-        self,
-        function: str,
-        shape: Shape,
-        out: Access,
-        reads: Sequence[Any],
-        fold: str | None = None,
-        product: bool = False,
-        maker: Any = None,
-    ):
-        self.function = function
-        self.shape = shape
-        self.out = out
-        self.reads = list(reads)
-        self.fold = fold
-        self.product = product
-        self.maker = maker
 
     @property
     def accesses(self) -> list[Access]:
-        """All that it reads and writes, the places that an index names included."""
+        """All that it reads and writes, the `via` of indirect accesses included."""
         found = [self.out, *[x for x in self.reads if isinstance(x, Access)]]
         return found + [x.via for x in found if x.via is not None]
 
     @property
-    def numbers(self) -> list[Any]:
-        """The numbers that it computes with."""
-        scales = [x for _, *numbers in self.scales or () for x in numbers]
-        return [x for x in self.reads if not isinstance(x, Access)] + scales
-
-    @property
-    def is_check(self) -> bool:
-        """Whether it computes nothing and only looks at numbers."""
-        return self.refusal is not None
+    def sources(self) -> list[Access]:
+        """All that it reads: also `out`, if it combines its result with what is there."""
+        keeps = self.fold is not None and (self.scales is not None or not self.product)
+        return self.accesses if keeps else self.accesses[1:]
 
     @property
     def read(self) -> list[Buffer]:
@@ -165,45 +121,47 @@ class Nest:
         return [self.out.buffer]
 
     @property
-    def sources(self) -> list[Access]:
-        """All that it reads; where it folds, what it writes as well."""
-        found = [x for x in self.reads if isinstance(x, Access)]
-        found += [x.via for x in (*found, self.out) if x.via is not None]
-        keeps = self.fold is not None and (self.scales is not None or not self.product)
-        return [self.out, *found] if keeps else found
+    def axes(self) -> range:
+        """The axes that are loops: all but the last three of a product that BLAS computes."""
+        return range(len(self.shape) - (3 if self.product else 0))
 
-    def __repr__(self) -> str:
-        def text(x: Any) -> str:
-            return f"{x.buffer.name or 'buffer'}{x.offset, x.strides}" if isinstance(x, Access) else repr(x)
+    @property
+    def numbers(self) -> list[Any]:
+        """The numbers that it computes with."""
+        scales = [x for _, *numbers in self.scales or () for x in numbers]
+        return [x for x in self.reads if not isinstance(x, Access)] + scales
 
-        sign = "=" if self.fold is None else f"{self.fold}="
-        return f"{self.shape} {text(self.out)} {sign} {self.function}({', '.join(map(text, self.reads))})"
+    @property
+    def is_check(self) -> bool:
+        """Whether it only looks at numbers and writes nothing."""
+        return self.refusal is not None
+
+    def change(self, changed: Callable[[Access], Access]) -> None:
+        """Replace each access `x` by ``changed(x)``; of an indirect one, its `via` first."""
+
+        def new(x: Any) -> Any:
+            if not isinstance(x, Access):
+                return x
+            return changed(x if x.via is None else x._replace(via=new(x.via)))
+
+        self.out, self.reads = new(self.out), [new(x) for x in self.reads]
 
 
 class Maker(NamedTuple):
-    """The operator that nests belong to, and the call of a module in which it was used."""
+    """The operator that a nest belongs to, and the call of a module in which it was used."""
 
     op: Any
     scope: Any
 
 
+@dataclass(eq=False)
 class Call:
-    """An operator that cannot be lowered: it is computed by its own kernel, between parts of the program.
+    """An operator that cannot be lowered: its own kernel computes it, between parts of the program."""
 
-    Attributes
-    ----------
-    op : Op
-    operands : list of NDArray, or of tuples of them
-        Arrays of the recording device.
-    results : list of NDArray
-    """
-
-    def __init__(self, op: Any, operands: Sequence[Any], results: Sequence[NDArray], maker: Maker):
-        self.op = op
-        self.operands = list(operands)
-        self.results = list(results)
-        self.maker = maker
-
+    op: Any
+    operands: list[Any]  # arrays of the recording device, and tuples of them
+    results: list[NDArray]
+    maker: Maker
     is_check = False
 
     @property
@@ -226,19 +184,19 @@ class Recorder:
     """A backend whose kernels write down loops; see `ndarray_backend_numpy.py` for what a backend offers."""
 
     __device_name__ = "recorder"
+    Array = Buffer
 
     def __init__(self, has_blas: bool = True, on_gpu: bool = False) -> None:
         self.has_blas = has_blas
         self.on_gpu = on_gpu
         self.steps: list[Nest | Call] = []
         self.maker: Any = None
-        unary = {name: self._map(name) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}
-        binary = {name: self._zip(name) for name, row in SCALAR_FUNCTIONS.items() if row.arity == 2}
-        self.MAPS, self.ZIPS = unary, binary
+        kernels = {name: self._elementwise(name, row.arity) for name, row in SCALAR_FUNCTIONS.items()}
+        self.MAPS = {name: kernels[name] for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}
+        self.ZIPS = {name: kernels[name] for name, row in SCALAR_FUNCTIONS.items() if row.arity == 2}
         self.REDUCES = {name: self._reduce(name) for name in REDUCTIONS}
-        self.Array = Buffer
 
-    def _add(self, function: str, shape: Shape, out: Access, reads: Sequence[Any], **more: Any) -> None:
+    def _add(self, function: str, shape: Shape, out: Access, reads: list[Any], **more: Any) -> None:
         if math.prod(shape):
             self.steps.append(Nest(function, shape, out, reads, maker=self.maker, **more))
 
@@ -254,13 +212,13 @@ class Recorder:
         raise NeedsNumbers
 
     def fill(self, out: Buffer, value: float) -> None:
-        self._add("copy", (out.size,), _whole(out), [value])
+        self._add("copy", (out.size,), whole(out, (out.size,)), [value])
 
     def compact(self, a: Buffer, out: Buffer, shape: Shape, strides: Shape, offset: int) -> None:
-        self._add("copy", shape, Access(out, 0, compact_strides(shape)), [Access(a, offset, strides)])
+        self._add("copy", shape, whole(out, shape), [Access(a, offset, strides)])
 
     def ewise_setitem(self, a: Buffer, out: Buffer, shape: Shape, strides: Shape, offset: int) -> None:
-        self._add("copy", shape, Access(out, offset, strides), [Access(a, 0, compact_strides(shape))])
+        self._add("copy", shape, Access(out, offset, strides), [whole(a, shape)])
 
     def scalar_setitem(
         self, size: int, value: float, out: Buffer, shape: Shape, strides: Shape, offset: int
@@ -269,21 +227,16 @@ class Recorder:
 
     # Kernels
 
-    def _map(self, name: str) -> Callable:
-        def kernel(a: Buffer, out: Buffer, layout: Any = None) -> None:
-            shape, strides, offset = layout or ((out.size,), (1,), 0)
-            self._add(name, shape, Access(out, 0, compact_strides(shape)), [Access(a, offset, strides)])
-
-        return kernel
-
-    def _zip(self, name: str) -> Callable:
-        def kernel(a: Any, b: Any, out: Buffer, layout: Any = None) -> None:
-            shape, a_strides, a_offset, b_strides, b_offset = layout or ((out.size,), (1,), 0, (1,), 0)
+    def _elementwise(self, name: str, arity: int) -> Callable:
+        def kernel(*given: Any) -> None:
+            operands, out = given[:arity], given[arity]
+            layout = given[arity + 1 :] and given[-1]
+            shape, *places = layout or ((out.size,), *((1,), 0) * arity)
             reads = [
                 Access(x, offset, strides) if isinstance(x, Buffer) else x
-                for x, offset, strides in ((a, a_offset, a_strides), (b, b_offset, b_strides))
+                for x, strides, offset in zip(operands, places[::2], places[1::2], strict=True)
             ]
-            self._add(name, shape, Access(out, 0, compact_strides(shape)), reads)
+            self._add(name, shape, whole(out, shape), reads)
 
         return kernel
 
@@ -293,116 +246,94 @@ class Recorder:
             totals = out
             if name == "add" and k > RUN and out.dtype == np.float32 and not self.on_gpu:
                 totals = Buffer(out.size, "float64")
-            places = Access(totals, 0, compact_strides(kept))
+            places = whole(totals, kept)
             self._add("copy", kept, places, [neutral(name, out.dtype)])
-            write = Access(totals, 0, places.strides + (0,) * len(folded))
+            write = places._replace(strides=places.strides + (0,) * len(folded))
             read = Access(a, offset, kept_strides + folded_strides)
             self._add("copy", kept + folded, write, [read], fold=name)
             if totals is not out:
-                self._add("copy", kept, Access(out, 0, places.strides), [places])
+                self._add("copy", kept, whole(out, kept), [places])
 
         return kernel
 
     def matmul(self, a: Buffer, b: Buffer, out: Buffer, m: int, n: int, p: int, layout: Any = None) -> None:
         batch, a_strides, a_offset, b_strides, b_offset = layout or ((), (n, 1), 0, (p, 1), 0)
-        if not math.prod(batch):
-            return
         small = SMALL_ON_GPU if self.on_gpu else SMALL
         by_blas = m * n * p > small and out.dtype.kind == "f" and self.has_blas
+        left, right = Access(a, a_offset, a_strides), Access(b, b_offset, b_strides)
         if by_blas:
-            a, a_strides, a_offset = self._for_blas(a, (*batch, m, n), a_strides, a_offset)
-            b, b_strides, b_offset = self._for_blas(b, (*batch, n, p), b_strides, b_offset)
-        *outer, down, right = compact_strides((*batch, m, p))
-        write = Access(out, 0, (*outer, down, 0, right))
-        left = Access(a, a_offset, (*a_strides, 0))
-        right_ = Access(b, b_offset, (*b_strides[:-2], 0, *b_strides[-2:]))
+            left, right = self._for_blas(left, (*batch, m, n)), self._for_blas(right, (*batch, n, p))
+        left = left._replace(strides=(*left.strides, 0))
+        right = right._replace(strides=(*right.strides[:-2], 0, *right.strides[-2:]))
+        places = whole(out, (*batch, m, p))
         if not by_blas:
-            self._add("copy", (*batch, m, p), Access(out, 0, (*outer, down, right)), [0])
-        self._add("multiply", (*batch, m, n, p), write, [left, right_], fold="add", product=by_blas)
+            self._add("copy", (*batch, m, p), places, [0])
+        *outer, down, across = places.strides
+        write = places._replace(strides=(*outer, down, 0, across))
+        self._add("multiply", (*batch, m, n, p), write, [left, right], fold="add", product=by_blas)
 
-    def _for_blas(self, a: Buffer, shape: Shape, strides: Shape, offset: int) -> tuple:
-        """A matrix whose rows or columns lie side by side: a copy where they do not."""
-        down, right = strides[-2:]
-        rows, columns = shape[-2:]
+    def _for_blas(self, x: Access, shape: Shape) -> Access:
+        """Matrices whose rows or columns lie side by side: a copy if these do not."""
+        (down, right), (rows, columns) = x.strides[-2:], shape[-2:]
         if (right == 1 and down >= columns) or (down == 1 and right >= rows):
-            return a, strides, offset
-        out = Buffer(math.prod(shape), a.dtype)
-        self.compact(a, out, shape, strides, offset)
-        return out, compact_strides(shape), 0
+            return x
+        out = Buffer(math.prod(shape), x.buffer.dtype)
+        self.compact(x.buffer, out, shape, x.strides, x.offset)
+        return whole(out, shape)
 
-    def gather(self, a: Buffer, out: Buffer, index: Any, n: int, inner: int) -> None:
-        index = self._index(index)
-        count = index.size
-        shape = (out.size // (count * inner), count, inner)
-        read = Access(a, 0, (n * inner, 0, 1), Access(index, 0, (0, 1, 0)), inner)
-        self._add("copy", shape, Access(out, 0, compact_strides(shape)), [read])
+    def gather(self, a: Buffer, out: Buffer, index: Buffer, n: int, inner: int) -> None:
+        shape = (out.size // (index.size * inner), index.size, inner)
+        self._add("copy", shape, whole(out, shape), [_rows(a, index, n, inner)])
 
-    def _index(self, index: Any) -> Buffer:
-        if not isinstance(index, np.ndarray):
-            return index
-        found = Buffer(index.size, "int64")
-        self.from_numpy(index, found)
-        return found
-
-    def scatter_add(self, a: Buffer, out: Buffer, index: Any, n: int, inner: int) -> None:
-        index = self._index(index)
-        count = index.size
-        shape = (out.size // (n * inner), count, inner)
-        write = Access(out, 0, (n * inner, 0, 1), Access(index, 0, (0, 1, 0)), inner)
-        self._add("copy", shape, write, [Access(a, 0, compact_strides(shape))], fold="add")
+    def scatter_add(self, a: Buffer, out: Buffer, index: Buffer, n: int, inner: int) -> None:
+        shape = (out.size // (n * inner), index.size, inner)
+        self._add("copy", shape, _rows(out, index, n, inner), [whole(a, shape)], fold="add")
 
     # Checks: what an operator refuses when it sees the numbers
 
     def _check(self, function: str, a: NDArray, reads: list[Any], refusal: Callable) -> None:
-        if a.size:
-            out = Access(Buffer(1), 0, (0,) * len(a.shape))
-            reads = [Access(a._handle, a.offset, a.strides), *reads]
-            check = Nest(function, a.shape, out, reads, maker=self.maker)
-            check.refusal = refusal
-            self.steps.append(check)
+        nothing = Access(Buffer(1), 0, (0,) * len(a.shape))
+        reads = [Access(a._handle, a.offset, a.strides), *reads]
+        self._add(function, a.shape, nothing, reads, refusal=refusal)
 
     def checked_index(self, index: NDArray, length: int, refusal: Callable, from_end: bool) -> NDArray:
         """See `kernel_calls.checked_index`."""
-
-        def error(given: np.ndarray) -> Exception:
-            try:
-                in_range(given, length, refusal, from_end)
-            except IndexError as found:
-                return found
-            raise AssertionError  # the check found one
-
-        self._check("check", index, [-length if from_end else 0, length], error)
-        whole = index if index.dtype == np.int64 else index.astype("int64")
-        return whole + (whole < 0) * length if from_end else whole
+        bounds = [-length if from_end else 0, length]
+        self._check("check", index, bounds, lambda x: _error_of(in_range, x, length, refusal, from_end))
+        found = index if index.dtype == np.int64 else index.astype("int64")
+        return found + (found < 0) * length if from_end else found
 
     def one_hot(self, labels: NDArray, n: int, dtype: Any) -> NDArray:
         """See `kernel_calls.one_hot`."""
-
-        def error(given: np.ndarray) -> Exception:
-            try:
-                labels.device.one_hot(n, given, dtype)
-            except IndexError as found:
-                return found
-            raise AssertionError
-
-        self._check("check", labels, [0, n], error)
-        whole = labels if labels.dtype == np.int64 else labels.astype("int64")
+        device = labels.device
+        self._check("check", labels, [0, n], lambda x: _error_of(device.one_hot, n, x, dtype))
+        found = labels if labels.dtype == np.int64 else labels.astype("int64")
         shape = (*labels.shape, n)
-        out, classes = labels.device.empty(shape, dtype), Buffer(n, "int64")
+        out, classes = device.empty(shape, dtype), Buffer(n, "int64")
         classes.counts = True
         at_class = Access(classes, 0, (0,) * len(labels.shape) + (1,))
-        at_label = Access(whole._handle, whole.offset, (*whole.strides, 0))
-        self._add("eq", shape, Access(out._handle, 0, out.strides), [at_label, at_class])
+        at_label = Access(found._handle, found.offset, (*found.strides, 0))
+        self._add("eq", shape, whole(out._handle, shape), [at_label, at_class])
         return out
 
     def checked_not_zero(self, a: NDArray, refusal: str) -> NDArray:
         """See `kernel_calls.checked_not_zero`."""
-        self._check("check_not_zero", a, [], lambda given: ValueError(refusal))
+        self._check("check_not_zero", a, [], lambda _: ValueError(refusal))
         return a
 
 
-def _whole(buffer: Buffer) -> Access:
-    return Access(buffer, 0, (1,))
+def _rows(a: Buffer, index: Buffer, n: int, inner: int) -> Access:
+    """Out of each `n` rows of `inner` numbers those that an index names."""
+    return Access(a, 0, (n * inner, 0, 1), Access(index, 0, (0, 1, 0)), inner)
+
+
+def _error_of(function: Callable, *arguments: Any) -> Exception:
+    """The error that a function raises for numbers that a check has found."""
+    try:
+        function(*arguments)
+    except IndexError as error:
+        return error
+    raise AssertionError("the numbers are right, although a check has refused them")
 
 
 def neutral(name: str, dtype: np.dtype) -> float:
@@ -419,18 +350,10 @@ def neutral(name: str, dtype: np.dtype) -> float:
 
 
 class Lowered(NamedTuple):
-    """A graph as loops.
+    """A graph as loops."""
 
-    Attributes
-    ----------
-    steps : list of Nest or Call
-        In an order in which they can run.
-    arrays : dict
-        For each pending value the array of the recording device that stands for it.
-    """
-
-    steps: list[Nest | Call]
-    arrays: dict[Any, Any]
+    steps: list[Nest | Call]  # in an order in which they can run
+    arrays: dict[Any, Any]  # for each pending value the array of the recording device that stands for it
 
 
 def lower(
@@ -470,7 +393,7 @@ def lower(
             return tuple(map(recorded, result))
         return result if type(result._handle) is Buffer else array_of(result)
 
-    for cell in in_order([x for x in wanted if type(x) is Pending], arrays):
+    for cell in in_order(pending_in(wanted), lambda cell: pending_in(cell.operands or ()), arrays):
         recorder.maker = Maker(cell.op, cell.scope)
         op: Any = cell.op
         operands = [array_of(x) for x in cell.operands or ()]
@@ -494,19 +417,23 @@ def _array(spec: Any, device: BackendDevice, name: str = "") -> NDArray:
     return assemble(new_array(NDArray), handle, device, spec.shape, compact_strides(spec.shape))
 
 
-def in_order(wanted: list[Pending], given: Any) -> Iterator[Pending]:
-    """All pending values that lead to the wanted ones, each after its operands; given ones are left out."""
-    seen: set[Pending] = set(given)
-    done: set[Pending] = set(given)
-    stack = list(reversed(wanted))
+def in_order(wanted: Iterable[Any], operands_of: Callable[[Any], list[Any]], given: Any = ()) -> list[Any]:
+    """All that leads to the wanted ones, each after its operands (a topological order), without the given."""
+    done: dict[Any, None] = dict.fromkeys(given)
+    seen = set(done)
+    stack = list(wanted)[::-1]
     while stack:
-        cell = stack[-1]
-        if cell in done:
+        x = stack[-1]
+        if x in done:
             stack.pop()
-        elif cell in seen:
-            stack.pop()
-            done.add(cell)
-            yield cell
+        elif x in seen:
+            done[stack.pop()] = None
         else:
-            seen.add(cell)
-            stack.extend(x for x in reversed(cell.operands or ()) if type(x) is Pending)
+            seen.add(x)
+            stack.extend(reversed(operands_of(x)))
+    return list(done)[len(given) :]
+
+
+def pending_in(values: Iterable[Any]) -> list[Pending]:
+    """The values that are not computed yet."""
+    return [x for x in values if type(x) is Pending]

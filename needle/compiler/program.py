@@ -1,10 +1,10 @@
 """Program: one trace as a function that runs.
 
-A call of a program has three parts. First it asks whether everything is as it was when the function was
-traced: the shapes, the modules, the numbers that were compared. Then it collects the arrays and calls the
-compiled source. Last it puts the results where the function would have put them. The source of these parts,
-the function `call`, is written out like that of the computation, so that nothing is done that a program does
-not need.
+A call of a program has three parts. First it asks whether needle's objects still have the shapes, modes and
+options of the traced call (`fits`). Then it collects the arrays and numbers, and calls the compiled source.
+Last it puts the results where the function would have put them. For ``layer(x) = relu(x @ W + b)`` the arrays
+are those of x, which comes with the call, those of W and b, which the function finds by itself, and a new
+one for the result.
 
 Tensors that a program writes, such as parameters, have their numbers in its own storage, side by side, and
 are updated in place. Somebody may still hold the value of before, as a snapshot by `state_dict` does. Then it
@@ -15,29 +15,35 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable
+from operator import is_, itemgetter
 from typing import Any
 
 import numba
 import numpy as np
 
+from .. import autograd
 from ..autograd import Tensor
 from ..backend_ndarray.blas import ON_ONE_THREAD
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
 from ..graph import Spec
-from ..stand_ins import Number
+from ..modes import SCOPE, mode
 from . import runtime
-from .background import Source, Task, tell_if_long
-from .calls import AGAIN, REFERENCES, CallWriter
+from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import schedule
 from .simplify import simplify
-from .trace import Input, Surroundings, Trace, one_at_a_time, with_tensors, without_tensors
+from .stand_ins import Number
+from .trace import Input, Outcome, Trace, with_tensors, without_tensors
+
+#: What a call returns if the program does not fit: the caller looks for another one, or traces again.
+AGAIN: Any = object()
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
 
@@ -45,80 +51,91 @@ _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
 class Program:
     """One trace of a function, compiled.
 
+    Parameters
+    ----------
+    found : Trace
+    structure : tuple
+        What a call's arguments have to look like; see `jit`.
+    leaves : list
+        The Tensors, arrays and numbers among the arguments of the traced call.
+
     Attributes
     ----------
-    call : callable
-        From the leaves of the arguments to the result; `AGAIN` where it is to be asked whether the program
-        `fits`.
     source : str
         The generated source.
     """
 
-    call_writer = CallWriter
     on_gpu = False
+    is_ready_at_once = False  # whether nothing is to be compiled
+    has_blas = True  # whether large products are left to BLAS
 
-    def __init__(self, found: Trace, around: Surroundings, leaves: list[Any], debug: bool = False):
+    def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
         self.trace = found
-        self.around = around
+        self.structure = structure
         self.lock = threading.RLock()
         self.scan: Any = None  # the loop around it; see `scanning.py`
         self.begun: Task | None = None
         self.compiled: dict[str, Any] = {}  # for each part by its name, what Numba compiles
-        self._is_compiled = False
+        self._kernels: list[Any] | None = None
         self._names = Names()
-        self._lower(found)
-        self.debug = debug or self._device.name == "cpu_numpy"
+        self._lower(found, leaves)
         self._place()
         self._write()
-        self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
-        self.fixed = self._closed_over()
-        self.fixed_data: list[Any] = [x.tensor._data for _, x in self.fixed]
-        self._writer = self.call_writer(self, leaves)
-        self.call, self._asks = self._writer.call, self._writer.asks
+        self._prepare()
 
     # From the trace to nests
 
-    def _lower(self, found: Trace) -> None:
+    def _lower(self, found: Trace, leaves: list[Any]) -> None:
         names = self._names
         cells = {x.cell: names.unique(x.name) for x in found.inputs}
         cells |= {cell: names.unique("random") for cell in found.draws}
-        self.returned: list[Any] = []  # the Tensors and Numbers in it, in the order of their places
-        self._input_of = {x.tensor: x for x in found.inputs if x.tensor is not None}
-        self._template = without_tensors(found.result, self.returned, self._input_of)
-        self.returned_numbers = [x for x in self.returned if isinstance(x, Number)]
-        returned: list[Tensor] = [x for x in self.returned if not isinstance(x, Number)]
-        grads = [(p, g) for p, g in found.grads if g is not None]
-        self._with_grad = [p for p, _ in grads]
-        self._without_grad = [p for p, g in found.grads if g is None]
-        outcomes = [x._data for x in returned] + [g._data for _, g in grads]
-        has_blas = self.on_gpu or bool(runtime.routines())
-        low = lower(outcomes + [value for _, value in found.writes], cells, has_blas, self.on_gpu)
+        returned: list[Any] = []
+        self.template = without_tensors(found.result, returned, found)
+        self.returned_numbers = [x for x in returned if not isinstance(x, Tensor)]
+        self._is_number = [not isinstance(x, Tensor) for x in returned]
+        self._with_grad = [x for x, g in found.grads if g is not None]
+        self._without_grad = [x for x, g in found.grads if g is None]
+        tensors = [x for x in returned if isinstance(x, Tensor)]
+        outcomes = [x._data for x in tensors] + [found.data_of(g) for _, g in found.grads if g is not None]
+        low = lower(
+            outcomes + [value for _, value in found.writes],
+            cells,
+            self.has_blas and (self.on_gpu or bool(runtime.routines())),
+            self.on_gpu,
+        )
         steps: list[Nest | Call] = low.steps
 
         self._inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
-        self._draws = [(low.arrays[cell]._handle, cell.op.draw) for cell in found.draws]  # type: ignore[union-attr]
-        self.results: list[tuple[Buffer, Any]] = []  # with the value's `Spec`
+        self._draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
+        self.results: list[tuple[Buffer, Spec]] = []
         for i, value in enumerate(outcomes):
             array = low.arrays[value]
-            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < len(returned) else "grad"))
+            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < len(tensors) else "grad"))
             buffer.is_ours = False
             steps += _copy(array, buffer)
-            device = value.device
-            self.results.append((buffer, Spec(array.shape, array.dtype, device)))
+            self.results.append((buffer, Spec(array.shape, array.dtype, value.device)))
 
-        buffer_of = {x.tensor: buffer for buffer, x in self._inputs if x.tensor is not None}
+        #: Arguments that have to be the same Tensor in each call, because the program writes it, or because
+        #: the function finds it by another name as well.
+        self._bound: dict[int, Tensor] = {}
+        for _, x in self._inputs:
+            if x.leaf is not None and x.tensor is leaves[x.leaf]:
+                self._bound[x.leaf] = x.tensor
+        buffer_of = {x.cell: buffer for buffer, x in self._inputs}
         self.states: list[tuple[Tensor, Buffer]] = []
         writes = []
-        for tensor, value in found.writes:
-            array, target = low.arrays[value], buffer_of[tensor]
+        for x, value in found.writes:
+            array, target = low.arrays[value], buffer_of[x.cell]
             if array._handle is target and array._compact:
                 continue
             if not array._handle.is_ours:  # an input, which may be written itself: read it before
                 middle = Buffer(array.size, array.dtype)
                 steps += _copy(array, middle)
-                array = _compact_array(middle, array.shape, array.device)
+                array = _array_over(middle, array.shape, array.device)
             writes += _copy(array, target)
-            self.states.append((tensor, target))
+            if x.leaf is not None:
+                self._bound[x.leaf] = leaves[x.leaf]
+            self.states.append((x.tensor if x.leaf is None else leaves[x.leaf], target))
         wanted = {buffer for buffer, _ in self.results} | {buffer for _, buffer in self.states}
         self._schedule([*steps, *writes], wanted)
 
@@ -133,8 +150,8 @@ class Program:
 
     # Where everything is stored
 
-    def _place(self) -> None:
-        """Name all buffers, and give them places in the program's storage."""
+    def _name(self) -> dict[Buffer, None]:
+        """Name all buffers that are used, and return them."""
         used: dict[Buffer, None] = {}
         self._formulas: dict[str, str] = {}  # the formula of a Number, and its name
         for step in self.nests:
@@ -154,7 +171,13 @@ class Program:
             if not buffer.name:
                 maker = makers.get(buffer)
                 buffer.name = self._names.unique("value") if maker is None else self._names.numbered(maker)
+        written = {buffer for _, buffer in self.states}
+        self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
+        return used
 
+    def _place(self) -> None:
+        """Give all buffers places in the program's storage."""
+        used = self._name()
         self._places: dict[Buffer, tuple[str, int]] = {}  # in which storage a buffer is, and where it begins
         self._storage: dict[str, Any] = dict(runtime.routines())  # arguments that are always the same
         for kind, buffers in (
@@ -176,8 +199,6 @@ class Program:
             for name in {name for name, _ in self._places.values()}:
                 del self._storage[name]
             self._places = {buffer: (buffer.name, 0) for buffer in self._places}
-        written = {buffer for _, buffer in self.states}
-        self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
     def _write(self) -> None:
@@ -194,42 +215,33 @@ class Program:
             else:
                 name = f"step_{number}" if several else "step"
                 part = write_part(name, segment, self.plan, self._places, names, self._formulas, self._names)
-                original = originals.setdefault(part.form, name) if part.form and not self.debug else name
+                original = originals.setdefault(part.form, name) if part.form else name
                 self.parts.append(part if original == name else part.like(original))
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
-        if not self.debug:
-            for x in self.parts:
-                if isinstance(x, Part):
-                    self.compiled[x.name] = self.compiled.get(x.original) or runtime.compile_source(
-                        x.source, x.functions, x.name
-                    )
+        for x in self.parts:
+            if isinstance(x, Part):
+                self.compiled[x.name] = self.compiled.get(x.original) or runtime.compile_source(
+                    x.source, x.functions, x.name
+                )
 
     def _compile(self) -> None:
-        """Compile, unless that is done, and give the kernels to `call`."""
-        own = [x for x in self.parts if isinstance(x, Part) and x.name in self.compiled and not x.original]
-        tell_if_long([(part.source, self.compiled[part.name]) for part in own])
-        for part in self.parts:
-            if isinstance(part, Part):
-                self._writer.give(part, self._kernel(part))
-        self._is_compiled = True
+        """Compile, unless that is done."""
+        if self._kernels is None:
+            own = [x for x in self.parts if isinstance(x, Part) and not x.original]
+            tell_if_long([(part.source, self.compiled[part.name]) for part in own])
+            self._kernels = [self._kernel(x) if isinstance(x, Part) else None for x in self.parts]
 
     def _kernel(self, part: Part) -> Callable:
-        """The source of a part as a function."""
-        if not self.debug:
-            kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
-            if part.length is not None:
-                kernel = runtime.shared(kernel, part.length, part.own)
-            return runtime.on_one_blas_thread(kernel) if self.calls_small_products(part) else kernel
-        earlier = self.parts[: self.parts.index(part)]
-        known = {name for other in earlier if isinstance(other, Part) for name in other.arguments}
-        if any(isinstance(other, Call) for other in earlier):  # a call may have written
-            known |= set(self._storage)
-        unwritten = {self._places[buffer][0] for buffer in self.plan.work if buffer in self._places}
-        unwritten |= {buffer.name for buffer, _ in self.results}
-        plain = runtime.plain_source(
-            part.source, part.functions, part.name, unwritten - known | set(part.own)
-        )
-        return plain if part.length is None else runtime.shared(plain, part.length, part.own, threads=1)
+        """The source of a part as a function of arrays and numbers by their names."""
+        kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
+        if part.length is not None:
+            kernel = runtime.shared(kernel, part.length, part.own)
+        if self.calls_small_products(part):
+            kernel = runtime.on_one_blas_thread(kernel)
+        if len(part.arguments) < 2:
+            return lambda arrays: kernel(*[arrays[name] for name in part.arguments])
+        arguments = itemgetter(*part.arguments)
+        return lambda arrays: kernel(*arguments(arrays))
 
     def calls_small_products(self, part: Part) -> bool:
         """Whether BLAS multiplies small matrices for a part."""
@@ -245,83 +257,283 @@ class Program:
         own = [flat(dtype) for dtype, _ in part.own.values()]
         return (*bounds, *own, *[known.get(name, numba.float64) for name in part.arguments])
 
+    def source_of(self, part: Part) -> tuple:
+        """A part, as `Task` takes it."""
+        return part.source, sorted(part.functions), part.name, "", self.types(part)
+
     @property
     def task(self) -> Task:
         """What compiles the parts in the background; it begins when it is asked for."""
         if self.begun is None:
-            parts = [part for part in self.parts if isinstance(part, Part) and part.name in self.compiled]
-            parts = [part for part in parts if not part.original]
-            sources = [source_of(part, self.types(part)) for part in parts]
-            self.begun = Task(sources, [(self.compiled[x.name], x.types) for x in sources])
+            parts = [part for part in self.parts if isinstance(part, Part) and not part.original]
+            self.begun = Task(
+                [(self.compiled[x.name], self.types(x)) for x in parts], [self.source_of(x) for x in parts]
+            )
         return self.begun
 
     # A call
 
-    def fits(self, leaves: list[Any]) -> bool:
-        """Whether everything that matters is as it was when the function was traced."""
-        with one_at_a_time:
-            self.refresh(leaves)
-            return self._asks(*leaves) is not AGAIN
+    def _prepare(self) -> None:
+        """Work out what each call has to ask and to fetch."""
+        found = self.trace
+        written = {id(tensor) for tensor, _ in self.states}
+        used = {buffer for buffer, _ in self._given}
+        self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
+        self._closed_over: list[tuple[Tensor, Spec, bool, str]] = []
+        self._fetched: list[tuple[str, int]] = []  # names of arrays, and which leaves they come from
+        self._converted: list[tuple[str, int, Any]] = []  # the same for arrays of NumPy's, with their types
+        self._grad_inputs: list[tuple[str, Any, Spec]] = []  # names, and whose gradients they are
+        self._asked_grads = [(found.input_of[p], has) for p, has in found.asked_grads.items()]
+        for buffer, x in self._inputs:
+            name = buffer.name if buffer in used else ""
+            if x.tensor is None:
+                self._converted += [(name, x.leaf, x.cell.dtype)] if name else []  # type: ignore[list-item]
+            elif x.leaf is not None and x.leaf not in self._bound:
+                self._fetched += [(name, x.leaf)] if name else []
+            elif x.tensor in found.grad_of:
+                p = found.input_of[found.grad_of[x.tensor][0]]
+                self._grad_inputs += [(name, p, x.cell.spec)] if name else []
+            elif id(x.tensor) not in written:
+                self._closed_over.append((x.tensor, x.cell.spec, bool(x.tensor.requires_grad), name))
+        self._shared_grads = [
+            ([found.input_of[p] for p in owners], grad if id(grad) in written else None)
+            for grad, owners in found.grad_of.items()
+            if id(grad) in written or len(owners) > 1
+        ]
+        self._requires_grad = [(tensor, bool(tensor.requires_grad)) for tensor, _ in self.states]
+        self._own_tensors = {tensor for tensor, _ in self.states} | {x[0] for x in self._closed_over}
+        self._leaf_tensors = [
+            x.leaf
+            for x in found.inputs
+            if x.tensor is not None and x.leaf is not None and x.leaf not in self._bound
+        ]
+        self._attributes = [
+            (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
+        ]
+        self._data: list[Any] = [None] * len(self._closed_over)
+        self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
+        self._fresh = [
+            (buffer.name, functools.partial(spec.device.mod.Array, buffer.size, buffer.dtype), maker_of(spec))
+            for buffer, spec in self.results
+        ]
+        self._stateful = [
+            (optimizer, {p: dict(x) for p, x in _memories(optimizer).items()}, _option_counts(optimizer))
+            for optimizer in found.updates
+        ]
+        self._read_numbers()
+
+    def _read_numbers(self) -> None:
+        """Make functions of the formulas of numbers, and of what is asked about options."""
+        found = self.trace
+        names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "__count": _common_count}
+        lets: dict[str, str] = {}
+        for i, (name, (kind, owner, *rest)) in enumerate(found.numbers.items()):
+            names |= {f"__owner{i}": owner, f"__key{i}": rest[0] if rest else None}
+            lets[name] = (
+                f"{name} = "
+                + {
+                    "leaf": f"__leaves[{owner}]",
+                    "option": f"__owner{i}[__key{i}]",
+                    "count": f"__count(__owner{i}, __key{i})",
+                }[kind]
+            )
+        self._counts: dict[tuple[Any, str], list[Any]] = {}
+        for optimizer, updates in found.updates.items():
+            for p, t in updates.items():
+                if t.text not in found.numbers:  # it has grown
+                    self._counts.setdefault((optimizer, t.text), []).append(p)
+        texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self._counts]]
+        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
+        lines = ["def numbers(__leaves):", *[line for name, line in lets.items() if name in words]]
+        for name, (kind, *_) in found.numbers.items():
+            lines += [f"if {name} is None: return None"] if kind == "count" and name in words else []
+        asked = ["True"]
+        for i, (_, holder, key, value) in enumerate(found.options.values()):
+            names |= {f"__options{i}": holder, f"__option{i}": key, f"__then{i}": value}
+            now = f"__options{i}.get(__option{i})"
+            asked.append(now if value and type(value) is not bool else f"{now} == __then{i}")
+        source = "\n    ".join([*lines, f"return [{', '.join(texts)}]"])
+        exec(f"{source}\ndef has_options(): return {' and '.join(asked)}\n", names)
+        self._numbers, self._has_options = names["numbers"], names["has_options"]
+        self.number_names = list(self._formulas.values())
+
+    def fits(self, leaves: list[Any]) -> list[Any] | None:
+        """The numbers of the host for a call; None unless needle's objects are as they were when the function
+        was traced, but for their numbers."""
+        for place, bound in self._bound.items():
+            if leaves[place] is not bound:
+                return None
+        own = self._own_tensors
+        for place in self._leaf_tensors:
+            if type(leaves[place]._data) is not NDArray or (own and leaves[place] in own):
+                return None
+        known = self._data
+        for i, (tensor, spec, requires_grad, _) in enumerate(self._closed_over):
+            data = tensor._data
+            if data is not known[i]:
+                if type(data) is not NDArray or (data.shape, data.dtype, data.device) != spec:
+                    return None
+                known[i] = data
+            if tensor.requires_grad is not requires_grad:
+                return None
+        for tensor, requires_grad in self._requires_grad:
+            if tensor.requires_grad is not requires_grad:
+                return None
+        for attributes, keys, values in self._attributes:
+            if not all(map(is_, map(attributes.get, keys), values)):
+                return None
+        for x, has_grad in self._asked_grads:
+            if (self._now(x, leaves)._grad is not None) is not has_grad:
+                return None
+        for owners, written in self._shared_grads:
+            grads = {self._now(x, leaves)._grad for x in owners}
+            if len(grads) > 1 or (written is not None and written not in grads):
+                return None
+        for optimizer, state, counts in self._stateful:
+            if _memories(optimizer) != state or _option_counts(optimizer) != counts:
+                return None
+        return self._numbers(leaves) if self._has_options() else None
 
     def refresh(self, leaves: list[Any]) -> None:
-        """Compute all Tensors that come in, and take the arrays of those that are closed over."""
-        for value in [*leaves, *[self._current(x) for _, x in self._given if x.leaf is None]]:
-            if isinstance(value, Tensor):
-                value.realize_cached_data()
-        self.fixed_data[:] = [x.tensor.realize_cached_data() for _, x in self.fixed]
+        """Compute all Tensors that come in."""
+        for x in [*leaves, *self._own_tensors]:
+            if isinstance(x, Tensor):
+                x.realize_cached_data()
 
-    def _current(self, x: Input) -> Any:
-        """The Tensor or array that is closed over, as it is now."""
-        value = x.tensor if x.tensor is not None else x.array
-        bound = self.around.bound.get(id(value))
-        if bound is None or (x.tensor is not None and x.tensor in self._state_tensors):
-            return value
-        if isinstance(bound.holder, Tensor):
-            owner = self._input_of.get(bound.holder)
-            return bound.now() if owner is None or owner.leaf is not None else self._current(owner).grad
-        return bound.now()
-
-    def _numbers(self, leaves: list[Any]) -> dict[str, Any]:
-        return {name: source.now(leaves) for name, source in self.trace.numbers.items()}
-
-    @functools.cached_property
-    def _state_tensors(self) -> set[Any]:
-        return {tensor for tensor, _ in self.states}
-
-    def _closed_over(self) -> list[tuple[Buffer, Input]]:
-        """The Tensors that are closed over, only read, and always the same."""
-        return [
-            (buffer, x)
-            for buffer, x in self._given
-            if x.leaf is None and x.tensor is not None and id(x.tensor) not in self.around.bound
-        ]
+    def _now(self, x: Input, leaves: list[Any]) -> Tensor:
+        """The Tensor of this call for one of the traced call."""
+        return x.tensor if x.leaf is None else leaves[x.leaf]
 
     def run(self, leaves: list[Any]) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
-        with one_at_a_time:
-            self.refresh(leaves)
-            if not self._is_compiled:
+        with self.lock:
+            numbers = self.fits(leaves)
+            if numbers is None:
+                return AGAIN
+            if self._kernels is None:
                 self._compile()
-            return self.call(*leaves)
+            self._own()
+            arrays = self._collect(leaves)
+            if arrays is None:
+                return AGAIN
+            results = []
+            for name, storage, _ in self._fresh:
+                results.append(storage())
+                arrays[name] = self._stored(results[-1])
+            arrays.update(zip(self.number_names, numbers, strict=False))
+            self._compute(arrays)
+            self.set_counts(numbers, 1)
+        scope = mode.get()[SCOPE]
+        outcomes = [make(x, scope) for x, (_, _, make) in zip(results, self._fresh, strict=True)]
+        return self.finish(outcomes, numbers[len(self.number_names) :], leaves)
+
+    def _own(self) -> None:
+        """See that nobody else holds what the program is about to overwrite."""
+        for tensor, data in self.owned:
+            if tensor._data is not data or getrefcount(data) != ALONE:
+                del tensor, data
+                self.own()
+                break
+
+    @property
+    def has_bound_leaves(self) -> bool:
+        """Whether an argument has to be the same Tensor in each call."""
+        return bool(self._bound)
+
+    # Many steps at once, for `scan`
+
+    @functools.cached_property
+    def sizes_of_step(self) -> dict[str, int]:
+        """The sizes of all arrays that are others in each step, by their names."""
+        found = {buffer.name: buffer.size for buffer, x in self._given if x.leaf is not None}
+        return found | {buffer.name: buffer.size for buffer, _ in (*self._draws, *self.results)}
+
+    def collected(self, batches: list[Any], steps: int) -> dict[str, Any]:
+        """The arrays for so many steps, but for results."""
+        self._own()
+        arrays = self._collect(batches, steps)
+        assert arrays is not None  # it fits: `scan` has asked
+        return arrays
+
+    def numbers_of_steps(self, steps: int) -> list[list[Any]]:
+        """The numbers in each of so many steps; their counts of updates grow."""
+        names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
+        if not any(name in text for text in self._formulas for name in names):
+            return [self._numbers([])] * steps
+        before = {optimizer: dict(optimizer._updates) for optimizer, _ in self._counts}
+        found = []
+        for _ in range(steps):
+            found.append(self._numbers([]))
+            self.set_counts(found[-1], 1)
+        for optimizer, updates in before.items():
+            optimizer._updates = updates
+        return found
+
+    def set_counts(self, first: list[Any], steps: int) -> None:
+        """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
+        counts = first[len(first) - len(self._counts) :]
+        for ((optimizer, _), params), new in zip(self._counts.items(), counts, strict=True):
+            before = optimizer._updates.get(params[0], 0)
+            optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
+
+    def _stored(self, storage: Any) -> Any:
+        """What a kernel gets of a backend's storage."""
+        return storage.buffer
+
+    def _collect(self, leaves: list[Any], steps: int = 1) -> dict[str, Any] | None:
+        """The arrays for so many steps, by their names, but for results; None if one does not fit."""
+        arrays = self._kept.copy()
+        stored = self._stored
+        for name, i in self._fetched:
+            data = leaves[i]._data
+            arrays[name] = stored((data if data._compact else data.compact())._handle)
+        for (_, _, _, name), data in zip(self._closed_over, self._data, strict=True):
+            if name:
+                arrays[name] = stored((data if data._compact else data.compact())._handle)
+        for name, i, dtype in self._converted:
+            arrays[name] = self._from_host(np.ascontiguousarray(leaves[i], dtype).reshape(-1))
+        for name, x, spec in self._grad_inputs:
+            data = self._now(x, leaves)._grad.realize_cached_data()
+            if (data.shape, data.dtype, data.device) != spec:
+                return None
+            arrays[name] = stored((data if data._compact else data.compact())._handle)
+        drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
+        for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
+            arrays[buffer.name] = numbers[0] if steps == 1 else np.concatenate(numbers)
+        return arrays
+
+    def _from_host(self, values: np.ndarray) -> Any:
+        """What a kernel gets of an array of NumPy's."""
+        return values
+
+    def _compute(self, arrays: dict[str, Any]) -> None:
+        for part, kernel in zip(self.parts, self._kernels, strict=True):  # type: ignore[arg-type]
+            if isinstance(part, Call):
+                self._call(part, arrays)
+            elif status := kernel(arrays):
+                self.failed(part, status, arrays)
 
     def finish(
         self,
         outcomes: list[Tensor],
+        numbers: list[Any],
         leaves: list[Any],
         grad_of: Callable[[Tensor], Tensor] = lambda grad: grad,
     ) -> Any:
         """Put gradients where they belong, and return what the function returns."""
-        grads = outcomes[len(outcomes) - len(self._with_grad) :]
-        for p, grad in zip(self._with_grad, grads, strict=True):
-            self._now(p, leaves).grad = grad_of(grad)
-        for p in self._without_grad:
-            self._now(p, leaves).grad = None
-        return with_tensors(self._template, outcomes, lambda tensor: self._now(tensor, leaves))
-
-    def _now(self, tensor: Tensor, leaves: list[Any]) -> Any:
-        """The Tensor of this call for one of the traced call."""
-        x = self._input_of[tensor]
-        return leaves[x.leaf] if x.leaf is not None else self._current(x)
+        count = len(outcomes) - len(self._with_grad)
+        for x, grad in zip(self._with_grad, outcomes[count:], strict=True):
+            self._now(x, leaves)._grad = grad_of(grad)
+        for x in self._without_grad:
+            self._now(x, leaves)._grad = None
+        if type(self.template) is Outcome and count == 1:
+            return outcomes[0]
+        tensors, plain = iter(outcomes), iter(numbers)
+        found = [next(plain if is_number else tensors) for is_number in self._is_number]
+        of_traced = self.trace.input_of
+        return with_tensors(
+            self.template, found, lambda x: self._now(of_traced[x], leaves) if x in of_traced else x
+        )
 
     @functools.cached_property
     def _device(self) -> Any:
@@ -342,7 +554,7 @@ class Program:
             return arrays[name][start : start + buffer.size]
         return arrays[buffer.name]
 
-    def _compute(self, call: Call, arrays: dict[str, np.ndarray]) -> None:
+    def _call(self, call: Call, arrays: dict[str, np.ndarray]) -> None:
         """Compute an operator that is not lowered, by its own kernel."""
 
         def real(x: Any) -> Any:
@@ -363,14 +575,14 @@ class Program:
         for i, (tensor, buffer) in enumerate(self.states):
             data = tensor._data
             mine = self.owned[i][1]
-            if data is mine and sys.getrefcount(data) == REFERENCES + 1:  # `mine`
+            if data is mine and getrefcount(data) == ALONE + 1:  # `mine`
                 continue
             name, start = self._places[buffer]
             place = self._storage[name][start : start + buffer.size]
             array = tensor.realize_cached_data().compact()
             # Where somebody holds the value of before, it is theirs now; also if another program has taken
             # the Tensor over since then.
-            if mine is not None and (data is mine or sys.getrefcount(mine) > REFERENCES - 1):
+            if mine is not None and (data is mine or getrefcount(mine) > ALONE - 1):
                 mine._handle.buffer = mine._handle.buffer.copy()
             if data is not mine:
                 place[:] = array._handle.buffer
@@ -378,14 +590,43 @@ class Program:
             self.owned[i] = tensor, fresh
 
 
-@functools.cache
-def _formula(text: str) -> Any:
-    return compile(text, "<formula>", "eval")
+def _memories(optimizer: Any) -> dict[Any, dict[str, Tensor]]:
+    """What an optimiser remembers of its parameters; without those of which it remembers nothing."""
+    return {p: memory for p, memory in optimizer.state.items() if memory}
 
 
-def evaluate(text: str, values: dict[str, Any]) -> Any:
-    """The value of a Number's formula; see `stand_ins`. It is made by the library, of arithmetic alone."""
-    return eval(_formula(text), {"inf": math.inf, "nan": math.nan}, values)
+def _option_counts(optimizer: Any) -> list[int]:
+    """How many options each group of an optimiser has of its own."""
+    return [len(group) for group in optimizer.groups]
+
+
+def _common_count(optimizer: Any, params: list[Any]) -> int | None:
+    """How often an optimiser has updated these parameters; None where that differs."""
+    counts = {optimizer._updates.get(p, 0) for p in params}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def maker_of(spec: Spec) -> Callable:
+    """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
+
+    It sets all attributes itself instead of calling constructors, because each call takes a noticeable part
+    of a small training step.
+    """
+    shape, dtype, device = spec
+    strides, new = compact_strides(shape), object.__new__
+
+    def tensor_of(storage: Any, scope: Any) -> Tensor:
+        array = new(NDArray)
+        array._handle, array.dtype, array.device, array.shape = storage, dtype, device, shape
+        array.strides, array.offset, array._compact, array.base = strides, 0, True, None
+        tensor = new(Tensor)
+        tensor._data, tensor.requires_grad = array, False
+        if scope is not None:
+            tensor.scope = scope
+        autograd.TENSOR_COUNTER += 1
+        return tensor
+
+    return tensor_of
 
 
 def numbers_of(value: Any, dtype: Any) -> np.ndarray:
@@ -402,11 +643,6 @@ def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
     return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
 
 
-def source_of(part: Part, types: tuple) -> Source:
-    """A part, to be compiled for arguments of these types."""
-    return Source(part.source, sorted(part.functions), part.name, "", types)
-
-
 def flat(dtype: Any) -> Any:
     """The type of an array with one axis, as Numba calls it."""
     return numba.types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
@@ -420,7 +656,7 @@ def _handle(values: np.ndarray, device: Any) -> Any:
 
 
 def _real_array(values: np.ndarray, shape: tuple[int, ...], device: Any) -> NDArray:
-    return assemble(new_array(NDArray), _handle(values, device), device, shape, compact_strides(shape))
+    return _array_over(_handle(values, device), shape, device)
 
 
 def make_tensor(values: np.ndarray, spec: Spec) -> Tensor:
@@ -428,11 +664,31 @@ def make_tensor(values: np.ndarray, spec: Spec) -> Tensor:
     return Tensor.make_const(_real_array(values, spec.shape, spec.device))
 
 
-def _compact_array(buffer: Buffer, shape: tuple[int, ...], device: Any) -> NDArray:
-    return assemble(new_array(NDArray), buffer, device, shape, compact_strides(shape))
+def _array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:
+    return assemble(new_array(NDArray), handle, device, shape, compact_strides(shape))
 
 
 def _copy(array: Any, out: Buffer) -> list[Nest]:
     write = Access(out, 0, compact_strides(array.shape))
     read = Access(array._handle, array.offset, array.strides)
     return [Nest("copy", array.shape, write, [read])] if out.size else []
+
+
+class _Holder:
+    data: Any = None
+
+
+def _references_alone() -> int:
+    """How many references `run` counts to the array of a Tensor that nobody else holds.
+
+    They are the Tensor's, that of `owned`, a variable's and, but for newer Pythons, the counter's.
+    """
+    holder = _Holder()
+    holder.data = object()
+    for _, data in [(holder, holder.data)]:
+        found = getrefcount(data)
+    return found
+
+
+getrefcount = sys.getrefcount
+ALONE = _references_alone()

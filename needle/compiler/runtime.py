@@ -2,10 +2,8 @@
 
 The source is a plain Python function over flat arrays. Numba compiles it, together with the few functions
 here that it calls: the scalar functions of the table that are no operator of Python's, sums whose order is
-free, and matrix products by BLAS.
-
-It can also run as it is, slowly: that is the debug mode (`plain_source`). Then each place that it reads is
-checked: it lies within the array, and it has been written before.
+free, and matrix products by BLAS. Of ``relu(x @ W + b)``, `relu` is such a function, and so is `local`, which
+makes the small array for a row of the product.
 """
 
 from __future__ import annotations
@@ -35,7 +33,8 @@ from ..backend_ndarray import blas
 from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .codegen import TYPES, function_name
+from .codegen import function_name
+from .names import TYPES
 
 _INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
 
@@ -443,159 +442,3 @@ def _kept(source: str, key: str) -> Path | None:
     except OSError:
         return None
     return path
-
-
-# Debug: the source as plain Python
-
-#: Storage that is not written yet holds this byte everywhere.
-_UNWRITTEN = 0x7E
-
-
-class CheckedArray:
-    """An array of the debug mode: what is read from it is checked.
-
-    Attributes
-    ----------
-    values : numpy.ndarray
-        With one axis.
-    name : str
-        What the source calls it.
-    """
-
-    def __init__(self, values: np.ndarray, name: str):
-        self.values = values
-        self.name = name
-        self._bits = values.view(f"u{values.itemsize}")
-        self._unwritten = int.from_bytes(bytes([_UNWRITTEN] * values.itemsize), "big")
-
-    def __getitem__(self, i: int) -> Any:
-        self._check_place(i)
-        if self._bits[i] == self._unwritten and self.values.dtype != np.uint8:
-            raise IndexError(f"jit: the generated source reads {self.name}[{i}] before it writes it")
-        return self.values[i]
-
-    def __setitem__(self, i: int, value: Any) -> None:
-        self._check_place(i)
-        self.values[i] = value
-
-    def _check_place(self, i: int) -> None:
-        if not 0 <= i < self.values.size:
-            raise IndexError(f"jit: the generated source uses {self.name}[{i}] of {self.values.size} numbers")
-
-    def matrix(self, start: int, rows: int, columns: int, width: int) -> np.ndarray:
-        """A matrix in it, checked as a whole; `width` is from the start of a row to that of the next."""
-        if rows and columns:
-            if width < columns:
-                raise IndexError(f"jit: rows of {columns} numbers in {self.name} begin {width} numbers apart")
-            self._check_place(start)
-            self._check_place(start + (rows - 1) * width + columns - 1)
-        size = self.values.itemsize
-
-        def seen(array: np.ndarray) -> np.ndarray:
-            return np.ndarray((rows, columns), array.dtype, array, start * size, (width * size, size))
-
-        if (seen(self._bits) == self._unwritten).any():
-            raise IndexError(f"jit: the generated source multiplies {self.name} before it is written")
-        return seen(self.values)
-
-
-def plain_source(
-    source: str, functions: Iterable[tuple[str, str]], name: str, unwritten: Iterable[str] = ()
-) -> Callable:
-    """The function `name` in `source` as plain Python, for arrays of NumPy's: the debug mode.
-
-    Parameters
-    ----------
-    source : str
-    functions : iterable of (str, str)
-        What it calls; see `function`.
-    name : str
-    unwritten : iterable of str
-        The arguments that hold nothing yet when it is called.
-    """
-    names = plain_names(functions)
-    exec(compile(source, "<needle>", "exec"), names)
-    plain = names[name]
-    arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
-    unwritten = set(unwritten)
-
-    def run(*values: Any) -> Any:
-        given = []
-        for argument, x in zip(arguments, values, strict=True):
-            if argument in unwritten:
-                x.view("u1").fill(_UNWRITTEN)
-            given.append(CheckedArray(x, argument) if isinstance(x, np.ndarray) else x)
-        with np.errstate(all="ignore"):
-            return plain(*given)
-
-    return run
-
-
-def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The global names of generated source that runs as plain Python."""
-    found: dict[str, Any] = {"__name__": "needle_plain", "inf": math.inf, "nan": math.nan}
-    found |= {
-        "part": _plain_part,
-        "opaque": int,
-        "natural": int,
-        "matmul": _plain_matmul,
-        "add_matmul": _plain_add_matmul,
-        "plus": _plus,
-    }
-    found |= {name: _plain_cast(name) for name in TYPES}
-    found |= {
-        function_name(row, dtype): _plain_row(row, dtype)
-        for row, dtype in functions
-        if row in SCALAR_FUNCTIONS
-    }
-    found |= {function_name(row, dtype): _plain_local(dtype) for row, dtype in functions if row == "local"}
-    return found
-
-
-def _plain_local(dtype: str) -> Callable:
-    def local(size: int) -> CheckedArray:
-        unwritten = np.full(size * np.dtype(dtype).itemsize, _UNWRITTEN, "u1")
-        return CheckedArray(unwritten.view(dtype), "an array")
-
-    return local
-
-
-def _plain_cast(name: str) -> Callable:
-    dtype = np.dtype(name.rstrip("_"))
-    return lambda x: np.asarray(x).astype(dtype)[()]
-
-
-def _plain_row(name: str, t: str) -> Callable:
-    """A row of the table for NumPy's scalars of the type `t`."""
-    row, dtype = SCALAR_FUNCTIONS[name].numpy, np.dtype(t)
-
-    def function(*operands: Any) -> Any:
-        return np.asarray(row(*operands)).astype(dtype)[()]
-
-    return function
-
-
-def _plain_part(array: CheckedArray, start: int, size: int) -> CheckedArray:
-    if not 0 <= start <= start + size <= array.values.size:
-        raise IndexError(
-            f"jit: the generated source uses {array.name}[{start}:{start + size}] of {array.values.size}"
-        )
-    return CheckedArray(array.values[start : start + size], f"{array.name} from {start} on, ")
-
-
-def _plain_matmul(
-    gemm: int, a: CheckedArray, a_start: int, a_width: int, a_turned: bool,
-    b: CheckedArray, b_start: int, b_width: int, b_turned: bool,
-    out: CheckedArray, start: int, m: int, n: int, p: int,
-) -> None:  # fmt: skip
-    left = a.matrix(a_start, n, m, a_width).T if a_turned else a.matrix(a_start, m, n, a_width)
-    right = b.matrix(b_start, p, n, b_width).T if b_turned else b.matrix(b_start, n, p, b_width)
-    out.values[start : start + m * p].reshape(m, p)[...] = left @ right
-
-
-def _plain_add_matmul(scale: float, *arguments: Any) -> None:
-    out, start, m, _, p = arguments[-5:]
-    before = out.matrix(start, m, p, p).copy()
-    _plain_matmul(*arguments)
-    product = out.values[start : start + m * p].reshape(m, p)
-    product[...] = before + scale * product

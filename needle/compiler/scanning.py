@@ -19,11 +19,11 @@ import numpy as np
 from ..autograd import Tensor
 from ..graph import Spec
 from . import runtime
-from .background import Source, Task, tell_if_long
+from .background import Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
-from .program import Program, evaluate, flat, make_tensor, numbers_of, source_of
-from .trace import Same, in_container, is_named_tuple, one_at_a_time, without_tensors
+from .program import Program, flat, make_tensor
+from .trace import Same, in_container, is_named_tuple, one_at_a_time
 
 __all__ = ["scan", "scan_is_ready"]
 
@@ -115,7 +115,7 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
     None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
     """
     program = step.program_for(*[_slice(x, done) for x in batches])
-    if program is None or not _can_scan(program):
+    if program is None or step.debug or not _can_scan(program):
         return None
     loop = _Scan.of(program)
     return loop if step.may_call(loop) else None
@@ -153,49 +153,38 @@ def _slice(batches: Any, i: int) -> Any:
 
 def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
-    if len(program.parts) != 1 or not isinstance(program.parts[0], Part) or program.debug:
-        return False
-    if any(x.tensor in program._state_tensors for x in program.trace.inputs if x.leaf is not None):
+    parts, found = program.parts, program.trace
+    if len(parts) != 1 or not isinstance(parts[0], Part) or parts[0].length is not None:
+        return False  # several functions, or threads share its iterations
+    if program.has_bound_leaves or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
     same: list[Any] = []  # Tensors that are returned as they come
-    _each(lambda x: same.append(x.tensor) if isinstance(x, Same) else None, program._template)
-    if any(program._input_of[tensor].leaf is None for tensor in same):
+    _each(lambda x: same.append(x.tensor) if type(x) is Same else None, program.template)
+    if any(x not in found.input_of or found.input_of[x].leaf is None for x in same):
         return False  # it is the same Tensor after each step, with other numbers in it
-    numbers = program.trace.numbers
-    if program.returned_numbers or any(source.kind == "leaf" for source in numbers.values()):
-        return False
-    strides = _strides(program, program._numbers([]))
-    asked = " ".join(program.trace.answers)
-    alone = program.parts[0].length is None  # no threads share it
-    return alone and None not in strides.values() and not any(name in asked for name in strides)
-
-
-def _strides(program: Program, values: dict[str, Any]) -> dict[str, Any]:
-    """By how much each count of updates grows in a step; None where its parameters' counts differ."""
-    strides: dict[str, Any] = {}
-    for name, source in program.trace.numbers.items():
-        if source.kind == "count":
-            new = {p: t for optimizer, p, t in program.trace.counts if optimizer is source.owner}
-            steps = {evaluate(new[p].text, values) - values[name] if p in new else 0 for p in source.key}
-            stride = steps.pop() if len(steps) == 1 else None
-            if stride != 0:
-                strides[name] = stride
-    return strides
+    return all(kind != "leaf" for kind, *_ in found.numbers.values())
 
 
 class _Scan:
     """The loop around the step of a program."""
 
+    is_ready_at_once = False
+
     def __init__(self, program: Program):
         self.program = program
         self.begun: Task | None = None
-        part: Part = program.parts[0]  # type: ignore[assignment]
-        self.part = part
-        sizes = {buffer.name: buffer.size for buffer, x in program._given if x.leaf is not None}
-        sizes |= {buffer.name: buffer.size for buffer, _ in program._draws}
-        sizes |= {buffer.name: buffer.size for buffer, _ in program.results}
-        self.numbers = {name: text for text, name in program._formulas.items()}
-        given = [self._argument(name, sizes) for name in part.arguments]
+        self.part: Part = program.parts[0]  # type: ignore[assignment]
+        part = self.part
+        sizes = program.sizes_of_step
+        self.numbers = set(program.number_names)
+        given = [
+            f"part({name}, {sizes[name]} * s, {sizes[name]})"
+            if name in sizes
+            else f"{name}[s]"
+            if name in self.numbers
+            else name
+            for name in part.arguments
+        ]
         self.source = "\n".join(
             [
                 f"def scan(steps, {', '.join(part.arguments)}):",
@@ -207,6 +196,15 @@ class _Scan:
             ]
         )
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
+        inner = zip(part.arguments, program.types(part), strict=True)
+        self._types = (numba.int64, *[flat(str(x)) if name in self.numbers else x for name, x in inner])
+
+    @classmethod
+    def of(cls, program: Program) -> _Scan:
+        """The loop for a program, made once."""
+        if program.scan is None:
+            program.scan = cls(program)
+        return program.scan
 
     @functools.cached_property
     def _kernel(self) -> Callable:
@@ -218,24 +216,6 @@ class _Scan:
         return runtime.on_one_blas_thread(kernel) if alone else kernel
 
     @property
-    def _types(self) -> tuple:
-        """The types of its arguments: numbers come as arrays, one for each step."""
-        inner = zip(self.part.arguments, self.program.types(self.part), strict=True)
-        return (numba.int64, *[flat(str(x)) if name in self.numbers else x for name, x in inner])
-
-    @classmethod
-    def of(cls, program: Program) -> _Scan:
-        """The loop for a program, made once."""
-        if program.scan is None:
-            program.scan = cls(program)
-        return program.scan
-
-    def _argument(self, name: str, sizes: dict[str, int]) -> str:
-        if name in sizes:
-            return f"part({name}, {sizes[name]} * s, {sizes[name]})"
-        return f"{name}[s]" if name in self.numbers else name
-
-    @property
     def task(self) -> Task:
         """What compiles it in the background, together with the step; it begins when it is asked for.
 
@@ -243,63 +223,36 @@ class _Scan:
         step itself if that is there first. So it always is, and a loop does what single calls do.
         """
         if self.begun is None:
-            types = self.program.types(self.part)
-            loop = Source(self.source, [], "scan", self.part.source, self._types)
-            kernels = [(self.program.compiled[self.part.name], types), (self._compiled, self._types)]
-            self.begun = Task([source_of(self.part, types), loop], kernels)
+            step = self.program.compiled[self.part.name], self.program.types(self.part)
+            loop: tuple = self.source, [], "scan", self.part.source, self._types
+            self.begun = Task(
+                [step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
+            )
         return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:
         """Call the step for each batch."""
         program = self.program
         with one_at_a_time, program.lock:
-            program.own()
-            arrays: dict[str, Any] = dict(program._storage)
-            for buffer, x in program._given:
-                value = batches[x.leaf] if x.leaf is not None else program._current(x)
-                arrays[buffer.name] = numbers_of(value, x.cell.dtype)
-            drawn = [[draw()._handle.buffer for _, draw in program._draws] for _ in range(count)]
-            for (buffer, _), draws in zip(program._draws, zip(*drawn, strict=True), strict=True):
-                arrays[buffer.name] = np.concatenate(draws)
-            arrays |= {buffer.name: buffer.data for buffer in program._constants}
+            arrays = program.collected(batches, count)
             for buffer, _ in program.results:
                 arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
-            values = program._numbers([])
-            grown = _strides(program, values)  # how much a count grows in each step
-            later = {name: values[name] + stride * np.arange(count) for name, stride in grown.items()}
-            for name, text in self.numbers.items():
+            numbers = program.numbers_of_steps(count)
+            for i, name in enumerate(program.number_names):
                 dtype = "int64" if name in self.part.whole else "float64"
-                arrays[name] = np.array(_in_each_step(text, values, later, count), dtype)
+                arrays[name] = np.array([x[i] for x in numbers], dtype)
             status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
             done, failed = divmod(status, len(self.part.checks) + 1) if status else (count, 0)
-            for name, source in program.trace.numbers.items():
-                if name in grown:
-                    source.owner._updates.update(dict.fromkeys(source.key, values[name] + grown[name] * done))
+            program.set_counts(numbers[0], done)
             if status:
-                self._fail(failed, arrays, done)
+                for name, size in program.sizes_of_step.items():
+                    arrays[name] = arrays[name][size * done :][:size]
+                program.failed(self.part, failed, arrays)
             outcomes = [
                 make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
                 for buffer, spec in program.results
             ]
-            return program.finish(outcomes, batches, lambda grad: grad[count - 1].detach())
-
-    def _fail(self, status: int, arrays: dict[str, Any], done: int) -> None:
-        """Raise the error of a check in step number `done`."""
-        for buffer, x in self.program._given:
-            if x.leaf is not None:
-                arrays[buffer.name] = arrays[buffer.name][buffer.size * done :][: buffer.size]
-        self.program.failed(self.part, status, arrays)
-
-
-def _in_each_step(text: str, values: dict[str, Any], later: dict[str, np.ndarray], count: int) -> list[Any]:
-    """A number's value in each step.
-
-    Python computes each, as it does for a single step: NumPy's powers of arrays end in other digits.
-    """
-    if not any(name in text for name in later):
-        return [evaluate(text, values)] * count
-    columns = zip(*[column.tolist() for column in later.values()], strict=True)
-    return [evaluate(text, values | dict(zip(later, column, strict=True))) for column in columns]
+            return program.finish(outcomes, [], batches, lambda grad: grad[count - 1].detach())
 
 
 def _each(function: Callable, value: Any) -> Any:
@@ -313,7 +266,6 @@ def _alone(value: Any) -> Any:
     """What one step returns, as the result of a scan over this step alone."""
     if isinstance(value, Tensor):
         return _from_numpy(value.numpy()[None], value.device)
-    without_tensors(value, [], ())  # it refuses what a program cannot return either
     return _repeated(value, 1)
 
 

@@ -29,29 +29,24 @@ import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
-from .lower import Access, Buffer, Call, Nest, Shape
+from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
 
 __all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
 
 
+@dataclass(eq=False)
 class Loop:
-    """A loop, and its body: loops, and nests whose loops are all scheduled.
+    """A loop, and its body: loops, and nests whose loops are all scheduled."""
 
-    Attributes
-    ----------
-    length : int
-    body : list of Loop or Nest
-    is_parallel : bool
-        For a GPU: whether different threads can run its iterations, because no iteration depends on another.
-    """
-
-    def __init__(self, length: int, is_parallel: bool = False):
-        self.length = length
-        self.body: list[Any] = []
-        self.is_parallel = is_parallel
+    length: int
+    is_parallel: bool = False  # on a GPU: whether threads can run its iterations, which are independent
+    body: list[Any] = field(default_factory=list)
 
     def nests(self) -> Iterator[Nest]:
         """All nests in it, in order."""
@@ -60,11 +55,16 @@ class Loop:
 
 def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
     """All nests in parts of a schedule, in order."""
+    return (nest for nest, _ in _paths(parts))
+
+
+def _paths(parts: Iterable[Any], around: tuple[Any, ...] = ()) -> Iterator[tuple[Nest, tuple[Any, ...]]]:
+    """All nests in parts of a schedule, each with the loops around it, the outermost first."""
     for part in parts:
         if isinstance(part, Loop):
-            yield from nests_in(part.body)
+            yield from _paths(part.body, (*around, part))
         else:
-            yield part
+            yield part, around
 
 
 # Fuse
@@ -73,7 +73,7 @@ def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
 def _alone(x: Access, axis: int, shape: Shape) -> bool:
     """Whether each iteration of loop `axis` accesses elements that no other iteration accesses."""
     stride, n = x.strides[axis], shape[axis]
-    if stride <= 0 or (x.via is not None and axis_moves_index(x, axis)):
+    if stride <= 0 or _moves_index(x, axis):
         return False
     below = x.offset % stride
     for i, (length, step) in enumerate(zip(shape, x.strides, strict=True)):
@@ -90,29 +90,32 @@ def _alone(x: Access, axis: int, shape: Shape) -> bool:
     return below < stride and x.offset // stride % n == 0
 
 
-def axis_moves_index(x: Access, axis: int) -> bool:
+def _moves_index(x: Access, axis: int) -> bool:
     """Whether the loop `axis` changes the index of an indirect access."""
     return x.via is not None and x.via.strides[axis] != 0
 
 
+def _writes_own(nest: Nest, axis: int) -> bool:
+    """Whether each iteration of loop `axis` writes elements of its own. A check writes nothing."""
+    return nest.is_check or _alone(nest.out, axis, nest.shape)
+
+
 def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_shape: Shape) -> bool:
     """Whether iteration i of two loops accesses the same elements of a buffer, and no other one does."""
-    return (
-        a.strides[a_axis] == b.strides[b_axis]
-        and a_shape[a_axis] == b_shape[b_axis]
-        and _alone(a, a_axis, a_shape)
-        and _alone(b, b_axis, b_shape)
-    )
+    if a.strides[a_axis] != b.strides[b_axis] or a_shape[a_axis] != b_shape[b_axis]:
+        return False
+    return _alone(a, a_axis, a_shape) and _alone(b, b_axis, b_shape)
 
 
 class _Work:
-    """A nest that is being scheduled, with the axes whose loops are not placed yet (`left`)."""
+    """A nest that is being scheduled."""
 
     def __init__(self, nest: Nest):
         self.nest = nest
-        self.left = list(range(len(nest.shape) - (3 if nest.product else 0)))
-        self.loops: dict[int, Loop] = {}
-        self.before: dict[_Work, list[tuple[Access, Access]]] = {}  # what it depends on
+        self.left = list(nest.axes)  # the axes whose loops are not placed yet
+        self.loops: list[Loop | None] = [None] * len(nest.shape)  # the loop of each axis that is placed
+        #: The nests that it depends on, and where: their access to a buffer, and its own.
+        self.before: dict[_Work, list[tuple[Access, Access]]] = defaultdict(list)
 
     def innermost(self) -> int | None:
         """The axis that is best as the innermost loop: the one along which most accesses have stride 1."""
@@ -122,20 +125,16 @@ class _Work:
             for x in self.nest.accesses:
                 step = x.strides[axis]
                 points += (step == 1) - (abs(step) > 1)
-                if axis_moves_index(x, axis):
+                if _moves_index(x, axis):
                     points -= 2
             return points, axis
 
-        return max(self.left, key=score) if self.left else None
+        return max(self.left, key=score, default=None)
 
     @property
     def is_product(self) -> bool:
         """Whether the nest is a matrix product, written as loops."""
         return self.nest.function == "multiply" and self.nest.fold == "add"
-
-    def is_parallel(self, axis: int) -> bool:
-        """Whether each iteration of a loop writes its own elements. A check writes nothing."""
-        return self.nest.is_check or _alone(self.nest.out, axis, self.nest.shape)
 
     def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
         """Whether its loop `axis` may be fused with these loops of other nests."""
@@ -146,74 +145,61 @@ class _Work:
         return True
 
 
+@dataclass
 class _Group:
     """Nests that share one loop, or a single nest without a loop. Only loops of its `kind` can join."""
 
-    def __init__(self, kind: Any, length: int | None, is_parallel: bool = False):
-        self.kind = kind
-        self.length = length
-        self.is_parallel = is_parallel
-        self.members: list[tuple[_Work, int]] = []
+    kind: Any
+    length: int | None
+    is_parallel: bool = False
+    members: list[tuple[_Work, int]] = field(default_factory=list)
 
 
 def _depend(works: list[_Work]) -> None:
     """Find on which earlier nests each one depends: they write what it reads, or use what it writes."""
     readers: dict[Buffer, list] = defaultdict(list)
     writers: dict[Buffer, list] = defaultdict(list)
-    checks: list[_Work] = []
+    checks: list[tuple[_Work, Access]] = []
     for work in works:
-        nest = work.nest
-        for x in nest.sources:
-            for other, there in writers[x.buffer]:
-                work.before.setdefault(other, []).append((there, x))
-        out = nest.out
-        for other, there in readers[out.buffer] + writers[out.buffer]:
-            if other is not work:
-                work.before.setdefault(other, []).append((there, out))
-        follows_index = any(x.via is not None for x in nest.accesses)
-        if not out.buffer.is_ours or follows_index:
-            for check in checks:  # memory of the caller must not change before all checks have passed
-                work.before.setdefault(check, []).append((check.nest.out, out))
+        nest, out = work.nest, work.nest.out
+        pairs = [(other, there, x) for x in nest.sources for other, there in writers[x.buffer]]
+        pairs += [(other, there, out) for other, there in readers[out.buffer] + writers[out.buffer]]
+        if not out.buffer.is_ours or any(x.via is not None for x in nest.accesses):
+            # What an index picks is read, and memory of the caller is written, when all checks have passed.
+            pairs += [(check, there, out) for check, there in checks]
+        for other, there, here in pairs:
+            work.before[other].append((there, here))
         for x in nest.sources:
             readers[x.buffer].append((work, x))
         writers[out.buffer].append((work, out))
         if nest.is_check:
-            checks.append(work)
+            checks.append((work, out))
 
 
 def _just_in_time(works: list[_Work]) -> list[_Work]:
     """Order the nests so that each comes right before its first consumer: distant nests cannot be fused."""
-    ordered: dict[_Work, None] = {}
     number = {work: i for i, work in enumerate(works)}
-    stack = [work for work in reversed(works) if not work.nest.out.buffer.is_ours or work.nest.is_check]
-    seen: set[_Work] = set()
-    while stack:
-        work = stack[-1]
-        if work in ordered:
-            stack.pop()
-        elif work in seen:
-            ordered[stack.pop()] = None
-        else:
-            seen.add(work)
-            # A nest without dependences, such as an initial 0, comes last, right before its consumer.
-            needed = sorted(work.before, key=lambda other: (not other.before, number[other]))
-            stack.extend(other for other in reversed(needed) if other not in ordered)
-    ordered.update(dict.fromkeys(works))  # nests whose results only calls read
-    return list(ordered)
+
+    def needed(work: _Work) -> list[_Work]:
+        # A nest without dependences, such as an initial 0, comes last, right before its consumer.
+        return sorted(work.before, key=lambda other: (not other.before, number[other]))
+
+    last = [work for work in works if not work.nest.out.buffer.is_ours or work.nest.is_check]
+    return list(dict.fromkeys([*in_order(last, needed), *works]))  # what only calls read comes behind
 
 
-#: If more nests than this would share a loop, matrix products get loops of their own.
+#: If more nests than this would share a loop, matrix products get loops of their own. In a long recurrent
+#: network, the code between two products then repeats from step to step, and `codegen.py` writes it once as a
+#: function. Fused, it would be one loop of a thousand lines, which Numba compiles for half a minute.
 _TOGETHER = 100
 
 
 def _fuse(
     works: list[_Work], on_gpu: bool = False, in_thread: bool = False, apart: bool = False
 ) -> list[Any]:
-    """Fuse loops, the outermost first, and then the loops inside each fused loop in the same way.
+    """Fuse loops: the outermost first, then those inside each fused loop in the same way.
 
-    Two nests can share a loop only if none of those between them needs the first and is needed by the second.
-    So some nests are moved to the front first: initial values, and nests outside the largest loop whose
-    results it needs (`_needed_first`).
+    Each nest in turn joins the last group of nests whose loop it may share; if there is none, it opens one.
 
     Parameters
     ----------
@@ -223,23 +209,20 @@ def _fuse(
     in_thread : bool
         Whether these nests are already inside a parallel loop, so that one thread computes them.
     apart : bool
-        Whether matrix products stay unfused. In a long recurrent network, the code between two products then
-        repeats from step to step, and `codegen.py` writes it once as a function. Fused, it would be one loop
-        of a thousand lines, which Numba compiles for half a minute.
+        Whether matrix products stay unfused.
     """
     kinds = _kinds(works)
     sizes: Counter = Counter()  # how much is computed in loops of each kind
-    for work in works:
-        for axis in work.left:
-            sizes[kinds[work, axis]] += math.prod(work.nest.shape)
-    groups: list[_Group] = []
-    place: dict[_Work, int] = {}
+    for (work, _), kind in kinds.items():
+        sizes[kind] += math.prod(work.nest.shape)
     if sizes:
         common = max(sizes, key=sizes.__getitem__)
-        works = _needed_first(works, {work for work in works for a in work.left if kinds[work, a] is common})
+        works = _needed_first(works, {work for (work, _), kind in kinds.items() if kind is common})
     if not on_gpu or in_thread:
         # Initial values of totals come first, so that they do not stand between loops that may be joined.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
+    groups: list[_Group] = []
+    place: dict[_Work, int] = {}
     for work in works:
         axes, is_parallel = _may_open(work, on_gpu)
         alone = (on_gpu and not in_thread and not is_parallel) or (apart and work.is_product)
@@ -249,25 +232,25 @@ def _fuse(
             length = work.nest.shape[axis] if axes else None
             groups.append(_Group(None if alone or not axes else kinds[work, axis], length, is_parallel))
             chosen = len(groups) - 1, axis
-        number, axis = chosen
-        groups[number].members.append((work, axis))
-        groups[number].is_parallel &= is_parallel
-        place[work] = number
+        place[work], axis = chosen
+        group = groups[place[work]]
+        group.members.append((work, axis))
+        group.is_parallel &= is_parallel
     if not (on_gpu or apart) and any(len(group.members) > _TOGETHER for group in groups):
         return _fuse(works, apart=True)
-    parts: list[Any] = []
-    for group in groups:
-        if group.length is None:
-            parts.append(group.members[0][0].nest)
-            continue
-        loop = Loop(group.length, group.is_parallel)
-        for work, axis in group.members:
-            work.left.remove(axis)
-            work.loops[axis] = loop
-        inside = [work for work, _ in group.members]
-        loop.body = _fuse(inside, on_gpu, in_thread or group.is_parallel)
-        parts.append(loop)
-    return parts
+    return [_part_of(group, on_gpu, in_thread) for group in groups]
+
+
+def _part_of(group: _Group, on_gpu: bool, in_thread: bool) -> Loop | Nest:
+    """The loop that the nests of a group share; or its only nest, if that has no loop left."""
+    if group.length is None:
+        return group.members[0][0].nest
+    loop = Loop(group.length, group.is_parallel)
+    for work, axis in group.members:
+        work.left.remove(axis)
+        work.loops[axis] = loop
+    loop.body = _fuse([work for work, _ in group.members], on_gpu, in_thread or group.is_parallel)
+    return loop
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
@@ -296,7 +279,7 @@ def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
     """
     if on_gpu and work.nest.product:
         return [], False
-    parallel = [axis for axis in work.left if work.is_parallel(axis)] if on_gpu else []
+    parallel = [axis for axis in work.left if _writes_own(work.nest, axis)] if on_gpu else []
     inner = work.innermost()
     outer = [axis for axis in work.left if axis != inner] or work.left
     return (parallel, True) if parallel else (outer, False)
@@ -309,13 +292,9 @@ def _joinable(
 
     A nest may not come before its dependences. It may join the group of one only if their loops are in step.
     """
-    earliest = 0
-    for other in work.before:
-        if other in place:
-            number = place[other]
-            earliest = max(
-                earliest, number if work.left and groups[number].length is not None else number + 1
-            )
+    needed = {place[other] for other in work.before if other in place}
+    may_join = {number for number in needed if work.left and groups[number].length is not None}
+    earliest = max((number + (number not in may_join) for number in needed), default=0)
     for number in reversed(range(earliest, len(groups))):
         axis = next((a for a in axes if kinds[work, a] == groups[number].kind), None)
         if axis is not None and work.fits(axis, groups[number].members):
@@ -324,10 +303,8 @@ def _joinable(
 
 
 def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
-    """Assign each loop a kind; loops that are in step, and so could be fused, have the same kind."""
-    parent: dict[tuple[_Work, int], tuple[_Work, int]] = {
-        (work, axis): (work, axis) for work in works for axis in work.left
-    }
+    """Assign each loop a kind, by a union-find: loops in step, which could be fused, are of the same kind."""
+    parent = {x: x for x in [(work, axis) for work in works for axis in work.left]}
 
     def find(x: Any) -> Any:
         while parent[x] is not x:
@@ -338,19 +315,19 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     present = set(works)
     for work in works:
         for other, pairs in work.before.items():
-            if other not in present:
-                continue
-            for there, here in pairs:
-                for a in other.left:
+            for there, here in pairs if other in present else ():
+                for a in [axis for axis in other.left if there.strides[axis]]:
                     for b in work.left:
-                        if there.strides[a] and _in_step(
-                            there, a, other.nest.shape, here, b, work.nest.shape
-                        ):
+                        if _in_step(there, a, other.nest.shape, here, b, work.nest.shape):
                             parent[find((work, b))] = find((other, a))
     return {x: find(x) for x in parent}
 
 
 # For a GPU: which loops become threads, and which loops the threads of a block share
+
+SHARED = 8  # iterations of a loop that threads share, at least
+_MANY = 1 << 14  # rows for one thread each, at least, if neighbouring numbers are of different rows
+LONG = 1 << 14  # numbers of a total that one block of threads computes, at most
 
 
 def taken(segment: Any) -> list[Loop]:
@@ -361,57 +338,12 @@ def taken(segment: Any) -> list[Loop]:
     return loops
 
 
-class Band(NamedTuple):
-    """Perfectly nested loops inside a row, whose iterations the threads of a block share.
-
-    Attributes
-    ----------
-    loops : list of Loop
-    totals : list of Nest
-        The statements that reduce all numbers to one. Every other statement writes its own element in each
-        iteration.
-    """
-
-    loops: list[Loop]
-    totals: list[Nest]
-
-    @property
-    def length(self) -> int:
-        """How many iterations there are."""
-        return math.prod(loop.length for loop in self.loops)
-
-
-def band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
-    """The nested loops, from this one inwards, that threads can share; None if they cannot share this one."""
-    nests, loops, totals = list(loop.nests()), [loop], []
-    for nest in nests:
-        if not _is_own(nest, loop, plan):
-            inside = [axis for axis, x in enumerate(plan.loops[nest]) if x in _loops_in(loop)]
-            if nest.fold is None or nest.out.via is not None or any(nest.out.strides[i] for i in inside):
-                return None
-            totals.append(nest)
-    while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
-        if any(_is_own(nest, body[0], plan) == (nest in totals) for nest in nests):
-            break
-        loops.append(body[0])
-    return Band(loops, totals)
-
-
-def _is_own(nest: Nest, loop: Loop, plan: LoopSchedule) -> bool:
-    """Whether each iteration of a loop writes its own elements. A check writes nothing."""
-    return nest.is_check or _alone(nest.out, plan.loops[nest].index(loop), nest.shape)
-
-
-def _loops_in(loop: Loop) -> list[Loop]:
-    """A loop, and those inside of it."""
-    return [loop, *[x for part in loop.body if isinstance(part, Loop) for x in _loops_in(part)]]
-
-
-#: The number of iterations from which on threads share a loop.
-SHARED = 8
-
-#: The number of rows from which on one thread computes a row, if neighbouring numbers are of different rows.
-_MANY = 1 << 14
+def is_one_total(part: Any) -> bool:
+    """Whether a part of a schedule is a loop that only reduces many numbers to one."""
+    if not isinstance(part, Loop):
+        return False
+    nest, *others = part.nests()
+    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
 
 
 def parts_of(segment: Any) -> list[Any]:
@@ -426,16 +358,45 @@ def parts_of(segment: Any) -> list[Any]:
     return loops[-1].body if loops else [segment] if is_one_total(segment) else []
 
 
+class Band(NamedTuple):
+    """Perfectly nested loops inside a row, whose iterations the threads of a block share."""
+
+    loops: list[Loop]
+    totals: list[Nest]  # statements that reduce all numbers to one; others write an element in each iteration
+
+    @property
+    def length(self) -> int:
+        """How many iterations there are."""
+        return math.prod(loop.length for loop in self.loops)
+
+
 def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
     """The loops of a row whose iterations threads share; empty if one thread computes the row."""
-    found = {part: band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
+    found = {part: _band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
     bands = {part: band for part, band in found.items() if band is not None}
     loops = taken(segment)
-    if not loops or not bands or len(bands) < len(found):
-        return bands if not loops else {}
-    rows, longest = math.prod(x.length for x in loops), max(band.length for band in bands.values())
-    is_alone = longest < SHARED or (rows >= _MANY and goes_across(bands.values(), loops, plan))
-    return {} if is_alone else bands
+    if not loops:
+        return bands
+    longest = max((band.length for band in bands.values()), default=0)
+    has_rows = math.prod(x.length for x in loops) >= _MANY and goes_across(bands.values(), loops, plan)
+    return {} if len(bands) < len(found) or longest < SHARED or has_rows else bands
+
+
+def _band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
+    """The nested loops, from this one inwards, that threads can share; None if they cannot share this one."""
+    totals = []
+    for nest, around in _paths([loop]):
+        if not plan.writes_own(nest, loop):
+            moves = any(nest.out.strides[plan.loops[nest].index(x)] for x in around)
+            if nest.fold is None or nest.out.via is not None or moves:
+                return None
+            totals.append(nest)
+    loops = [loop]
+    while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
+        if any(plan.writes_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
+            break
+        loops.append(body[0])
+    return Band(loops, totals)
 
 
 def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) -> bool:
@@ -443,12 +404,10 @@ def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) ->
     points = 0
     for band in bands:
         for nest in band.loops[-1].nests():
-            steps = dict(zip(plan.loops[nest], range(len(nest.shape)), strict=True))
             for x in nest.accesses:
-                along, across = (
-                    min((abs(x.strides[steps[loop]]) or math.inf for loop in some), default=math.inf)
-                    for some in (band.loops, loops)
-                )
+                steps = {loop: abs(step) for loop, step in zip(plan.loops[nest], x.strides, strict=True)}
+                along = min(steps[loop] or math.inf for loop in band.loops)
+                across = min((steps[loop] or math.inf for loop in loops), default=math.inf)
                 points += (across < along) - (along < across)
     return points > 0
 
@@ -466,209 +425,154 @@ def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
     several = len(part.body) > 1
     if not is_taken and several and not all(isinstance(inner, Loop) for inner in part.body):
         return [part]
-    runs: list[list[Any]] = []
+    bodies: list[list[Any]] = []
     ends = True  # whether the next part begins a new loop
     for inner in part.body:
         alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
         pieces = _split(inner, plan, is_taken and alone)
         if alone:
-            runs += [[piece] for piece in pieces]
+            bodies += [[piece] for piece in pieces]
         elif ends:
-            runs.append(pieces)
+            bodies.append(pieces)
         else:
-            runs[-1] += pieces
+            bodies[-1] += pieces
         ends = alone
-    found = []
-    for run in runs:
-        loop = Loop(part.length)
-        loop.body = run
+    found = [Loop(part.length, body=body) for body in bodies]
+    for loop in found:
         for nest in loop.nests():
             plan.loops[nest] = [loop if x is part else x for x in plan.loops[nest]]
-        loop.is_parallel = all(_is_own(nest, loop, plan) for nest in loop.nests())
-        found.append(loop)
+        loop.is_parallel = all(plan.writes_own(nest, loop) for nest in loop.nests())
     return found
 
 
 def _has_rows(part: Any) -> bool:
     """Whether a part is a parallel loop that contains loops, and not only statements."""
-    if not isinstance(part, Loop) or not part.is_parallel:
-        return False
-    return any(isinstance(x, Loop) for x in taken(part)[-1].body)
+    loops = taken(part)
+    return bool(loops) and any(isinstance(x, Loop) for x in loops[-1].body)
 
 
-# Contract
+# Put it together
 
 
+@dataclass
 class LoopSchedule:
-    """Loops in the order in which they run, and the storage of every buffer.
+    """Loops in the order in which they run, and the storage of every buffer."""
 
-    Attributes
-    ----------
-    segments : list of list, Loop or Call
-        Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
-        threads share; or an operator that its own kernel computes.
-    loops : dict of Nest to list of Loop
-        The loop for each axis of a nest; None for the axes that BLAS takes.
-    variables : set of Buffer
-        The buffers that became plain variables.
-    work : dict of Buffer to int
-        The size of each array for intermediate results.
-    local : set of Buffer
-        Small arrays in `work` that only one function uses: it allocates them itself.
-    inside : set of Buffer
-        Buffers that only one segment uses.
-    bands : dict of Loop to Band
-        On a GPU: for each loop inside a row that threads share, its band.
-    lowered : dict of Nest to Nest
-        For each nest, a copy from before its loops were split and fused. Drawings show both.
-    sizes : dict of Buffer to int
-        The size of each buffer before it was contracted.
-    on_gpu : bool
-        Whether it is for a GPU: then each segment is one kernel launch.
-    """
-
-    def __init__(self, on_gpu: bool = False) -> None:
-        self.on_gpu = on_gpu
-        self.lowered: dict[Nest, Nest] = {}
-        self.sizes: dict[Buffer, int] = {}
-        self.segments: list[Any] = []
-        self.loops: dict[Nest, list[Loop | None]] = {}
-        self.variables: set[Buffer] = set()
-        self.work: dict[Buffer, int] = {}
-        self.local: set[Buffer] = set()
-        self.inside: set[Buffer] = set()
-        self.bands: dict[Loop, Band] = {}
+    on_gpu: bool = False  # then each segment is one kernel launch
+    #: Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
+    #: threads share; or a `Call`.
+    segments: list[Any] = field(default_factory=list)
+    loops: dict[Nest, list[Loop | None]] = field(default_factory=dict)  # for each axis; None if BLAS takes it
+    lowered: dict[Nest, Nest] = field(default_factory=dict)  # a copy from before its loops were cut and fused
+    sizes: dict[Buffer, int] = field(default_factory=dict)  # of each buffer before it was contracted
+    variables: set[Buffer] = field(default_factory=set)  # those that became plain variables
+    work: dict[Buffer, int] = field(default_factory=dict)  # the sizes of arrays for intermediate results
+    local: set[Buffer] = field(default_factory=set)  # small ones, which a function allocates itself
+    inside: set[Buffer] = field(default_factory=set)  # buffers that only one segment uses
+    bands: dict[Loop, Band] = field(default_factory=dict)  # on a GPU: by the first loop of each
 
     def add(self, part: Any) -> None:
-        """Append a loop, a nest or a call."""
-        alone = not self.goes_to_block(part) if self.on_gpu else self.can_share(part)
-        if isinstance(part, Call) or alone:
+        """Append a loop, a nest or a call; short ones in a row are one segment."""
+        if isinstance(part, Call) or (_is_launch(part) if self.on_gpu else self.can_share(part)):
             self.segments.append(part)
         elif self.segments and isinstance(self.segments[-1], list):
             self.segments[-1].append(part)
         else:
             self.segments.append([part])
 
-    def goes_to_block(self, part: Any) -> bool:
-        """Whether one block of threads computes a part: a statement without loops, or a short total."""
-        if isinstance(part, Loop):
-            return is_one_total(part) and math.prod(next(part.nests()).shape) <= LONG
-        return isinstance(part, Nest) and not part.product
+    def writes_own(self, nest: Nest, loop: Loop) -> bool:
+        """Whether each iteration of a loop around a nest writes elements of its own."""
+        return _writes_own(nest, self.loops[nest].index(loop))
 
     def can_share(self, part: Any) -> bool:
-        """Whether threads can share the iterations of a loop, and the loop is long enough for that to pay.
-
-        Each iteration must write its own elements, so the loop may not compute a total.
-        """
-        if not isinstance(part, Loop):
+        """Whether threads of the CPU share a loop: it is long, and each iteration writes its own elements."""
+        nests = list(part.nests()) if isinstance(part, Loop) else []
+        if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
-        work = 0
-        for nest in part.nests():
-            axis = self.loops[nest].index(part)
-            if nest.is_check or not _alone(nest.out, axis, nest.shape):
-                return False
-            work += math.prod(nest.shape) * _COSTS.get(nest.function, 1)
-        return work >= _SHARED
+        return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
 
 
-def is_one_total(loop: Any) -> bool:
-    """Whether a loop only reduces many numbers to one."""
-    if not isinstance(loop, Loop):
-        return False
-    nest, *others = loop.nests()
-    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
+def _is_launch(part: Any) -> bool:
+    """Whether a part is a kernel launch of its own, and not one of several that a single block computes."""
+    if isinstance(part, Loop):
+        return not is_one_total(part) or math.prod(next(part.nests()).shape) > LONG
+    return part.product
 
-
-#: On a GPU, several blocks compute a total of more numbers than this.
-LONG = 1 << 14
 
 #: Approximate cost of each function, in additions.
 _COSTS = dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "power", "sin", "cos"), 8)
 _COSTS |= {"divide": 3, "sqrt": 4}
 
-#: The cost, in additions, from which on threads share a loop: waking a thread takes some ten microseconds.
+#: Threads share a loop that costs at least so many additions: to wake one takes some ten microseconds.
 _SHARED = 1 << 18
 
 
 def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
     """Fuse loops and contract storage."""
-    plan = LoopSchedule(on_gpu)
-    run: list[Nest] = []
-
-    def finish() -> None:
-        works = [_Work(nest) for nest in run]
-        _depend(works)
-        parts = _fuse(_just_in_time(works), on_gpu)
-        for work in works:
-            plan.loops[work.nest] = [work.loops.get(axis) for axis in range(len(work.nest.shape))]
-        for part in parts:
-            for piece in _split(part, plan) if on_gpu else [part]:
-                plan.add(piece)
-        run.clear()
-
     nests = [step for step in steps if isinstance(step, Nest)]
+    plan = LoopSchedule(on_gpu)
     plan.lowered = {nest: copy.copy(nest) for nest in nests}
     plan.sizes = {x.buffer: x.buffer.size for nest in nests for x in nest.accesses}
     cut(nests)
-    for step in steps:
-        if isinstance(step, Call):
-            finish()
-            plan.add(step)
-        else:
-            run.append(step)
-    finish()
-    if on_gpu:
-        for segment in plan.segments:
-            plan.bands |= _bands(segment, plan)
+    for is_nest, run in groupby(steps, key=lambda step: isinstance(step, Nest)):
+        for part in _fused(run, plan) if is_nest else run:  # type: ignore[arg-type]
+            plan.add(part)
+    for segment in plan.segments if on_gpu else ():
+        plan.bands |= _bands(segment, plan)
     _contract(plan, steps)
     return plan
 
 
-#: The largest array that a function allocates itself, and the limit for all such arrays of a function.
-_MOST_LOCAL = 1024
-_MOST_OF_FUNCTION = 8192
+def _fused(nests: Iterable[Nest], plan: LoopSchedule) -> list[Any]:
+    """The loops of all nests between two calls."""
+    works = [_Work(nest) for nest in nests]
+    _depend(works)
+    parts = _fuse(_just_in_time(works), plan.on_gpu)
+    plan.loops |= {work.nest: work.loops for work in works}
+    return [piece for part in parts for piece in _split(part, plan)] if plan.on_gpu else parts
 
-#: On a GPU, the largest array that a thread keeps for itself.
-_MOST_OF_THREAD = 256
+
+# Contract
+
+_MOST_LOCAL = 1024  # numbers in an array that a function allocates itself, at most
+_MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
+_MOST_OF_THREAD = 256  # on a GPU: numbers in an array that a thread keeps for itself, at most
 
 
 def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     """Contract storage: a buffer that is live within one iteration only gets room for one iteration."""
-    users: dict[Buffer, list[tuple[Nest, Access]]] = defaultdict(list)
-    outside: set[Buffer] = set()  # buffers that calls read or write
+    users: dict[Buffer, dict[Nest, None]] = defaultdict(dict)
+    outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
     for step in steps:
         if isinstance(step, Call):
-            outside.update(step.written, step.read)
+            outside.update(step.read, step.written)
             continue
-        if step.is_check:
-            outside.update(step.read)  # the error shows the numbers
+        outside.update(step.read if step.is_check else ())
         for x in step.accesses:
-            users[x.buffer].append((step, x))
-    paths: dict[int, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
+            users[x.buffer][step] = None
+    paths: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):
-            paths |= _paths(segment if isinstance(segment, list) else [segment], (segment,))
+            paths |= dict(_paths(segment if isinstance(segment, list) else [segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
-    for buffer, uses in users.items():
+    for buffer, nests in users.items():
         if not buffer.is_ours or buffer.data is not None or buffer.counts:
             continue
-        common = [] if buffer in outside else _common([paths[id(nest)] for nest, _ in uses])
+        common = [] if buffer in outside else _common([paths[nest] for nest in nests])
         segment, around = (common[0], common[1:]) if common else (None, [])
         if segment is not None:
             plan.inside.add(buffer)
         if plan.on_gpu:
             outer = taken(segment)
-            inner = [loop for loop in around if loop not in outer]
-            for loop in inner:
-                _drop_loop(plan, buffer, loop, users)
+            for loop in around:
+                if loop not in outer:
+                    _drop_loop(plan, buffer, loop, nests)
             most = 1 if any(part in plan.bands for part in parts_of(segment)) else _MOST_OF_THREAD
-            if buffer.size > most * math.prod(loop.length for loop in outer):
-                around = []  # it stays in the GPU's memory, or threads share it
-            else:
-                around = outer
+            # What is larger stays in the GPU's memory, or threads share it.
+            around = outer if buffer.size <= most * math.prod(loop.length for loop in outer) else []
         for loop in around:
-            _drop_loop(plan, buffer, loop, users)
-        in_array = any(nest.product or x.via is not None for nest, x in users[buffer])
+            _drop_loop(plan, buffer, loop, nests)
+        in_array = any(nest.product or x.via is not None for nest, x in _uses(buffer, nests))
         if buffer.size == 1 and segment is not None and not in_array:
             plan.variables.add(buffer)
             continue
@@ -679,62 +583,33 @@ def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
             plan.local.add(buffer)
 
 
-def _paths(parts: list[Any], around: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
-    """The loops around each nest, the outermost first, behind `around`."""
-    found: dict[int, tuple[Any, ...]] = {}
-    for part in parts:
-        if isinstance(part, Loop):
-            found |= _paths(part.body, (*around, part))
-        elif isinstance(part, Nest):
-            found[id(part)] = around
-    return found
+def _uses(buffer: Buffer, nests: Iterable[Nest]) -> list[tuple[Nest, Access]]:
+    """The accesses of nests to a buffer."""
+    return [(nest, x) for nest in nests for x in nest.accesses if x.buffer is buffer]
 
 
 def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
     """The longest common prefix of the paths."""
-    common: list[Any] = []
-    for loops in zip(*paths, strict=False):
-        if any(loop is not loops[0] for loop in loops):
-            break
-        common.append(loops[0])
-    return common
+    levels = zip(*paths, strict=False)
+    return [level[0] for level in takewhile(lambda level: all(x is level[0] for x in level), levels)]
 
 
-def _drop_loop(plan: LoopSchedule, buffer: Buffer, loop: Loop, users: dict) -> None:
+def _drop_loop(plan: LoopSchedule, buffer: Buffer, loop: Loop, nests: Iterable[Nest]) -> None:
     """Remove from a buffer the axis along which a loop moves, if all accesses to the buffer are in step."""
-    uses = users[buffer]
-    places = []
-    for nest, x in uses:
-        axis = plan.loops[nest].index(loop)
-        places.append((nest, x, axis))
-    first_nest, first, first_axis = places[0]
+    uses = [(x, plan.loops[nest].index(loop), nest.shape) for nest, x in _uses(buffer, nests)]
+    first, first_axis, _ = uses[0]
     stride, n = first.strides[first_axis], loop.length
-    if not stride or not all(
-        _in_step(first, first_axis, first_nest.shape, x, axis, nest.shape) for nest, x, axis in places
-    ):
+    if not stride or not all(_in_step(*uses[0], *use) for use in uses):
         return
     whole = stride * n
 
     def shorter(x: Access, axis: int) -> Access:
+        if x.buffer is not buffer:
+            return x
         strides = tuple(0 if i == axis else s // n if s >= whole else s for i, s in enumerate(x.strides))
         offset = x.offset // whole * stride + x.offset % stride
         return x._replace(strides=strides, offset=offset, step=x.step // n if x.step >= whole else x.step)
 
-    for nest, x, axis in places:
-        new = shorter(x, axis)
-        if nest.out is x:
-            nest.out = new
-        nest.reads = [new if y is x else y for y in nest.reads]
-        for y in (nest.out, *nest.reads):
-            if isinstance(y, Access) and y.via is x:
-                changed = y._replace(via=new)
-                if nest.out is y:
-                    nest.out = changed
-                nest.reads = [changed if z is y else z for z in nest.reads]
+    for nest in nests:
+        nest.change(partial(shorter, axis=plan.loops[nest].index(loop)))
     buffer.size //= n
-    users[buffer] = [
-        (nest, y)
-        for nest in {id(nest): nest for nest, _, _ in places}.values()
-        for y in nest.accesses
-        if y.buffer is buffer
-    ]

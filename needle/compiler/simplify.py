@@ -1,12 +1,20 @@
-"""Simplify: what need not be computed, and loops that are in step.
+"""Simplify: leave out what need not be computed, and cut loops until they are in step.
 
-The loops that operators write down are not yet those of a good programmer. Here numbers take the place of
-constants, what is computed twice is computed once, and what nobody reads is left out. A product that is only
-scaled and added to a parameter becomes one call of BLAS (`_accumulated`).
+The loops that operators write down are not yet those of a good programmer. `simplify` puts numbers in the
+place of constants, computes once what is computed twice, and leaves out what nobody reads. A product that is
+only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes one call of BLAS (`_accumulated`).
 
-Before they are scheduled, loops are cut (`cut`). An elementwise operator goes through a compact array of
-shape (10, 8) by one loop over 80 numbers; the product before it was written by loops over 10 and 8. Cut at
-the stride 8, the long loop becomes two, and `schedule.py` can see that both go through the batch.
+Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through the same array in different
+ways: the product writes `matmul1` by loops over 10 and 8, while an elementwise operator goes through any
+compact array by one loop over 80 numbers. `cut` cuts that loop at the stride 8, and so
+
+    loop  (i 80)              relu1[i]          = relu(add1[i])
+
+becomes
+
+    loops (i 10, j 8)         relu1[8 i + j]    = relu(add1[8 i + j])
+
+Now `schedule.py` can see that the loops over `i` of all five nests go through the batch.
 """
 
 from __future__ import annotations
@@ -19,9 +27,8 @@ from typing import Any
 import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from ..backend_ndarray.strides import compact_strides
-from ..stand_ins import Number
-from .lower import Access, Buffer, Call, Nest
+from .lower import Access, Buffer, Call, Nest, whole
+from .stand_ins import Number
 
 __all__ = ["cut", "simplify"]
 
@@ -29,12 +36,13 @@ __all__ = ["cut", "simplify"]
 def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = True) -> list[Nest | Call]:
     """Leave out what nobody needs and what is computed twice; put numbers in the place of constants.
 
-    Steps are changed in place; which are left is returned.
+    Steps are changed in place; those that are left are returned.
 
     Parameters
     ----------
     steps : list of Nest or Call
     wanted : set of Buffer
+        The buffers that are read afterwards.
     accumulates : bool
         Whether matrix products can add to what is there.
     """
@@ -43,16 +51,17 @@ def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = 
 
 
 def _writers(steps: Iterable[Nest | Call]) -> Counter:
+    """How many steps write each buffer."""
     return Counter(x for step in steps for x in step.written)
 
 
 def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
-    """A buffer that holds one number everywhere is that number; what follows from numbers alone is one."""
+    """Constant folding: a buffer that holds one number everywhere is replaced by that number."""
     writers = _writers(steps)
     values: dict[Buffer, Any] = {}
 
     def number_of(x: Any, wanted: np.dtype) -> Any:
-        """A number in the place of what is read, if it is the same number in the `wanted` type."""
+        """The number in the place of what is read, if it is the same number in the type `wanted`."""
         if not isinstance(x, Access):
             return x
         value, dtype = values.get(x.buffer, x.buffer.value), x.buffer.dtype
@@ -62,14 +71,14 @@ def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
     for step in steps:
         if isinstance(step, Call) or step.is_check or step.product:  # BLAS needs arrays
             continue
-        step.reads = [number_of(x, step.out.buffer.dtype) for x in step.reads]
+        out = step.out.buffer
+        step.reads = [number_of(x, out.dtype) for x in step.reads]
         if step.fold is None and step.function in ("multiply", "divide", "power"):
             a, b = step.reads
             if _is_one(b):
                 step.function, step.reads = "copy", [a]
             elif _is_one(a) and step.function == "multiply":
                 step.function, step.reads = "copy", [b]
-        out = step.out.buffer
         covers = math.prod(step.shape) == out.size and writers[out] == 1 and out.is_ours
         if covers and step.fold is None and all(map(_is_number, step.reads)):
             values[out] = _computed(step.function, step.reads, out.dtype)
@@ -93,18 +102,11 @@ def _computed(function: str, numbers: list[Any], dtype: np.dtype) -> Any:
 
 
 def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
-    """Of two nests that compute the same, the first does for both."""
+    """Common subexpressions: of nests that compute the same, keep the first; leave out copies of arrays."""
     writers = _writers(steps)
-    same: dict[Buffer, Buffer] = {}
+    same: dict[Buffer, Buffer] = {}  # for a buffer that is left out, the one to read
     known: dict[Any, Buffer] = {}
     kept: list[Nest | Call] = []
-
-    def renamed(x: Any) -> Any:
-        if not isinstance(x, Access):
-            return x
-        index = renamed(x.via)
-        return x._replace(buffer=same.get(x.buffer, x.buffer), via=index)
-
     for step in steps:
         if isinstance(step, Call):
             for operand in step.operands:
@@ -112,36 +114,14 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
                     array._handle = same.get(array._handle, array._handle)
             kept.append(step)
             continue
-        step.reads = [renamed(x) for x in step.reads]
-        step.out = renamed(step.out)
+        step.change(lambda x: x._replace(buffer=same.get(x.buffer, x.buffer)))
         out = step.out.buffer
-        stable = all(writers[x] <= 1 for x in step.read)
-        if writers[out] == 1 and step.fold is None and out.is_ours and stable:
-            whole = Access(out, 0, step.out.strides) == step.out and _is_compact(step)
-            source = step.reads[0]
-            if (
-                whole
-                and step.function == "copy"
-                and isinstance(source, Access)
-                and source.via is None
-                and source.offset == 0
-                and source.strides == step.out.strides
-                and source.buffer.size == out.size
-                and source.buffer.dtype == out.dtype
-                and source.buffer.is_ours
-                and writers[source.buffer] <= 1
-            ):
-                same[out] = source.buffer  # a copy of the whole
+        stable = writers[out] == 1 and all(writers[x] <= 1 for x in step.read)
+        if stable and step.fold is None and out.is_ours:
+            if _is_copy_of_all(step):
+                same[out] = step.reads[0].buffer
                 continue
-            key = (
-                step.function,
-                step.shape,
-                step.out.strides,
-                step.out.offset,
-                out.size,
-                out.dtype,
-                *map(_key, step.reads),
-            )
+            key = (step.function, step.shape, step.out[1:], out.size, out.dtype, *map(_key, step.reads))
             if key in known:
                 same[out] = known[key]
                 continue
@@ -150,18 +130,24 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
     return kept
 
 
+def _is_copy_of_all(step: Nest) -> bool:
+    """Whether a nest copies a whole array of ours as it is."""
+    source, out = step.reads[0], step.out
+    if step.function != "copy" or not isinstance(source, Access) or not source.buffer.is_ours:
+        return False
+    same_places = source == out._replace(buffer=source.buffer) and out.offset == 0 and out.via is None
+    same_size = source.buffer.size == out.buffer.size == math.prod(step.shape)
+    return same_places and same_size and source.buffer.dtype == out.buffer.dtype
+
+
 def _key(x: Any) -> Any:
     if isinstance(x, Access):
         return x
     return type(x), x.text if isinstance(x, Number) else repr(x)  # 0.0 is not -0.0
 
 
-def _is_compact(step: Nest) -> bool:
-    return math.prod(step.shape) == step.out.buffer.size
-
-
 def _needed(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
-    """The steps that lead to the wanted buffers."""
+    """Dead code elimination: the steps that lead to the wanted buffers, and the checks."""
     needed = set(wanted)
     kept = []
     for step in reversed(steps):
@@ -174,65 +160,61 @@ def _needed(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
 def _accumulated(steps: list[Nest | Call]) -> list[Nest | Call]:
     """Let BLAS add a product to what is there: ``W - lr * (x.T @ d)`` needs no array for the gradient.
 
-    That is a product whose result is only scaled by numbers and added to W, and only W gets the sum.
+    The result of the product must only be scaled by numbers and added to W, and the sum be written to W
+    alone. Such a product is done last, after all that reads W.
     """
     readers: dict[Buffer, list[Any]] = defaultdict(list)
     for step in steps:
         for buffer in step.read:
             readers[buffer].append(step)
-    gone: set[Nest] = set()
     updated = {buffer for step in steps for buffer in step.written if not buffer.is_ours}
+    gone: set[Any] = set()
+    last: list[Nest | Call] = []
     for product in steps:
-        if not (isinstance(product, Nest) and product.product):
-            continue
-        if any(isinstance(x, Access) and x.buffer in updated for x in product.reads):
-            continue  # it must read the value from before, and is done last here
+        if isinstance(product, Call) or not product.product or not updated.isdisjoint(product.read):
+            continue  # a product of what is updated must read the value from before
         chain: list[Nest] = []
-        scales: list[tuple[str, Any]] = []
+        scales: list[tuple] = []
         current = product.out.buffer
         while current.is_ours and len(readers[current]) == 1:
             (user,) = readers[current]
-            if not isinstance(user, Nest) or user.fold is not None or not _is_elementwise(user, current.size):
+            if isinstance(user, Call) or user.fold is not None or not _is_elementwise(user, current.size):
                 break
             chain.append(user)
-            numbers = [x for x in user.reads if not isinstance(x, Access)]
-            others = [x for x in user.reads if isinstance(x, Access) and x.buffer is not current]
-            if user.function == "negate" or (user.function == "multiply" and numbers):
-                scales.append((user.function, *numbers))
+            if user.function == "negate" or (user.function == "multiply" and user.numbers):
+                scales.append((user.function, *user.numbers))
                 current = user.out.buffer
                 continue
-            if user.function == "add" and others:
-                target = others[0].buffer
-                users = readers[user.out.buffer]
-                write: Any = users[0] if len(users) == 1 else None
-                is_copy = isinstance(write, Nest) and write.function == "copy"
-                if is_copy and write.out.buffer is target and not target.is_ours:
-                    product.scales = scales
-                    product.out = product.out._replace(buffer=target)
-                    gone.update([*chain, write])
-                    steps = [step for step in steps if step is not product]
-                    steps.append(product)
+            targets = [x.buffer for x in user.sources if x.buffer is not current]
+            writes = readers[user.out.buffer]
+            if user.function == "add" and targets and len(writes) == 1 and _is_update(writes[0], targets[0]):
+                product.scales = scales
+                product.out = product.out._replace(buffer=targets[0])
+                gone.update([product, *chain, *writes])
+                last.append(product)
             break
-    return [step for step in steps if step not in gone]
+    return [step for step in steps if step not in gone] + last
+
+
+def _is_update(step: Nest | Call, target: Buffer) -> bool:
+    """Whether a step copies its operand to a parameter."""
+    is_copy = isinstance(step, Nest) and step.function == "copy"
+    return is_copy and step.written == [target] and not target.is_ours
 
 
 def _is_elementwise(nest: Nest, size: int) -> bool:
     """Whether all that it reads and writes are whole arrays in the same order."""
-    whole = compact_strides(nest.shape)
-    return math.prod(nest.shape) == size and all(
-        x.strides == whole and x.offset == 0 and x.via is None and x.buffer.size == size
-        for x in nest.accesses
-    )
+    is_whole = all(x.buffer.size == size and x == whole(x.buffer, nest.shape) for x in nest.accesses)
+    return is_whole and math.prod(nest.shape) == size
 
 
 # Cut: the loops of all nests in the same pieces
 
 
 def cut(nests: list[Nest]) -> None:
-    """Cut loops into pieces, until those over the same buffer are in step.
+    """Cut loops into pieces until those over the same buffer are in step; leave out loops of one iteration.
 
-    An elementwise kernel goes through a compact array of shape (10, 8) by one loop over 80 numbers. A product
-    wrote it by loops over 10 and 8. So the long loop is cut at the stride 8.
+    Where any nest goes through a buffer by some stride, all others are cut at this stride.
     """
     cuts: dict[Buffer, set[int]] = defaultdict(set)
     users: dict[Buffer, list[Nest]] = defaultdict(list)
@@ -240,73 +222,47 @@ def cut(nests: list[Nest]) -> None:
         _drop_short(nest)
         for x in nest.accesses:
             users[x.buffer].append(nest)
-    waiting = list(nests)
-    queued = set(waiting)
+    waiting = dict.fromkeys(nests)
     while waiting:
-        nest = waiting.pop()
-        queued.discard(nest)
+        nest, _ = waiting.popitem()
         _cut_nest(nest, cuts)
         for x in nest.accesses:
             new = {abs(s) for s in x.strides if s} - cuts[x.buffer]
             if new:
                 cuts[x.buffer] |= new
-                for user in users[x.buffer]:
-                    if user not in queued:
-                        queued.add(user)
-                        waiting.append(user)
+                waiting |= dict.fromkeys(users[x.buffer])
 
 
 def _drop_short(nest: Nest) -> None:
-    """Leave out loops of one iteration."""
-    if nest.product:  # BLAS takes the last three as they are
-        kept = [i for i, n in enumerate(nest.shape) if n != 1 or i >= len(nest.shape) - 3]
-    else:
-        kept = [i for i, n in enumerate(nest.shape) if n != 1]
+    kept = [i for i, n in enumerate(nest.shape) if n != 1 or i not in nest.axes]
     if len(kept) < len(nest.shape):
-        _rewrite(nest, [nest.shape[i] for i in kept], lambda strides: tuple([strides[i] for i in kept]))
-
-
-def _rewrite(nest: Nest, shape: Iterable[int], change: Any) -> None:
-    """Give a nest other loops; `change` turns an access's strides into those for the new loops."""
-
-    def changed(x: Any) -> Any:
-        if not isinstance(x, Access):
-            return x
-        return x._replace(strides=change(x.strides), via=changed(x.via))
-
-    nest.shape = tuple(shape)
-    nest.out = changed(nest.out)
-    nest.reads = [changed(x) for x in nest.reads]
+        nest.shape = tuple([nest.shape[i] for i in kept])
+        nest.change(lambda x: x._replace(strides=tuple([x.strides[i] for i in kept])))
 
 
 def _cut_nest(nest: Nest, cuts: dict[Buffer, set[int]]) -> None:
-    free = len(nest.shape) - (3 if nest.product else 0)
     axis = 0
-    while axis < free:
+    while axis in nest.axes:
         piece = _piece(nest, axis, cuts)
         if piece:
-            n = nest.shape[axis]
-            shape = (*nest.shape[:axis], n // piece, piece, *nest.shape[axis + 1 :])
-            _rewrite(
-                nest,
-                shape,
-                lambda s, a=axis, p=piece: (*s[:a], s[a] * p, *s[a:]),
-            )
-            free += 1
+            _split(nest, axis, piece)
         else:
             axis += 1
 
 
+def _split(nest: Nest, axis: int, piece: int) -> None:
+    """Make two loops of one; `piece` is the length of the inner one."""
+    nest.shape = (*nest.shape[:axis], nest.shape[axis] // piece, piece, *nest.shape[axis + 1 :])
+    nest.change(lambda x: x._replace(strides=(*x.strides[:axis], x.strides[axis] * piece, *x.strides[axis:])))
+
+
 def _piece(nest: Nest, axis: int, cuts: dict[Buffer, set[int]]) -> int:
-    """How long the inner piece of a loop is to be; 0 if the loop stays whole."""
-    n = nest.shape[axis]
-    best = 0
+    """The length of the inner piece of a loop; 0 if the loop stays whole."""
+    n, best = nest.shape[axis], 0
     for x in nest.accesses:
         stride = x.strides[axis]
-        if stride <= 0:
-            continue
-        for c in cuts[x.buffer]:
+        for c in cuts[x.buffer] if stride > 0 else ():
             piece, rest = divmod(c, stride)
-            if not rest and 1 < piece < n and n % piece == 0:
-                best = max(best, piece)
+            if not rest and best < piece < n and n % piece == 0 and piece > 1:
+                best = piece
     return best

@@ -1,45 +1,42 @@
 """Trace: run a function once and keep the graph that it builds.
 
-The function runs in lazy mode, so nothing is computed. Each Tensor that it can reach, among its arguments,
-its closure and the globals that it names, stands for a placeholder meanwhile. So the graph begins at
-placeholders, and it can be computed again with other numbers. Take ::
+While a function is traced, operators compute nothing (`Trace` stands in the mode's field `lazy`), and
+needle's own objects say themselves that they take part: a Tensor when an operator takes it, a module when it
+is called, an optimiser when it is asked for its options. A Tensor that takes part stands for a placeholder
+meanwhile. So the graph begins at placeholders, and it can be computed again with other numbers. Take ::
 
-    def step(x, y):
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+    def layer(x):
+        return relu(x @ W + b)
 
-Its trace holds the inputs (x, y, and the model's parameters, which are found by the name `model`), what is
-written (the parameters' new values), what is returned (the loss), and the numbers that may change from call
-to call (the learning rate), with all that was asked about them.
+Its trace has the inputs x (an argument), W and b, and the graph ``ReLU(Add(MatMul(x, W), BroadcastTo(b)))``
+of pending values. For a step of training it also has what is written, such as the new values of W and b, and
+the numbers of the host that may change from call to call, such as the learning rate.
 
-A trace holds good only while its surroundings are as they were: `surroundings.py` says what is watched. If
-the function changes one of these things, as ``losses.append`` does, a compiled program could not repeat that,
-and the trace is refused.
+The contract: *A compiled function is traced once for each structure, shape, dtype and device of its
+arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
+wherever the function finds them. All else that Python reads is what it was when the function was traced.*
 """
 
 from __future__ import annotations
 
-import functools
-import operator
+import random
 import re
 import threading
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from types import BuiltinFunctionType, CellType, FunctionType
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..autograd import Tensor, TensorTuple, Value
+from ..autograd import Tensor, Value
 from ..graph import Op, Pending, Spec
-from ..modes import mode
+from ..init.init_basic import Draw
+from ..modes import line_of_user, mode
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
-from ..stand_ins import HostArray, Number
-from .surroundings import CannotTrace, Refusing, Surroundings, needs_stand_in
+from .stand_ins import CannotTrace, HostArray, Number, Option
 
-__all__ = ["CannotTrace", "Input", "NewState", "Surroundings", "Trace", "trace"]
+__all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
 #: Tensors stand for placeholders while a function is traced, so one function at a time is
 #: traced. Who traces holds this lock.
@@ -47,7 +44,7 @@ one_at_a_time = threading.RLock()
 
 
 class NewState(Exception):
-    """An optimiser made its state in this call, so the next call will look different."""
+    """An optimiser makes its state in this call, so the next call will look different."""
 
 
 class Argument(Op):
@@ -56,7 +53,7 @@ class Argument(Op):
     def __init__(self, name: str):
         self.name = name
 
-    def compute(self, *_: Any) -> Any:
+    def compute(self, *_: Any) -> NoReturn:
         raise CannotTrace(
             f"jit: numbers were asked for that depend on {self.name}, by .numpy(), .item(), float(), print "
             "or an `if`. They are different in each call, and are not known while the function is traced. "
@@ -64,12 +61,17 @@ class Argument(Op):
         )
 
 
-class Draw(Argument):
-    """The operator of random numbers: the host draws them for each call, from the same generator as ever."""
+class Constant(Op):
+    """The operator of an array that the function makes without its inputs, such as zeros."""
 
-    def __init__(self, draw: Callable[[], Any]):
-        super().__init__("random numbers")
-        self.draw = draw
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __repr__(self) -> str:
+        return f"constant {np.array2string(self.array.numpy(), threshold=20)}"
+
+    def compute(self) -> Any:
+        return self.array
 
 
 class Input(NamedTuple):
@@ -81,136 +83,287 @@ class Input(NamedTuple):
     cell : Pending
         The placeholder.
     tensor : Tensor or None
-        Where it is the value of a Tensor: that Tensor.
+        The Tensor that holds it; None for an array of NumPy's.
     leaf : int or None
-        Where it comes with the arguments: which of their leaves it is.
-    array : numpy.ndarray or None
-        Where it is an array of NumPy's: that array.
+        Which leaf of the arguments it is; None if the function finds the Tensor by itself.
+    grad : Value or None
+        The gradient that the Tensor had before the call.
     """
 
     name: str
     cell: Pending
     tensor: Any
     leaf: int | None
-    array: Any = None
+    grad: Any = None
 
 
-class NumberSource(NamedTuple):
-    """Where a number of the host comes from.
+class Leaf(NamedTuple):
+    """The place of a Tensor, array or number in the structure of the arguments."""
 
-    Attributes
-    ----------
-    kind : str
-        "leaf": the arguments' leaf number `key`. "attribute": that of `owner`. "item": that of the dictionary
-        `owner`. "count": how often the optimiser `owner` has updated each of the parameters `key`.
-    """
+    number: int
 
-    kind: str
-    key: Any
-    owner: Any = None
 
-    def now(self, leaves: list[Any]) -> Any:
-        """The number; None where counts differ."""
-        if self.kind == "leaf":
-            return leaves[self.key]
-        if self.kind == "attribute":
-            return getattr(self.owner, self.key)
-        if self.kind == "item":
-            return self.owner[self.key]
-        counts = {self.owner._updates.get(p, 0) for p in self.key}
-        return counts.pop() if len(counts) == 1 else None
+class Outcome:
+    """The place of a Tensor or number in what a function returns: which of those that it computed."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+class Same:
+    """The place of a Tensor that a function returns as it came."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
 
 
 class Trace:
-    """What one run of a function showed. While it runs, it is in the place of `lazy` in `modes.mode`.
+    """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`.
 
     Attributes
     ----------
     inputs : list of Input
     draws : list of Pending
         Random numbers, in the order in which they are drawn.
-    writes : list of (Tensor, Pending or array)
-        Tensors, and what they will hold.
-    grads : list of (Tensor, Tensor or None)
-        Tensors, and what their `grad` will be.
-    counts : list of (Optimizer, Tensor, Number)
-        How often a parameter was updated.
-    answers : dict of str to object
-        What was asked about Numbers; see `stand_ins`.
-    numbers : dict of str to NumberSource
-        The names in formulas, and where their numbers come from.
-    types : dict of str to type
-        The names in formulas, and what their numbers are.
+    writes : list of (Input, Pending)
+        What Tensors will hold.
+    grads : list of (Input, Tensor or None)
+        What the `grad` of Tensors will be.
+    grad_of : dict of Tensor to list of Tensor
+        For a gradient from before the call, the Tensors whose gradient it is.
+    asked_grads : dict of Tensor to bool
+        Tensors whose `grad` the function reads, and whether they have one before the call.
+    holders : dict of Module or Optimizer to dict
+        Modules that are called and optimisers that step, with their attributes.
+    options : dict of (id of a dictionary, str) to (Optimizer, dict, str, value)
+        The options of optimisers that are asked for: where they are, and what was there.
+    updates : dict of Optimizer to dict of Tensor to Number or int
+        How often parameters were updated.
+    numbers : dict of str to tuple
+        The names in formulas, and where their numbers come from: ``("leaf", i)``, ``("option", dict, key)``,
+        or ``("count", optimizer, parameters)``.
+    operations : list of (str, code, int)
+        What each operator does, and the user's line (a code object, and the instruction in it).
     result : object
         What the function returned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: dict[Any, str], debug: bool) -> None:
+        self.names = names
+        self.debug = debug
         self.inputs: list[Input] = []
         self.draws: list[Pending] = []
-        self.writes: list[tuple[Any, Any]] = []
-        self.grads: list[tuple[Any, Any]] = []
-        self.counts: list[tuple[Optimizer, Any, Any]] = []
-        self.answers: dict[str, Any] = {}
-        self.numbers: dict[str, NumberSource] = {}
-        self.types: dict[str, type] = {}
-        self.options: list[tuple[dict, str, Any]] = []  # where optimisers have options, and what is there
-        self.before: dict[Optimizer, tuple[dict, dict]] = {}  # counts and states before the run
-        self.old_grads: set[Any] = set()  # Tensors that had a gradient before
-        self.new_grads: set[Any] = set()  # those whose gradient the function sets
-        self.stepped: set[Any] = set()  # the parameters that an optimiser updated
+        self.writes: list[tuple[Input, Any]] = []
+        self.grads: list[tuple[Input, Any]] = []
+        self.grad_of: dict[Any, list[Any]] = {}
+        self.asked_grads: dict[Any, bool] = {}
+        self.holders: dict[Any, dict[str, Any]] = {}
+        self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
+        self.updates: dict[Optimizer, dict[Any, Any]] = {}
+        self.states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
+        self.numbers: dict[str, tuple] = {}
+        self.operations: list[tuple[str, Any, int]] = []
         self.result: Any = None
+        self.input_of: dict[Any, Input] = {}  # by their Tensors
+        self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
+        self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
+        self._cells: dict[Pending, str] = {}  # all that are made while it runs, and what messages call them
+        self._constants: dict[int, Pending] = {}  # by the ids of arrays
 
-    def draw(self, device: Any, kind: str, shape: tuple[int, ...], dtype: Any, rng: Any) -> Pending:
-        """A placeholder for random numbers that ``device.rand`` or ``device.randn`` will draw."""
-        rng = operator.index(rng) if isinstance(rng, Number) else rng  # a seed
-        draw = functools.partial(getattr(device, kind), *shape, dtype=dtype, rng=rng)
-        self.draws.append(Pending(Draw(draw), (), Spec(tuple(shape), np.dtype(dtype), device)))
-        return self.draws[-1]
+    # What needle's objects say
 
-    def number(self, name: str, value: Any, source: NumberSource) -> Number:
-        """What stands for a number of the host. Formulas call it by `name`, or by one like it."""
+    def data_of(self, x: Any) -> Any:
+        """The pending value for a Tensor, or for an array that the function has made: from now on it takes
+        part."""
+        data = x._data if isinstance(x, Value) else x
+        if type(data) is Pending and data in self._cells:
+            return data
+        if id(data) in self._constants:
+            return self._constants[id(data)]
+        if isinstance(x, Tensor):
+            return self._meet(x, self.names.get(x, "tensor"), None).cell
+        data = data.realize() if type(data) is Pending else data
+        specs = [Spec(a.shape, a.dtype, a.device) for a in (data if type(data) is tuple else (data,))]
+        cell = Pending(Constant(data), (), specs if type(data) is tuple else specs[0])
+        self._constants[id(data)] = cell  # the cell keeps the array, so that no id is used twice
+        self._cells[cell] = ""
+        return cell
+
+    def _meet(self, tensor: Tensor, name: str, leaf: int | None) -> Input:
+        """Let a Tensor that is there before the call stand for a placeholder."""
+        data = tensor._data.realize() if type(tensor._data) is Pending else tensor._data
+        self._before.append((tensor, data, tensor._grad, tensor._overwritten))
+        cell = Pending(Argument(name), (), Spec(data.shape, data.dtype, data.device))
+        found = Input(name, cell, tensor, leaf, tensor._grad)
+        self.inputs.append(found)
+        self.input_of[tensor] = found
+        self._cells[cell] = name
+        tensor._data = cell
+        return found
+
+    def made(self, cell: Pending) -> None:
+        """An operator has made a pending value."""
+        self._cells[cell] = ""
+        if isinstance(cell.op, Draw):
+            self.draws.append(cell)
+        if self.debug:
+            operands = ", ".join(self._text(x) for x in cell.operands or ())
+            self.operations.append((f"{cell.op} of {operands}", *line_of_user(4)))
+
+    def _text(self, cell: Pending) -> str:
+        """What messages say of an operand."""
+        return self._cells[cell] or (repr(cell.op) if type(cell.op) is Constant else str(cell.shape))
+
+    def refuse_numbers(self, x: Value) -> None:
+        """Somebody asks what a Tensor holds."""
+        self.data_of(x).realize()
+
+    def asks_grad(self, x: Value) -> None:
+        """The function asks for the `grad` of a Tensor."""
+        self.data_of(x)
+        found = self.input_of.get(x)  # none if it was made in this run
+        if found is not None and x not in self._set_grads and x not in self.asked_grads:
+            self.asked_grads[x] = x._grad is not None
+            if x._grad is not None:
+                self.grad_of.setdefault(x._grad, []).append(x)
+                self.names.setdefault(x._grad, f"grad_{found.name}")
+
+    def sets_grad(self, x: Value) -> None:
+        """The function sets the `grad` of a Tensor."""
+        self.data_of(x)
+        self._set_grads.add(x)
+
+    def enters(self, module: Any) -> None:
+        """A module is called."""
+        if isinstance(module, Module) and module not in self.holders:
+            vars(module).setdefault("training", module.training)  # else it is the class's
+            self.holders[module] = self._kept(module)
+            for path, tensor in module._named_tensors():
+                self.names.setdefault(tensor, path)
+
+    def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
+        """What stands for an option of an optimiser: a number that may change, or what each call has to find
+        there again: 0, True, False or None."""
+        value = holder[key]
+        value = value.item() if isinstance(value, np.generic) else value
+        self._note(optimizer)
+        self.options[id(holder), key] = optimizer, holder, key, value
+        if type(value) not in (int, float) or value == 0:
+            return value
+        for name, source in self.numbers.items():
+            if source[0] == "option" and source[1] is holder and source[2] == key:
+                return Option(name, value)
+        return self._number(Option, key, value, ("option", holder, key))
+
+    def refuse_option(self, optimizer: Optimizer, name: str) -> NoReturn:
+        """The function sets an option."""
+        raise CannotTrace(
+            f"jit: the function sets the option {name} of {type(optimizer).__name__}, which a compiled "
+            "program does not repeat; set it outside, and call the step of a schedule outside"
+        )
+
+    def updates_of(self, optimizer: Optimizer) -> dict[Any, Any]:
+        """How often the optimiser has updated its parameters, as Numbers."""
+        self._note(optimizer)
+        return self.updates[optimizer]
+
+    def _note(self, optimizer: Optimizer) -> None:
+        if optimizer in self.updates:
+            return
+        by_count: dict[int, list[Any]] = {}
+        for p in optimizer.params:
+            by_count.setdefault(optimizer._updates.get(p, 0), []).append(p)
+        self.updates[optimizer] = {}
+        self.holders[optimizer] = self._kept(optimizer)
+        for count, params in by_count.items():
+            number = self._number(Number, "t", count, ("count", optimizer, params))
+            self.updates[optimizer] |= dict.fromkeys(params, number)
+        self.states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
+        for memory in self.states[optimizer].values():
+            for name, x in memory.items():
+                self.names.setdefault(x, name)
+
+    def _number(self, kind: type[Number], name: str, value: Any, source: tuple) -> Number:
         name = re.sub(r"\W", "_", name)
-        used = ("abs", "bool", "inf", "nan", "type")  # by formulas themselves
-        while name in self.numbers or name in used:
+        while name in self.numbers or name in ("abs", "inf", "nan"):
             name += "_"
-        self.numbers[name], self.types[name] = source, type(value)
-        # One of NumPy's counts as Python's, as among the arguments.
-        return Number(name, value.item() if isinstance(value, np.generic) else value, self.answers)
+        self.numbers[name] = source
+        return kind(name, value)
 
-    def host_array(self, name: str, array: np.ndarray, leaf: int | None) -> HostArray:
-        """What stands for an array of NumPy's."""
-        cells: dict[Any, Pending] = {}
+    def has_made(self, x: Value) -> bool:
+        """Whether a Tensor was made in this run."""
+        return x not in self.input_of and type(x._data) is Pending and x._data in self._cells
 
-        def cell(dtype: Any, device: Any) -> Pending:
-            dtype = np.dtype("float32" if dtype is None else dtype)
-            if (dtype, device) not in cells:
-                cells[dtype, device] = found = Pending(Argument(name), (), Spec(array.shape, dtype, device))
-                self.inputs.append(Input(name, found, None, leaf, array))
-            return cells[dtype, device]
+    def _kept(self, holder: Any) -> dict[str, Any]:
+        """The attributes of a module or an optimiser that have to be the same in each call."""
+        kinds: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
+        kinds += (tuple, list, dict) if isinstance(holder, Module) else ()  # those of optimisers are compared
+        return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
 
-        return HostArray(name, array, cell)
+    def compare_holders(self) -> None:
+        """Refuse the function if it has changed an attribute of a module or an optimiser."""
+        for holder, before in self.holders.items():
+            for name, x in list(vars(holder).items()):
+                if isinstance(x, Value) and self.has_made(x):
+                    before.pop(name, None)
+                elif name in before and x is not before[name]:
+                    setattr(holder, name, before[name])
+                    raise CannotTrace(
+                        f"jit: the function changes {name} of {type(holder).__name__}, which a compiled "
+                        "program does not repeat; let it return what it computes, and change that outside"
+                    )
+
+    # The arguments
+
+    def leaf(self, number: int, value: Any, name: str, as_it_is: bool) -> Any:
+        """What stands for a leaf of the arguments while the function runs.
+
+        For a Tensor that is a copy without its history, since the function may find the Tensor itself by
+        another name, and the next call has another Tensor here.
+        """
+        if isinstance(value, np.ndarray):
+            cells: dict[Any, Pending] = {}
+
+            def cell(dtype: Any, device: Any) -> Pending:
+                if (dtype, device) not in cells:
+                    cells[dtype, device] = Pending(Argument(name), (), Spec(value.shape, dtype, device))
+                    self._cells[cells[dtype, device]] = name
+                    self.inputs.append(Input(name, cells[dtype, device], None, number))
+                return cells[dtype, device]
+
+            return HostArray(name, value, cell)
+        if not isinstance(value, Tensor):
+            return self._number(Number, name, value, ("leaf", number))
+        if not as_it_is:
+            copied = type(value).__new__(type(value))
+            vars(copied).update(vars(value), op=None, inputs=[], _operands=())
+            value = copied
+        self._meet(value, name, number)
+        return value
 
 
-class Leaf(NamedTuple):
-    """A Tensor, array or number among the arguments, and its name."""
-
-    value: Any
-    name: str
-
-
-def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], around: Surroundings) -> Trace:
-    """Run `function` once and note what it does; afterwards everything is as it was.
+def trace(
+    function: Callable,
+    arguments: Any,
+    leaves: list[Any],
+    leaf_names: list[str],
+    names: dict[Any, str],
+    debug: bool = False,
+) -> Trace:
+    """Run `function` once and note what it does; afterwards needle's objects are as they were.
 
     Parameters
     ----------
     function : callable
-    args, kwargs
-        Its arguments, with a `LeafIndex` for each number and array of NumPy's.
-    leaves : list of Leaf
-        The Tensors, arrays and numbers among the arguments.
-    around : Surroundings
-        What the function reaches besides.
+    arguments : (tuple, dict)
+        With a `Leaf` for each Tensor, number and array of NumPy's.
+    leaves : list
+        These.
+    leaf_names : list of str
+    names : dict of Tensor to str
+        What to call Tensors that the function finds by itself.
+    debug : bool
+        Whether to note all operations.
 
     Raises
     ------
@@ -219,120 +372,104 @@ def trace(function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], aro
     NewState
         If an optimiser made its state.
     """
-    try:
-        return _trace_once(function, args, kwargs, leaves, around)
-    except _Draws:  # or another thread did, as a web server's does now and then: then it won't again so soon
-        return _trace_once(function, args, kwargs, leaves, around)
 
+    def run(twice: set[int]) -> Trace:
+        found = Trace(dict(names), debug)
+        _run(found, function, arguments, leaves, leaf_names, twice)
+        return found
 
-class _Draws(CannotTrace):
-    """Somebody drew random numbers meanwhile."""
-
-
-def _trace_once(
-    function: Callable, args: tuple, kwargs: dict, leaves: list[Leaf], around: Surroundings
-) -> Trace:
-    found = Trace()
-    _, grad, scope, _ = mode.get()
-    drawn = around.random_states()
-    restore: list[Callable[[], None]] = []
-    changed = ""
-    try:
-        stand_ins = _replace_all(leaves, around, found, restore)
-        given, as_given = [(_filled(args, stand_ins), _filled(kwargs, stand_ins)) for _ in range(2)]
-        placed = [(place, place.now()) for place in around.stand_ins]
-        token = mode.set((found, grad, scope, False))  # type: ignore[arg-type]
-        try:
-            found.result = function(*given[0], **given[1])
-        finally:
-            mode.reset(token)
-        changed = next((place.name for place, x in placed if place.now() is not x), "")
-        changed = changed or next(
-            (f"{key} of an optimiser" for holder, key, x in found.options if holder.get(key) is not x), ""
-        )
-        for x in found.inputs:
-            if x.tensor is not None and x.tensor._data is not x.cell:
-                found.writes.append((x.tensor, x.tensor._data))
-        without_tensors(found.result, [], ())  # it refuses results, also in a call that makes a new state
-        _read_optimizers(around, found)
-    finally:
-        grads = [(x.tensor, x.tensor.grad) for x in found.inputs if x.tensor is not None]
-        for undo in reversed(restore):
-            undo()
-    found.old_grads = {tensor for tensor, _ in grads if tensor.grad is not None}
-    for tensor, grad_then in grads:
-        if grad_then is not tensor.grad or tensor in found.stepped:
-            found.new_grads.add(tensor)
-            found.grads.append((tensor, grad_then))
-    changed = changed or around.changed()
-    if name := changed or ("" if _as_given(given, as_given) else "a container among its arguments"):
-        around.restore()
+    for _ in range(2):  # another thread may draw meanwhile, but hardly twice in such a short time
+        drawn = _random_states(function)
+        found = run(set())
+        if _random_states(function) == drawn:
+            break
+    else:
         raise CannotTrace(
-            f"jit: the function changes {name}, which a compiled program does not repeat; let it return what "
-            "it computes, and change such things outside"
-        )
-    if around.random_states() != drawn:
-        raise _Draws(
             "jit: the function draws random numbers by NumPy or Python. A compiled program would not draw "
             "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
         )
-    return found
+    twice = {i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x in found.input_of}
+    return run(twice) if twice else found  # the function finds an argument by another name, too
 
 
-def _replace_all(leaves: list[Leaf], around: Surroundings, found: Trace, restore: list) -> list[Any]:
-    """Put placeholders where the function finds its Tensors, numbers and arrays.
-
-    Returns what stands for the leaves; how to put everything back is added to `restore`.
-    """
-    for tensor, name in around.tensors.items():
-        _replace(tensor, name, None, found, restore)
-    stand_ins: list[Any] = []
-    for i, (value, name) in enumerate(leaves):
-        if isinstance(value, Value):
-            if value not in around.tensors and all(value is not x.tensor for x in found.inputs):
-                _replace(value, name, i, found, restore)
-            stand_ins.append(value)
-        elif isinstance(value, np.ndarray):
-            stand_ins.append(found.host_array(name, value, i))
-        else:
-            stand_ins.append(found.number(name, value, NumberSource("leaf", i)))
-    for place in around.stand_ins:
-        restore.append(functools.partial(place.put, place.value))
-        place.put(_stand_in(place.value, place.name, found))
-    for number, optimizer in enumerate(around.optimizers):
-        _replace_options(optimizer, f"optimizer{number or ''}", found, restore)
-    return stand_ins
-
-
-def _stand_in(value: Any, name: str, found: Trace) -> Any:
-    """What stands for it then."""
-    if isinstance(value, np.ndarray):
-        return found.host_array(name, value, None)
-    if isinstance(value, tuple):
-        return in_container(lambda x: _stand_in(x, name, found) if needs_stand_in(x) else x, value)
-    return Refusing(value, name)
-
-
-def _as_given(now: Any, then: Any) -> bool:
-    """Whether containers among the arguments still hold what they held."""
-    if type(now) is type(then) and isinstance(now, (list, tuple)):
-        return len(now) == len(then) and all(map(_as_given, now, then))
-    if type(now) is type(then) and isinstance(now, dict):
-        return [*now] == [*then] and all(map(_as_given, now.values(), then.values()))
-    return now is then
+def _run(
+    found: Trace, function: Callable, arguments: Any, leaves: list, names: list[str], twice: set[int]
+) -> None:
+    """Fill in a trace."""
+    _, grad, scope, _ = mode.get()
+    try:
+        given = [found.leaf(i, x, names[i], i in twice) for i, x in enumerate(leaves)]
+        args, kwargs = filled(arguments, given)
+        token = mode.set((found, grad, scope, False))
+        try:
+            found.result = function(*args, **kwargs)
+        except TypeError as error:
+            if any(kind == "leaf" for kind, *_ in found.numbers.values()):
+                error.add_note(
+                    "While a function is compiled, something else stands for each number among its "
+                    'arguments. If Python needs the number itself, name it: ndl.jit(f, static="name")'
+                )
+            raise
+        finally:
+            mode.reset(token)
+        without_tensors(found.result, [], found)  # it refuses what a program cannot return
+        for optimizer, state in found.states.items():
+            if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
+                raise NewState
+        for x in found.inputs:
+            if x.tensor is not None and x.tensor._data is not x.cell:
+                found.writes.append((x, x.tensor._data))
+            if x.tensor in found._set_grads:
+                found.grads.append((x, x.tensor._grad))
+        found.compare_holders()
+    finally:
+        for tensor, data, grad_then, overwritten in found._before:
+            tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
+        found._before.clear()
+        for optimizer, state in found.states.items():
+            optimizer.state.clear()
+            optimizer.state.update(state)
 
 
-class LeafIndex(NamedTuple):
-    """Where a leaf was taken from the arguments."""
+def _random_states(function: Any) -> list[str]:
+    """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
+    function finds by its names."""
+    found = [x.bit_generator.state for x in named_in(function).values() if isinstance(x, np.random.Generator)]
+    return [str(found), str(np.random.get_state(legacy=False)), str(hash(random.getstate()))]
 
-    number: int
+
+def named_in(function: Any) -> dict[str, Any]:
+    """What a function finds by the names in it: global ones, and those of functions around it."""
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    found = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    return found | {name: cell.cell_contents for name, cell in cells if cell != CellType()}
 
 
-def _filled(value: Any, leaves: list[Any]) -> Any:
-    """Arguments with something in the place of each leaf."""
-    if isinstance(value, LeafIndex):
-        return leaves[value.number]
-    return in_container(lambda x: _filled(x, leaves), value)
+# Structures of arguments and results
+
+
+class Fixed:
+    """An argument, or part of one, that belongs to the structure: it has to be the same in each call."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Fixed:
+            return False
+        a, b = self.value, other.value
+        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
 
 
 def in_container(function: Callable[[Any], Any], value: Any) -> Any:
@@ -349,113 +486,27 @@ def is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def _replace(tensor: Any, name: str, leaf: int | None, found: Trace, restore: list) -> None:
-    """Let a Tensor stand for a placeholder."""
-    if tensor.op is not None and not isinstance(tensor.op, Argument) and type(tensor._data) is Pending:
-        tensor.realize_cached_data()
-    data, grad, overwritten = tensor.realize_cached_data(), tensor.grad, tensor._overwritten
-    if isinstance(tensor, TensorTuple):
-        return
-    cell = Pending(Argument(name), (), Spec(data.shape, data.dtype, data.device))
-    found.inputs.append(Input(name, cell, tensor, leaf))
-    tensor._data = cell
-
-    def undo() -> None:
-        tensor._data, tensor._overwritten = data, overwritten
-        tensor.grad = grad
-
-    restore.append(undo)
-
-
-def _replace_options(optimizer: Optimizer, name: str, found: Trace, restore: list) -> None:
-    """Let an optimiser's options and counts be Numbers."""
-    options = {key: getattr(optimizer, key) for key in optimizer._option_names}
-    groups = [dict(group) for group in optimizer.groups]
-    counts, state = dict(optimizer._updates), {p: dict(memory) for p, memory in optimizer.state.items()}
-
-    def replace(holder: dict, key: str, text: str, source: NumberSource) -> None:
-        value = holder[key]
-        stand_in: Any = found.number(text, value, source)
-        if isinstance(value, bool) or not isinstance(value, (float, int)):
-            found.answers[stand_in.text], stand_in = stand_in.value, value
-        holder[key] = stand_in
-        found.options.append((holder, key, stand_in))
-
-    for key in options:
-        replace(vars(optimizer), key, f"{name}_{key}", NumberSource("attribute", key, optimizer))
-    for i, group in enumerate(optimizer.groups):
-        for key in [key for key in group if key != "params"]:
-            replace(group, key, f"{name}_{key}_{i}", NumberSource("item", key, group))
-    by_count: dict[int, list[Any]] = {}
-    for p in optimizer.params:
-        by_count.setdefault(counts.get(p, 0), []).append(p)
-    for i, (t, params) in enumerate(by_count.items()):
-        shared = found.number(f"{name}_t{i or ''}", t, NumberSource("count", params, optimizer))
-        for p in params:
-            optimizer._updates[p] = shared  # type: ignore[assignment]
-
-    def undo() -> None:
-        for key, value in options.items():
-            setattr(optimizer, key, value)
-        for group, then in zip(optimizer.groups, groups, strict=True):
-            group.update(then)
-        optimizer._updates.clear()
-        optimizer._updates.update(counts)
-        # A step that remembers nothing leaves an empty memory. It makes no difference, so it may be there.
-        empty: dict[Any, Any] = {p: {} for p, memory in optimizer.state.items() if not memory}
-        optimizer.state.clear()
-        optimizer.state.update(empty | state)
-
-    restore.append(undo)
-    found.before[optimizer] = counts, state
-
-
-def _read_optimizers(around: Surroundings, found: Trace) -> None:
-    """What optimisers wrote: counts, and states."""
-    for optimizer in around.optimizers:
-        counts, state = found.before[optimizer]
-        updates: dict[Any, Any] = optimizer._updates  # of Numbers
-        for p, t in updates.items():
-            if t.value != counts.get(p, 0):
-                found.stepped.add(p)
-                found.counts.append((optimizer, p, t))
-        for p, memory in optimizer.state.items():
-            before = state.get(p, {})
-            if set(memory) != set(before):
-                raise NewState
-            for name, x in memory.items():
-                if x is not before[name]:
-                    found.writes.append((before[name], x._data))
-
-
-class Outcome:
-    """The place of a Tensor in what a function returns: number `number` of those that it computed."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-class Same:
-    """The place of a Tensor that a function returns as it came."""
-
-    def __init__(self, tensor: Tensor):
-        self.tensor = tensor
+def filled(value: Any, leaves: list[Any]) -> Any:
+    """Arguments with something in the place of each leaf."""
+    if type(value) is Leaf:
+        return leaves[value.number]
+    if type(value) is Fixed:
+        return value.value
+    return in_container(lambda x: filled(x, leaves), value)
 
 
 _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
 
 
-def without_tensors(value: Any, computed: list[Any], inputs: Any) -> Any:
+def without_tensors(value: Any, computed: list[Any], found: Trace) -> Any:
     """What a function returned, with an `Outcome` for each Tensor and Number that it computed."""
-    if isinstance(value, Tensor) and value in inputs:
+    if isinstance(value, Tensor) and not found.has_made(value):
         return Same(value)
-    if isinstance(value, (Tensor, Number)):
+    if isinstance(value, Tensor) or type(value) in (Number, Option):
         computed.append(value)
         return Outcome(len(computed) - 1)
     if type(value) in (list, tuple, dict) or is_named_tuple(value):
-        if type(value) is dict:  # a number that was hashed is known
-            value = {key.known() if isinstance(key, Number) else key: x for key, x in value.items()}
-        return in_container(lambda x: without_tensors(x, computed, inputs), value)
+        return in_container(lambda x: without_tensors(x, computed, found), value)
     if value is not None and not isinstance(value, _PLAIN):
         raise CannotTrace(
             f"jit: the function returns a {type(value).__name__}; return Tensors and numbers, and lists, "

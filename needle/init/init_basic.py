@@ -7,11 +7,14 @@ Common parameters: `*shape`, the sizes, one by one or as a tuple; `device` (defa
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+
 from .. import ops
 from ..autograd import Tensor, check_device, no_grad
 from ..backend_selection import Device, default_device
-from ..modes import tracing
-from ..stand_ins import HostArray
+from ..graph import Spec, TensorOp
 
 
 def _place(device) -> Device:
@@ -25,13 +28,24 @@ def _sizes(shape: tuple) -> tuple[int, ...]:
     return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
+class Draw(TensorOp):
+    """Random numbers by ``device.rand`` or ``device.randn``: an operator without operands."""
+
+    at_once = True  # in the order in which they are asked for
+
+    def __init__(self, kind: str, shape: tuple[int, ...], device: Device, dtype, rng):
+        self.draw = partial(getattr(device, kind), *shape, dtype=dtype, rng=rng)
+        self.spec = Spec(shape, np.dtype(dtype), device)
+
+    def infer(self):
+        return self.spec
+
+    def compute(self):
+        return self.draw()
+
+
 def _drawn(kind: str, shape: tuple, device, dtype, rng) -> Tensor:
-    """Random numbers by ``device.rand`` or ``device.randn``. While a function is traced, a placeholder: they
-    are drawn anew in each call of the program."""
-    device, shape = _place(device), _sizes(shape)
-    if trace := tracing():
-        return Tensor.make_const(trace.draw(device, kind, shape, dtype, rng))
-    return Tensor.make_const(getattr(device, kind)(*shape, dtype=dtype, rng=rng))
+    return Draw(kind, _sizes(shape), _place(device), dtype, rng)()
 
 
 def rand(*shape, low=0.0, high=1.0, device=None, dtype="float32", requires_grad=False, rng=None) -> Tensor:
@@ -85,7 +99,7 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
     IndexError
         If a label is not one of 0 to n - 1.
     """
-    if isinstance(i, HostArray):
+    if hasattr(i, "__needle_data__"):
         i = Tensor(i, dtype=i.dtype, requires_grad=False)
     if isinstance(i, Tensor):
         rows = ops.OneHot(n, dtype)(i if device is None else i.to(device))

@@ -9,7 +9,6 @@ from typing import Any
 from .. import init, ops
 from ..autograd import Tensor, TensorTuple, no_grad
 from ..backend_ndarray.device import generator
-from ..modes import tracing
 from .module import CHANNELS_FIRST, CHANNELS_LAST, Module, Parameter, check_sizes
 
 
@@ -213,6 +212,12 @@ class Dropout(Module):
         return x * (keep * (1 / (1 - self.p) if self.p < 1 else 0.0))
 
 
+class _Computed(ops.Identity):
+    """The same Tensor, computed when it is asked for, in lazy mode too."""
+
+    at_once = True
+
+
 class BatchNorm1d(Module):
     """Normalizes each feature over the batch, then scales and shifts it by learned numbers.
 
@@ -276,14 +281,14 @@ class BatchNorm1d(Module):
 
     def _follow(self, batch: TensorTuple) -> None:
         """Move the running mean and variance towards those of a batch: items 1 and 2 of `batch`."""
-        arrays = batch.cached_data  # None where it waits to be computed
         with no_grad():
             for i, running in enumerate((self.running_mean, self.running_var), start=1):
-                # In lazy mode no more than one step is left waiting.
-                array: Any = None if tracing() else running.realize_cached_data()
-                before, now = (
-                    (running, batch[i]) if arrays is None else (array, arrays[i])
-                )  # arrays are faster
+                before: Any
+                now: Any
+                if batch.is_pending:  # in lazy mode, no more than one step is left waiting
+                    before, now = _Computed()(running) if running.is_pending else running, batch[i]
+                else:  # arrays are faster
+                    before, now = running.realize_cached_data(), batch.realize_cached_data()[i]
                 latest: Any = before * (1 - self.momentum) + now.reshape((self.dim,)) * self.momentum
                 running.data = Tensor.make_const(latest).astype(running.dtype)
 

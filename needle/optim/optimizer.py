@@ -14,6 +14,7 @@ import numpy as np
 from .. import ops
 from ..autograd import Tensor, no_grad
 from ..backend_selection import BACKEND
+from ..modes import tracing
 
 #: The options that have bounds: from the first number to below the second.
 _BOUNDS = {
@@ -76,6 +77,7 @@ class Optimizer:
         if not given or not isinstance(given[0], dict):
             given = [{"params": given}]
         self._option_names = tuple(options)
+        self._options = options
         self.groups = [self._checked_group(group) for group in given]
         self.params: list[Tensor] = [p for group in self.groups for p in group["params"]]
         if not self.params:
@@ -83,10 +85,23 @@ class Optimizer:
         if len(set(self.params)) < len(self.params):
             raise ValueError("params: a parameter comes twice; it may be in one group only, once")
         self._check_options(options)
-        for name, value in options.items():
-            setattr(self, name, value)
         self.state: dict[Tensor, dict[str, Tensor]] = {}
         self._updates: dict[Tensor, int] = {}  # how often each parameter was updated
+
+    def __getattr__(self, name: str) -> Any:
+        options = self.__dict__.get("_options", {})
+        if name not in options:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        trace = tracing()
+        return trace.option(self, options, name) if trace else options[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__.get("_options", ()):
+            object.__setattr__(self, name, value)
+            return
+        if trace := tracing():
+            trace.refuse_option(self, name)
+        self._options[name] = value
 
     def _checked_group(self, group: Any) -> dict[str, Any]:
         if not isinstance(group, dict) or "params" not in group:
@@ -123,7 +138,11 @@ class Optimizer:
 
     def options_of(self, group: dict[str, Any]) -> dict[str, Any]:
         """The options that hold for a group: its own, and the optimiser's for the rest."""
-        return {name: group.get(name, getattr(self, name)) for name in self._option_names}
+        trace = tracing()
+        holders = {name: group if name in group else self._options for name in self._option_names}
+        if trace:
+            return {name: trace.option(self, holder, name) for name, holder in holders.items()}
+        return {name: holder[name] for name, holder in holders.items()}
 
     def step(self) -> None:
         """Update every parameter that has a `grad` and requires one, and set all their gradients to None.
@@ -157,19 +176,22 @@ class Optimizer:
         for name, x in state.items():
             if x.device is not device:  # the parameter was moved
                 state[name] = _beside(p, x)
-        t = self._updates.get(p, 0) + 1
-        value, grad = p.cached_data, p.grad.cached_data
-        if BACKEND == "np" or value is None or grad is None or grad.dtype is not value.dtype:
-            p.data = self.rule(p.detach(), p.grad.detach().astype(p.dtype), state, t, **options)
+        trace = tracing()
+        updates = trace.updates_of(self) if trace else self._updates
+        t = updates.get(p, 0) + 1
+        if trace or BACKEND == "np" or p.is_pending or p.grad.is_pending or p.grad.dtype is not p.dtype:
+            memory: dict[str, Any] = dict(state)
+            p.data = self.rule(p.detach(), p.grad.detach().astype(p.dtype), memory, t, **options)
         else:  # on the arrays themselves the same rule takes half the time for small parameters
-            arrays = {name: x.realize_cached_data() for name, x in state.items()}
-            p.cached_data = self.rule(value, grad, arrays, t, **options)
-            for name, array in arrays.items():
-                if name in state:
-                    state[name].cached_data = array
-                else:
-                    state[name] = Tensor.make_const(array)
-        self._updates[p] = t
+            memory = {name: x.realize_cached_data() for name, x in state.items()}
+            value, grad = p.realize_cached_data(), p.grad.realize_cached_data()
+            p.cached_data = self.rule(value, grad, memory, t, **options)
+        for name, x in memory.items():
+            if name not in state:
+                state[name] = Tensor.make_const(x)
+            elif x is not state[name]:
+                state[name].cached_data = x._data if isinstance(x, Tensor) else x
+        updates[p] = t
 
     def rule(self, p: Any, grad: Any, state: dict[str, Any], t: int, *_: Any, **options: Any) -> Any:
         """Return the new value of one parameter. A subclass writes this method.
@@ -243,7 +265,7 @@ class Optimizer:
             raise ValueError(f"clip_grad_norm: max_norm must be above 0, got {max_norm!r}")
         with no_grad():
             with_grad = [p for p in self.params if _is_due(p)]
-            if any(p.grad.cached_data is None for p in with_grad):
+            if tracing() or any(p.grad.is_pending for p in with_grad):
                 return _clip_later(with_grad, max_norm)
             norm = _norm([p.grad for p in with_grad])
             factor = max_norm / (norm + 1e-6)

@@ -36,7 +36,7 @@ class Schedule:
         self._own = [i for i, group in enumerate(optimizer.groups) if "lr" in group]
         self._bases = [optimizer.lr, *(optimizer.groups[i]["lr"] for i in self._own)]
         self.t = 0
-        self._set()
+        self._set(0)
 
     def lr_at(self, t: int, base: float) -> float:
         """The learning rate after `t` calls of `step`."""
@@ -47,11 +47,11 @@ class Schedule:
 
     def step(self) -> None:
         """Go on to the next learning rate."""
+        self._set(self.t + 1)
         self.t += 1
-        self._set()
 
-    def _set(self) -> None:
-        lr, *own = [self.lr_at(self.t, base) for base in self._bases]
+    def _set(self, t: int) -> None:
+        lr, *own = [self.lr_at(t, base) for base in self._bases]
         self.optimizer.lr = lr
         for i, lr in zip(self._own, own, strict=True):
             self.optimizer.groups[i]["lr"] = lr
@@ -73,7 +73,7 @@ class Schedule:
                 f"load_state_dict: needs t and {len(self._bases)} base learning rates, got {state!r:.100}"
             )
         self.t, self._bases = state["t"], list(state["bases"])
-        self._set()
+        self._set(self.t)
 
     def _fits(self, t: Any, bases: Any) -> bool:
         counts = type(t) is int and t >= 0 and isinstance(bases, Sequence) and len(bases) == len(self._bases)
@@ -148,7 +148,7 @@ class WarmUp(Schedule):
         super().__init__(optimizer)
         if then is not None:  # which may have set other rates than the bases already
             self._bases = list(then._bases)
-            self._set()
+            self._set(self.t)
 
     def lr_at(self, t: int, base: float) -> float:
         if t < self.steps:

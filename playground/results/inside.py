@@ -40,7 +40,7 @@ def _steps(trainer: Trainer, step: Compiled) -> dict[str, Any]:
 def _program(trainer: Trainer, step: Compiled) -> dict[str, Any]:
     if step.program is None:
         return {"error": "Nothing is compiled yet. Switch on “Compiled”, and play for a moment."}
-    said = f"<p>{escape(step.explain())}</p>"
+    said = f"<p>{escape(viz.explain(step))}</p>"
     source = f"<details><summary>Its whole source</summary><pre>{escape(step.source)}</pre></details>"
     return {"html": said + viz.draw_schedule(step).html() + source}
 

@@ -558,7 +558,7 @@ def _learns(count: int, share: float) -> np.ndarray:
 
 def _schedule(optimizer: optim.Optimizer, settings: Settings, epochs: int) -> optim.Schedule:
     """What sets the learning rate after each epoch, from an epoch on."""
-    optimizer.lr = settings.learning_rate  # type: ignore[attr-defined]
+    optimizer.lr = settings.learning_rate
     made = {
         "constant": lambda: optim.StepLR(optimizer, settings.period, 1.0),
         "steps": lambda: optim.StepLR(optimizer, settings.period, 0.5),

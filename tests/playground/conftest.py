@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import pytest
 
 from needle import compiler
-from needle.compiler.background import _Background
+from needle.compiler import background
 from playground.testing import serve
 
 
@@ -16,10 +18,12 @@ def what_compiles(monkeypatch):
     Returns what lets the background compile, for the test that wants it.
     """
     before = [
-        (_Background, "wanted", _Background.wanted),
+        (background, "_submit", background._submit),
+        (background, "_is_on_disk", background._is_on_disk),
         (compiler, "scan_is_ready", compiler.scan_is_ready),
     ]
-    monkeypatch.setattr(_Background, "wanted", lambda task: None)
+    monkeypatch.setattr(background, "_submit", lambda sources: Future())  # which never ends
+    monkeypatch.setattr(background, "_is_on_disk", lambda kernel: False)
     monkeypatch.setattr(compiler, "scan_is_ready", lambda step, *batches: False)
 
     def compile_again():

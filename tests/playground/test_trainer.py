@@ -23,6 +23,8 @@ from playground.training.points import Point, from_csv
 from playground.training.settings import LIVE, VIEW, Layer, Settings
 from playground.training.trainer import MOST_CHANGES, Trainer
 
+from ..needle.compiler.conftest import jit
+
 SMALL = Settings(points=50, hidden=(3,))
 
 
@@ -923,8 +925,7 @@ def assert_equal_trainings(ours, theirs, tolerance=1e-4):
 def test_a_program_does_the_same_steps(settings, monkeypatch):
     """The program, run as Python: nothing needs to be compiled to see what it does."""
     theirs = Trainer(dataclasses.replace(settings, compiled=False))
-    jit = ndl.jit
-    monkeypatch.setattr(ndl, "jit", lambda function, background: jit(function, debug=True))
+    monkeypatch.setattr(ndl, "jit", lambda function, background: jit(function))
     monkeypatch.setattr(trainer_module, "FIRST_EPOCHS", 0)
     monkeypatch.setattr(ndl.compiler, "scan_is_ready", lambda step, *batches: isinstance(step, Compiled))
     ours = Trainer(settings)
@@ -937,7 +938,7 @@ def test_a_program_does_the_same_steps(settings, monkeypatch):
     assert ours.is_compiled
     sizes = {settings.batch_size, 7} | {15 % size for size in (settings.batch_size, 7)} - {0}
     programs = ours.learner.step._programs
-    assert [len(known) for known in programs.values()] == [1] * len(sizes)  # a learning rate is no reason
+    assert len(programs) == len(sizes)  # a learning rate is no reason for another one
 
 
 @pytest.mark.slow

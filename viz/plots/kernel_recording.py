@@ -30,7 +30,7 @@ from needle.autograd import Tensor
 
 from ..text import counted
 
-__all__ = ["Access", "KernelTrace", "Race", "trace_kernel"]
+__all__ = ["KernelTrace", "Race", "ThreadAccess", "trace_kernel"]
 
 Shape = tuple[int, ...]
 
@@ -42,7 +42,7 @@ VERBS = {"read": "reads", "write": "writes", "atomic": "changes"}
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ThreadAccess:
     """One thread reads or writes one element.
 
     Attributes
@@ -83,8 +83,8 @@ class Race:
 
     array: str
     index: Shape
-    first: Access
-    second: Access
+    first: ThreadAccess
+    second: ThreadAccess
 
     def __str__(self) -> str:
         element = f"{self.array}[{_joined(self.index)}]"
@@ -104,7 +104,7 @@ class KernelTrace:
         Shapes of the arrays: parameters by name, then shared arrays.
     arrays : dict from str to numpy.ndarray
         The parameters after the launch. They are copies; your own arrays stay as they are.
-    accesses, out_of_bounds : list of Access
+    accesses, out_of_bounds : list of ThreadAccess
         What was done, and what was refused (reads gave 0, writes did nothing), in the order in which it
         happened. Accesses to local arrays don't count.
     races : list of Race
@@ -118,8 +118,8 @@ class KernelTrace:
     block: Shape
     shapes: dict[str, Shape] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    accesses: list[Access] = field(default_factory=list)
-    out_of_bounds: list[Access] = field(default_factory=list)
+    accesses: list[ThreadAccess] = field(default_factory=list)
+    out_of_bounds: list[ThreadAccess] = field(default_factory=list)
     races: list[Race] = field(default_factory=list)
     phases: int = 1
 
@@ -399,7 +399,7 @@ class _Cuda:
             self._done.append(act())
             noted = self._trace.out_of_bounds if element is None else self._trace.accesses
             value = None if element is None else element[0].item()
-            noted.append(Access(*self._place, self._phase, kind, array, index, value))
+            noted.append(ThreadAccess(*self._place, self._phase, kind, array, index, value))
             if len(noted) > MOST_ACCESSES:
                 raise ValueError(f"more than {MOST_ACCESSES:,} accesses; launch fewer threads")
         return self._done[self._repeated - 1]
@@ -496,9 +496,9 @@ class _Array:
 # Races
 
 
-def _races(accesses: Sequence[Access]) -> Iterator[Race]:
+def _races(accesses: Sequence[ThreadAccess]) -> Iterator[Race]:
     """For each element the first two accesses that clash, in the order of the first of them."""
-    at: dict[tuple, dict[tuple, Access]] = defaultdict(dict)
+    at: dict[tuple, dict[tuple, ThreadAccess]] = defaultdict(dict)
     for a in accesses:  # several of one kind by one thread in one phase clash with the same others as one
         at[a.memory, a.index].setdefault((a.block, a.thread, a.phase, a.kind), a)
     for ((array, _), index), there in at.items():
@@ -507,6 +507,6 @@ def _races(accesses: Sequence[Access]) -> Iterator[Race]:
             yield from islice((Race(array, index, a, b) for a, b in pairs if _clash(a, b)), 1)
 
 
-def _clash(one: Access, other: Access) -> bool:
+def _clash(one: ThreadAccess, other: ThreadAccess) -> bool:
     unordered = one.block != other.block or (one.thread != other.thread and one.phase == other.phase)
     return unordered and not one.kind == other.kind == "atomic"

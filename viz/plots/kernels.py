@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from ..text import counted
 from .cells import fitting, in_a_cell, shown
-from .kernel_recording import Access, KernelTrace, trace_kernel
+from .kernel_recording import KernelTrace, ThreadAccess, trace_kernel
 from .look import BLUE, FAINT, GREY, INK, MAGENTA, ORANGE, PALE_GREY, PALE_RED, PAPER, QUIET, RED
 from .sketch import SMALL, Sketch, text_width
 
@@ -159,7 +159,7 @@ class _Picture:
         self.lined = [a for a in self.visible if self.only in (None, (a.block, a.thread))]
         self._choose_threads()
 
-    def _visible(self) -> list[Access]:
+    def _visible(self) -> list[ThreadAccess]:
         return [a for a in self.everything if a.block in self.blocks]
 
     def _choose_threads(self) -> None:
@@ -204,7 +204,7 @@ class _Picture:
     def _level(self, above: int | None, below: int | None) -> list[_Memory]:
         """The memory that one phase writes and the next one reads."""
 
-        def here(access: Access) -> bool:
+        def here(access: ThreadAccess) -> bool:
             return access.phase == (below if access.kind == "read" else above)
 
         order = list(self.trace.shapes)
@@ -214,7 +214,9 @@ class _Picture:
             for key in sorted(keys, key=lambda key: (order.index(key[0]), key[1] or ()))
         ]
 
-    def _memory(self, key: Key, accesses: list[Access], above: int | None, below: int | None) -> _Memory:
+    def _memory(
+        self, key: Key, accesses: list[ThreadAccess], above: int | None, below: int | None
+    ) -> _Memory:
         """An array, with what accesses do to it at this height."""
         shape = self.trace.shapes[key[0]]
         rows, columns = list(np.ndindex(shape[:-1])), shape[-1] if shape else 1
@@ -240,7 +242,7 @@ class _Picture:
     def _values(self, key: Key, above: int | None, below: int | None) -> dict[Shape, Any]:
         """What the elements of an array hold between two phases."""
         known: dict[Shape, Any] = {}
-        later: dict[Shape, Access] = {}  # who comes to an element first, after this
+        later: dict[Shape, ThreadAccess] = {}  # who comes to an element first, after this
         ever = [a for a in self.everything if a.memory == key and a.value is not None]
         for a in ever:
             if above is not None and a.phase <= above:

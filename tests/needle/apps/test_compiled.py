@@ -76,7 +76,7 @@ def trained(name, optimizer, device, jit):
         tensor.cached_data = Tensor(tensor.numpy(), dtype="float64", device=device).cached_data
     opt = OPTIMIZERS[optimizer](model.parameters())
     step = learning_step(logits_of(model), nn.SoftmaxLoss(), opt, clip=1.0)
-    step = ndl.jit(step, debug=True) if jit else step
+    step = ndl.jit(step) if jit else step
     losses, state = [], []
     for number, (X, y) in enumerate(batches):
         opt.lr = 0.01 / (number + 1)

@@ -9,7 +9,10 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -23,6 +26,7 @@ from needle.compiler.background import Task
 from needle.compiler.program import Program
 
 from .conftest import assert_close, count_of
+from .conftest import jit as plain_jit
 from .test_scan import STEPS, batches, side
 
 
@@ -36,7 +40,7 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch) -> Gate:
-    """All programs are ready when this gate is. With ``debug=True``, nothing is compiled at all."""
+    """All programs are ready when this gate is; they run their source as plain Python."""
     found = Gate()
     monkeypatch.setattr(Program, "task", found)
     return found
@@ -52,7 +56,7 @@ def ran_as_it_is(result: Tensor) -> bool:
 
 
 def in_background(f):
-    return jit(f, debug=True, background=True)
+    return plain_jit(f, background=True)
 
 
 def weights(*shape: int) -> Tensor:
@@ -209,27 +213,28 @@ def test_what_cannot_be_compiled_is_told_once(gate):
         np.testing.assert_array_equal(g(ndl.ones(3)).numpy(), expected)
 
 
-def test_a_decorated_function_can_be_explained_before_it_is_ready(gate):
+def test_a_decorated_function_shows_its_source_before_it_is_ready(gate):
     g = in_background(double(weights(3)))
     g(ndl.ones(3))
     assert "def step" in g.source
-    assert g.explain()
 
 
 # Who compiles
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Iterator[Path]:
     """Where this test's programs are kept."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    return tmp_path
+    monkeypatch.setattr(background, "_pool", None)  # whose process would write elsewhere
+    yield tmp_path
+    if background._pool is not None:
+        background._pool.shutdown()
 
 
 def dispatchers(compiled) -> list:
-    programs = [program for known in compiled._programs.values() for program in known]
-    return [kernel for program in programs for kernel in program.compiled.values()]
+    return [kernel for program in compiled._programs for kernel in program.compiled.values()]
 
 
 def test_another_process_compiles_and_this_one_reads(folder):
@@ -246,47 +251,43 @@ def test_another_process_compiles_and_this_one_reads(folder):
     assert len(kernel.overloads) == 1  # the types were those of the call
 
 
-def test_without_another_process_the_thread_compiles(folder, monkeypatch):
-    monkeypatch.setattr(background._Background, "fresh", lambda: None)
-    g, x = jit(double(weights(4)), background=True), ndl.ones(4)
-    g(x)
-    g.wait()
-    assert not ran_as_it_is(g(x))
-    (kernel,) = dispatchers(g)
-    assert not kernel.stats.cache_hits
-
-
 def test_another_process_that_ends_before_its_time(folder, monkeypatch):
-    monkeypatch.setattr(background, "_PROGRAM", "print('not what you expect')")
-    background._Background.close()
+    """Then this process compiles after all, and the next task has another process."""
+    monkeypatch.setattr(background, "_compile", _end)
     g, x = jit(double(weights(5)), background=True), ndl.ones(5)
     g(x)
     g.wait()
     assert not ran_as_it_is(g(x))
-    background._Background.close()
+    monkeypatch.undo()
+    h = jit(lambda x: x * 7, background=True)
+    h(x)
+    h.wait()
+    assert not ran_as_it_is(h(x))
+
+
+def _end(sources: list) -> None:
+    os._exit(1)
 
 
 def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
-    seen, begun, go_on = [], threading.Event(), threading.Event()
+    futures = []
 
-    def run(self, other):
-        begun.set()
-        go_on.wait(60)
-        seen.append(self.sources)
-        self.finished.set()
+    def submit(sources):
+        futures.append(Future())
+        return futures[-1]
 
-    monkeypatch.setattr(Task, "run", run)
-    monkeypatch.setattr(background._Background, "fresh", lambda: None)
-    first = Task(["first"], [(None, ())])
-    assert begun.wait(60)
-    dropped = Task(["dropped"], [(None, ())])
-    last = Task(["last"], [(None, ())])
+    monkeypatch.setattr(background, "_submit", submit)
+    monkeypatch.setattr(background, "_is_on_disk", lambda kernel: False)
+    kernel = SimpleNamespace(compile=lambda types: None)
+    kept, dropped = Task([(kernel, ())], [("kept",)]), Task([(kernel, ())], [("dropped",)])
+    for future in futures:
+        assert not future.cancelled()
     del dropped
     gc.collect()
-    go_on.set()
-    assert first.finished.wait(60)
-    assert last.finished.wait(60)
-    assert seen == [["first"], ["last"]]
+    assert [future.cancelled() for future in futures] == [False, True]
+    futures[0].set_result(None)
+    kept.wait()
+    assert kept.is_ready
 
 
 def adam_step():
@@ -333,7 +334,7 @@ def test_a_scan(make, folder):
         assert losses.shape == (STEPS,)
         assert_close(losses.numpy(), np.stack(expected), 1e-4, least=0.1)
         compiled.wait()
-    (program,) = compiled._programs[next(iter(compiled._programs))]
+    (program,) = compiled._programs
     kernel = program.scan._compiled
     assert len(kernel.overloads) == 1
     assert not kernel.stats.cache_misses
@@ -373,8 +374,8 @@ def test_a_forked_process_compiles_on_its_own(folder):
         "child = os.fork()\n"
         "if child == 0:\n"
         "    h = ndl.jit(lambda x: x * 2.5 - 1, background=True); h(ndl.ones(3))\n"
-        "    os._exit(0 if h.program.begun.finished.wait(60) and h(ndl.ones(3)).numpy()[0] == 1.5 else 1)\n"
-        "assert g.program.begun.finished.wait(60)\n"
+        "    os._exit(0 if h.program.begun._finished.wait(60) and h(ndl.ones(3)).numpy()[0] == 1.5 else 1)\n"
+        "assert g.program.begun._finished.wait(60)\n"
         "print(os.waitpid(child, 0)[1])\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -38,7 +38,7 @@ for name in sys.argv[2:]:
 
 def hits(compiled) -> int:
     """How many parts of its programs were read from disk."""
-    kernels = [k for programs in compiled._programs.values() for p in programs for k in p.compiled.values()]
+    kernels = [k for p in compiled._programs for k in p.compiled.values()]
     return sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
 
 

@@ -1,7 +1,7 @@
 """Every operator under `jit`: forward, gradients and gradients of these equal the eager ones.
 
 The cases are those of ``ops/test_operators.py``, which has some for each operator. The generated source runs
-in debug mode, as plain Python that checks what it reads; Numba compiles one case of each operator.
+as plain Python, as plain Python that checks what it reads; Numba compiles one case of each operator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from needle.graph import Op
 from needle.ops import families
 
 from ..ops.test_operators import CASES, Case, for_each_operator, naming, numbers, strided, subclasses
-from .conftest import assert_close, assert_equals_eager
+from .conftest import assert_close, assert_equals_eager, jit
 
 
 class OperandLayout(NamedTuple):
@@ -124,7 +124,7 @@ def check(case: Case, layout: OperandLayout, dtype: str) -> None:
     with naming(case):
         f = derivatives_of(case, layout)
         assert_equals_eager(
-            f, *arguments(case, layout, dtype, ndl.cpu_numpy()), tolerance=LOOSER[dtype], debug=True
+            f, *arguments(case, layout, dtype, ndl.cpu_numpy()), tolerance=LOOSER[dtype], plain=True
         )
 
 
@@ -168,7 +168,7 @@ def test_compiled_by_numba_is_eager(part):
     def all_of_them(args: list[list[Tensor]]) -> list[list[Tensor]]:
         return [f(*some) for f, some in zip(functions, args, strict=True)]
 
-    assert_equals_eager(all_of_them, args, tolerance=LOOSER["float32"], debug=False)
+    assert_equals_eager(all_of_them, args, tolerance=LOOSER["float32"], plain=False)
 
 
 def of_several_types(x: Tensor, y: Tensor, i: Tensor) -> list[Tensor]:
@@ -177,8 +177,8 @@ def of_several_types(x: Tensor, y: Tensor, i: Tensor) -> list[Tensor]:
     ]
 
 
-@pytest.mark.parametrize("debug", [True, False])
-def test_a_function_of_the_table_for_several_types(debug):
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_function_of_the_table_for_several_types(plain):
     """Each type has a version of its own: that for integers would cut off what is behind the point."""
     numbers = np.linspace(-2.7, 3.3, 6)
     ours, theirs = [
@@ -188,7 +188,7 @@ def test_a_function_of_the_table_for_several_types(debug):
         ]
         for device in (ndl.cpu(), ndl.cpu_numpy())  # the latter needs no kernels that would be compiled, too
     ]
-    compiled = ndl.jit(of_several_types, debug=debug)(*ours)
+    compiled = jit(of_several_types, plain=plain)(*ours)
     for a, b in zip(compiled, of_several_types(*theirs), strict=True):
         assert a.dtype == b.dtype
         assert_close(a.numpy(), b.numpy())

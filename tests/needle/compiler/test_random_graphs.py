@@ -18,7 +18,7 @@ import needle as ndl
 from needle.autograd import Tensor
 from needle.compiler import lower
 
-from .conftest import assert_same
+from .conftest import assert_same, jit
 
 
 class Program(NamedTuple):
@@ -223,7 +223,7 @@ def make(program: Program, device: Any) -> tuple[list[Tensor], list[Tensor]]:
     return tensors, [t for t, inner in zip(tensors, program.closed_over, strict=True) if inner]
 
 
-def check(program: Program, device: Any, debug: bool = True) -> None:
+def check(program: Program, device: Any, plain: bool = True) -> None:
     """Three calls without `jit` and three with it: the same results, and the same parameters after each."""
 
     def prepared(compiled: bool) -> tuple[Any, list[Tensor], list[Tensor]]:
@@ -236,7 +236,7 @@ def check(program: Program, device: Any, debug: bool = True) -> None:
             values = [next(closed) if inner else next(rest) for inner in program.closed_over]
             return run(program, values, parameters)
 
-        return (ndl.jit(function, debug=debug) if compiled else function), arguments, parameters
+        return (jit(function, plain=plain) if compiled else function), arguments, parameters
 
     eager, their_arguments, their_parameters = prepared(False)
     compiled, our_arguments, our_parameters = prepared(True)
@@ -318,4 +318,4 @@ def test_compiled_is_eager_1000_times(small, program):
 @settings(max_examples=40, suppress_health_check=quiet)
 @given(program=programs())
 def test_compiled_by_numba_is_eager(small, program):
-    check(program, ndl.cpu(), debug=False)
+    check(program, ndl.cpu(), plain=False)

@@ -9,9 +9,9 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
-from needle.compiler.codegen import PAGE
+from needle.compiler.names import PAGE
 
-from .conftest import assert_close
+from .conftest import assert_close, jit
 
 
 def deep(layers: int, width: int = 8):
@@ -30,10 +30,10 @@ def deep(layers: int, width: int = 8):
     return step, model
 
 
-def trained(layers: int, **options):
+def trained(layers: int, plain=True, **options):
     """The step compiled, after three steps, and the same parameters trained as it is."""
     (step, model), (plain, expected) = deep(layers), deep(layers)
-    compiled = ndl.jit(step, **options)
+    compiled = jit(step, plain, **options)
     x = ndl.Tensor(np.random.default_rng(0).normal(size=(10, 8)), dtype="float32", requires_grad=False)
     for _ in range(3):
         assert_close(compiled(x).numpy(), plain(x).numpy())
@@ -46,9 +46,9 @@ def function_lines(source: str) -> list[str]:
     return re.findall(r"^def (\w+)\(", source, re.M)
 
 
-@pytest.mark.parametrize("debug", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_equal_layers_share_a_function(debug):
-    source = trained(6, debug=debug).source
+@pytest.mark.parametrize("plain", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_equal_layers_share_a_function(plain):
+    source = trained(6, plain=plain).source
     name, step = function_lines(source)
     assert step == "step"
     calls = len(re.findall(rf"^    {name}\(", source, re.M))
@@ -57,11 +57,11 @@ def test_equal_layers_share_a_function(debug):
 
 
 def test_two_layers_need_no_function():
-    assert function_lines(trained(1, debug=True).source) == ["step"]
+    assert function_lines(trained(1, plain=True).source) == ["step"]
 
 
 def test_each_call_and_the_function_it_calls_are_of_its_group():
-    program = trained(6, debug=True).program
+    program = trained(6, plain=True).program
     (part,) = program.parts
     lines = part.source.splitlines()
     called = [block for block in part.blocks if block.function]
@@ -83,7 +83,7 @@ def test_equal_steps_in_time_share_a_function():
         return ndl.stack(found, axis=0)
 
     x = ndl.Tensor(np.random.default_rng(1).normal(size=(6, 16, 64)), dtype="float32")
-    compiled = ndl.jit(states, debug=True)
+    compiled = jit(states)
     assert_close(compiled(x).numpy(), states(x).numpy())
     name, *_ = function_lines(compiled.source)
     calls = re.findall(rf"^    {name}\(.*?\)$", compiled.source, re.M | re.S)
@@ -92,12 +92,12 @@ def test_equal_steps_in_time_share_a_function():
 
 
 def test_no_line_is_longer_than_the_page():
-    for line in trained(6, debug=True).source.splitlines():
+    for line in trained(6, plain=True).source.splitlines():
         assert len(line) <= PAGE
 
 
 def test_a_place_that_is_used_twice_is_computed_once():
-    f = ndl.jit(lambda x, y: x.transpose() * y + x.transpose(), debug=True)
+    f = jit(lambda x, y: x.transpose() * y + x.transpose())
     x = ndl.Tensor(np.arange(6.0).reshape(2, 3), dtype="float32")
     y = ndl.Tensor(np.arange(6.0).reshape(3, 2), dtype="float32")
     np.testing.assert_array_equal(f(x, y).numpy(), x.numpy().T * y.numpy() + x.numpy().T)
@@ -108,7 +108,7 @@ def test_a_place_that_is_used_twice_is_computed_once():
 
 def test_small_arrays_belong_to_the_function_and_large_ones_to_the_program():
     w = ndl.Tensor(np.ones((8, 8)), dtype="float32")
-    f = ndl.jit(lambda x: ndl.tanh(x @ w) @ w, debug=True)
+    f = jit(lambda x: ndl.tanh(x @ w) @ w)
     f(ndl.ones(4, 8))
     assert "= local(" in f.source
     assert "work" not in f.source

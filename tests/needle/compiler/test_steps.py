@@ -238,6 +238,7 @@ def test_batch_norm_follows():
         assert_close(ours.state_dict()[name].numpy(), value.numpy(), 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:jit. the function is compiled for the 5th time")
 def test_a_step_that_skips_parameters_without_gradients():
     ours, theirs = SmallTraining(), SmallTraining()
     step = jit(lambda: ours.optimizer.step())
@@ -296,7 +297,7 @@ def test_an_optimiser_of_one_s_own():
 
 def test_an_optimiser_that_changes_itself_is_refused():
     ours = SmallTraining(Counting)
-    with pytest.raises(CannotTrace, match=r"changes self\.optimizer\.steps"):
+    with pytest.raises(CannotTrace, match=r"changes steps of Counting"):
         jit(ours.step)(ours.x, ours.y)
     assert ours.optimizer.steps == 0
 

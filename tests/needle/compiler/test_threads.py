@@ -96,9 +96,10 @@ def test_a_thread_that_computes_while_another_traces_is_told():
         entered, done = threading.Barrier(2), threading.Barrier(2)
 
     def f(x):
+        found = x * w
         Signals.entered.wait(60)
         Signals.done.wait(60)
-        return x * w
+        return found
 
     def other():
         Signals.entered.wait(60)

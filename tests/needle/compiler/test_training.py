@@ -20,7 +20,7 @@ from needle.compiler import lower
 
 from ...training import Training
 from ..test_built_before_computed import LOSSES, MODULES, OPTIMISERS
-from .conftest import assert_close, count_of
+from .conftest import assert_close, count_of, jit
 
 #: How the names of parameters end that move every key of an attention in the same way. All scores of a
 #: query then move by the same, and its softmax stays as it is: in exact arithmetic, the gradients of these
@@ -48,11 +48,11 @@ class Side(Training):
 
 
 def assert_same_steps(
-    make: Callable[[], Side], batches: list[tuple], tolerance: float, debug: bool = True, programs: int = 1
+    make: Callable[[], Side], batches: list[tuple], tolerance: float, plain: bool = True, programs: int = 1
 ) -> None:
     """Both sides go through the batches."""
     ours, theirs = make(), make()
-    compiled = ndl.jit(ours.step, debug=debug)
+    compiled = jit(ours.step, plain=plain)
     step, largest = theirs.optimizer.step, []
 
     def watched_step() -> None:
@@ -361,7 +361,7 @@ SMALL_MODELS = [name for name in MODELS if name != "ResNet9"]
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 @pytest.mark.parametrize("name", SMALL_MODELS)
 def test_every_model_with_every_optimiser(name, optimiser):
-    """Ten steps, in debug mode."""
+    """Ten steps, as plain Python."""
     batch = MODELS[name][2]
     assert_same_steps(lambda: model_side(name, optimiser), [batch] * 10, 1e-3)
 
@@ -372,7 +372,7 @@ def test_every_model_by_numba(number):
     """Ten steps, compiled: each with one optimiser, which changes from model to model."""
     name, optimiser = SMALL_MODELS[number], list(OPTIMISERS)[number % len(OPTIMISERS)]
     batch = MODELS[name][2]
-    assert_same_steps(lambda: model_side(name, optimiser), [batch] * 10, 1e-3, debug=False)
+    assert_same_steps(lambda: model_side(name, optimiser), [batch] * 10, 1e-3, plain=False)
 
 
 @pytest.mark.parametrize("optimiser", [pytest.param("SGD", marks=pytest.mark.slow), "Adam"])
@@ -380,6 +380,6 @@ def test_the_source_of_a_large_model(optimiser):
     side = model_side("ResNet9", optimiser)
     batch = MODELS["ResNet9"][2]
     side.step(*batch)  # the optimiser makes its state
-    program = ndl.jit(side.step, debug=True).program_for(*batch)
+    program = jit(side.step).program_for(*batch)
     assert "matmul(" in program.source
     compile(program.source, "<source>", "exec")

@@ -96,7 +96,7 @@ def test_rows_are_one_kernel(name, columns, takes_a_row):
 def test_random_programs(takes_a_row: str, program: Program):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower, "SMALL_ON_GPU", 24)
-        check(program, CUDA, debug=False)
+        check(program, CUDA, plain=False)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 11), (3, 4, 5)])

@@ -1,4 +1,4 @@
-"""What a compiled function says of itself."""
+"""What is said of a compiled function, in sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 import numpy as np
 
 import needle as ndl
-from needle.compiler.explain import cost_of, separate_source
+import viz
+from viz.program_data import separate_source
+from viz.program_words import cost_of
 
-from ...training import compiled_step
+from ..training import compiled_step
 
 
 def layer_of(rows: int = 10, inputs: int = 2, units: int = 8):
@@ -24,7 +26,7 @@ def layer_of(rows: int = 10, inputs: int = 2, units: int = 8):
 
 
 def test_the_example() -> None:
-    said, _, _ = layer_of().explain().partition("\nNumba took ")  # if it was not on disk
+    said, _, _ = viz.explain(layer_of()).partition("\nNumba took ")  # if it was not on disk
     assert said == (
         "layer: 3 operators became 1 loop.\n"
         "The largest loop runs 10 times and fuses 3 operators: MatMul, Add, ReLU.\n"
@@ -41,7 +43,7 @@ def test_before_the_first_call() -> None:
     def f(x):
         return x
 
-    assert f.explain() == "f is not compiled yet: call it once, and ask again."
+    assert viz.explain(f) == "f is not compiled yet: call it once, and ask again."
 
 
 def test_how_long_it_took_is_said_once_it_is_known() -> None:
@@ -49,7 +51,7 @@ def test_how_long_it_took_is_said_once_it_is_known() -> None:
     number = np.random.default_rng().random()  # so that the source is not on disk yet
     f = ndl.jit(lambda x: ndl.tanh(x @ W) * number)
     f(ndl.Tensor([[1.0, 2.0]]))
-    assert re.search(r"^Numba took \d+\.\d seconds to compile it\.$", f.explain(), re.M)
+    assert re.search(r"^Numba took \d+\.\d seconds to compile it\.$", viz.explain(f), re.M)
 
 
 def test_a_mask_does_not_part_the_loop_over_the_batch() -> None:
@@ -61,11 +63,11 @@ def test_a_mask_does_not_part_the_loop_over_the_batch() -> None:
 
     q, k = (ndl.Tensor(np.random.default_rng(i).normal(size=(8, 64, 16)), dtype="float32") for i in range(2))
     np.testing.assert_allclose(scores(q, k).numpy().sum(-1), 1, rtol=1e-5)
-    assert "8 operators became 2 loops" in scores.explain()
+    assert "8 operators became 2 loops" in viz.explain(scores)
 
 
 def test_large_products_go_to_blas_and_long_loops_to_threads() -> None:
-    said = layer_of(512, 64, 512).explain()
+    said = viz.explain(layer_of(512, 64, 512))
     assert "1 matrix product went to BLAS, because it has more than 32,768 multiplications: " in said
     assert "(512, 64) @ (64, 512)." in said
     assert "Threads share the iterations of 1 loop: Add, ReLU." in said
@@ -76,13 +78,13 @@ def test_what_is_not_lowered_is_said_with_the_reason() -> None:
     f.program_for(ndl.Tensor(np.ones((2, 3))))
     assert (
         "ArgMax was not lowered, because its compute asks for numbers, which are not known while a function "
-        "is compiled; its own kernel computes between the parts of the source." in f.explain()
+        "is compiled; its own kernel computes between the parts of the source." in viz.explain(f)
     )
-    assert "1 call of a kernel" in f.explain()
+    assert "1 call of a kernel" in viz.explain(f)
 
 
 def test_operators_are_named_by_their_modules() -> None:
-    said = compiled_step().explain()
+    said = viz.explain(compiled_step())
     assert "Linear (MatMul, Add" in said
     assert "ReLU (ReLU" in said
 

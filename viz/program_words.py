@@ -1,4 +1,4 @@
-"""Explain: what the compiler made of a function, in a few sentences.
+"""What the compiler made of a function, in a few sentences.
 
 For ``layer(x) = relu(x @ W + b)`` and 10 rows they begin like this:
 
@@ -12,12 +12,16 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .codegen import Block, Part, Writer, by_module, makers_of, words_of
-from .lower import SMALL, SMALL_ON_GPU, Access, Buffer, Call, Nest
-from .program import Program
-from .schedule import Loop, LoopSchedule
+from needle.compiler import Compiled
+from needle.compiler.codegen import Block, Part
+from needle.compiler.lower import SMALL, SMALL_ON_GPU, Buffer, Call, Nest
+from needle.compiler.names import by_module, makers_of, words_of
+from needle.compiler.program import Program
 
-__all__ = ["Cost", "cost_of", "explain", "loop_of", "separate_source", "shape_of"]
+from .program_data import called, loop_of
+from .text import counted
+
+__all__ = ["Cost", "cost_of", "explain"]
 
 _MOST_PRODUCTS = 4
 
@@ -38,15 +42,28 @@ class Cost(NamedTuple):
     bytes_written: int
 
 
-def explain(program: Program, name: str) -> str:
-    """What the compiler made of a function, a sentence on each line.
+def explain(compiled: Compiled) -> str:
+    """Say what the compiler made of a function: what is fused, what is not, and why; a sentence on each line.
 
     Parameters
     ----------
-    program : Program
-    name : str
-        What the function is called.
+    compiled : Compiled
+        What `needle.jit` returned; call it before, so that it is compiled.
+
+    Examples
+    --------
+    >>> step = ndl.jit(lambda x, y: ndl.relu(x * y + x))
+    >>> step(x, y)
+    >>> print(viz.explain(step))
     """
+    name, program = called(compiled), compiled.program
+    if program is None:
+        return f"{name} is not compiled yet: call it once, and ask again."
+    return in_sentences(program, name)
+
+
+def in_sentences(program: Program, name: str) -> str:
+    """The sentences about one program."""
     sentences = [
         _loops(program, name),
         *_largest(program),
@@ -60,48 +77,38 @@ def explain(program: Program, name: str) -> str:
     return "\n".join(sentences)
 
 
-def _blocks(program: Program) -> list[tuple[Part, Block]]:
-    return [(part, block) for part in program.parts if not isinstance(part, Call) for block in part.blocks]
+def _blocks(program: Program) -> list[Block]:
+    return [block for part in program.parts if not isinstance(part, Call) for block in part.blocks]
 
 
 def _loops(program: Program, name: str) -> str:
-    blocks = [block for _, block in _blocks(program)]
-    loops = sum(loop_of(program, block) is not None for block in blocks)
-    made = [_counted(loops, "loop")] if loops else []
-    rest = len(blocks) - loops
-    made += [_counted(rest, "single statement")] if rest else []
-    calls = sum(isinstance(part, Call) for part in program.parts)
-    made += [_counted(calls, "call of a kernel")] if calls else []
-    operators = len(makers_of(program.nests))
+    blocks, operators = _blocks(program), len(makers_of(program.nests))
     if not operators:
         return f"{name}: there is nothing to compute."
-    return f"{name}: {_counted(operators, 'operator')} became {_listed(made)}."
+    loops = sum(loop_of(program, block) is not None for block in blocks)
+    calls = sum(isinstance(part, Call) for part in program.parts)
+    counts = [
+        (loops, counted(loops, "loop")),
+        (len(blocks) - loops, counted(len(blocks) - loops, "single statement")),
+        (calls, f"{counted(calls, 'call')} of a kernel"),
+    ]
+    made = [words for count, words in counts if count]
+    return f"{name}: {counted(operators, 'operator')} became {_listed(made)}."
 
 
 def _largest(program: Program) -> list[str]:
     """The loops that fuse most."""
     fused = []
-    for _, block in _blocks(program):
+    for block in _blocks(program):
         loop, count = loop_of(program, block), len(makers_of(block.lines))
         if loop is not None and count > 1:
             fused.append((count, loop, block))
     fused.sort(key=lambda found: -found[0])
     said = [] if fused else ["No two operators share a loop."]
     for begin, (count, loop, block) in zip(("The largest loop", "The next largest"), fused, strict=False):
-        runs = _counted(loop.length, "time")
+        runs = counted(loop.length, "time")
         said.append(f"{begin} runs {runs} and fuses {count} operators: {by_module(block.lines)}.")
     return said
-
-
-def loop_of(program: Program, block: Block) -> Loop | None:
-    """The loop that lines of the source are; None for a single statement."""
-    for segment in program.plan.segments:
-        if isinstance(segment, Call):
-            continue
-        for part in segment if isinstance(segment, list) else [segment]:
-            if isinstance(part, Loop) and next(part.nests()) in block.lines:
-                return part
-    return None
 
 
 def _products(program: Program) -> list[str]:
@@ -114,14 +121,12 @@ def _products(program: Program) -> list[str]:
     if not by_blas:
         those = "The matrix product has" if len(products) == 1 else "All matrix products have"
         return [f"{those} at most {bound}, so that a plain loop is as fast as {blas}."]
-    shapes: dict[str, None] = {}
-    for nest in by_blas:
-        m, n, p = nest.shape[-3:]
-        shapes[f"({m}, {n}) @ ({n}, {p})"] = None
-    few = list(shapes)[:_MOST_PRODUCTS]
+    sizes = [nest.shape[-3:] for nest in by_blas]
+    shapes = list(dict.fromkeys(f"({m}, {n}) @ ({n}, {p})" for m, n, p in sizes))
+    few = shapes[:_MOST_PRODUCTS]
     more = [f"{len(shapes) - len(few)} more"] if len(shapes) > len(few) else []
     it = "it has" if len(by_blas) == 1 else "they have"
-    said = f"{_counted(len(by_blas), 'matrix product')} went to {blas}, because {it} more than {bound}"
+    said = f"{counted(len(by_blas), 'matrix product')} went to {blas}, because {it} more than {bound}"
     return [f"{said}: {_listed([*few, *more])}."]
 
 
@@ -150,7 +155,7 @@ def _threads(program: Program) -> list[str]:
     if not shared:
         return ["No loop is so long that threads share it."]
     which = "; ".join(by_module(block.lines) for block in shared)
-    return [f"Threads share the iterations of {_counted(len(shared), 'loop')}: {which}."]
+    return [f"Threads share the iterations of {counted(len(shared), 'loop')}: {which}."]
 
 
 def _storage(program: Program) -> list[str]:
@@ -163,12 +168,12 @@ def _storage(program: Program) -> list[str]:
     before = sum(plan.sizes[buffer] for buffer in ours)
     if not before:
         return []
-    now = sum(buffer.size for buffer in ours if buffer in plan.work)
+    arrays = [buffer for buffer in ours if buffer in plan.work]
     variables = sum(buffer in plan.variables for buffer in ours)
-    arrays = sum(buffer in plan.work for buffer in ours)
-    kept = [f"{_counted(arrays, 'array')} of {_counted(now, 'number')}"] if arrays else []
-    kept += [_counted(variables, "plain variable")] if variables else []
-    eager = f"{_counted(len(ours), 'array')} of {_counted(before, 'number')}"
+    now = counted(sum(buffer.size for buffer in arrays), "number")
+    kept = [f"{counted(len(arrays), 'array')} of {now}"] if arrays else []
+    kept += [counted(variables, "plain variable")] if variables else []
+    eager = f"{counted(len(ours), 'array')} of {counted(before, 'number')}"
     return [f"Unfused, {eager} would lie between the operators; the program keeps {_listed(kept)}."]
 
 
@@ -182,8 +187,8 @@ def cost_of(program: Program) -> Cost:
             continue
         each = (nest.function != "copy" and not nest.is_check) + (nest.fold is not None)
         operations += each * math.prod(nest.shape)
-        read |= dict.fromkeys(x.buffer for x in nest.sources if not x.buffer.is_ours)
-        written |= {} if nest.out.buffer.is_ours else {nest.out.buffer: None}
+        read |= dict.fromkeys(x for x in nest.read if not x.is_ours)
+        written |= dict.fromkeys(x for x in nest.written if not x.is_ours)
 
     def size(buffers: Iterable[Buffer]) -> int:
         return sum(buffer.size * buffer.dtype.itemsize for buffer in buffers)
@@ -194,12 +199,12 @@ def cost_of(program: Program) -> Cost:
 
 def _costs(program: Program) -> str:
     cost = cost_of(program)
-    moved = f"reads {_counted(cost.bytes_read, 'byte')} and writes {_counted(cost.bytes_written, 'byte')}"
-    return f"A call makes {_counted(cost.operations, 'operation')} on numbers; it {moved}."
+    moved = f"reads {counted(cost.bytes_read, 'byte')} and writes {counted(cost.bytes_written, 'byte')}"
+    return f"A call makes {counted(cost.operations, 'operation')} on numbers; it {moved}."
 
 
 def _compiling(program: Program) -> list[str]:
-    """How long Numba took, where it has compiled in this process and all of it is known."""
+    """How long Numba took, if it has compiled in this process and all of it is known."""
     seconds = 0.0
     for kernel in set(program.compiled.values()):
         passes = [(x.metadata or {}).get("pipeline_times") for x in kernel.overloads.values()]
@@ -210,69 +215,7 @@ def _compiling(program: Program) -> list[str]:
     return [f"Numba took {seconds:.1f} seconds to compile it."] if seconds else []
 
 
-def _counted(number: int, what: str) -> str:
-    ending = "s" * (number != 1)
-    if what.startswith("call "):
-        return f"{number:,} call{ending}{what.removeprefix('call')}"
-    return f"{number:,} {what}{ending}"
-
-
 def _listed(words: list[str]) -> str:
     """``a, b and c``."""
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
-
-
-# Before fusion
-
-
-class _PlainWriter(Writer):
-    """Writes source for readers alone."""
-
-    def bounds(self, loop: Loop, shared: Loop | None) -> str:
-        return str(loop.length)
-
-    def name_places(self, loop: Loop, body: int, indent: str) -> None:
-        pass  # each place stands where it is used
-
-
-def separate_source(program: Program) -> tuple[list[str], list[Block]]:
-    """The source as it would be if each statement kept loops of its own, as it was lowered.
-
-    Returns
-    -------
-    lines : list of str
-    blocks : list of Block
-        One for each statement of the program, in the same order as its nests.
-    """
-    plan = LoopSchedule()
-    parts: list[Loop | Nest] = []
-    own: dict[Nest, Nest] = {}
-    for nest, before in program.plan.lowered.items():
-        own[before] = nest
-        of_blas = 3 if before.product else 0
-        loops = [Loop(n) for n in before.shape[: len(before.shape) - of_blas]]
-        plan.loops[before] = [*loops, *[None] * of_blas]
-        part: Loop | Nest = before
-        for loop in reversed(loops):
-            loop.body = [part]
-            part = loop
-        parts.append(part)
-    writer = _PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
-    writer.write(parts)
-    blocks = [
-        Block(block.first, block.stop, {own[nest]: lines for nest, lines in block.lines.items()})
-        for block in writer.blocks
-    ]
-    return writer.lines, blocks
-
-
-def shape_of(x: Access, size: int) -> tuple[int, ...]:
-    """The shape of a compact array of `size` numbers, by the strides of an access: ``(10, 8)`` for (8, 1)."""
-    shape, outer = [], size
-    for stride in sorted({s for s in x.strides if s > 0}, reverse=True):
-        if outer % stride:
-            return (size,)
-        shape.append(outer // stride)
-        outer = stride
-    return tuple(shape) if outer == 1 else (size,)

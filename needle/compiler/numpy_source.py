@@ -1,0 +1,395 @@
+"""NumPy source: the loops of `lower.py` as straight-line NumPy, one call a line.
+
+For Tensors on `cpu_numpy` no loops are fused and nothing is compiled: each nest is a call of NumPy, as a good
+programmer writes it by hand. The five nests of ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), become
+
+    matmul1 = add1 = np.empty((10, 8), "float32")
+
+
+    def step(x, W, b, result):
+        x = x.reshape(10, 2)
+        W = W.reshape(2, 8)
+        result = result.reshape(10, 8)
+        # MatMul, Add, ReLU
+        np.dot(x, W, out=matmul1)
+        np.add(matmul1, b, out=add1)
+        np.maximum(add1, 0, out=result)
+        return 0
+
+What stands before the function runs once, and is kept between calls: so a step of training allocates next to
+nothing. Arguments come flat, as storage is, and get their shapes first.
+
+Two nests are gone: a product overwrites what was in `out`, so nobody need set it to 0 (`_needed`), and the
+last operator writes where the caller looks for the result (`_placed`). In the same way ``W - lr * gradient``
+lands in W. The sum has the storage of the product, which nobody needs any more (`_shared`). Each access is a
+view of an array (`Writer.view`): axes with a stride of 0 have length 1, and NumPy repeats them, as in
+``b[:, None]``; strides in another order are a transpose, ``W.T``; other strides are a slice.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain, count, groupby, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backend_ndarray.ndarray_backend_numpy import add_at, quiet
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
+from ..backend_ndarray.strides import compact_strides
+from .lower import Access, Buffer, Nest, Shape, whole
+from .names import by_module, wrapped
+from .simplify import cut
+from .stand_ins import Number
+
+
+class NumpyPart(NamedTuple):
+    """The source of a function that returns 0, or the number of its first check that failed, from 1 on.
+
+    Its `arguments` are flat arrays, and then numbers of Python's.
+    """
+
+    name: str
+    source: str
+    arguments: list[str]
+    checks: list[Nest]
+    constants: dict[str, np.ndarray]
+
+    def function(self, kept: dict[str, np.ndarray]) -> tuple[Callable, dict[str, Any]]:
+        """The function, and all names in its source; `kept` are flat arrays that others use too."""
+        names = {row.name: row.numpy for row in SCALAR_FUNCTIONS.values()}
+        names |= {"np": np, "add_at": add_at, **self.constants, **kept}
+        exec(compile(self.source, f"<needle {self.name}>", "exec"), names)
+        return partial(quiet.run, names[self.name]), names  # without NumPy's warnings
+
+
+def write_numpy(
+    name: str, nests: Iterable[Nest], places: dict[Buffer, str | None], formulas: dict[str, str]
+) -> NumpyPart:
+    """Write a function for nests as `simplify` returns them with ``accumulates=False``.
+
+    `places` are the buffers that others use too: the name of an argument, or None for what is kept between
+    calls. `formulas` are the names of Numbers by their formulas.
+    """
+    nests = [copy.copy(nest) for nest in nests]
+    for nest in nests:
+        of_arrays = all(isinstance(x, Access) for x in nest.reads)
+        nest.product = nest.function == "multiply" and nest.fold == "add" and of_arrays
+    cut([nest for nest in nests if all(x.via is None for x in nest.accesses)])
+    fixed = {x for nest in nests for x in _used(nest) if x in places or x.data is not None or x.counts}
+    nests = _placed(_needed(nests, fixed), fixed)
+    writer = Writer(nests, {x for x in places if places[x] is not None}, formulas)
+    body = []
+    for _, run in groupby(nests, key=lambda nest: nest.maker and nest.maker.scope):
+        some = list(run)
+        about = by_module(some)
+        body += wrapped("    # ", about.split(" "), " ", "    # ") if about else []
+        for nest in some:
+            body += wrapped("    ", writer.statement(nest).split(", "), ", ", " " * 8)
+    numbers = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
+    arguments = [x.name for x in places if x in writer.shapes and x in writer.arguments]
+    arguments += [formulas[text] for text in numbers]
+    head = wrapped(f"def {name}(", f"{', '.join(arguments)}):".split(", "), ", ", "    ")
+    kept, shared, alike = [], _shared(nests, fixed, writer.shapes), defaultdict(list)
+    for x, other in shared.items():
+        alike[other].append(x.name)
+    for x, shape in writer.shapes.items():
+        text = f"np.arange({x.size})" if x.counts else x.name
+        text = text if shape == (x.size,) else _reshaped(text, shape)
+        if x not in fixed and x not in shared:
+            lines = wrapped("", [x.name, *alike[x], f'np.empty({shape}, "{x.dtype}")'], " = ", "    ")
+            kept += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
+        elif x in fixed and text != x.name and x in writer.arguments:
+            head.append(f"    {x.name} = {text}")
+        elif x in fixed and text != x.name:
+            kept.append(f"{x.name} = {text}")
+    kept += [f"{view} = {text}" for text, view in writer.views.items()]
+    source = "\n".join([*kept, *["", ""] * bool(kept), *head, *body, "    return 0\n"])
+    constants = {x.name: x.data for x in writer.shapes if x not in places and x.data is not None}
+    return NumpyPart(name, source, arguments, writer.checks, constants)
+
+
+# Fewer nests, and less storage
+
+#: What NumPy can write over an operand. A row of your own may still need it.
+_IN_PLACE = {row.name for row in SCALAR_FUNCTIONS.values() if isinstance(row.numpy, np.ufunc) or row.operator}
+_IN_PLACE |= {"copy", "relu", "mask"}
+
+
+def _used(nest: Nest) -> list[Buffer]:
+    """All that a nest reads and writes; a check writes nothing."""
+    return [x.buffer for x in nest.accesses[nest.is_check :]]
+
+
+def _users(nests: list[Nest]) -> dict[Buffer, list[int]]:
+    """The numbers of the nests that use each buffer."""
+    users: dict[Buffer, list[int]] = defaultdict(list)
+    for i, nest in enumerate(nests):
+        for x in dict.fromkeys(_used(nest)):
+            users[x].append(i)
+    return users
+
+
+def _is_whole(x: Access, shape: Shape) -> bool:
+    """Whether an access goes through all of a buffer, in its order."""
+    return x == whole(x.buffer, shape) and math.prod(shape) == x.buffer.size
+
+
+def _in_step(nest: Nest, buffer: Buffer) -> bool:
+    """Whether a nest may overwrite a buffer: it reads each number only where it writes that one, if any."""
+    may = not nest.fold and nest.function in _IN_PLACE
+    return not any(x.buffer is buffer and not (may and x[1:] == nest.out[1:]) for x in nest.accesses)
+
+
+def _needed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
+    """Leave out numbers from which folds begin, and make ``a + (-b)`` a difference."""
+    found: dict[Nest | None, None] = {}
+    last: dict[Buffer | None, Nest] = {}
+    users = _users(nests)
+    for i, nest in enumerate(nests):
+        if nest.fold and nest.out.via is None:
+            found.pop(last.get(nest.out.buffer), None)
+        for x, other in (nest.reads[::-1], nest.reads) if nest.function == "add" else ():
+            before = last.get(getattr(x, "buffer", None))
+            if before is None or before.function != "negate" or x.buffer in fixed or len(users[x.buffer]) > 2:
+                continue
+            source, begin = before.read[0], users[x.buffer][0]
+            changed = any(begin < j < i and nests[j].out.buffer is source for j in users[source])
+            if all(_is_whole(y, before.shape) for y in before.accesses) and not changed:
+                nest.function, nest.reads = "subtract", [other, x._replace(buffer=source)]
+                found.pop(before)
+                break
+        found[nest] = None
+        last |= dict.fromkeys(_used(nest), nest)
+    return [nest for nest in found if nest is not None]
+
+
+def _placed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
+    """Write at once to where a result is copied."""
+    users, place, copies = _users(nests), {}, set()
+    checks = [i for i, nest in enumerate(nests) if nest.is_check]
+    for i, nest in enumerate(nests):
+        x, new = nest.reads[0], nest.out.buffer
+        is_copy = nest.function == "copy" and not nest.fold and isinstance(x, Access)
+        if not is_copy or new not in fixed or not all(_is_whole(y, nest.shape) for y in nest.accesses):
+            continue
+        begin = users[x.buffer][0]
+        meets = {j for j in users[new] if begin <= j < i}  # they want what was there before
+        early = any(begin < j < i for j in checks)  # the caller's arrays change when all checks have passed
+        is_ours = x.buffer not in fixed and x.buffer not in place and x.buffer.dtype == new.dtype
+        if is_ours and not early and users[new][-1] == i and meets <= {begin} and _in_step(nests[begin], new):
+            place[x.buffer] = new
+            copies.add(nest)
+
+    for nest in nests:
+        nest.change(lambda x: x._replace(buffer=place.get(x.buffer, x.buffer)))
+    return [nest for nest in nests if nest not in copies]
+
+
+def _shared(nests: list[Nest], fixed: set[Buffer], shapes: dict[Buffer, Shape]) -> dict[Buffer, Buffer]:
+    """The buffers that get the storage of an operand, whose last reader writes them; and whose that is."""
+    users, shared = _users(nests), dict[Buffer, Buffer]()
+    last = {x: found[-1] for x, found in users.items()}
+    for i, nest in enumerate(nests):
+        out = nest.out.buffer
+        if nest.fold or nest.function == "copy" or out in fixed or users[out][:1] != [i]:
+            continue
+        for x in nest.read:
+            old = shared.get(x, x)
+            alike = old.dtype == out.dtype and shapes[old] == shapes[out] and old not in fixed
+            if alike and last[old] == i and _in_step(nest, x):
+                shared[out], last[old] = old, last[out]
+                break
+    return shared
+
+
+# Views
+
+
+def _shape_of(x: Access, shape: Shape) -> Shape:
+    """The shape of an array through which an access goes along whole axes, or along slices of them."""
+    steps = {abs(step) for n, step in zip(shape, x.strides, strict=True) if step and n > 1}
+    steps |= {x.step, x.strides[0]} if x.via is not None else set()
+    ends = [1, *sorted(steps), x.buffer.size]
+    fits = not any(end % step for step, end in pairwise(ends))
+    return tuple([end // step for step, end in pairwise(ends) if end > step][::-1]) if fits else ()
+
+
+def _reshaped(text: str, shape: Iterable[int]) -> str:
+    return f"{text}.reshape({', '.join(map(str, shape)) or '()'})"
+
+
+def _slices(x: Access, loops: list[tuple[int, int]], shape: Shape) -> str | None:
+    """The brackets behind an array of `shape` that select what loops go through; None if no slices do."""
+    items, left = [], list(loops)
+    for n, width in zip(shape, compact_strides(shape), strict=True):
+        first = x.offset // width % n
+        if left and abs(left[0][1]) >= width:
+            length, stride = left.pop(0)
+            step = stride // width
+            last = first + (length - 1) * step
+            if stride % width or not 0 <= last < n:
+                return None
+            begin = "" if first == (0 if step > 0 else n - 1) else first
+            end = last + step if 0 <= last + step < n else ""
+            items.append(f"{begin}:{end}" + f":{step}" * (step != 1))
+        else:
+            items.append(str(first))
+    return None if left else f"[{', '.join(items if loops else [*items, '...'])}]"
+
+
+_ENDS = {".T": "T", "[:, None]": "column", '.view("int32")': "bits", '.view("int64")': "bits"}
+
+
+class Writer:
+    """Writes a statement for each nest. `views` are the names of views, by what makes them."""
+
+    def __init__(self, nests: list[Nest], arguments: set[Buffer], formulas: dict[str, str]):
+        self.arguments = arguments
+        self.formulas = formulas
+        self.views: dict[str, str] = {}
+        self.checks: list[Nest] = []
+        self.shapes: dict[Buffer, Shape] = {}  # for each buffer the one with most axes
+        for nest in nests:
+            for x in nest.accesses[nest.is_check :]:
+                known = self.shapes.get(x.buffer, (x.buffer.size,) * (x.buffer.size > 1))
+                self.shapes[x.buffer] = max(known, _shape_of(x, nest.shape), key=len)
+        self._names = {*formulas.values(), *[x.name for x in self.shapes]}
+
+    def view(
+        self, x: Access, shape: Shape, axes: Iterable[int] | None = None, full: int = 0, bits: str = ""
+    ) -> str:
+        """What an access goes through, with the loops `axes` as its axes.
+
+        Those that do not move it have length 1 or, at the front, are left out; the last `full` are whole.
+        """
+        loops = [(shape[i], x.strides[i]) for i in (range(len(shape)) if axes is None else axes)]
+        moving = [i for i, (n, step) in enumerate(loops) if step and n > 1]
+        order = sorted(moving, key=lambda i: -abs(loops[i][1]))
+        lengths, strides = [tuple([loops[i][k] for i in order]) for k in (0, 1)]
+        text, size, own = x.buffer.name, x.buffer.dtype.itemsize, self.shapes[x.buffer]
+        if _is_whole(x._replace(strides=strides), lengths):
+            text = text if lengths == own else _reshaped(text, lengths)
+        elif (brackets := _slices(x, [loops[i] for i in order], own)) is not None:
+            text += brackets
+        else:
+            steps = tuple([size * step for step in strides])
+            text = f'np.ndarray({lengths}, "{x.buffer.dtype}", {text}, {size * x.offset}, {steps})'
+        if order != moving:
+            places = ", ".join([str(order.index(i)) for i in moving])
+            text += ".T" if order == moving[::-1] else f".transpose({places})"
+        behind = range(min([len(loops) - full, *moving]), len(loops))
+        if any(i not in moving for i in behind):
+            text += f"[{', '.join([':' if i in moving else 'None' for i in behind])}]"
+        if any(n > 1 and not step for n, step in loops[len(loops) - full :]):
+            text = f"np.broadcast_to({text}, {tuple([n for n, _ in loops])})"
+        return self._named(x.buffer, f'{text}.view("{bits}")' if bits else text)
+
+    def _all(self, buffer: Buffer, *shape: int) -> str:
+        """All of a buffer in some shape."""
+        text = buffer.name
+        return text if shape == self.shapes[buffer] else self._named(buffer, _reshaped(text, shape))
+
+    def _named(self, buffer: Buffer, text: str) -> str:
+        """A view; of an array that is kept it is made once, and has a name."""
+        if text == buffer.name or buffer in self.arguments:
+            return text
+        if text not in self.views:
+            base = f"{buffer.name}_{_ENDS.get(text.removeprefix(buffer.name), 'view')}"
+            numbered = chain([base], (f"{base}{i}" for i in count(2)))
+            self.views[text] = next(name for name in numbered if name not in self._names)
+            self._names.add(self.views[text])
+        return self.views[text]
+
+    # Statements
+
+    def statement(self, nest: Nest) -> str:
+        """One call of NumPy."""
+        x, axes = nest.reads[0], list(range(len(nest.shape)))
+        if nest.is_check:
+            return self._check(nest, x)
+        if nest.out.via or (isinstance(x, Access) and x.via):
+            return self._follow(nest, x)
+        if nest.product:
+            a = self.view(x, nest.shape, axes[:-1], 2)
+            b = self.view(nest.reads[1], nest.shape, axes[:-3] + axes[-2:], 2)
+            out = self.view(nest.out, nest.shape, axes[:-2] + axes[-1:], 2)
+            return f"np.{'dot' if len(axes) == 3 else 'matmul'}({a}, {b}, out={out})"
+        return self._fold(nest, x) if nest.fold else self._elementwise(nest, x)
+
+    def _elementwise(self, nest: Nest, x: Any) -> str:
+        name, bits, operands = nest.function, "", [self._operand(x, nest) for x in nest.reads]
+        if name == "relu":
+            name, operands = "maximum", [*operands, "0"]
+        elif name == "mask":
+            operands[1] += " != 0"
+            if isinstance(x, Access):  # of floats the bits, for an infinity times 0 is not a number
+                name, bits = "multiply", f"int{8 * x.buffer.dtype.itemsize}" * (x.buffer.dtype.kind == "f")
+                operands[0] = self.view(x, nest.shape, bits=bits)
+        out = self.view(nest.out, nest.shape, bits=bits)
+        places = out if out.endswith("]") else f"{out}[...]"
+        if name == "copy":
+            return f"{places} = {operands[0]}"
+        if name == "mask":
+            return f"{places} = np.where({operands[1]}, {operands[0]}, 0)"
+        row = SCALAR_FUNCTIONS[name]
+        known = getattr(row.numpy, "__name__", "")
+        if getattr(np, known, None) is row.numpy:
+            return f"np.{known}({', '.join(operands)}, out={out})"
+        if row.operator:
+            return f"{places} = {written(row.text, *operands)}"
+        return f"{name}({', '.join(operands)}, out={out})"
+
+    def _fold(self, nest: Nest, x: Any) -> str:
+        is_copy = nest.function == "copy" and isinstance(x, Access) and min(x.strides, default=0) >= 0
+        axes = sorted(range(len(nest.shape)), key=lambda i: -x.strides[i] if is_copy else i)
+        kept = [i for i in axes if nest.out.strides[i]]
+        folded = tuple([k for k, i in enumerate(axes) if i not in kept])
+        axis = None if not kept else folded[0] if len(folded) == 1 else folded
+        out, fold = self.view(nest.out, nest.shape, kept), f"np.{nest.fold}.reduce"
+        if is_copy:
+            return f"{fold}({self.view(x, nest.shape, axes, len(axes))}, axis={axis}, out={out})"
+        value = " * ".join([self._operand(x, nest) for x in nest.reads])  # one of them may be a number
+        return f"{out}[...] = {fold}(np.broadcast_to({value}, {nest.shape}), axis={axis})"
+
+    def _follow(self, nest: Nest, x: Any) -> str:
+        """Take what an index says, or add to it."""
+        outer, count, inner = nest.shape
+        place: Any = x if nest.out.via is None else nest.out
+        index, n = self._all(place.via.buffer, count), place.strides[0] // inner
+        if place is x:
+            ahead, behind = (outer,) * (outer > 1), (inner,) * (inner > 1)
+            source = self._all(x.buffer, *ahead, n, *behind)
+            out = self._all(nest.out.buffer, *ahead, count, *behind)
+            return f'np.take({source}, {index}, axis={len(ahead)}, out={out}, mode="clip")'
+        values = self._all(x.buffer, x.buffer.size) if isinstance(x, Access) else self._operand(x, nest)
+        out = self._all(place.buffer, place.buffer.size)
+        if outer == inner == 1:
+            return f"np.add.at({out}, {index}, {values})"
+        return f"add_at({out}, {values}, {index}, {n}, {inner})"
+
+    def _check(self, nest: Nest, x: Access) -> str:
+        """Leave with the number of the check."""
+        self.checks.append(nest)
+        test = y = self.view(x, nest.shape)
+        if nest.function == "check":
+            is_whole = f" & ({y} == np.trunc({y}))" * (x.buffer.dtype.kind == "f")
+            test = f"(({nest.reads[1]} <= {y}) & ({y} < {nest.reads[2]}){is_whole})"
+        return f"if not {test}.all(): return {len(self.checks)}"
+
+    def _operand(self, x: Any, nest: Nest) -> str:
+        dtype = nest.out.buffer.dtype
+        if isinstance(x, Access):
+            return self.view(x, nest.shape)
+        if isinstance(x, Number):
+            return self.formulas[x.text] if dtype.kind == "f" else f"int({self.formulas[x.text]})"
+        if dtype.kind != "f":
+            return str(bool(x) if dtype.kind == "b" else int(x))
+        with np.errstate(over="ignore"):
+            text = str(dtype.type(x))  # beside an array, NumPy takes a number for one of its data type
+        text = text.replace("inf", "np.inf").replace("nan", "np.nan")
+        return text if text == "-0.0" else text.removesuffix(".0")

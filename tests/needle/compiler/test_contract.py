@@ -1,0 +1,528 @@
+"""The contract of `jit`: what is read anew in each call, what is frozen, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle import nn, optim
+from needle.autograd import Tensor
+from needle.compiler import CannotTrace
+
+from ...training import SmallTraining
+from .conftest import assert_close, assert_equals_eager, assert_same, count_of, jit, tensor
+
+# Read anew: structure, shape, dtype and device of the arguments, and what needle's own objects hold
+
+
+def test_shapes_and_dtypes():
+    def f(x):
+        return (x * 2).sum() / len(x)
+
+    g = jit(f)
+    for _ in range(2):
+        for x in (tensor(3), tensor(4), tensor(3, 2), tensor(3, dtype="float64"), ndl.zeros(1)):
+            assert_same(g(x), f(x))
+    assert count_of(g) == 5
+
+
+def test_integers_and_booleans():
+    def f(x):
+        return x + 1, x.sum(), x * x > 2
+
+    for dtype in ("int64", "int32", "uint8", "bool"):
+        x = Tensor([[0, 1, 2], [3, 0, 5]], dtype=dtype, requires_grad=False)
+        assert_equals_eager(f, x)
+
+
+def test_layouts_of_arguments():
+    def f(x):
+        return ndl.exp(x).sum(0)
+
+    g = jit(f)
+    x = tensor(4, 3)
+    for _ in range(2):
+        for view in (x, x.transpose(), x[::2], ndl.flip(x), x[:1].broadcast_to((4, 3)), x[1:, 1:]):
+            assert_same(g(view), f(view))
+
+
+def test_a_lazy_argument():
+    g = jit(lambda x: x * 2)
+    g(ndl.ones(3))
+    for _ in range(2):
+        with ndl.lazy():
+            x = ndl.ones(3) + 1
+        assert g(x).numpy().tolist() == [4, 4, 4]
+
+
+def test_an_argument_with_a_graph():
+    w = tensor(3)
+
+    def f(x):
+        return ndl.gradients((x * x).sum(), [x])[0]
+
+    g = jit(f)
+    for _ in range(2):
+        x = w * 2
+        assert_same(g(x), f(x))
+
+
+def test_requires_grad():
+    def f(x):
+        out = x * 3
+        return out.requires_grad, out
+
+    g = jit(f)
+    for requires_grad in (True, False, True):
+        x = Tensor([1.0, 2.0], requires_grad=requires_grad)
+        flag, _ = g(x)
+        assert flag is requires_grad
+
+
+def test_requires_grad_of_what_is_closed_over():
+    w = tensor(3)
+
+    def f(x):
+        return (x * w).requires_grad
+
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=False)
+    g = jit(f)
+    for requires_grad in (True, False, True):
+        w.requires_grad = requires_grad
+        assert g(x) is requires_grad
+
+
+def test_no_grad():
+    w = tensor(3)
+
+    def f(x):
+        return (x * w).requires_grad
+
+    g = jit(f)
+    for _ in range(2):
+        assert g(tensor(3)) is True
+        with ndl.no_grad():
+            assert g(tensor(3)) is False
+
+
+def test_train_and_eval():
+    model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.BatchNorm1d(4), nn.Dropout(0.5, rng=1))
+    x = tensor(5, 3)
+    g = jit(lambda x: model(x))
+    g(x)
+    model.eval()
+    first = g(x)
+    assert_same(first, model(x).detach())
+    assert_same(g(x), first)
+    model.train()
+    assert (g(x).numpy() == 0).any()
+    model.eval()
+    assert (g(x).numpy() != 0).all()
+
+
+def test_train_and_eval_of_a_module_that_is_an_argument():
+    model = nn.Dropout(0.5, rng=1)
+    x = ndl.ones(64)
+    g = jit(lambda model, x: model(x))
+    for _ in range(2):
+        model.train()
+        assert (g(model, x).numpy() == 0).any()
+        model.eval()
+        assert g(model, x).numpy().tolist() == [1] * 64
+
+
+def test_a_changed_setting_of_a_module():
+    dropout = nn.Dropout(0.5, rng=0)
+    g = jit(lambda x: dropout(x))
+    x = ndl.ones(1000)
+    g(x)
+    for p in (0.1, 0.9, 0.5):
+        dropout.p = p
+        assert abs((g(x).numpy() == 0).mean() - p) < 0.1
+
+
+def test_a_changed_setting_deep_in_a_model():
+    model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Residual(nn.LeakyReLU(0.1)))
+    g = jit(lambda x: model(x))
+    x = tensor(3, 2)
+    for slope in (0.1, 0.3, 2.0):
+        model.modules[1].fn.slope = slope
+        assert_same(g(x), model(x).detach())
+
+
+def test_a_module_is_replaced():
+    model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.ReLU())
+    g = jit(lambda x: model(x))
+    x = tensor(3, 2)
+    for module in (nn.ReLU(), nn.Tanh(), nn.Linear(2, 3, rng=1), nn.Identity()):
+        model.modules = (model.modules[0], module)
+        assert_same(g(x), model(x).detach())
+
+
+def test_a_parameter_is_replaced():
+    model = nn.Linear(2, 2, rng=0)
+    g = jit(lambda x: model(x))
+    x = tensor(3, 2)
+    for seed in range(3):
+        model.weight = nn.Parameter(np.random.default_rng(seed).normal(size=(2, 2)))
+        assert_same(g(x), model(x).detach())
+
+
+def test_a_parameter_is_written_between_calls():
+    model = nn.Linear(2, 2, rng=0)
+    g = jit(lambda x: model(x))
+    x = tensor(3, 2)
+    for seed in range(3):
+        model.weight.data = tensor(2, 2, seed=seed)
+        assert_same(g(x), model(x).detach())
+
+
+def test_a_parameter_moves_to_another_device_and_back():
+    model = nn.Linear(2, 2, rng=0)
+    g = jit(lambda x: model(x))
+    for device in (ndl.cpu(), ndl.cpu_numpy(), ndl.cpu()):
+        model.to(device)
+        x = tensor(3, 2, device=device)
+        assert_same(g(x), model(x).detach())
+
+
+def test_a_gradient_that_is_written():
+    w, x = tensor(3), ndl.ones(3)
+
+    def f(x):
+        w.grad.data = w.grad * 0.5
+        return x * w.grad
+
+    g = jit(f)
+    for number in (2, 4, 6):
+        w.grad = ndl.ones(3) * number
+        for halved in (number / 2, number / 4):
+            assert g(x).numpy().tolist() == w.grad.numpy().tolist() == [halved] * 3
+
+
+# Frozen: all else that Python reads. `debug=True` says where that is something else by now
+
+
+def frozen():
+    """A function, a change of what it reads, and what the warning names."""
+    number, names, settings, array = 2.0, ["a"], {"on": True}, np.ones(3)
+
+    class Settings:
+        factor = 2.0
+
+    def count():
+        nonlocal number
+        number += 1
+
+    return {
+        "a name": (lambda x: x * number, count, "MulScalar(scalar=3.0)"),
+        "a list": (lambda x: x * len(names), lambda: names.append("b"), "MulScalar(scalar=2)"),
+        "a branch": (
+            lambda x: x * 2 if settings["on"] else ndl.exp(x),
+            lambda: settings.update(on=False),
+            "computes Exp() of x, and then computed MulScalar",
+        ),
+        "an attribute": (
+            lambda x: x * Settings.factor,
+            lambda: setattr(Settings, "factor", 5.0),
+            "MulScalar(scalar=5.0) of x",
+        ),
+        "an array of NumPy's": (
+            lambda x: x + Tensor(array, requires_grad=False),
+            lambda: array.fill(7.0),
+            "constant [7. 7. 7.]",
+        ),
+        "how often": (
+            lambda x: [x := x * 2 for _ in names][-1],
+            lambda: names.append("b"),
+            "computes MulScalar(scalar=2) of (3,), and then computed nothing more",
+        ),
+    }
+
+
+@pytest.mark.parametrize("which", frozen())
+def test_what_is_frozen_is_found_by_debug(which):
+    f, change, said = frozen()[which]
+    compiled, x = jit(f), tensor(3)
+    first = compiled(x)
+    change()
+    assert_same(compiled(x), first)
+    assert count_of(compiled) == 1
+
+    f, change, _ = frozen()[which]
+    compiled = jit(f, debug=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            compiled(x)
+    change()
+    with pytest.warns(RuntimeWarning) as told:
+        assert_same(compiled(x), f(x))
+    (message,) = [str(warning.message) for warning in told]
+    assert said in message
+    assert f"line {f.__code__.co_firstlineno} of test_contract.py" in message
+
+
+def test_a_step_of_training_does_the_same_each_time():
+    training = SmallTraining(optim.Adam)
+    step = jit(training.step, debug=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for lr in (0.1, 0.2, 0.1):
+            training.optimizer.lr = lr
+            step(training.x, training.y)
+
+
+def test_a_gradient_from_before_is_read_anew():
+    w, v = tensor(3), tensor(3, seed=1)
+    w.grad = v.grad = tensor(3, seed=2)
+
+    def f(x):
+        return x * w.grad - 2 * v.grad
+
+    g, x = jit(f), ndl.ones(3)
+    for seed in (2, 3, 4):
+        w.grad = v.grad = tensor(3, seed=seed)
+        assert_same(g(x), f(x))
+        v.grad = tensor(3, seed=5)
+        assert_same(g(x), f(x))
+
+
+def test_clipped_gradients_from_before():
+    model = nn.Linear(3, 2, rng=0)
+    optimizer = optim.SGD(model.parameters())
+    g = jit(lambda: optimizer.clip_grad_norm(0.25))
+    for seed in range(3):
+        for p in model.parameters():
+            p.grad = tensor(*p.shape, seed=seed)
+        norm = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in model.parameters()))
+        assert_close(g().numpy(), np.float64(norm), 1e-5)
+        assert_close(np.float32(optimizer.clip_grad_norm(1e9)), np.float32(0.25), 1e-4)
+
+
+def test_an_optimiser_s_own_attribute():
+    class Signed(optim.Optimizer):
+        sign = 1.0
+
+        def rule(self, p, grad, state, t, lr):
+            return p - self.sign * lr * grad
+
+    p = nn.Parameter(np.ones(2))
+    optimizer = Signed([p], lr=0.5)
+
+    def step():
+        p.sum().backward()
+        optimizer.step()
+
+    g = jit(step)
+    for sign, after in ((1.0, 0.5), (-1.0, 1.0), (-2.0, 2.0)):
+        optimizer.sign = sign
+        g()
+        assert p.numpy().tolist() == [after] * 2
+
+
+# Refused, where it happens
+
+
+@pytest.mark.parametrize("draw", [lambda: np.random.randn(3), lambda: [random.random()] * 3])
+def test_random_numbers_of_the_host_are_refused(draw):
+    with pytest.raises(CannotTrace, match=r"draws random numbers by NumPy or Python.*ndl\.init\.rand"):
+        jit(lambda x: x + Tensor(np.array(draw()), requires_grad=False))(tensor(3))
+
+
+def test_a_schedule_steps_outside():
+    training = SmallTraining()
+    schedule = optim.StepLR(training.optimizer, 1)
+
+    def step(x, y):
+        training.step(x, y)
+        schedule.step()
+
+    with pytest.raises(CannotTrace, match="sets the option lr of SGD"):
+        jit(step)(training.x, training.y)
+    assert schedule.t == 0
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda x, n: x.cached_data.shape,
+        lambda x, n: x if n else -x,
+        lambda x, n: x * np.arange(n),
+        lambda x, n: copy.deepcopy(n) + x,
+    ],
+)
+def test_looking_at_what_may_change_is_refused_in_words(look):
+    with pytest.raises(CannotTrace, match=r"jit: (numbers were asked for|Python asks what n is)"):
+        jit(look)(tensor(3), 3)
+
+
+def test_what_needs_the_number_itself_is_told_so():
+    with pytest.raises(TypeError, match="JSON") as told:
+        jit(lambda x, n: json.dumps(n))(tensor(3), 3)
+    assert 'static="name"' in told.value.__notes__[0]
+
+
+def test_a_copy_compiles_itself():
+    compiled = jit(lambda x: x * 2)
+    compiled(tensor(3))
+    copied = copy.deepcopy(compiled)
+    assert copied.program is None
+    assert_same(copied(tensor(3)), tensor(3).detach() * 2)
+
+
+def test_a_module_that_counts_is_refused():
+    class Counting(nn.Module):
+        calls = 0
+
+        def __init__(self):
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    model = Counting()
+    with pytest.raises(CannotTrace, match="changes calls of Counting"):
+        jit(lambda x: model(x))(tensor(3))
+    assert model.calls == 0
+
+
+def test_what_cannot_be_returned_is_refused():
+    class Own:
+        def __init__(self, x):
+            self.x = x
+
+    for f in (
+        lambda x: {x},
+        lambda x: Own(x),
+        lambda x: iter([x]),
+        lambda x: ndl.split(x, 0),
+        lambda x: (i for i in [x]),
+    ):
+        with pytest.raises(CannotTrace, match="return Tensors and numbers"):
+            jit(f)(tensor(3))
+
+
+def test_an_index_out_of_range_raises_as_eager_does():
+    embedding = nn.Embedding(4, 3)
+    g = jit(lambda i: embedding(i))
+    for _ in range(2):
+        assert g(Tensor([0, 3, 1], requires_grad=False)).shape == (3, 3)
+        for wrong in ([0, 4, 1], [0, -1, 1]):
+            index = Tensor(wrong, requires_grad=False)
+            with pytest.raises(IndexError) as ours:
+                g(index)
+            with pytest.raises(IndexError) as theirs:
+                embedding(index)
+            assert str(ours.value) == str(theirs.value)
+
+
+def test_a_wrong_label_changes_nothing():
+    training = SmallTraining()
+    step = jit(training.step)
+    step(training.x, training.y)
+    before = training.numbers()
+    with pytest.raises(IndexError):
+        step(training.x, Tensor([0, 1, 2, 0, 1], requires_grad=False))
+    for a, b in zip(training.numbers(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    step(training.x, training.y)
+
+
+def test_numbers_that_are_asked_for_are_refused():
+    w = tensor(3)
+
+    for ask in (
+        lambda x: x.numpy(),
+        lambda x: float(x.sum()),
+        lambda x: x.sum().item(),
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: print(x),
+        lambda x: f"{x.sum():.3f}",
+        lambda x: np.asarray(x),
+        lambda x: int(x.sum()),
+        lambda x: 2 in x,
+        lambda x: (x * w).numpy(),
+    ):
+        value = w.numpy()
+        with pytest.raises(CannotTrace, match=r"numbers were asked for.*Return the Tensor"):
+            jit(ask)(tensor(3))
+        np.testing.assert_array_equal(w.numpy(), value)  # all is as it was
+
+
+def test_what_numpy_computes_is_refused():
+    for f in (
+        lambda x, a: x + a.sum(),
+        lambda x, a: x + np.sum(a),
+        lambda x, a: x * a[0],
+        lambda x, a: x + (a + 1),
+        lambda x, a: x * float(a[0]),
+        lambda x, a: x * np.sqrt(a),
+        lambda x, a: x if a.any() else -x,
+        lambda x, a: [x + number for number in a],
+        lambda x, a: x * (a @ a),
+        lambda x, a: x + a.astype("float64"),
+    ):
+        with pytest.raises(CannotTrace, match="make a Tensor of it"):
+            jit(f)(tensor(3), np.ones(3, "float32"))
+
+
+def test_after_a_refusal_everything_is_as_it_was():
+    training = SmallTraining(optim.Adam)
+    training.step(training.x, training.y)
+    training.loss_of(training.model, training.x, training.y).backward()
+    before = training.numbers()
+    state = training.optimizer.state_dict()
+    grads = [p.grad.numpy() for p in training.model.parameters()]
+
+    def step():
+        loss = training.step(training.x, training.y)
+        return loss.item()
+
+    with pytest.raises(CannotTrace):
+        jit(step)()
+    for a, b in zip(training.numbers(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for p, grad in zip(training.model.parameters(), grads, strict=True):
+        np.testing.assert_array_equal(p.grad.numpy(), grad)
+    now = training.optimizer.state_dict()
+    assert now["options"] == state["options"]
+    assert now["updates"] == state["updates"]
+
+
+def test_an_error_of_the_function_is_its_own():
+    w = tensor(3)
+    with pytest.raises(ValueError, match="matmul"):
+        jit(lambda x: x @ tensor(4, 2))(tensor(3, 3))
+    with pytest.raises(ZeroDivisionError):
+        jit(lambda x: 1 / 0)(w)
+    assert w.cached_data is not None
+
+
+def test_a_printed_line_is_not_refused(capsys):
+    def f(x):
+        print("tracing")
+        return x * 2
+
+    g = jit(f)
+    g(tensor(3))
+    g(tensor(3))
+    assert capsys.readouterr().out == "tracing\n"
+
+
+def test_after_an_error_before_the_function_runs():
+    """A Tensor that waits is computed first, and cannot be."""
+    w = tensor(2)
+    with ndl.lazy():
+        bad = w[Tensor([7], dtype="int32", requires_grad=False)]
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            jit(lambda x: x + w + bad)(tensor(2))
+        assert w.numpy().shape == (2,)
