@@ -19,14 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend_ndarray.strides import compact_strides
-from ..backend_ndarray.views import assemble, new_array
-from ..backend_selection import NDArray
 from .codegen import Block
 from .kernels import KernelSource, compile_kernel, write_kernel
 from .lower import Access, Call, Nest
 from .names import by_module, wrapped
-from .program import ALONE, Program, getrefcount, read_before
+from .program import ALONE, Program, array_over, getrefcount, read_before
 from .schedule import is_one_total
 
 __all__ = ["CudaProgram"]
@@ -166,23 +163,8 @@ class CudaProgram(Program):
         layout = (tuple(batch), left, a.offset, right, b.offset)
         mod.matmul(arrays[a.buffer.name], arrays[b.buffer.name], out, m, n, p, layout)
 
-    def _call(self, call: Call, arrays: dict[str, Any]) -> None:
-        """Compute an operator that is not lowered, by its own kernel."""
-        device = self._device
-
-        def real(x: Any) -> Any:
-            if isinstance(x, tuple):
-                return tuple(map(real, x))
-            handle = arrays[x._handle.name]
-            return assemble(new_array(NDArray), handle, device, x.shape, x.strides, x.offset, x._compact)
-
-        found = call.op.compute(*map(real, call.operands))
-        for array, result in zip(found if isinstance(found, tuple) else (found,), call.results, strict=True):
-            target = arrays[result._handle.name]
-            if array.device is not device:
-                device.mod.from_numpy(array.numpy(), target)
-            elif array.size:
-                device.mod.compact(array._handle, target, array.shape, array.strides, array.offset)
+    def _handle(self, stored: Any) -> Any:
+        return stored
 
     def _look(self, checks: list[Nest], arrays: dict[str, Any]) -> None:
         """Repeat checks on the host, and raise the error of the first that fails."""
@@ -191,9 +173,6 @@ class CudaProgram(Program):
             numbers = read_before(lowered, self._device.mod.to_numpy(array, (array.size,), (1,), 0))
             if _fails(lowered, numbers):
                 raise check.refusal(numbers)  # type: ignore[misc]
-
-    def _array(self, handle: Any, shape: tuple[int, ...]) -> NDArray:
-        return assemble(new_array(NDArray), handle, self._device, shape, compact_strides(shape))
 
     def own(self) -> None:
         """See that each Tensor that is written has storage that nobody else uses."""
@@ -206,7 +185,7 @@ class CudaProgram(Program):
             if array.size:
                 mod.compact(array._handle, fresh, array.shape, array.strides, array.offset)
             self._kept[self.states[i][1].name] = fresh
-            tensor._data = mine = self._array(fresh, array.shape)
+            tensor._data = mine = array_over(fresh, array.shape, array.device)
             self.owned[i] = tensor, mine
 
 

@@ -14,13 +14,13 @@ is theirs, and the program takes a copy for itself.
 from __future__ import annotations
 
 import functools
-import math
 import re
 import sys
 import threading
 from collections.abc import Callable
+from math import inf, nan
 from operator import is_, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -46,6 +46,17 @@ from .trace import Input, Outcome, Trace, with_tensors, without_tensors
 AGAIN: Any = object()
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
+
+
+class _Use(NamedTuple):
+    """A Tensor that comes into a program with its numbers, or is written by it."""
+
+    name: str  # of its array in the source; "" if a call need not fetch the numbers
+    tensor: Tensor | None  # which Tensor it has to be; None if each call may bring another one
+    leaf: int | None  # which leaf of the arguments it is
+    owner: Input | None  # of a gradient, whose it is
+    spec: Spec
+    requires_grad: bool
 
 
 class Program:
@@ -117,10 +128,10 @@ class Program:
 
         #: Arguments that have to be the same Tensor in each call, because the program writes it, or because
         #: the function finds it by another name as well.
-        self._bound: dict[int, Tensor] = {}
+        self.bound: dict[int, Tensor] = {}
         for _, x in self._inputs:
             if x.leaf is not None and x.tensor is leaves[x.leaf]:
-                self._bound[x.leaf] = x.tensor
+                self.bound[x.leaf] = x.tensor
         buffer_of = {x.cell: buffer for buffer, x in self._inputs}
         self.states: list[tuple[Tensor, Buffer]] = []
         writes = []
@@ -131,10 +142,10 @@ class Program:
             if not array._handle.is_ours:  # an input, which may be written itself: read it before
                 middle = Buffer(array.size, array.dtype)
                 steps += _copy(array, middle)
-                array = _array_over(middle, array.shape, array.device)
+                array = array_over(middle, array.shape, array.device)
             writes += _copy(array, target)
             if x.leaf is not None:
-                self._bound[x.leaf] = leaves[x.leaf]
+                self.bound[x.leaf] = leaves[x.leaf]
             self.states.append((x.tensor if x.leaf is None else leaves[x.leaf], target))
         wanted = {buffer for buffer, _ in self.results} | {buffer for _, buffer in self.states}
         self._schedule([*steps, *writes], wanted)
@@ -279,109 +290,59 @@ class Program:
         written = {id(tensor) for tensor, _ in self.states}
         used = {buffer for buffer, _ in self._given}
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
-        self._closed_over: list[tuple[Tensor, Spec, bool, str]] = []
-        self._fetched: list[tuple[str, int]] = []  # names of arrays, and which leaves they come from
-        self._converted: list[tuple[str, int, Any]] = []  # the same for arrays of NumPy's, with their types
-        self._grad_inputs: list[tuple[str, Any, Spec]] = []  # names, and whose gradients they are
-        self._asked_grads = [(found.input_of[p], has) for p, has in found.asked_grads.items()]
+        self._uses: list[_Use] = []
+        self._host_arrays: list[tuple[str, int, Any]] = []  # names, leaves, and the data types that they get
         for buffer, x in self._inputs:
             name = buffer.name if buffer in used else ""
             if x.tensor is None:
-                self._converted += [(name, x.leaf, x.cell.dtype)] if name else []  # type: ignore[list-item]
-            elif x.leaf is not None and x.leaf not in self._bound:
-                self._fetched += [(name, x.leaf)] if name else []
-            elif x.tensor in found.grad_of:
-                p = found.input_of[found.grad_of[x.tensor][0]]
-                self._grad_inputs += [(name, p, x.cell.spec)] if name else []
-            elif id(x.tensor) not in written:
-                self._closed_over.append((x.tensor, x.cell.spec, bool(x.tensor.requires_grad), name))
+                self._host_arrays += [(name, x.leaf, x.cell.dtype)] if name else []  # type: ignore[list-item]
+                continue
+            owner = found.input_of[found.grad_of[x.tensor][0]] if x.tensor in found.grad_of else None
+            if owner is not None and not name:
+                continue
+            is_bound = x.leaf is None or x.leaf in self.bound
+            tensor = (x.tensor if x.leaf is None else self.bound[x.leaf]) if is_bound else None
+            requires_grad = bool(x.tensor.requires_grad)
+            self._uses.append(_Use(name, tensor, x.leaf, owner, x.cell.spec, requires_grad))
+        own = {x.tensor for x in self._uses if x.leaf is None and x.owner is None}
+        self._own_tensors = own | {tensor for tensor, _ in self.states}
+        self._asked_grads = [(found.input_of[p], has) for p, has in found.asked_grads.items()]
         self._shared_grads = [
             ([found.input_of[p] for p in owners], grad if id(grad) in written else None)
             for grad, owners in found.grad_of.items()
             if id(grad) in written or len(owners) > 1
         ]
-        self._requires_grad = [(tensor, bool(tensor.requires_grad)) for tensor, _ in self.states]
-        self._own_tensors = {tensor for tensor, _ in self.states} | {x[0] for x in self._closed_over}
-        self._leaf_tensors = [
-            x.leaf
-            for x in found.inputs
-            if x.tensor is not None and x.leaf is not None and x.leaf not in self._bound
-        ]
         self._attributes = [
             (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
         ]
-        self._data: list[Any] = [None] * len(self._closed_over)
+        self._fresh = [(x.name, spec.device.mod.Array, x.size, x.dtype) for x, spec in self.results]
+        self._makers = [maker_of(spec) for _, spec in self.results]
         self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
-        self._fresh = [
-            (buffer.name, functools.partial(spec.device.mod.Array, buffer.size, buffer.dtype), maker_of(spec))
-            for buffer, spec in self.results
-        ]
         self._stateful = [
             (optimizer, {p: dict(x) for p, x in _memories(optimizer).items()}, _option_counts(optimizer))
             for optimizer in found.updates
         ]
-        self._read_numbers()
-
-    def _read_numbers(self) -> None:
-        """Make functions of the formulas of numbers, and of what is asked about options."""
-        found = self.trace
-        names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "__count": _common_count}
-        lets: dict[str, str] = {}
-        for i, (name, (kind, owner, *rest)) in enumerate(found.numbers.items()):
-            names |= {f"__owner{i}": owner, f"__key{i}": rest[0] if rest else None}
-            lets[name] = (
-                f"{name} = "
-                + {
-                    "leaf": f"__leaves[{owner}]",
-                    "option": f"__owner{i}[__key{i}]",
-                    "count": f"__count(__owner{i}, __key{i})",
-                }[kind]
-            )
-        self._counts: dict[tuple[Any, str], list[Any]] = {}
+        self._options = [
+            (holder, key, value, bool(value) and type(value) is not bool)
+            for _, holder, key, value in found.options.values()
+        ]
+        self.counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
                 if t.text not in found.numbers:  # it has grown
-                    self._counts.setdefault((optimizer, t.text), []).append(p)
-        texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self._counts]]
+                    self.counts.setdefault((optimizer, t.text), []).append(p)
+        texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self.counts]]
         words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
-        lines = ["def numbers(__leaves):", *[line for name, line in lets.items() if name in words]]
-        for name, (kind, *_) in found.numbers.items():
-            lines += [f"if {name} is None: return None"] if kind == "count" and name in words else []
-        asked = ["True"]
-        for i, (_, holder, key, value) in enumerate(found.options.values()):
-            names |= {f"__options{i}": holder, f"__option{i}": key, f"__then{i}": value}
-            now = f"__options{i}.get(__option{i})"
-            asked.append(now if value and type(value) is not bool else f"{now} == __then{i}")
-        source = "\n    ".join([*lines, f"return [{', '.join(texts)}]"])
-        exec(f"{source}\ndef has_options(): return {' and '.join(asked)}\n", names)
-        self._numbers, self._has_options = names["numbers"], names["has_options"]
+        sources = {name: source for name, source in found.numbers.items() if name in words}
+        self._sources = [(kind, owner, rest[0] if rest else None) for kind, owner, *rest in sources.values()]
+        self._numbers = eval(f"lambda {', '.join(sources)}: [{', '.join(texts)}]", {"inf": inf, "nan": nan})
         self.number_names = list(self._formulas.values())
 
-    def fits(self, leaves: list[Any]) -> list[Any] | None:
-        """The numbers of the host for a call; None unless needle's objects are as they were when the function
-        was traced, but for their numbers."""
-        for place, bound in self._bound.items():
-            if leaves[place] is not bound:
-                return None
-        own = self._own_tensors
-        for place in self._leaf_tensors:
-            if type(leaves[place]._data) is not NDArray or (own and leaves[place] in own):
-                return None
-        known = self._data
-        for i, (tensor, spec, requires_grad, _) in enumerate(self._closed_over):
-            data = tensor._data
-            if data is not known[i]:
-                if type(data) is not NDArray or (data.shape, data.dtype, data.device) != spec:
-                    return None
-                known[i] = data
-            if tensor.requires_grad is not requires_grad:
-                return None
-        for tensor, requires_grad in self._requires_grad:
-            if tensor.requires_grad is not requires_grad:
-                return None
-        for attributes, keys, values in self._attributes:
-            if not all(map(is_, map(attributes.get, keys), values)):
-                return None
+    def fits(self, leaves: list[Any]) -> tuple[list[tuple[str, Any]], list[Any]] | None:
+        """The arrays of Tensors by their names, and the numbers of the host, for a call.
+
+        None unless needle's objects are as they were when the function was traced, but for their numbers.
+        """
         for x, has_grad in self._asked_grads:
             if (self._now(x, leaves)._grad is not None) is not has_grad:
                 return None
@@ -389,10 +350,40 @@ class Program:
             grads = {self._now(x, leaves)._grad for x in owners}
             if len(grads) > 1 or (written is not None and written not in grads):
                 return None
+        taken, own = [], self._own_tensors
+        for name, tensor, leaf, owner, spec, requires_grad in self._uses:
+            now = tensor if leaf is None else leaves[leaf]
+            if owner is not None:
+                now = self._now(owner, leaves)._grad
+            elif leaf is not None and (now in own if tensor is None else now is not tensor):
+                return None
+            data = now._data
+            if type(data) is not NDArray:
+                return None
+            looks = data.shape, data.dtype, data.device
+            if tensor is not None and (looks != spec or now.requires_grad is not requires_grad):
+                return None  # what other Tensors look like, the structure says
+            if name:
+                taken.append((name, data))
+        for attributes, keys, values in self._attributes:
+            if not all(map(is_, map(attributes.get, keys), values)):
+                return None
         for optimizer, state, counts in self._stateful:
             if _memories(optimizer) != state or _option_counts(optimizer) != counts:
                 return None
-        return self._numbers(leaves) if self._has_options() else None
+        for holder, key, value, may_change in self._options:
+            if not holder.get(key) if may_change else holder.get(key) != value:
+                return None
+        numbers = self.numbers(leaves)
+        return None if numbers is None else (taken, numbers)
+
+    def numbers(self, leaves: list[Any]) -> list[Any] | None:
+        """What the formulas make of the numbers of the host; None if parameters of one count differ in it."""
+        given = [
+            leaves[owner] if kind == "leaf" else owner[key] if kind == "option" else _common_count(owner, key)
+            for kind, owner, key in self._sources
+        ]
+        return None if None in given else self._numbers(*given)
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
@@ -407,38 +398,48 @@ class Program:
     def run(self, leaves: list[Any]) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
         with self.lock:
-            numbers = self.fits(leaves)
-            if numbers is None:
+            found = self.fits(leaves)
+            if found is None:
                 return AGAIN
             if self._kernels is None:
                 self._compile()
-            self._own()
-            arrays = self._collect(leaves)
-            if arrays is None:
-                return AGAIN
-            results = []
-            for name, storage, _ in self._fresh:
-                results.append(storage())
-                arrays[name] = self._stored(results[-1])
+            arrays, storage = self.collect(found[0], leaves)
+            numbers = found[1]
             arrays.update(zip(self.number_names, numbers, strict=False))
             self._compute(arrays)
             self.set_counts(numbers, 1)
-        scope = mode.get()[SCOPE]
-        outcomes = [make(x, scope) for x, (_, _, make) in zip(results, self._fresh, strict=True)]
-        return self.finish(outcomes, numbers[len(self.number_names) :], leaves)
+        return self.finish(self.tensors_of(storage), numbers[len(self.number_names) :], leaves)
 
-    def _own(self) -> None:
-        """See that nobody else holds what the program is about to overwrite."""
+    def collect(
+        self, taken: list[tuple[str, Any]], leaves: list[Any], steps: int = 1
+    ) -> tuple[dict[str, Any], list[Any]]:
+        """All arrays of a call, or of so many steps of `scan`, by their names; and the storage of results."""
         for tensor, data in self.owned:
-            if tensor._data is not data or getrefcount(data) != ALONE:
+            if tensor._data is not data or getrefcount(data) != ALONE:  # somebody else holds it, too
                 del tensor, data
                 self.own()
                 break
+        arrays, stored = self._kept.copy(), self._stored
+        for name, data in taken:
+            arrays[name] = stored((data if data._compact else data.compact())._handle)
+        for name, leaf, dtype in self._host_arrays:
+            arrays[name] = self._from_host(np.ascontiguousarray(leaves[leaf], dtype).reshape(-1))
+        drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
+        for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
+            arrays[buffer.name] = numbers[0] if steps == 1 else np.concatenate(numbers)
+        storage = []
+        for name, array, size, dtype in self._fresh:
+            storage.append(array(size * steps, dtype))
+            arrays[name] = stored(storage[-1])
+        return arrays, storage
 
-    @property
-    def has_bound_leaves(self) -> bool:
-        """Whether an argument has to be the same Tensor in each call."""
-        return bool(self._bound)
+    def tensors_of(self, storage: list[Any], steps: int | None = None) -> list[Tensor]:
+        """The results as Tensors; of so many steps, stacked."""
+        scope = mode.get()[SCOPE]
+        if steps is None:
+            return [make(x, scope) for x, make in zip(storage, self._makers, strict=True)]
+        specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
+        return [maker_of(spec)(x, scope) for x, spec in zip(storage, specs, strict=True)]
 
     # Many steps at once, for `scan`
 
@@ -448,22 +449,15 @@ class Program:
         found = {buffer.name: buffer.size for buffer, x in self._given if x.leaf is not None}
         return found | {buffer.name: buffer.size for buffer, _ in (*self._draws, *self.results)}
 
-    def collected(self, batches: list[Any], steps: int) -> dict[str, Any]:
-        """The arrays for so many steps, but for results."""
-        self._own()
-        arrays = self._collect(batches, steps)
-        assert arrays is not None  # it fits: `scan` has asked
-        return arrays
-
     def numbers_of_steps(self, steps: int) -> list[list[Any]]:
         """The numbers in each of so many steps; their counts of updates grow."""
         names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
         if not any(name in text for text in self._formulas for name in names):
-            return [self._numbers([])] * steps
-        before = {optimizer: dict(optimizer._updates) for optimizer, _ in self._counts}
-        found = []
+            return [self.numbers([])] * steps
+        before = {optimizer: dict(optimizer._updates) for optimizer, _ in self.counts}
+        found: list[Any] = []
         for _ in range(steps):
-            found.append(self._numbers([]))
+            found.append(self.numbers([]))
             self.set_counts(found[-1], 1)
         for optimizer, updates in before.items():
             optimizer._updates = updates
@@ -471,36 +465,14 @@ class Program:
 
     def set_counts(self, first: list[Any], steps: int) -> None:
         """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
-        counts = first[len(first) - len(self._counts) :]
-        for ((optimizer, _), params), new in zip(self._counts.items(), counts, strict=True):
+        counts = first[len(first) - len(self.counts) :]
+        for ((optimizer, _), params), new in zip(self.counts.items(), counts, strict=True):
             before = optimizer._updates.get(params[0], 0)
             optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
 
     def _stored(self, storage: Any) -> Any:
         """What a kernel gets of a backend's storage."""
         return storage.buffer
-
-    def _collect(self, leaves: list[Any], steps: int = 1) -> dict[str, Any] | None:
-        """The arrays for so many steps, by their names, but for results; None if one does not fit."""
-        arrays = self._kept.copy()
-        stored = self._stored
-        for name, i in self._fetched:
-            data = leaves[i]._data
-            arrays[name] = stored((data if data._compact else data.compact())._handle)
-        for (_, _, _, name), data in zip(self._closed_over, self._data, strict=True):
-            if name:
-                arrays[name] = stored((data if data._compact else data.compact())._handle)
-        for name, i, dtype in self._converted:
-            arrays[name] = self._from_host(np.ascontiguousarray(leaves[i], dtype).reshape(-1))
-        for name, x, spec in self._grad_inputs:
-            data = self._now(x, leaves)._grad.realize_cached_data()
-            if (data.shape, data.dtype, data.device) != spec:
-                return None
-            arrays[name] = stored((data if data._compact else data.compact())._handle)
-        drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
-        for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
-            arrays[buffer.name] = numbers[0] if steps == 1 else np.concatenate(numbers)
-        return arrays
 
     def _from_host(self, values: np.ndarray) -> Any:
         """What a kernel gets of an array of NumPy's."""
@@ -548,27 +520,37 @@ class Program:
         values = self._array_of(check.reads[0].buffer, arrays)
         raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
 
-    def _array_of(self, buffer: Buffer, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
+        """What `_stored` makes of a buffer's storage."""
         if buffer in self._places:
             name, start = self._places[buffer]
             return arrays[name][start : start + buffer.size]
         return arrays[buffer.name]
 
-    def _call(self, call: Call, arrays: dict[str, np.ndarray]) -> None:
+    def _handle(self, stored: Any) -> Any:
+        """The opposite of `_stored`: the backend's storage; nothing is copied."""
+        handle = object.__new__(self._device.mod.Array)
+        handle.buffer, handle.dtype, handle.size = stored, stored.dtype, stored.size
+        return handle
+
+    def _call(self, call: Call, arrays: dict[str, Any]) -> None:
         """Compute an operator that is not lowered, by its own kernel."""
+        device = self._device
+
+        def handle(x: NDArray) -> Any:
+            return self._handle(self._array_of(x._handle, arrays))
 
         def real(x: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(map(real, x))
-            handle = _handle(self._array_of(x._handle, arrays), self._device)
-            return assemble(
-                new_array(NDArray), handle, self._device, x.shape, x.strides, x.offset, x._compact
-            )
+            return assemble(new_array(NDArray), handle(x), device, x.shape, x.strides, x.offset, x._compact)
 
         found = call.op.compute(*map(real, call.operands))
-        for array, result in zip(found if isinstance(found, tuple) else (found,), call.results, strict=True):
-            target = self._array_of(result._handle, arrays)
-            target[:] = array.numpy().reshape(-1)
+        for x, result in zip(found if isinstance(found, tuple) else (found,), call.results, strict=True):
+            if x.device is not device:
+                device.mod.from_numpy(x.numpy(), handle(result))
+            elif x.size:
+                device.mod.compact(x._handle, handle(result), x.shape, x.strides, x.offset)
 
     def own(self) -> None:
         """See that each Tensor that is written has its numbers in the program's own storage."""
@@ -586,7 +568,7 @@ class Program:
                 mine._handle.buffer = mine._handle.buffer.copy()
             if data is not mine:
                 place[:] = array._handle.buffer
-            tensor._data = fresh = _real_array(place, array.shape, array.device)
+            tensor._data = fresh = array_over(self._handle(place), array.shape, array.device)
             self.owned[i] = tensor, fresh
 
 
@@ -629,13 +611,6 @@ def maker_of(spec: Spec) -> Callable:
     return tensor_of
 
 
-def numbers_of(value: Any, dtype: Any) -> np.ndarray:
-    """The numbers of a Tensor or of an array of NumPy's, in row-major order."""
-    if isinstance(value, Tensor):
-        return value.realize_cached_data().compact()._handle.buffer
-    return np.ascontiguousarray(value, dtype).reshape(-1)
-
-
 def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
     """What the first operand of a statement, as it was lowered, reads from the numbers of its buffer."""
     x = nest.reads[0]
@@ -648,23 +623,8 @@ def flat(dtype: Any) -> Any:
     return numba.types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
 
 
-def _handle(values: np.ndarray, device: Any) -> Any:
-    """The backend's storage over an array of NumPy's; nothing is copied."""
-    handle = object.__new__(device.mod.Array)
-    handle.buffer, handle.dtype, handle.size = values, values.dtype, values.size
-    return handle
-
-
-def _real_array(values: np.ndarray, shape: tuple[int, ...], device: Any) -> NDArray:
-    return _array_over(_handle(values, device), shape, device)
-
-
-def make_tensor(values: np.ndarray, spec: Spec) -> Tensor:
-    """A constant over an array of NumPy's; nothing is copied."""
-    return Tensor.make_const(_real_array(values, spec.shape, spec.device))
-
-
-def _array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:
+def array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:
+    """A compact array over a backend's storage; nothing is copied."""
     return assemble(new_array(NDArray), handle, device, shape, compact_strides(shape))
 
 

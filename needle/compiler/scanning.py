@@ -17,12 +17,11 @@ import numba
 import numpy as np
 
 from ..autograd import Tensor
-from ..graph import Spec
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
-from .program import Program, flat, make_tensor
+from .program import Program, flat
 from .trace import Same, in_container, is_named_tuple, one_at_a_time
 
 __all__ = ["scan", "scan_is_ready"]
@@ -156,7 +155,7 @@ def _can_scan(program: Program) -> bool:
     parts, found = program.parts, program.trace
     if len(parts) != 1 or not isinstance(parts[0], Part) or parts[0].length is not None:
         return False  # several functions, or threads share its iterations
-    if program.has_bound_leaves or program.returned_numbers:
+    if program.bound or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
     same: list[Any] = []  # Tensors that are returned as they come
     _each(lambda x: same.append(x.tensor) if type(x) is Same else None, program.template)
@@ -234,9 +233,9 @@ class _Scan:
         """Call the step for each batch."""
         program = self.program
         with one_at_a_time, program.lock:
-            arrays = program.collected(batches, count)
-            for buffer, _ in program.results:
-                arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
+            found = program.fits(batches)
+            assert found is not None  # it has fitted the first of them
+            arrays, storage = program.collect(found[0], batches, count)
             numbers = program.numbers_of_steps(count)
             for i, name in enumerate(program.number_names):
                 dtype = "int64" if name in self.part.whole else "float64"
@@ -248,10 +247,7 @@ class _Scan:
                 for name, size in program.sizes_of_step.items():
                     arrays[name] = arrays[name][size * done :][:size]
                 program.failed(self.part, failed, arrays)
-            outcomes = [
-                make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
-                for buffer, spec in program.results
-            ]
+            outcomes = program.tensors_of(storage, count)
             return program.finish(outcomes, [], batches, lambda grad: grad[count - 1].detach())
 
 
