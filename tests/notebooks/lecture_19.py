@@ -80,15 +80,6 @@ SHOWN = [
         "traced-code",
         "these lines run\nhalf of the batch:\nthese lines run\n",
     ),
-    (
-        "step",
-        "The compiled function goes on with 2",
-        "frozen-code",
-        "bend is 2: compiled 2, watched 2\nbend is 3: compiled 2, watched 3\n"
-        "jit: bent does not do what it did in the call before, at `return ndl.relu(x * bend)` (line 2, in "
-        "bent). Now it computes MulScalar(scalar=3) of x; before, it computed MulScalar(scalar=2) of x. "
-        "Without debug=True it would go on as before. Give what changes as an argument\n",
-    ),
 ]
 
 TRAFFIC = "[round(sum(Loops(n, ['x'], [n[:k], *[[z] for z in n[k:]]]).moved().values())) for k in {}]"
@@ -150,6 +141,16 @@ TRUE = [
         "refuse-library",
         "each value gets a program of its own",
         "len({damp_static.program_for(ndl.Tensor([3.0]), z) for z in (0.5, 2.0)}) == 2",
+    ),
+    (
+        "contract",
+        "a warning shows you the line",
+        "re.search(r'line \\d.*scalar=3.*scalar=2', str(told[0].message)) and len(told) == 1",
+    ),
+    (
+        "step",
+        "The compiled function goes on with 2, and there is no error",
+        "bend == 3 and [z(ndl.Tensor([1.0])).item() for z in (compiled, watched, bent)] == [2, 3, 3]",
     ),
     (
         "step",
