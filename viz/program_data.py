@@ -16,6 +16,7 @@ from needle.compiler import Compiled
 from needle.compiler.codegen import Block, Part, Writer
 from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.names import makers_of, words_of
+from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
 from needle.compiler.schedule import Loop, LoopSchedule
 from needle.compiler.stand_ins import Number
@@ -151,6 +152,11 @@ class _Reader:
     """Reads a program."""
 
     def __init__(self, program: Program):
+        if isinstance(program, NumpyProgram):
+            raise ValueError(
+                "On cpu_numpy a compiled function is lines of NumPy: it has no loops that could be drawn. "
+                "Print its source"
+            )
         self.program = program
         self.plan = program.plan
         self.units: dict[str, Unit] = {}

@@ -16,6 +16,7 @@ from needle.compiler import Compiled
 from needle.compiler.codegen import Block, Part
 from needle.compiler.lower import SMALL, SMALL_ON_GPU, Buffer, Call, Nest
 from needle.compiler.names import by_module, makers_of, words_of
+from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
 
 from .program_data import called, loop_of
@@ -64,6 +65,8 @@ def explain(compiled: Compiled) -> str:
 
 def in_sentences(program: Program, name: str) -> str:
     """The sentences about one program."""
+    if isinstance(program, NumpyProgram):
+        return "\n".join([_lines(program, name), *_calls(program), _costs(program)])
     sentences = [
         _loops(program, name),
         *_largest(program),
@@ -79,6 +82,11 @@ def in_sentences(program: Program, name: str) -> str:
 
 def _blocks(program: Program) -> list[Block]:
     return [block for part in program.parts if not isinstance(part, Call) for block in part.blocks]
+
+
+def _lines(program: NumpyProgram, name: str) -> str:
+    operators = counted(len(makers_of(program.nests)), "operator")
+    return f"{name}: {operators} became lines of NumPy, one call each. Nothing is fused, nothing is compiled."
 
 
 def _loops(program: Program, name: str) -> str:

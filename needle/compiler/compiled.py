@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import linecache
 import warnings
 from collections.abc import Callable
 from itertools import zip_longest
@@ -205,7 +206,7 @@ class Compiled:
         except NewState:
             return None
         if self.debug and known and (changed := difference(known[0].trace, found)):
-            warnings.warn(f"jit: {self._name} {changed}", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"jit: {self._name} {changed}", RuntimeWarning, stacklevel=3)
         program = program_type(found)(found, structure, leaves)
         self._programs = [program, *self._programs][: 1 if self.debug else _MOST]
         self._newest = program
@@ -215,7 +216,7 @@ class Compiled:
                 f"jit: {self._name} is compiled for the {_MANY}th time for arguments of the same kind. Each "
                 "time that costs as much as the first. ndl.jit(f, debug=True) says what is different",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         return program
 
@@ -321,17 +322,19 @@ def program_type(found: Trace) -> type[Program]:
 
 
 def difference(before: Trace, now: Trace) -> str:
-    """What a function would now do that it did not do before, by its lines; "" if nothing."""
+    """What a function does that it did not do in the call before, and in which line; "" if nothing."""
     for then, again in zip_longest(before.operations, now.operations):
         if (then and then[0]) != (again and again[0]):
             code, place = (again or then)[1:]
-            line = next((line for start, stop, line in code.co_lines() if start <= place < stop), None)
-            where = f"line {line} of {Path(code.co_filename).name}, in {code.co_name}"
-            did = f"computed {then[0]}" if then else "computed nothing more"
-            does = f"computes {again[0]}" if again else "nothing more is computed"
+            lines = (line for start, stop, line in code.co_lines() if start <= place < stop and line)
+            line, file = next(lines, code.co_firstlineno), code.co_filename
+            text = linecache.getline(file, line).strip()
+            where = f"line {line}" + f" of {Path(file).name}" * Path(file).exists()  # a cell is no file
+            does, did = [x[0] if x else "nothing more" for x in (again, then)]
             return (
-                f"does not do the same as in the call before: at {where}, it {does}, and then {did}. A "
-                "compiled function would go on with what it was; give what changes as an argument"
+                f"does not do what it did in the call before, at `{text}` ({where}, in {code.co_name}). "
+                f"Now it computes {does}; before, it computed {did}. Without debug=True it would go on as "
+                "before. Give what changes as an argument"
             )
     return ""
 

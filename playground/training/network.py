@@ -125,9 +125,9 @@ def _step(
 ) -> Callable[[Tensor, Tensor, Tensor], None]:
     """A function that learns from a batch.
 
-    What changes from step to step comes as an argument: from anything else that changes, the function would
-    be compiled again. It must reach the parameters in the same order as the script in `as_python`: the order
-    decides how a program is put together, and so the last digits.
+    What changes from step to step comes as an argument, or lies in the network and its optimiser. All else
+    is what it was when the function was traced. It must reach the parameters in the same order as the script
+    in `as_python`: the order decides how a program is put together, and so the last digits.
     """
 
     def learn(inputs: Tensor, labels: Tensor, rate: Tensor) -> None:

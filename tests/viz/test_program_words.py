@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 import needle as ndl
 import viz
@@ -36,6 +37,19 @@ def test_the_example() -> None:
         "the program keeps 1 array of 8 numbers and 2 plain variables.\n"
         "A call makes 480 operations on numbers; it reads 176 bytes and writes 320 bytes."
     )
+
+
+def test_lines_of_numpy() -> None:
+    f = ndl.jit(lambda x: ndl.relu(x * x + x))
+    f(ndl.Tensor([1.0, -2.0], device=ndl.cpu_numpy()))
+    assert viz.explain(f) == (
+        "the function: 3 operators became lines of NumPy, one call each. "
+        "Nothing is fused, nothing is compiled.\n"
+        "A call makes 6 operations on numbers; it reads 8 bytes and writes 8 bytes."
+    )
+    for draw in (viz.draw, viz.draw_schedule):
+        with pytest.raises(ValueError, match="no loops that could be drawn"):
+            draw(f)
 
 
 def test_before_the_first_call() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import warnings
 
 import numpy as np
@@ -226,7 +227,7 @@ def frozen():
         "a branch": (
             lambda x: x * 2 if settings["on"] else ndl.exp(x),
             lambda: settings.update(on=False),
-            "computes Exp() of x, and then computed MulScalar",
+            "Now it computes Exp() of x; before, it computed MulScalar",
         ),
         "an attribute": (
             lambda x: x * Settings.factor,
@@ -241,7 +242,7 @@ def frozen():
         "how often": (
             lambda x: [x := x * 2 for _ in names][-1],
             lambda: names.append("b"),
-            "computes MulScalar(scalar=2) of (3,), and then computed nothing more",
+            "Now it computes MulScalar(scalar=2) of (3,); before, it computed nothing more",
         ),
     }
 
@@ -266,7 +267,8 @@ def test_what_is_frozen_is_found_by_debug(which):
         assert_same(compiled(x), f(x))
     (message,) = [str(warning.message) for warning in told]
     assert said in message
-    assert f"line {f.__code__.co_firstlineno} of test_contract.py" in message
+    assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
+    assert re.search("at `.*lambda x: ", message)  # the line itself
 
 
 def test_a_step_of_training_does_the_same_each_time():
