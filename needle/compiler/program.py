@@ -310,7 +310,7 @@ class Program:
         self._attributes = [
             (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
         ]
-        self._data: list[Any] = [None] * len(self._closed_over)
+        self._data: list[Any] = [tensor.realize_cached_data() for tensor, *_ in self._closed_over]
         self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
         self._fresh = [
             (buffer.name, functools.partial(spec.device.mod.Array, buffer.size, buffer.dtype), maker_of(spec))
