@@ -491,7 +491,7 @@ class Program:
             if name:
                 arrays[name] = stored((data if data._compact else data.compact())._handle)
         for name, i, dtype in self._converted:
-            arrays[name] = self._from_host(np.ascontiguousarray(leaves[i], dtype).reshape(-1))
+            arrays[name] = np.ascontiguousarray(leaves[i], dtype).reshape(-1)
         for name, x, spec in self._grad_inputs:
             data = self._now(x, leaves)._grad.realize_cached_data()
             if (data.shape, data.dtype, data.device) != spec:
@@ -499,12 +499,12 @@ class Program:
             arrays[name] = stored((data if data._compact else data.compact())._handle)
         drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
         for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
-            arrays[buffer.name] = numbers[0] if steps == 1 else np.concatenate(numbers)
+            arrays[buffer.name] = numbers[0] if steps == 1 else self._joined(numbers)  # type: ignore[arg-type]
         return arrays
 
-    def _from_host(self, values: np.ndarray) -> Any:
-        """What a kernel gets of an array of NumPy's."""
-        return values
+    def _joined(self, arrays: list[Any]) -> Any:
+        """The arrays of several steps as one."""
+        return np.concatenate(arrays)
 
     def _compute(self, arrays: dict[str, Any]) -> None:
         for part, kernel in zip(self.parts, self._kernels, strict=True):  # type: ignore[arg-type]
@@ -650,6 +650,8 @@ def flat(dtype: Any) -> Any:
 
 def _handle(values: np.ndarray, device: Any) -> Any:
     """The backend's storage over an array of NumPy's; nothing is copied."""
+    if not isinstance(values, np.ndarray):
+        return values  # it is that already, on a GPU
     handle = object.__new__(device.mod.Array)
     handle.buffer, handle.dtype, handle.size = values, values.dtype, values.size
     return handle

@@ -109,7 +109,7 @@ def scan_is_ready(step: Compiled, *batches: Any) -> bool:
     return _loop(step, batches, 0) is not None
 
 
-def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
+def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | None:
     """The compiled loop from batch number `done` on.
 
     None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
@@ -117,7 +117,7 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
     program = step.program_for(*[_slice(x, done) for x in batches])
     if program is None or step.debug or not _can_scan(program):
         return None
-    loop = _Scan.of(program)
+    loop: Any = _ScanOnGpu(program) if program.on_gpu else _Scan.of(program)
     return loop if step.may_call(loop) else None
 
 
@@ -154,7 +154,8 @@ def _slice(batches: Any, i: int) -> Any:
 def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     parts, found = program.parts, program.trace
-    if len(parts) != 1 or not isinstance(parts[0], Part) or parts[0].length is not None:
+    is_one = len(parts) == 1 and isinstance(parts[0], Part) and parts[0].length is None
+    if not (is_one or program.on_gpu):
         return False  # several functions, or threads share its iterations
     if program.has_bound_leaves or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
@@ -248,11 +249,37 @@ class _Scan:
                 for name, size in program.sizes_of_step.items():
                     arrays[name] = arrays[name][size * done :][:size]
                 program.failed(self.part, failed, arrays)
-            outcomes = [
-                make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
-                for buffer, spec in program.results
-            ]
-            return program.finish(outcomes, [], batches, lambda grad: grad[count - 1].detach())
+            return _finished(program, arrays, batches, count)
+
+
+class _ScanOnGpu:
+    """The loop around the step of a program on a GPU: the host starts one step after the other."""
+
+    is_ready_at_once = True
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def run(self, batches: list[Any], count: int) -> Any:
+        """Compute the step for each batch, without a question between two of them."""
+        program = self.program
+        with one_at_a_time, program.lock:
+            arrays = program.collected(batches, count)
+            for buffer, spec in program.results:
+                arrays[buffer.name] = spec.device.mod.Array(buffer.size * count, buffer.dtype)
+            numbers = program.numbers_of_steps(count)
+            program.compute_steps(arrays, numbers)
+            program.set_counts(numbers[0], count)
+            return _finished(program, arrays, batches, count)
+
+
+def _finished(program: Program, arrays: dict[str, Any], batches: list[Any], count: int) -> Any:
+    """What `scan` returns for so many steps, whose results lie in arrays."""
+    outcomes = [
+        make_tensor(arrays[buffer.name], Spec((count, *spec.shape), spec.dtype, spec.device))
+        for buffer, spec in program.results
+    ]
+    return program.finish(outcomes, [], batches, lambda grad: grad[count - 1].detach())
 
 
 def _each(function: Callable, value: Any) -> Any:
