@@ -21,6 +21,7 @@ from .shapes import Shape
 _AS_IT_IS, _TRANSPOSED = 0, 1
 _LETTERS = {"float32": ("S", ctypes.c_float), "float64": ("D", ctypes.c_double)}
 _LARGEST = 2**31 - 1  # sizes are ints of C
+_WORKSPACE = 32 << 20  # bytes, as its manual recommends
 
 
 @cache
@@ -43,11 +44,10 @@ def _library() -> tuple[Any, str]:
         found = load_nvidia_dynamic_lib("cublas").abs_path
         # PyDLL keeps Python's lock during a call, which is short. So one handle serves all threads.
         lib = ctypes.PyDLL(found)
-        handle = ctypes.c_void_p()
-        status = lib.cublasCreate_v2(ctypes.byref(handle))
+        handle, status = _handle_of(lib)
         if status:  # perhaps the pool has left it no memory
             gpu.release()
-            status = lib.cublasCreate_v2(ctypes.byref(handle))
+            handle, status = _handle_of(lib)
         if status:
             raise RuntimeError(f"cublasCreate returned {status}; is {found} older or newer than the driver?")
     except Exception as error:  # whatever is wrong with it, our own kernel multiplies
@@ -59,11 +59,19 @@ def _library() -> tuple[Any, str]:
     return _Cublas(lib, handle), ""
 
 
+def _handle_of(lib: Any) -> tuple[ctypes.c_void_p, int]:
+    """What a call takes to find the library's own data, and a status."""
+    handle = ctypes.c_void_p()
+    return handle, lib.cublasCreate_v2(ctypes.byref(handle))
+
+
 class _Cublas:
     """The functions of the library that we call, with the types of their arguments."""
 
     def __init__(self, lib: Any, handle: ctypes.c_void_p):
-        self.handle = handle
+        self.lib = lib
+        self.default = handle
+        self.recording: Any = None
         self.one, self.each = {}, {}  # by data type: a product, and a product for each matrix of a batch
         operation = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int]
         for dtype, (letter, number) in _LETTERS.items():
@@ -85,6 +93,25 @@ class _Cublas:
             ]
             factors = ctypes.byref(number(1)), ctypes.byref(number(0))
             self.one[np.dtype(dtype)], self.each[np.dtype(dtype)] = (one, *factors), (each, *factors)
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """What a call takes: another one while launches are recorded, for those go to another stream."""
+        is_recording = gpu.is_recording()  # type: ignore[attr-defined]  # the simulator has no cuBLAS
+        return self.recording if is_recording else self.default
+
+    def prepare_to_record(self) -> None:
+        """Make the other handle, with memory of its own: the library must not allocate any then."""
+        if self.recording is None:
+            handle, status = _handle_of(self.lib)
+            place, self._memory = gpu.allocate(_WORKSPACE, np.dtype("uint8"))
+            workspace = ctypes.c_void_p(place), ctypes.c_size_t(_WORKSPACE)  # type: ignore[arg-type]
+            stream = ctypes.c_void_p(int(gpu.recording_stream()))  # type: ignore[attr-defined]
+            status = status or self.lib.cublasSetStream_v2(handle, stream)
+            status = status or self.lib.cublasSetWorkspace_v2(handle, *workspace)
+            if status:
+                raise RuntimeError(f"cuBLAS: a handle for graphs returned {status}")
+            self.recording = handle
 
 
 def operand(shape: Shape, strides: Shape) -> tuple[int, int] | None:

@@ -32,12 +32,12 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from struct import Struct, calcsize
 from types import SimpleNamespace
 from typing import Any
-from weakref import ref
+from weakref import finalize, ref
 
 import numpy as np
 from cuda.bindings import driver
@@ -281,6 +281,16 @@ def machine_code(ptx: str, capability: tuple[int, int]) -> bytes:
 # Launching
 
 
+class _Here(threading.local):
+    """Where the launches of this thread go."""
+
+    stream: Any = STREAM
+    memory: list[Any] | None = None  # what stands for the memory that recorded launches need
+
+
+_here = _Here()
+
+
 def launch(
     kernel: LoadedKernel, blocks: int | tuple[int, int], threads: int | tuple[int, int], *arguments: Any
 ) -> None:
@@ -297,8 +307,55 @@ def launch(
         room = Room(kernel.letters)
     kernel.pack(room.buffer, 0, *arguments)
     grid = (across, down, 1, wide, high, 1)
-    call(driver.cuLaunchKernel, kernel.function, *grid, 0, STREAM, room.address, 0)
+    call(driver.cuLaunchKernel, kernel.function, *grid, 0, _here.stream, room.address, 0)
     kernel.spare.append(room)
+
+
+class Graph:
+    """Launches that are recorded once, and then started all at once, as often as one likes.
+
+    The driver notes each launch with its arguments, and does not start it. So what the kernels read and write
+    has to stay where it is; memory that was allocated meanwhile lives as long as the graph.
+
+    Parameters
+    ----------
+    work : callable
+        Launches kernels; it neither waits for the GPU nor copies numbers to it or from it. All of it has run
+        before, so that nothing has to be compiled or loaded.
+    """
+
+    def __init__(self, work: Callable[[], Any]):
+        with _recording:
+            _here.stream, _here.memory = recording_stream(), []
+            try:
+                call(driver.cuStreamBeginCapture, _here.stream, _RELAXED)
+                try:
+                    work()
+                finally:
+                    graph = call(driver.cuStreamEndCapture, _here.stream)
+            finally:
+                self._memory = _here.memory
+                _here.stream, _here.memory = STREAM, None
+        executable = call(driver.cuGraphInstantiate, graph, 0)
+        call(driver.cuGraphDestroy, graph)
+        self.replay = partial(call, driver.cuGraphLaunch, executable, STREAM)
+        finalize(self, driver.cuGraphExecDestroy, executable).atexit = False
+
+
+_recording = threading.RLock()
+#: Other threads, and the garbage collector in this one, may allocate memory while a graph is recorded.
+_RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+def is_recording() -> bool:
+    """Whether what this thread launches is recorded."""
+    return _here.memory is not None
+
+
+@cache
+def recording_stream() -> Any:
+    """The stream whose launches are recorded. The default one cannot be, and must not wait for it."""
+    return call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
 # Memory
@@ -349,6 +406,8 @@ def allocate(size: int, dtype: np.dtype) -> tuple[int, Any]:
     loan = DeviceLoan(memory, _give_back)
     loan.address = address
     _loans[id(loan)] = loan
+    if _here.memory is not None:
+        _here.memory.append(memory)
     return address, memory
 
 
@@ -399,6 +458,11 @@ def at(address: int, offset: int, dtype: np.dtype) -> int:
 def upload(values: np.ndarray, address: int) -> None:
     """Copy a compact NumPy array to the GPU. The driver reads ordinary memory before this returns."""
     call(driver.cuMemcpyHtoDAsync, address, values.ctypes.data, values.nbytes, STREAM)
+
+
+def copy(source: int, target: int, nbytes: int) -> None:
+    """Copy memory on the GPU."""
+    call(driver.cuMemcpyDtoDAsync, target, source, nbytes, STREAM)
 
 
 def download(address: int, size: int, dtype: np.dtype) -> np.ndarray:

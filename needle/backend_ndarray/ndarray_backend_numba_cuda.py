@@ -93,6 +93,12 @@ class Array:
         """The address of number `offset`."""
         return gpu.at(self.address, offset, self.dtype) if offset else self.address
 
+    def part(self, first: int, size: int) -> Array:
+        """So many of its numbers, from number `first` on, as storage of their own."""
+        part = object.__new__(Array)
+        part.dtype, part.size, part.address, part._memory = self.dtype, size, self.at(first), self._memory
+        return part
+
     def whole(self) -> Any:
         """What a kernel takes that needs one of Numba's arrays."""
         return gpu.whole(self.address, self.size, self.dtype)
@@ -1023,6 +1029,13 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
     kernel = _product.version(out.dtype, (len(plan[0]),), **constants)
     matrices = (*plan, a_strides[-2:], b_strides[-2:])
     launch(kernel, blocks, (TILE, TILE), a_place, b_place, out.address, m, n, p, *matrices)
+
+
+def recorded(work: Callable[[], Any]) -> Any:
+    """All that `work` launches, as a graph that is replayed; see `launching.Graph`."""
+    if blas is not None and (library := blas.library()) is not None:
+        library.prepare_to_record()
+    return gpu.Graph(work)
 
 
 def why_not_cublas() -> str:

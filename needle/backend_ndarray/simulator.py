@@ -49,6 +49,13 @@ def launch(kernel: Any, blocks: Any, threads: Any, *arguments: Any) -> None:
 _one_at_a_time = threading.RLock()
 
 
+class Graph:
+    """Work that was done before, and is done again."""
+
+    def __init__(self, work: Callable[[], Any]):
+        self.replay = work
+
+
 class Pointer:
     """An address: place number `offset` of an array. No kernel reads or writes beyond the array."""
 
@@ -88,7 +95,13 @@ def at(pointer: Pointer, offset: int, dtype: np.dtype) -> Pointer:
 
 def upload(values: np.ndarray, pointer: Pointer) -> None:
     """Copy a NumPy array into the simulator."""
-    pointer.values[:] = values
+    pointer.values[pointer.offset :][: values.size] = values
+
+
+def copy(source: Pointer, target: Pointer, nbytes: int) -> None:
+    """Copy memory."""
+    size = nbytes // source.values.itemsize
+    upload(source.values[source.offset :][:size], target)
 
 
 def download(pointer: Pointer, size: int, dtype: np.dtype) -> np.ndarray:

@@ -6,6 +6,12 @@ Large matrix products, and totals of very many numbers, are left to the device's
 ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), is one launch; for 512 rows and W of shape (64, 512),
 cuBLAS computes the product, and one kernel all the rest.
 
+From the third call on, all launches of a short step are one: the first call has launched the kernels, the
+second has recorded them as a *CUDA graph*, and now the driver replays that, with no Python between two
+kernels. A graph knows addresses, and not Tensors. So what comes with a call is copied to where the graph
+reads it, results are copied from there to arrays of their own, and numbers of the host, such as a learning
+rate, lie in an array on the GPU.
+
 A kernel cannot raise an error. A check that fails sets the device's mark, and kernels that come later then do
 nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of the
 backend).
@@ -20,13 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .codegen import Block
-from .kernels import KernelSource, compile_kernel, write_kernel
+from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
 from .lower import Access, Call, Nest
 from .names import by_module, wrapped
 from .program import ALONE, Program, array_over, getrefcount, read_before
 from .schedule import is_one_total
 
 __all__ = ["CudaProgram"]
+
+_MOST_COPIED = 1 << 24  # bytes of what a call gets and makes; for more, copies take longer than a graph saves
 
 
 class Own(NamedTuple):
@@ -69,6 +77,8 @@ class CudaProgram(Program):
         mod = self._device.mod
         guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
         self.parts: list[Any] = []
+        self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
+        numbers = self._formulas, self._by_type
         segments = self._without_initial_values(self.plan.segments)
         for number, segment in enumerate(segments, start=1):
             name = f"step_{number}" if len(segments) > 1 else "step"
@@ -77,7 +87,7 @@ class CudaProgram(Program):
             elif (nest := self._by_device(segment)) is not None:
                 self.parts.append(Own.of(nest))
             else:
-                self.parts.append(write_kernel(name, segment, self.plan, self._formulas, mod, guarded))
+                self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
         self._kernels = [compile_kernel(x, mod) if isinstance(x, KernelSource) else x for x in self.parts]
 
@@ -89,6 +99,8 @@ class CudaProgram(Program):
                 buffers = part.read + part.written if isinstance(part, Call) else part.nest.accesses
                 used.update(x.buffer.name if isinstance(x, Access) else x.name for x in buffers)
         self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._places if x.name in used}
+        for dtype, names in self._by_type.items():
+            self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
@@ -125,29 +137,90 @@ class CudaProgram(Program):
         """What a kernel gets of a backend's storage: all of it, since kernels of the device take that."""
         return storage
 
-    def _from_host(self, values: np.ndarray) -> Any:
-        mod = self._device.mod
-        array = mod.Array(values.size, values.dtype)
-        mod.from_numpy(values, array)
-        return array
+    def _prepare(self) -> None:
+        """Decide what is copied in each call: what comes from the host; for a graph, all that moves."""
+        super()._prepare()
+        mod, buffers = self._device.mod, [buffer for buffer, _ in (*self._given, *self._draws, *self.results)]
+        stays = {x.name for x in self._uses if x.leaf is None and x.owner is None}
+        moving = [x for x in buffers if x.name not in stays]
+        is_small = sum(x.size * x.dtype.itemsize for x in moving) <= _MOST_COPIED
+        has_calls = any(isinstance(part, Call) for part in self.parts)
+        self._has_graph = is_small and not has_calls and len(self.parts) > len(moving) + 1
+        from_host = {name for name, *_ in self._host_arrays}
+        copied = [x for x in moving if self._has_graph or x.name in from_host]
+        self._inside = {x.name: mod.Array(x.size, x.dtype) for x in copied}
+        self._outgoing = [x.name for x, _ in self.results if x.name in self._inside]
+        self._graph: Any = None
+        self._addresses: list[Any] = []  # of all arrays, in the call before
 
     def _compute(self, arrays: dict[str, Any]) -> None:
         mod = self._device.mod
-        arrays["mark"] = mod.checks.mark()
+        for dtype, names in self._by_type.items():
+            mod.from_numpy(np.array([arrays[name] for name in names]), arrays[numbers_of(dtype)])
+        for name, inside in self._inside.items():
+            if name not in self._outgoing:
+                self._copy(arrays[name], inside)
+        used = arrays | self._inside | {"mark": mod.checks.mark()}
+        for name in self.number_names:
+            del used[name]
+        self._replay(used) if self._has_graph else self._launch(used)
+        for name in self._outgoing:
+            self._copy(self._inside[name], arrays[name])
+        for part in self.parts:
+            if isinstance(part, KernelSource) and part.checks:
+                looked_at = {check.reads[0].buffer.name for check in part.checks}
+                mod.checks.add(partial(self._look, part.checks, {x: arrays[x] for x in looked_at}))
+
+    def _replay(self, arrays: dict[str, Any]) -> None:
+        """Replay the graph of all launches, if all arrays lie where they lay in the call before.
+
+        The first call launches one kernel after the other, since all of them must have run before a graph is
+        made. So does a call that finds a Tensor of the function at another place.
+        """
+        addresses = [x.address for x in arrays.values()]
+        if addresses != self._addresses:
+            self._addresses, self._graph = addresses, None
+            self._launch(arrays)
+            return
+        if self._graph is None:
+            self._graph = self._device.mod.recorded(partial(self._launch, arrays))
+        self._graph.replay()
+
+    def _joined(self, arrays: list[Any]) -> Any:
+        size = arrays[0].size
+        whole = self._device.mod.Array(size * len(arrays), arrays[0].dtype)
+        for i, x in enumerate(arrays):
+            self._copy(x, whole.part(size * i, size))
+        return whole
+
+    def _copy(self, source: Any, target: Any) -> None:
+        mod = self._device.mod
+        if isinstance(source, np.ndarray):
+            mod.from_numpy(source, target)
+        elif target.size:
+            mod.gpu.copy(source.address, target.address, target.size * target.dtype.itemsize)
+
+    def _launch(self, arrays: dict[str, Any]) -> None:
+        """Launch one kernel after the other."""
+        mod = self._device.mod
         for part, kernel in zip(self.parts, self._kernels or (), strict=True):
             if isinstance(part, KernelSource):
-                arguments = [
-                    arrays[name].address if kind.endswith("*") else mod._number(arrays[name], np.dtype(kind))
-                    for name, kind in part.arguments.items()
-                ]
-                mod.launch(kernel, *part.grid, *arguments)
-                if part.checks:
-                    names = {check.reads[0].buffer.name for check in part.checks}
-                    mod.checks.add(partial(self._look, part.checks, {name: arrays[name] for name in names}))
+                mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
             elif isinstance(part, Own):
                 self._launch_own(part.nest, arrays)
             else:
                 self._call(part, arrays)
+
+    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
+        """Compute one step after the other, for `scan`; all arrays that a step gets or makes are whole."""
+        mod, sizes = self._device.mod, self.sizes_of_step
+        for name in [name for name, x in arrays.items() if isinstance(x, np.ndarray)]:
+            whole = mod.Array(arrays[name].size, arrays[name].dtype)
+            self._copy(arrays[name], whole)
+            arrays[name] = whole
+        for s, of_step in enumerate(numbers):
+            parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
+            self._compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
 
     def _launch_own(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""
@@ -170,7 +243,9 @@ class CudaProgram(Program):
         """Repeat checks on the host, and raise the error of the first that fails."""
         for check in checks:
             array, lowered = arrays[check.reads[0].buffer.name], self.plan.lowered[check]
-            numbers = read_before(lowered, self._device.mod.to_numpy(array, (array.size,), (1,), 0))
+            if not isinstance(array, np.ndarray):
+                array = self._device.mod.to_numpy(array, (array.size,), (1,), 0)
+            numbers = read_before(lowered, array)
             if _fails(lowered, numbers):
                 raise check.refusal(numbers)  # type: ignore[misc]
 

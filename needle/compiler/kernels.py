@@ -397,13 +397,18 @@ class KernelWriter(Writer):
                 before[buffer] = before.get(buffer, set()) | places
 
 
+def numbers_of(dtype: str) -> str:
+    """What the source calls the numbers of the host that it needs in a data type; they lie in one array."""
+    return "numbers" if dtype == "float32" else f"numbers_{dtype}"
+
+
 def _shares_of(dtype: np.dtype) -> str:
     """What the source calls the numbers that the threads of a block show each other."""
     return "shares" if dtype == np.float32 else f"shares_{dtype}"
 
 
 def write_kernel(
-    name: str, segment: Any, plan: Any, formulas: dict[str, str], mod: Any, guarded: bool
+    name: str, segment: Any, plan: Any, given: tuple[dict, dict], mod: Any, guarded: bool
 ) -> KernelSource:
     """Write a kernel.
 
@@ -412,13 +417,14 @@ def write_kernel(
     name : str
     segment : list of Loop or Nest, or a Loop
     plan : LoopSchedule
-    formulas : dict of str to str
-        The names of Numbers by their formulas.
+    given : pair of dict
+        The names of Numbers by their formulas; and, by data type, those that a kernel needs, to be added to.
     mod : module
         The backend.
     guarded : bool
         Whether it does nothing if a check has failed.
     """
+    formulas, by_type = given
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
     used, types_of = used_by(nests_in(parts))
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
@@ -437,18 +443,22 @@ def write_kernel(
     else:
         writer.write(parts)
 
-    first = [f"    # {formulas[text]} is {text}" for text in types_of if text != formulas[text]]
-    if guarded:
-        first.append(GUARD_FOR_ALL if has_lanes and writer.checks else GUARD)
+    first = [GUARD_FOR_ALL if has_lanes and writer.checks else GUARD] if guarded else []
     first += writer.head
+    arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
+    for text, (number, _) in numbers.items():
+        dtypes = types_of[text]
+        dtype = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
+        known = by_type.setdefault(dtype, [])
+        known += [number] if number not in known else []
+        note = "" if text == number else f"  # {text}"
+        first.append(f"    {number} = {numbers_of(dtype)}[{known.index(number)}]{note}")
+        arguments[numbers_of(dtype)] = f"{dtype}*"
     for buffer, size in local.items():
         if size > 1 or not has_lanes:
             first.append(f"    {buffer.name} = cuda.local.array({size}, {_type(buffer.dtype)})")
     for dtype in sorted(writer.shared, key=str):
         first.append(f"    {_shares_of(dtype)} = cuda.shared.array({mod.THREADS}, {_type(dtype)})")
-    arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
-    for text, dtypes in types_of.items():
-        arguments[formulas[text]] = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))

@@ -46,11 +46,13 @@ RESERVED |= {
     "dgemm",
 }
 RESERVED |= {"step", "scan", "s", "steps", "status", "start", "stop", "state", "work"}
-RESERVED |= {"cuda", "thread", "lane", "row", "item", "mark", "shares"}  # in kernels for a GPU
+RESERVED |= {"cuda", "thread", "lane", "row", "item", "mark", "shares", "numbers"}  # in kernels for a GPU
 RESERVED |= {"warp_total", "block_total", "columns_total"}
 RESERVED |= {f"share{number}" for number in range(_DEEPEST)}
 RESERVED |= {
-    f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own") for t in (*TYPES, "bool")
+    f"{name}_{t}"
+    for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own", "shares", "numbers")
+    for t in (*TYPES, "bool")
 }
 
 

@@ -408,7 +408,9 @@ class Program:
             arrays.update(zip(self.number_names, numbers, strict=False))
             self._compute(arrays)
             self.set_counts(numbers, 1)
-        return self.finish(self.tensors_of(storage), numbers[len(self.number_names) :], leaves)
+        scope = mode.get()[SCOPE]
+        outcomes = [make(x, scope) for x, make in zip(storage, self._makers, strict=True)]
+        return self.finish(outcomes, numbers[len(self.number_names) :], leaves)
 
     def collect(
         self, taken: list[tuple[str, Any]], leaves: list[Any], steps: int = 1
@@ -423,23 +425,15 @@ class Program:
         for name, data in taken:
             arrays[name] = stored((data if data._compact else data.compact())._handle)
         for name, leaf, dtype in self._host_arrays:
-            arrays[name] = self._from_host(np.ascontiguousarray(leaves[leaf], dtype).reshape(-1))
+            arrays[name] = np.ascontiguousarray(leaves[leaf], dtype).reshape(-1)
         drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
         for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
-            arrays[buffer.name] = numbers[0] if steps == 1 else np.concatenate(numbers)
+            arrays[buffer.name] = numbers[0] if steps == 1 else self._joined(numbers)  # type: ignore[arg-type]
         storage = []
         for name, array, size, dtype in self._fresh:
             storage.append(array(size * steps, dtype))
             arrays[name] = stored(storage[-1])
         return arrays, storage
-
-    def tensors_of(self, storage: list[Any], steps: int | None = None) -> list[Tensor]:
-        """The results as Tensors; of so many steps, stacked."""
-        scope = mode.get()[SCOPE]
-        if steps is None:
-            return [make(x, scope) for x, make in zip(storage, self._makers, strict=True)]
-        specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
-        return [maker_of(spec)(x, scope) for x, spec in zip(storage, specs, strict=True)]
 
     # Many steps at once, for `scan`
 
@@ -449,7 +443,19 @@ class Program:
         found = {buffer.name: buffer.size for buffer, x in self._given if x.leaf is not None}
         return found | {buffer.name: buffer.size for buffer, _ in (*self._draws, *self.results)}
 
-    def numbers_of_steps(self, steps: int) -> list[list[Any]]:
+    def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
+        """All arrays of so many steps, the storage of their results, and the numbers in each step."""
+        found = self.fits(batches)
+        assert found is not None  # it has fitted the first of them
+        return *self.collect(found[0], batches, steps), self._numbers_of_steps(steps)
+
+    def finish_steps(self, storage: list[Any], batches: list[Any], steps: int) -> Any:
+        """Put the gradients of the last step where they belong, and return all results, stacked."""
+        specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
+        outcomes = [maker_of(spec)(x, None) for x, spec in zip(storage, specs, strict=True)]
+        return self.finish(outcomes, [], batches, lambda grad: grad[steps - 1].detach())
+
+    def _numbers_of_steps(self, steps: int) -> list[list[Any]]:
         """The numbers in each of so many steps; their counts of updates grow."""
         names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
         if not any(name in text for text in self._formulas for name in names):
@@ -474,9 +480,9 @@ class Program:
         """What a kernel gets of a backend's storage."""
         return storage.buffer
 
-    def _from_host(self, values: np.ndarray) -> Any:
-        """What a kernel gets of an array of NumPy's."""
-        return values
+    def _joined(self, arrays: list[Any]) -> Any:
+        """The arrays of several steps as one."""
+        return np.concatenate(arrays)
 
     def _compute(self, arrays: dict[str, Any]) -> None:
         for part, kernel in zip(self.parts, self._kernels, strict=True):  # type: ignore[arg-type]

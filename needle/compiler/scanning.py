@@ -108,7 +108,7 @@ def scan_is_ready(step: Compiled, *batches: Any) -> bool:
     return _loop(step, batches, 0) is not None
 
 
-def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
+def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | None:
     """The compiled loop from batch number `done` on.
 
     None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
@@ -116,7 +116,7 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | None:
     program = step.program_for(*[_slice(x, done) for x in batches])
     if program is None or step.debug or not _can_scan(program):
         return None
-    loop = _Scan.of(program)
+    loop: Any = _ScanOnGpu(program) if program.on_gpu else _Scan.of(program)
     return loop if step.may_call(loop) else None
 
 
@@ -153,7 +153,8 @@ def _slice(batches: Any, i: int) -> Any:
 def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     parts, found = program.parts, program.trace
-    if len(parts) != 1 or not isinstance(parts[0], Part) or parts[0].length is not None:
+    is_one = len(parts) == 1 and isinstance(parts[0], Part) and parts[0].length is None
+    if not (is_one or program.on_gpu):
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
@@ -233,10 +234,7 @@ class _Scan:
         """Call the step for each batch."""
         program = self.program
         with one_at_a_time, program.lock:
-            found = program.fits(batches)
-            assert found is not None  # it has fitted the first of them
-            arrays, storage = program.collect(found[0], batches, count)
-            numbers = program.numbers_of_steps(count)
+            arrays, storage, numbers = program.collected_for_steps(batches, count)
             for i, name in enumerate(program.number_names):
                 dtype = "int64" if name in self.part.whole else "float64"
                 arrays[name] = np.array([x[i] for x in numbers], dtype)
@@ -247,8 +245,25 @@ class _Scan:
                 for name, size in program.sizes_of_step.items():
                     arrays[name] = arrays[name][size * done :][:size]
                 program.failed(self.part, failed, arrays)
-            outcomes = program.tensors_of(storage, count)
-            return program.finish(outcomes, [], batches, lambda grad: grad[count - 1].detach())
+            return program.finish_steps(storage, batches, count)
+
+
+class _ScanOnGpu:
+    """The loop around the step of a program on a GPU: the host starts one step after the other."""
+
+    is_ready_at_once = True
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def run(self, batches: list[Any], count: int) -> Any:
+        """Compute the step for each batch, without a question between two of them."""
+        program = self.program
+        with one_at_a_time, program.lock:
+            arrays, storage, numbers = program.collected_for_steps(batches, count)
+            program.compute_steps(arrays, numbers)
+            program.set_counts(numbers[0], count)
+            return program.finish_steps(storage, batches, count)
 
 
 def _each(function: Callable, value: Any) -> Any:

@@ -100,7 +100,7 @@ def one_hot(n, i, device=None, dtype="float32", requires_grad=False) -> Tensor:
         If a label is not one of 0 to n - 1.
     """
     if hasattr(i, "__needle_data__"):
-        i = Tensor(i, dtype=i.dtype, requires_grad=False)
+        i = Tensor(i, device=device, dtype=i.dtype, requires_grad=False)
     if isinstance(i, Tensor):
         rows = ops.OneHot(n, dtype)(i if device is None else i.to(device))
         return Tensor.make_const(rows, requires_grad=True) if requires_grad else rows

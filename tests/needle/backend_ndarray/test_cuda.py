@@ -116,6 +116,7 @@ def test_compiled_kernels_compute_what_numpys_do(tmp_path):
     [
         "memory",
         pytest.param("compiling", marks=pytest.mark.slow),
+        pytest.param("graphs", marks=pytest.mark.slow),
         pytest.param("products", marks=pytest.mark.slow),
         pytest.param("training", marks=pytest.mark.slow),
     ],

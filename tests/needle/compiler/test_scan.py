@@ -54,6 +54,12 @@ def test_training():
     assert_scan_is_a_loop(side)
 
 
+def test_a_tensor_that_the_step_finds_by_its_name():
+    factor, (x, _) = Tensor([1.0, 2.0], requires_grad=False), batches()
+    totals = ndl.scan(lambda x: (x * factor).sum(), x)
+    assert_close(totals.numpy(), (x.numpy() * [1, 2]).sum((1, 2)), 1e-5)
+
+
 def test_a_count_of_steps_and_random_numbers():
     """Adam's formula depends on how many steps there were."""
     assert_scan_is_a_loop(lambda: side(optim.Adam, lr=0.1, dropout=0.5))

@@ -3,7 +3,7 @@
    It is built as libcuda.so.1, and cuda.bindings finds it where LD_LIBRARY_PATH points. Memory of the "GPU" is
    memory of the host, each piece with a page behind it that nobody may touch; what is not written yet is NaN.
    Kernels come as PTX. `ptx.py`, which `on_stand_in.py` registers here, makes a shared library of each. The
-   threads of a block take turns: each runs until it waits for others.
+   threads of a block take turns: each runs until it waits for others. A graph is a list of launches.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,7 +21,9 @@ enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALI
 #define CONTEXT ((void *)0xC0)
 
 /* What tests read and set. */
-struct { uint64_t live, most, limit, uploads, downloads, launches, waits, pools; } counts = {.limit = -1, .pools = 1};
+struct {
+    uint64_t live, most, limit, allocations, uploads, downloads, copies, launches, replays, graphs, waits, pools;
+} counts = {.limit = -1, .pools = 1};
 static const char *(*translate)(const char *);  /* from PTX to the path of a shared library */
 API stand_in(const char *(*function)(const char *), void **where) { translate = function; *where = &counts; return OK; }
 
@@ -59,7 +61,7 @@ API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     memset(base + PAGE, 0xFF, pages(bytes + 15));
     mprotect(base + PAGE + pages(bytes + 15), PAGE, PROT_NONE);
     *address = (uint64_t)(base + PAGE + pages(bytes + 15)) - (bytes + 15) / 16 * 16;
-    counts.live += bytes;
+    counts.live += bytes, counts.allocations++;
     if (counts.live > counts.most) counts.most = counts.live;
     return OK;
 }
@@ -77,6 +79,7 @@ API cuMemFree_v2(uint64_t address) {
 API cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { return cuMemAlloc_v2(address, bytes); }
 API cuMemFreeAsync(uint64_t address, void *stream) { return cuMemFree_v2(address); }
 API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) { ENTERED; counts.uploads++; memcpy((void *)to, from, bytes); return OK; }
+API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) { ENTERED; counts.copies++; memcpy((void *)to, (void *)from, bytes); return OK; }
 API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { ENTERED; counts.downloads++; memcpy(to, (void *)from, bytes); return OK; }
 
 /* Kernels */
@@ -114,11 +117,50 @@ static uint32_t shuffle(Thread *t, uint32_t value, int from) {
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static int launch(void *f, unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned bz, void **parameters);
 
+/* Graphs: while the only other stream records, its launches are noted with their arguments, of 8 bytes each. */
+typedef struct Node { void *f; unsigned grid[2], block[3]; uint64_t values[64]; void *places[64]; struct Node *next; } Node;
+#define STREAM ((void *)0x5)
+static struct { Node *first, **last; int on; } record;
+
+API cuStreamCreate(void **stream, unsigned flags) { ENTERED; *stream = STREAM; return flags == 1 ? OK : INVALID_VALUE; }
+API cuStreamBeginCapture_v2(void *stream, int mode) {
+    ENTERED;
+    if (stream != STREAM || record.on) return INVALID_VALUE;
+    record.first = NULL, record.last = &record.first, record.on = 1;
+    return OK;
+}
+API cuStreamEndCapture(void *stream, Node **graph) { *graph = record.first, record.on = 0; return stream == STREAM ? OK : INVALID_VALUE; }
+API cuGraphInstantiateWithFlags(Node **executable, Node *graph, uint64_t flags) { *executable = graph, counts.graphs++; return OK; }
+API cuGraphDestroy(Node *graph) { return OK; }
+API cuGraphExecDestroy(Node *node) { for (Node *next; node; node = next) next = node->next, free(node); counts.graphs--; return OK; }
+
+static int recorded(void *f, unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned bz, void **parameters) {
+    int count = *(int *)dlsym(f, "parameters");
+    if (!record.on || count > 64) return INVALID_VALUE;
+    Node *node = *record.last = malloc(sizeof *node);
+    *node = (Node){.f = f, .grid = {gx, gy}, .block = {bx, by, bz}};
+    for (int i = 0; i < count; i++) memcpy(node->places[i] = &node->values[i], parameters[i], 8);
+    record.last = &node->next;
+    return OK;
+}
+
+API cuGraphLaunch(Node *node, void *stream) {
+    ENTERED;
+    if (stream) return INVALID_VALUE;
+    pthread_mutex_lock(&one_at_a_time);
+    counts.replays++;
+    for (; node; node = node->next)
+        launch(node->f, node->grid[0], node->grid[1], node->block[0], node->block[1], node->block[2], node->places);
+    pthread_mutex_unlock(&one_at_a_time);
+    return OK;
+}
+
 API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra) {
     ENTERED;
     unsigned count = bx * by * bz;
-    if (!gx || gy > 65535 || !gy || gz != 1 || count < 1 || count > 1024 || shared || stream || extra) return INVALID_VALUE;
+    if (!gx || gy > 65535 || !gy || gz != 1 || count < 1 || count > 1024 || shared || extra) return INVALID_VALUE;
+    if (stream) return recorded(f, gx, gy, bx, by, bz, parameters);
     pthread_mutex_lock(&one_at_a_time);
     counts.launches++;
     int status = launch(f, gx, gy, bx, by, bz, parameters);

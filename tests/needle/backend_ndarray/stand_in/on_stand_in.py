@@ -49,7 +49,10 @@ class Counts(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_uint64)
-        for name in ("live", "most", "limit", "uploads", "downloads", "launches", "waits", "pools")
+        for name in (
+            *("live", "most", "limit", "allocations", "uploads", "downloads", "copies"),
+            *("launches", "replays", "graphs", "waits", "pools"),
+        )
     ]
 
 

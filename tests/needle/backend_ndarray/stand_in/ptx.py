@@ -63,8 +63,9 @@ def c_source(ptx: str) -> str:
     )
     found = function.findall(re.sub(r"//.*", "", ptx))
     lines += [f"static void {name}(Thread *, void *, void **);" for name, _, _ in found if name != "kernel"]
-    for name, _, code in found:
+    for name, parameters, code in found:
         if name == "kernel":
+            lines.append(f"int parameters = {parameters.count('.param')};")
             lines.append("void body(Thread *t, void **arguments) {")
         else:
             lines.append(f"static void {name}(Thread *t, void *func_retval0, void **arguments) {{")
