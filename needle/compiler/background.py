@@ -7,6 +7,7 @@ belongs anyway, and this process reads it in a moment.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -26,19 +27,7 @@ __all__ = ["Task", "tell_if_long"]
 
 _PER_LINE = 0.025  # seconds that Numba takes for a line of generated source, roughly
 _MANY_LINES = 400  # from which on the user is told that they are compiled: about ten seconds
-
-_pool: ProcessPoolExecutor | None = None
 _one_at_a_time = threading.Lock()
-
-
-def _forget() -> None:
-    """Begin anew: a process that was forked has neither its parent's threads nor its processes."""
-    global _pool, _one_at_a_time
-    _pool, _one_at_a_time = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
 
 
 class Task:
@@ -63,29 +52,23 @@ class Task:
     def __init__(self, kernels: list[tuple[Any, tuple]], sources: list[tuple]):
         self.error: Exception | None = None
         self.is_told = False
-        self._future: Future | None = None
         self._kernels = kernels
         self._finished = threading.Event()
-        if all(_is_on_disk(kernel) for kernel, _ in self._kernels):
+        if all(_is_on_disk(kernel) for kernel, _ in kernels):
             threading.Thread(target=self.load, daemon=True).start()
-        else:
-            task = weakref.ref(self)  # nobody compiles for a task that was dropped before its turn came
-            self._future = _submit(sources)
-            self._future.add_done_callback(lambda _: _load(task()))
+            return
+        future = _submit(sources)
+        weakref.finalize(self, future.cancel)  # nobody compiles for a task that is gone before its turn
+        future.add_done_callback(functools.partial(_load, weakref.ref(self)))
 
     def load(self) -> None:
         """Read the machine code from the disk; what is not there is compiled here after all."""
         try:
             for kernel, types in self._kernels:
-                with _one_at_a_time:
-                    kernel.compile(types)
+                kernel.compile(types)
         except Exception as error:
             self.error = error
         self._finished.set()
-
-    def __del__(self) -> None:
-        if self._future is not None:
-            self._future.cancel()
 
     @property
     def is_ready(self) -> bool:
@@ -97,27 +80,32 @@ class Task:
         self._finished.wait()
 
 
-def _load(task: Task | None) -> None:
-    if task is not None:
+def _load(reference: weakref.ref[Task], _: Future) -> None:
+    if (task := reference()) is not None:
         task.load()
 
 
 def _submit(sources: list[tuple]) -> Future:
-    """Send sources to the other process, which is started with the first."""
-    global _pool
+    """Send sources to the other process."""
     with _one_at_a_time:
-        for _ in range(2):
-            if _pool is None:
-                _pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
-            main = sys.modules["__main__"]
-            sys.modules["__main__"] = ModuleType("__main__")  # the program itself is not to run there, too
-            try:
-                return _pool.submit(_compile, sources)
-            except BrokenProcessPool:
-                _pool = None
-            finally:
-                sys.modules["__main__"] = main
-    raise AssertionError  # a fresh pool is not broken
+        try:
+            return _pool(os.getpid()).submit(_compile, sources)
+        except BrokenProcessPool:
+            _pool.cache_clear()
+            return _pool(os.getpid()).submit(_compile, sources)
+
+
+@functools.cache
+def _pool(process: int) -> ProcessPoolExecutor:
+    """The other process. Who was forked from this one needs another."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")  # the program itself is not to run there, too
+    try:
+        pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
+        pool.submit(int)  # the process starts now
+    finally:
+        sys.modules["__main__"] = main
+    return pool
 
 
 def _begin() -> None:
@@ -135,37 +123,21 @@ def _compile(sources: list[tuple]) -> None:
             known[name].compile(types)
 
 
-def _place_on_disk(kernel: Any) -> Path | None:
-    """The file that is there once a kernel is compiled; None if nothing is written to the disk."""
-    file = getattr(kernel._cache, "_cache_file", None)
-    return None if file is None else Path(file._index_path)
-
-
 def _is_on_disk(kernel: Any) -> bool:
-    """Whether a kernel need not be compiled, or could not be handed over on the disk."""
-    place = _place_on_disk(kernel)
-    return place is None or place.exists()
+    """Whether a kernel need not be compiled."""
+    file = getattr(kernel._cache, "_cache_file", None)
+    return file is not None and Path(file._index_path).exists()
 
 
 def tell_if_long(sources: list[tuple[str, Any]]) -> None:
-    """Say so where sources are about to be compiled while the user waits, and that takes long.
-
-    Parameters
-    ----------
-    sources : list of (str, compiled function)
-    """
-    waiting = [(source, kernel) for source, kernel in sources if not kernel.overloads]
-    places = [_place_on_disk(kernel) for _, kernel in waiting]
-    lines = sum(
-        source.count("\n") + 1
-        for (source, _), place in zip(waiting, places, strict=True)
-        if place is None or not place.exists()
-    )
+    """Say so where sources, each with its kernel, are compiled while the user waits, and that takes long."""
+    waiting = [source for source, kernel in sources if not kernel.overloads and not _is_on_disk(kernel)]
+    lines = sum(source.count("\n") + 1 for source in waiting)
     if lines > _MANY_LINES:
-        later = "" if None in places else "The next time it is read from the disk. "
         print(
             f"jit: {lines:,} lines of source are compiled now, which takes about {lines * _PER_LINE:.0f} "
-            f"seconds. {later}ndl.jit(f, background=True) runs the function as it is meanwhile.",
+            "seconds. The next time they are read from the disk, if it can be written. "
+            "ndl.jit(f, background=True) runs the function as it is meanwhile.",
             file=sys.stderr,
             flush=True,
         )

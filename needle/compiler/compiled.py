@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
-import linecache
 import warnings
 from collections.abc import Callable
-from itertools import zip_longest
-from pathlib import Path
 from types import MethodType
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from ..autograd import Tensor
 from ..backend_selection import BACKEND
 from ..modes import GRAD, mode, remember_lines, tracing
-from ..nn.module import Module
 from .cuda import CudaProgram
-from .lower import in_order, pending_in
 from .numpy_program import NumpyProgram
 from .program import AGAIN, Program
 from .stand_ins import CannotTrace
-from .trace import (
-    Fixed,
-    Leaf,
-    NewState,
-    Trace,
-    in_container,
-    is_named_tuple,
-    named_in,
-    one_at_a_time,
-    trace,
-    without_tensors,
-)
+from .structures import Fixed, Leaf, mapped
+from .trace import NewState, Trace, one_at_a_time, trace
 
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
 _MOST = 20  # programs of a function that are kept
 _MANY = 5  # programs for arguments of the same kind, of which the user is told
 
-_LATER: Any = object()  # in the place of a function: it comes when the result decorates it
 
-
-@overload
 def jit(
-    function: Callable, *, static: Any = None, debug: bool | None = None, background: bool | None = None
-) -> Compiled: ...
-@overload
-def jit(
-    *, static: Any = None, debug: bool | None = None, background: bool | None = None
-) -> Callable[[Callable], Compiled]: ...
-def jit(
-    function: Any = _LATER,
+    function: Any = ...,
     *,
     static: Any = None,
     debug: bool | None = None,
@@ -111,25 +85,20 @@ def jit(
     ...     optimizer.step()
     ...     return loss
     """
-    if function is _LATER:
+    static = (static,) if isinstance(static, str) else static if static is None else tuple(static)
+    if function is ...:
         return functools.partial(jit, static=static, debug=debug, background=background)
     if not callable(function):
         raise TypeError(f"jit: needs a function, got {function!r}; write ndl.jit(f), or @ndl.jit above it")
     if debug:
         remember_lines()
-    static = (static,) if isinstance(static, str) else static if static is None else tuple(static)
-    known = function.__func__ if isinstance(function, MethodType) else function
-    if not isinstance(known, Compiled):
-        return Compiled(function, bool(debug), bool(background), static or ())
-    options = (
-        known.debug if debug is None else debug,
-        known.background if background is None else background,
-        known.static if static is None else static,
-    )
-    if known is not function:
-        return Compiled(MethodType(known.function, function.__self__), *options)
-    same = options == (known.debug, known.background, known.static)
-    return known if same else Compiled(known.function, *options)
+    is_compiled = isinstance(function, Compiled)
+    known = function.options if is_compiled else ((), False, False)
+    given = (static, debug, background)
+    options = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
+    if is_compiled and options == known:
+        return function
+    return Compiled(function.function if is_compiled else function, *options)
 
 
 class Compiled:
@@ -139,18 +108,19 @@ class Compiled:
     ----------
     function : callable
         The function as it was.
+    static, debug, background
+        The options of `jit`.
     """
 
-    def __init__(self, function: Callable, debug: bool, background: bool, static: tuple[str, ...]):
+    def __init__(self, function: Callable, static: tuple[str, ...], debug: bool, background: bool):
         functools.update_wrapper(self, function)
         self.function = function
-        self.debug = debug
-        self.background = background
-        self.static = static
-        self._programs: list[Program] = []  # the one that ran last comes first
-        self._newest: Program | None = None
-        self._parameters = _parameters(function)
-        self._is_told = False  # that there are many programs
+        self.static, self.debug, self.background = self.options = static, debug, background
+        self._programs: list[Program] = []  # the one that was used last comes first
+        try:
+            self._parameters = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):  # a function in C
+            self._parameters = []
         if unknown := [name for name in static if name not in self._parameters]:
             raise ValueError(
                 f"jit: static names {unknown[0]!r}, but {self._name} has the arguments "
@@ -160,10 +130,8 @@ class Compiled:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __deepcopy__(self, memo: dict) -> Compiled:
-        """A copy of the function, which compiles itself anew."""
-        function = copy.deepcopy(self.function, memo)
-        return Compiled(function, self.debug, self.background, self.static)
+    def __reduce__(self) -> tuple:
+        return Compiled, (self.function, *self.options)  # a copy compiles itself anew
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if BACKEND == "np" or tracing():  # another function is traced, and this one becomes part of it
@@ -177,12 +145,9 @@ class Compiled:
                         self._programs = [program, *[x for x in self._programs if x is not program]]
                     return result
         with one_at_a_time:  # no other thread traces meanwhile
-            program_ = self._program(structure, leaves)
-            if program_ is not None and self.may_call(program_):
-                result = program_.run(leaves)
-                if result is not AGAIN:
-                    return result
-            return self.function(*args, **kwargs)
+            new = self._program(structure, leaves)
+            result = new.run(leaves) if new is not None and self.may_call(new) else AGAIN
+            return self.function(*args, **kwargs) if result is AGAIN else result
 
     def program_for(self, *args: Any, **kwargs: Any) -> Program | None:
         """The program for these arguments, made if there is none; nothing is computed.
@@ -200,25 +165,25 @@ class Compiled:
             program.refresh(leaves)
             if not self.debug and program.fits(leaves) is not None:
                 return program
-        arguments, names = structure[0], [name for name, _ in structure[1]]
+        arguments, looks, _ = structure
         try:
-            found = trace(self.function, arguments, leaves, names, _names_in(self.function), self.debug)
+            found = trace(self.function, arguments, leaves, [name for name, _ in looks], self.debug)
         except NewState:
             return None
-        if self.debug and known and (changed := difference(known[0].trace, found)):
-            warnings.warn(f"jit: {self._name} {changed}", RuntimeWarning, stacklevel=3)
+        if self.debug and known:
+            self._tell(difference(known[0].trace, found))
+        elif len(known) + 1 == _MANY:
+            self._tell(
+                f"is compiled for the {_MANY}th time for arguments of the same kind. Each time that costs as "
+                "much as the first. ndl.jit(f, debug=True) says what is different"
+            )
         program = program_type(found)(found, structure, leaves)
         self._programs = [program, *self._programs][: 1 if self.debug else _MOST]
-        self._newest = program
-        if len(known) + 1 == _MANY and not self._is_told and not self.debug:
-            self._is_told = True
-            warnings.warn(
-                f"jit: {self._name} is compiled for the {_MANY}th time for arguments of the same kind. Each "
-                "time that costs as much as the first. ndl.jit(f, debug=True) says what is different",
-                RuntimeWarning,
-                stacklevel=3,
-            )
         return program
+
+    def _tell(self, what: str) -> None:
+        if what:
+            warnings.warn(f"jit: {self._name} {what}", RuntimeWarning, stacklevel=4)
 
     def may_call(self, made: Any) -> bool:
         """Whether a program or a scan is compiled, or is to be when it is called.
@@ -230,11 +195,7 @@ class Compiled:
         task = made.task
         if task.error is not None and not task.is_told:
             task.is_told = True
-            warnings.warn(
-                f"jit: {self._name} cannot be compiled, and runs as it is: {task.error}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            self._tell(f"cannot be compiled, and runs as it is: {task.error}")
         return task.is_ready
 
     def wait(self) -> None:
@@ -249,19 +210,34 @@ class Compiled:
         what these look like, and the mode; and the leaves."""
         leaves: list[Any] = []
         looks: list[Any] = []
+
+        def place(value: Any, name: str) -> Any:
+            if isinstance(value, Tensor):
+                for i, x in enumerate(leaves):
+                    if x is value:
+                        return Leaf(i)
+                data = value._data
+                look: Any = data.shape, data.dtype, data.device, value.requires_grad
+            elif isinstance(value, np.ndarray):
+                look = value.shape, value.dtype
+            elif type(value) in (int, float) or isinstance(value, np.number):
+                value = value.item() if isinstance(value, np.number) else value
+                look = type(value)
+            else:
+                return Fixed(value)
+            leaves.append(value)
+            looks.append((name, look))
+            return Leaf(len(leaves) - 1)
+
+        def taken(value: Any, name: str) -> Any:
+            return Fixed(value) if name in self.static else mapped(place, value, name)
+
         names = self._parameters
         if len(args) > len(names):
             names = names + [f"argument_{i}" for i in range(len(names), len(args))]
-        static = self.static
-        shaped = tuple([
-            Fixed(x) if name in static else _leaves_of(x, name, leaves, looks)
-            for name, x in zip(names, args, strict=False)
-        ])  # fmt: skip
-        named = {
-            name: Fixed(x) if name in static else _leaves_of(x, name, leaves, looks)
-            for name, x in kwargs.items()
-        }
-        return ((shaped, named), looks, mode.get()[GRAD]), leaves
+        positional = tuple([taken(x, name) for x, name in zip(args, names, strict=False)])
+        named = {name: taken(x, name) for name, x in kwargs.items()}
+        return ((positional, named), looks, mode.get()[GRAD]), leaves
 
     @property
     def _name(self) -> str:
@@ -269,47 +245,19 @@ class Compiled:
         return getattr(self.function, "__name__", "").replace("<lambda>", "") or "the function"
 
     @property
-    def source(self) -> str:
-        """The generated source of the program that was made last; empty before the first."""
-        return "" if self._newest is None else self._newest.source
+    def program(self) -> Program | None:
+        """The program that was used last; None before the first."""
+        return self._programs[0] if self._programs else None
 
     @property
-    def program(self) -> Program | None:
-        """The program that was made last; None before the first."""
-        return self._newest
-
-
-def _leaves_of(value: Any, name: str, leaves: list[Any], looks: list[Any]) -> Any:
-    """An argument with a `Leaf` for each Tensor, array and number; what these look like goes to `looks`."""
-    if isinstance(value, Tensor):
-        for i, x in enumerate(leaves):
-            if x is value:
-                return Leaf(i)
-        data = value._data
-        looks.append((name, (data.shape, data.dtype, data.device, value.requires_grad)))
-    elif isinstance(value, np.ndarray):
-        looks.append((name, (value.shape, value.dtype)))
-    elif type(value) in (int, float) or isinstance(value, np.number):
-        value = value.item() if isinstance(value, np.number) else value
-        looks.append((name, type(value)))
-    elif type(value) in (list, tuple, dict) or is_named_tuple(value):
-        names = iter(value if type(value) is dict else range(len(value)))
-        return in_container(lambda x: _leaves_of(x, f"{name}_{next(names)}", leaves, looks), value)
-    else:
-        return Fixed(value)
-    leaves.append(value)
-    return Leaf(len(leaves) - 1)
+    def source(self) -> str:
+        """The generated source of this program; empty before the first."""
+        return self._programs[0].source if self._programs else ""
 
 
 def program_type(found: Trace) -> type[Program]:
     """The class of a program for the device on which a function computes."""
-    returned: list[Any] = []
-    without_tensors(found.result, returned, found)
-    values = [x._data for x in returned if isinstance(x, Tensor)] + [x for _, x in found.writes]
-    values += [found.data_of(grad) for _, grad in found.grads if grad is not None]
-    used = set(in_order(pending_in(values), lambda x: pending_in(x.operands or ())))
-    values += [cell for cell in [*[x.cell for x in found.inputs], *found.draws] if cell in used]
-    devices = {x.device.name: x.device for x in values}
+    devices = {cell.device.name: cell.device for cell in found.cells if cell.device is not None}
     if "cuda" in devices and len(devices) > 1:
         names = " and ".join(sorted(map(str, devices.values())))
         raise CannotTrace(
@@ -322,39 +270,12 @@ def program_type(found: Trace) -> type[Program]:
 
 
 def difference(before: Trace, now: Trace) -> str:
-    """What a function does that it did not do in the call before, and in which line; "" if nothing."""
-    for then, again in zip_longest(before.operations, now.operations):
-        if (then and then[0]) != (again and again[0]):
-            code, place = (again or then)[1:]
-            lines = (line for start, stop, line in code.co_lines() if start <= place < stop and line)
-            line, file = next(lines, code.co_firstlineno), code.co_filename
-            text = linecache.getline(file, line).strip()
-            where = f"line {line}" + f" of {Path(file).name}" * Path(file).exists()  # a cell is no file
-            does, did = [x[0] if x else "nothing more" for x in (again, then)]
+    """What a function would now do that it did not do before, by its lines; "" if nothing."""
+    for (*then, _), (*again, where) in zip(before.operations or (), now.operations or (), strict=False):
+        if then != again:
             return (
-                f"does not do what it did in the call before, at `{text}` ({where}, in {code.co_name}). "
-                f"Now it computes {does}; before, it computed {did}. Without debug=True it would go on as "
-                "before. Give what changes as an argument"
+                f"does not do what it did in the call before, at {where}. Now it computes {again[0]}; "
+                f"before, it computed {then[0]}. Without debug=True it would go on as before. Give what changes "
+                "as an argument"
             )
     return ""
-
-
-def _names_in(function: Any) -> dict[Any, str]:
-    """The Tensors that a function finds by its names, and these; only sources and messages show them."""
-    found: dict[Any, str] = {}
-    for name, x in named_in(function).items():
-        if isinstance(x, Tensor):
-            found.setdefault(x, name)
-        elif isinstance(x, Module):
-            for path, tensor in x._named_tensors():
-                found.setdefault(tensor, f"{name}.{path}")
-        elif type(x) in (list, tuple):
-            found |= {y: f"{name}[{i}]" for i, y in enumerate(x) if isinstance(y, Tensor) and y not in found}
-    return found
-
-
-def _parameters(function: Callable) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # a function in C
-        return []

@@ -40,7 +40,8 @@ from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import schedule
 from .simplify import simplify
 from .stand_ins import Number
-from .trace import Input, Outcome, Trace, with_tensors, without_tensors
+from .structures import Leaf, filled
+from .trace import Input, Trace
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
 AGAIN: Any = object()
@@ -100,8 +101,7 @@ class Program:
         names = self._names
         cells = {x.cell: names.unique(x.name) for x in found.inputs}
         cells |= {cell: names.unique("random") for cell in found.draws}
-        returned: list[Any] = []
-        self.template = without_tensors(found.result, returned, found)
+        returned = found.returned
         self.returned_numbers = [x for x in returned if not isinstance(x, Tensor)]
         self._is_number = [not isinstance(x, Tensor) for x in returned]
         self._with_grad = [x for x, g in found.grads if g is not None]
@@ -504,14 +504,18 @@ class Program:
             self._now(x, leaves)._grad = grad_of(grad)
         for x in self._without_grad:
             self._now(x, leaves)._grad = None
-        if type(self.template) is Outcome and count == 1:
+        template = self.trace.template
+        if type(template) is Leaf and count == 1:
             return outcomes[0]
         tensors, plain = iter(outcomes), iter(numbers)
         found = [next(plain if is_number else tensors) for is_number in self._is_number]
-        of_traced = self.trace.input_of
-        return with_tensors(
-            self.template, found, lambda x: self._now(of_traced[x], leaves) if x in of_traced else x
-        )
+
+        def now(x: Any) -> Any:
+            """The Tensor of this call for one that the function returned as it came."""
+            of_traced = self.trace.input_of.get(x) if isinstance(x, Tensor) else None
+            return x if of_traced is None else self._now(of_traced, leaves)
+
+        return filled(template, found, now)
 
     @functools.cached_property
     def _device(self) -> Any:

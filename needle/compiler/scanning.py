@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
@@ -22,11 +21,12 @@ from .background import Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
 from .program import Program, flat
-from .trace import Same, in_container, is_named_tuple, one_at_a_time
+from .structures import leaves_of, mapped
+from .trace import one_at_a_time
 
 __all__ = ["scan", "scan_is_ready"]
 
-_compiled: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()
+_compiled = functools.lru_cache(maxsize=20)(jit)
 
 
 def scan(step: Callable, *batches: Any) -> Any:
@@ -67,28 +67,23 @@ def scan(step: Callable, *batches: Any) -> Any:
     >>> losses = ndl.scan(step, X.reshape((25, 10, 2)), y.reshape((25, 10)))
     """
     count = _count_of(batches)
-    if not isinstance(step, Compiled):
-        if step not in _compiled:
-            _compiled[step] = jit(step)
-        step = _compiled[step]
-    parts: list[Any] = []
-    form: Any = None  # of what a step returns
+    compiled: Compiled = step if isinstance(step, Compiled) else _compiled(step)
+    parts: list[Any] = []  # results of one step or of many, stacked
     done = 0
     while done < count:
-        loop = _loop(step, batches, done)
+        loop = _loop(compiled, batches, done)
+        length = 1 if loop is None else count - done
         if loop is None:
-            parts.append(_each(_alone, step(*[_slice(x, done) for x in batches])))
-            length = 1
+            found = mapped(_alone, compiled(*[_slice(x, done) for x in batches]))
         else:
-            length = count - done
             found = loop.run([x[done:] for x in batches], length)
-            parts.append(_each(functools.partial(_repeated, count=length), found))
-        form = _form(parts[0]) if form is None else form
-        if _form(parts[-1]) != form:
+        parts.append(mapped(functools.partial(_stacked, length), found))
+        form, before = (mapped(_form, part) for part in (parts[-1], parts[0]))
+        if form != before:
             raise ValueError(
-                f"scan: step {done} returns {_form(parts[-1])}, and those before it returned {form}, where "
-                "tuples of numbers are shapes of Tensors. Results are stacked, so they need the same shapes "
-                "and the same structure; what is neither Tensor nor number must be the same in all steps"
+                f"scan: step {done} returns {form}, and those before it returned {before}, where tuples of "
+                "numbers are shapes of Tensors. Results are stacked, so they need the same shapes and the "
+                "same structure; what is neither Tensor nor number must be the same in all steps"
             )
         done += length
     return parts[0] if len(parts) == 1 else _joined(parts)
@@ -98,12 +93,6 @@ def scan_is_ready(step: Compiled, *batches: Any) -> bool:
     """Whether `scan` takes such batches in one call by now.
 
     It computes nothing. With ``jit(f, background=True)``, the first question is when compiling begins.
-
-    Parameters
-    ----------
-    step : Compiled
-    *batches : Tensor or numpy.ndarray
-        As for `scan`.
     """
     return _loop(step, batches, 0) is not None
 
@@ -116,38 +105,59 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | Non
     program = step.program_for(*[_slice(x, done) for x in batches])
     if program is None or step.debug or not _can_scan(program):
         return None
-    loop: Any = _ScanOnGpu(program) if program.on_gpu else _Scan.of(program)
-    return loop if step.may_call(loop) else None
+    if program.scan is None:
+        program.scan = (_ScanOnGpu if program.on_gpu else _Scan)(program)
+    return program.scan if step.may_call(program.scan) else None
 
 
 def _count_of(batches: tuple) -> int:
     """How many steps there are."""
-    needed = "Tensors or arrays of NumPy's, whose first axis counts the steps"
+    needed = "scan: needs batches that are Tensors or arrays of NumPy's, whose first axis counts the steps"
     for number, x in enumerate(batches):
         if not isinstance(x, (Tensor, np.ndarray)):
-            way_out = "; make one of it by ndl.Tensor(…)" if isinstance(x, (list, tuple)) else ""
-            raise TypeError(
-                f"scan: needs batches that are {needed}, got {type(x).__name__} as number {number}{way_out}"
-            )
-    shapes = ", ".join(str(tuple(x.shape)) for x in batches) or "no batches"
-    if not batches or any(len(x.shape) == 0 for x in batches):
-        raise ValueError(f"scan: needs batches that are {needed}, got {shapes}")
-    lengths = [x.shape[0] for x in batches]
-    if len(set(lengths)) > 1:
-        said = " and ".join(map(str, dict.fromkeys(lengths)))
-        raise ValueError(
-            f"scan: needs batches with first axes of the same length, which counts the steps, got {said} "
-            f"in {shapes}"
-        )
-    if lengths[0] == 0:
-        raise ValueError(f"scan: needs batches for at least one step, got none in {shapes}")
-    return lengths[0]
+            raise TypeError(f"{needed}, got {type(x).__name__} as number {number}; use ndl.Tensor(…)")
+    counts = {x.shape[0] if x.shape else 0 for x in batches}
+    if len(counts) != 1 or counts == {0}:
+        shapes = ", ".join(str(tuple(x.shape)) for x in batches) or "no batches"
+        raise ValueError(f"{needed}, the same number in each and at least one, got {shapes}")
+    return counts.pop()
 
 
 def _slice(batches: Any, i: int) -> Any:
     """Batch number `i`."""
-    part = batches[i]
-    return part.detach() if isinstance(part, Tensor) else part
+    return batches[i].detach() if isinstance(batches, Tensor) else batches[i]
+
+
+def _alone(x: Any, _: str) -> Any:
+    """What one step returns, as the result of a scan over this step alone."""
+    return _tensor(x.numpy()[None], x.device) if isinstance(x, Tensor) else x
+
+
+def _stacked(count: int, x: Any, _: str) -> Any:
+    """What `count` steps return: a number stands for all of them."""
+    return _tensor(np.full(count, x)) if isinstance(x, (bool, int, float, np.number, np.bool_)) else x
+
+
+def _form(x: Any, _: str) -> Any:
+    """What stacked results look like: the shape of each Tensor in a step, and anything else as it is."""
+    return x.shape[1:] if isinstance(x, Tensor) else x
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Results of one form as one, along the first axis."""
+    columns = zip(*map(leaves_of, parts), strict=True)
+
+    def joined(first: Any, _: str) -> Any:
+        column = next(columns)
+        if not isinstance(first, Tensor):
+            return first
+        return _tensor(np.concatenate([x.numpy() for x in column]), first.device)
+
+    return mapped(joined, parts[0])
+
+
+def _tensor(values: np.ndarray, device: Any = None) -> Tensor:
+    return Tensor(values, device=device, dtype=values.dtype, requires_grad=False)
 
 
 def _can_scan(program: Program) -> bool:
@@ -158,9 +168,8 @@ def _can_scan(program: Program) -> bool:
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
-    same: list[Any] = []  # Tensors that are returned as they come
-    _each(lambda x: same.append(x.tensor) if type(x) is Same else None, program.template)
-    if any(x not in found.input_of or found.input_of[x].leaf is None for x in same):
+    as_they_came = [x for x in leaves_of(found.template) if isinstance(x, Tensor)]
+    if any(x not in found.input_of or found.input_of[x].leaf is None for x in as_they_came):
         return False  # it is the same Tensor after each step, with other numbers in it
     return all(kind != "leaf" for kind, *_ in found.numbers.values())
 
@@ -174,43 +183,31 @@ class _Scan:
         self.program = program
         self.begun: Task | None = None
         self.part: Part = program.parts[0]  # type: ignore[assignment]
-        part = self.part
-        sizes = program.sizes_of_step
-        self.numbers = set(program.number_names)
-        given = [
-            f"part({name}, {sizes[name]} * s, {sizes[name]})"
-            if name in sizes
-            else f"{name}[s]"
-            if name in self.numbers
-            else name
-            for name in part.arguments
-        ]
-        self.source = "\n".join(
-            [
-                f"def scan(steps, {', '.join(part.arguments)}):",
-                "    for s in range(steps):",
-                f"        status = {part.name}({', '.join(given)})",
-                f"        if status: return s * {len(part.checks) + 1} + status",
-                "    return 0",
-                "",
-            ]
-        )
+        part, sizes = self.part, program.sizes_of_step
+        given = {name: f"part({name}, {size} * s, {size})" for name, size in sizes.items()}
+        given |= {name: f"{name}[s]" for name in program.number_names}
+        self.source = f"""def scan(steps, {", ".join(part.arguments)}):
+    for s in range(steps):
+        status = {part.name}({", ".join(given.get(name, name) for name in part.arguments)})
+        if status: return s * {len(part.checks) + 1} + status
+    return 0
+"""
+        self._step = program.compiled[part.name], program.types(part)
+        arrays = {name: flat(str(kind)) for name, kind in self._kinds.items()}
+        types = [arrays.get(x, kind) for x, kind in zip(part.arguments, self._step[1], strict=True)]
+        self._types = numba.int64, *types
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
-        inner = zip(part.arguments, program.types(part), strict=True)
-        self._types = (numba.int64, *[flat(str(x)) if name in self.numbers else x for name, x in inner])
 
-    @classmethod
-    def of(cls, program: Program) -> _Scan:
-        """The loop for a program, made once."""
-        if program.scan is None:
-            program.scan = cls(program)
-        return program.scan
+    @property
+    def _kinds(self) -> dict[str, str]:
+        """The numbers of the host, which come in arrays with one for each step, and their data types."""
+        return {name: "int64" if name in self.part.whole else "float64" for name in self.program.number_names}
 
     @functools.cached_property
     def _kernel(self) -> Callable:
-        step = self.program.compiled[self.part.name]
+        step, types = self._step
         tell_if_long([(self.part.source, step), (self.source, self._compiled)])
-        step.compile(self.program.types(self.part))  # first: see `task`
+        step.compile(types)  # first: see `task`
         kernel = runtime.entry_point(self._compiled, self._types)
         alone = self.program.calls_small_products(self.part)
         return runtime.on_one_blas_thread(kernel) if alone else kernel
@@ -223,28 +220,26 @@ class _Scan:
         step itself if that is there first. So it always is, and a loop does what single calls do.
         """
         if self.begun is None:
-            step = self.program.compiled[self.part.name], self.program.types(self.part)
             loop: tuple = self.source, [], "scan", self.part.source, self._types
             self.begun = Task(
-                [step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
+                [self._step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
             )
         return self.begun
 
     def run(self, batches: list[Any], count: int) -> Any:
         """Call the step for each batch."""
-        program = self.program
+        program, part = self.program, self.part
         with one_at_a_time, program.lock:
             arrays, storage, numbers = program.collected_for_steps(batches, count)
-            for i, name in enumerate(program.number_names):
-                dtype = "int64" if name in self.part.whole else "float64"
-                arrays[name] = np.array([x[i] for x in numbers], dtype)
-            status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
-            done, failed = divmod(status, len(self.part.checks) + 1) if status else (count, 0)
+            for i, (name, kind) in enumerate(self._kinds.items()):
+                arrays[name] = np.array([x[i] for x in numbers], kind)
+            status = self._kernel(count, *[arrays[name] for name in part.arguments])
+            done, failed = divmod(status, len(part.checks) + 1) if status else (count, 0)
             program.set_counts(numbers[0], done)
             if status:
                 for name, size in program.sizes_of_step.items():
                     arrays[name] = arrays[name][size * done :][:size]
-                program.failed(self.part, failed, arrays)
+                program.failed(part, failed, arrays)
             return program.finish_steps(storage, batches, count)
 
 
@@ -264,46 +259,3 @@ class _ScanOnGpu:
             program.compute_steps(arrays, numbers)
             program.set_counts(numbers[0], count)
             return program.finish_steps(storage, batches, count)
-
-
-def _each(function: Callable, value: Any) -> Any:
-    """Apply a function to all that is in nested containers."""
-    if type(value) in (list, tuple, dict) or is_named_tuple(value):
-        return in_container(lambda x: _each(function, x), value)
-    return function(value)
-
-
-def _alone(value: Any) -> Any:
-    """What one step returns, as the result of a scan over this step alone."""
-    if isinstance(value, Tensor):
-        return _from_numpy(value.numpy()[None], value.device)
-    return _repeated(value, 1)
-
-
-def _repeated(value: Any, count: int) -> Any:
-    """What a program returns for `count` steps: a number stands for all of them."""
-    if isinstance(value, (bool, int, float, np.number, np.bool_)):
-        return _from_numpy(np.full(count, value))
-    return value
-
-
-def _form(value: Any) -> Any:
-    """What stacked results look like: the shape of each Tensor in a step, and anything else as it is."""
-    return _each(lambda x: x.shape[1:] if isinstance(x, Tensor) else x, value)
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Results of one form as one, along the first axis."""
-    first = parts[0]
-    if isinstance(first, Tensor):
-        return _from_numpy(np.concatenate([x.numpy() for x in parts]), first.device)
-    if type(first) is dict:
-        return {key: _joined([part[key] for part in parts]) for key in first}
-    if isinstance(first, (list, tuple)):
-        columns = zip(*parts, strict=True)
-        return in_container(lambda _: _joined(list(next(columns))), first)
-    return first
-
-
-def _from_numpy(values: np.ndarray, device: Any = None) -> Tensor:
-    return Tensor(values, device=device, dtype=values.dtype, requires_grad=False)

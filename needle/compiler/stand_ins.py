@@ -2,7 +2,7 @@
 
 A learning rate, a count of updates or a number among the arguments may be another one in the next call. So it
 is a `Number`: arithmetic with it builds a formula, which each call computes anew. An array of NumPy's is a
-`HostArray`: it can become a Tensor, and nothing else.
+`HostArray`: it can become a Tensor, and nothing else. In ``relu(x @ W + n * b)``, n would be a `Number`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Number:
     """
 
     __slots__ = ("text", "value")
+    __array_ufunc__ = None  # scalars of NumPy's leave arithmetic to this class
 
     def __init__(self, text: str, value: Any):
         self.text = text
@@ -66,31 +67,13 @@ class Number:
             "An option of an optimiser cannot be named there: branch on it outside"
         )
 
-    __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __str__ = __format__ = _refused
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refused
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused
-    __array__ = __divmod__ = __rdivmod__ = __reduce_ex__ = _refused
-
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(type(self.value), name):
-            self._refused()
-        raise AttributeError(f"a number has no {name}")
-
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **_: Any) -> Any:
-        """NumPy's scalars beside a number: ``np.float64(2) * n``."""
-        arithmetic = _OPERATORS.get(function.__name__)
-        if arithmetic is None or any(isinstance(x, np.ndarray) for x in operands):
-            self._refused()
-        return arithmetic(*[x.item() if isinstance(x, np.generic) else x for x in operands])
-
 
 class Option(Number):
     """A number among the options of an optimiser that is not 0, which each call makes sure of."""
 
     __slots__ = ()
 
-    def __bool__(self) -> bool:  # type: ignore[override]
+    def __bool__(self) -> bool:
         return True
 
 
@@ -101,23 +84,29 @@ def _arithmetic(symbol: str, function: Callable) -> tuple[Callable, Callable]:
         operands = tuple([x.item() if isinstance(x, np.generic) else x for x in operands])
         if not all(isinstance(x, (int, float)) for x in operands):
             return NotImplemented
-        known = [type(x) in (Number, Option) for x in operands]
-        a, b = (x.text if has_text else f"({x!r})" for x, has_text in zip(operands, known, strict=True))
-        values = [x.value if has_text else x for x, has_text in zip(operands, known, strict=True)]
+        a, b = [x.text if isinstance(x, Number) else f"({x!r})" for x in operands]
+        values = [x.value if isinstance(x, Number) else x for x in operands]
         return Number(f"({a} {symbol} {b})", function(*values))
 
     return formula, lambda self, other: formula(other, self)
 
 
-#: By the names of NumPy's functions.
-_OPERATORS: dict[str, Any] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow,
-}  # fmt: skip
-for _symbol, _function in zip(("+", "-", "*", "/", "//", "%", "**"), _OPERATORS.values(), strict=True):
+for _symbol, _function in {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
+}.items():  # fmt: skip
     _forward, _backward = _arithmetic(_symbol, _function)
     setattr(Number, f"__{_function.__name__}__", _forward)
     setattr(Number, f"__r{_function.__name__}__", _backward)
+
+
+def _refuse(kind: Any, real: dict[str, Any]) -> None:
+    """Let a stand-in refuse all else that the real thing can do."""
+    for name in real.keys() - {*vars(kind), "__new__", "__getattribute__"}:
+        setattr(kind, name, kind._refused if callable(real[name]) else property(kind._refused))
+
+
+_refuse(Number, {**vars(int), **vars(float), **dict.fromkeys(("__array__", "__reduce_ex__", "__str__"), str)})
 
 
 class HostArray:
@@ -131,6 +120,8 @@ class HostArray:
     cell : callable
         From a dtype and a device to the placeholder for a Tensor that holds the array.
     """
+
+    __slots__ = ("cell", "dtype", "name", "ndim", "shape", "size")
 
     def __init__(self, name: str, array: np.ndarray, cell: Callable):
         self.name = name
@@ -160,6 +151,8 @@ class HostArray:
         return known[function] if function in known and len(args) == 1 and not kwargs else self._refused()
 
     __array__ = __array_ufunc__ = _refused
-    __getitem__ = __iter__ = __float__ = __int__ = __bool__ = __index__ = __neg__ = __getattr__ = _refused
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operation
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = _operation
+    __add__ = __sub__ = __mul__ = __truediv__ = __pow__ = __matmul__ = _operation
+    __lt__ = __le__ = __gt__ = __ge__ = _operation
+
+
+_refuse(HostArray, dict(vars(np.ndarray)))

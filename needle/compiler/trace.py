@@ -1,29 +1,44 @@
 """Trace: run a function once and keep the graph that it builds.
 
-While a function is traced, operators compute nothing (`Trace` stands in the mode's field `lazy`), and
-needle's own objects say themselves that they take part: a Tensor when an operator takes it, a module when it
-is called, an optimiser when it is asked for its options. A Tensor that takes part stands for a placeholder
-meanwhile. So the graph begins at placeholders, and it can be computed again with other numbers. Take ::
+While a function is traced, operators compute nothing, and each Tensor that takes part stands for a
+placeholder. So the graph begins at placeholders, and a program can compute it again with other numbers. Of ::
 
     def layer(x):
         return relu(x @ W + b)
 
-Its trace has the inputs x (an argument), W and b, and the graph ``ReLU(Add(MatMul(x, W), BroadcastTo(b)))``
-of pending values. For a step of training it also has what is written, such as the new values of W and b, and
-the numbers of the host that may change from call to call, such as the learning rate.
+a call with 10 rows leaves this trace, in which only x is an argument ::
+
+    inputs   x = Argument                 (10, 2)    stands for it from the start
+             W = Argument                 (2, 8)     when the operator @ takes it
+             b = Argument                 (8,)       when the operator + takes it
+    graph    m = MatMul(x, W)             (10, 8)
+             r = BroadcastTo(b)           (10, 8)
+             a = EWiseAdd(m, r)           (10, 8)
+             h = ReLU(a)                  (10, 8)
+    result   h
+
+A step of training also has what is written, such as the new values of W and b, and the numbers that may be
+others in the next call, such as the learning rate.
 
 The contract: *A compiled function is traced once for each structure, shape, dtype and device of its
 arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
 wherever the function finds them. All else that Python reads is what it was when the function was traced.*
+No bytecode is read and no object is searched: needle's objects say that they take part. A Tensor tells the
+running trace when an operator takes it, a module when it is called, an optimiser when it is asked for its
+options.
 """
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import random
 import re
 import threading
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, FunctionType
+from operator import attrgetter
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -35,11 +50,12 @@ from ..modes import line_of_user, mode
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
+from .structures import Leaf, filled, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
-#: Tensors stand for placeholders while a function is traced, so one function at a time is
-#: traced. Who traces holds this lock.
+#: Tensors stand for placeholders while a function is traced, so one function at a time is traced. Who traces
+#: holds this lock.
 one_at_a_time = threading.RLock()
 
 
@@ -86,133 +102,220 @@ class Input(NamedTuple):
         The Tensor that holds it; None for an array of NumPy's.
     leaf : int or None
         Which leaf of the arguments it is; None if the function finds the Tensor by itself.
-    grad : Value or None
-        The gradient that the Tensor had before the call.
     """
 
     name: str
     cell: Pending
     tensor: Any
     leaf: int | None
-    grad: Any = None
 
 
-class Leaf(NamedTuple):
-    """The place of a Tensor, array or number in the structure of the arguments."""
+def trace(
+    function: Callable, arguments: Any, leaves: list[Any], leaf_names: list[str], debug: bool = False
+) -> Trace:
+    """Run `function` once and note what it does; afterwards needle's objects are as they were.
 
-    number: int
+    Parameters
+    ----------
+    function : callable
+    arguments : (tuple, dict)
+        With a `Leaf` for each Tensor, number and array of NumPy's.
+    leaves, leaf_names : list
+        These, and what to call them.
+    debug : bool
+        Whether to note all operations.
 
-
-class Outcome:
-    """The place of a Tensor or number in what a function returns: which of those that it computed."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-class Same:
-    """The place of a Tensor that a function returns as it came."""
-
-    def __init__(self, tensor: Tensor):
-        self.tensor = tensor
+    Raises
+    ------
+    CannotTrace
+        If a program could not do the same.
+    NewState
+        If an optimiser made its state.
+    """
+    shared: set[int] = set()  # leaves that the function finds by another name, too
+    for _ in range(3):  # another thread may draw random numbers meanwhile, but hardly each time
+        drawn = _random_states(function)
+        found = Trace(_names_of_tensors(function), debug)
+        found.run(function, arguments, leaves, leaf_names, shared)
+        met = {i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x in found.input_of}
+        if met == shared and drawn == _random_states(function):
+            return found
+        shared = met
+    raise CannotTrace(
+        "jit: the function draws random numbers by NumPy or Python. A compiled program would not draw "
+        "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
+    )
 
 
 class Trace:
-    """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`.
-
-    Attributes
-    ----------
-    inputs : list of Input
-    draws : list of Pending
-        Random numbers, in the order in which they are drawn.
-    writes : list of (Input, Pending)
-        What Tensors will hold.
-    grads : list of (Input, Tensor or None)
-        What the `grad` of Tensors will be.
-    grad_of : dict of Tensor to list of Tensor
-        For a gradient from before the call, the Tensors whose gradient it is.
-    asked_grads : dict of Tensor to bool
-        Tensors whose `grad` the function reads, and whether they have one before the call.
-    holders : dict of Module or Optimizer to dict
-        Modules that are called and optimisers that step, with their attributes.
-    options : dict of (id of a dictionary, str) to (Optimizer, dict, str, value)
-        The options of optimisers that are asked for: where they are, and what was there.
-    updates : dict of Optimizer to dict of Tensor to Number or int
-        How often parameters were updated.
-    numbers : dict of str to tuple
-        The names in formulas, and where their numbers come from: ``("leaf", i)``, ``("option", dict, key)``,
-        or ``("count", optimizer, parameters)``.
-    operations : list of (str, code, int)
-        What each operator does, and the user's line (a code object, and the instruction in it).
-    result : object
-        What the function returned.
-    """
+    """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`."""
 
     def __init__(self, names: dict[Any, str], debug: bool) -> None:
+        #: What to call Tensors.
         self.names = names
-        self.debug = debug
+        #: The arrays that come with each call, also by their Tensors.
         self.inputs: list[Input] = []
+        self.input_of: dict[Any, Input] = {}
+        #: Random numbers, in the order in which they are drawn.
         self.draws: list[Pending] = []
-        self.writes: list[tuple[Input, Any]] = []
-        self.grads: list[tuple[Input, Any]] = []
-        self.grad_of: dict[Any, list[Any]] = {}
+        #: What Tensors will hold, and what their `grad` will be.
+        self.writes: list[tuple[Input, Pending]] = []
+        self.grads: list[tuple[Input, Tensor | None]] = []
+        #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
+        self.grad_of: dict[Any, list[Any]] = {}
+        #: Modules that are called and optimisers that step, with their attributes.
         self.holders: dict[Any, dict[str, Any]] = {}
+        #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
+        #: How often parameters were updated: a Number, or a formula of it.
         self.updates: dict[Optimizer, dict[Any, Any]] = {}
-        self.states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
+        #: For the names in formulas, where the numbers come from: ("leaf", i), ("option", dictionary, key),
+        #: or ("count", optimizer, parameters).
         self.numbers: dict[str, tuple] = {}
-        self.operations: list[tuple[str, Any, int]] = []
-        self.result: Any = None
-        self.input_of: dict[Any, Input] = {}  # by their Tensors
+        #: What the function returned, with a `Leaf` for each Tensor and number that it computed; and these.
+        self.template: Any = None
+        self.returned: list[Tensor | Number] = []
+        #: For `debug`: what was done, with which constants, and in which line of the user's.
+        self.operations: list[tuple[str, bytes, str]] | None = [] if debug else None
+        #: All pending values that take part, and what messages call them.
+        self.cells: dict[Pending, str] = {}
+        self._constants: dict[int, Pending] = {}  # by the ids of arrays
+        self._states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
         self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
-        self._cells: dict[Pending, str] = {}  # all that are made while it runs, and what messages call them
-        self._constants: dict[int, Pending] = {}  # by the ids of arrays
 
-    # What needle's objects say
+    def run(
+        self, function: Callable, arguments: Any, leaves: list, names: list[str], shared: set[int]
+    ) -> None:
+        """Run the function, and note what it does."""
+        _, grad, scope, _ = mode.get()
+        try:
+            given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
+            args, kwargs = filled(arguments, given, attrgetter("value"))
+            token = mode.set((self, grad, scope, False))
+            try:
+                result = function(*args, **kwargs)
+            except TypeError as error:
+                numbers = [name for name, (kind, *_) in self.numbers.items() if kind == "leaf"]
+                if not numbers:
+                    raise
+                raise CannotTrace(
+                    f"jit: {error}. While a function is traced, something else stands for each number among "
+                    "its arguments. If Python needs the number itself, name the argument in static=, as in "
+                    f'ndl.jit(f, static="{numbers[0]}")'
+                ) from error
+            finally:
+                mode.reset(token)
+            self.template = mapped(self._result, result)
+            if self.operations is not None:
+                said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
+                self.operations.append((f"the result {said}", b"", "the end"))
+            for optimizer, state in self._states.items():
+                if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
+                    raise NewState
+            for x in self.inputs:
+                if x.tensor is not None and x.tensor._data is not x.cell:
+                    self.writes.append((x, x.tensor._data))
+                if x.tensor in self._set_grads:
+                    self.grads.append((x, x.tensor._grad))
+            self._compare_holders()
+        finally:
+            for tensor, data, grad_then, overwritten in self._before:
+                tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
+            self._before.clear()  # nobody is to hold the arrays
+            for optimizer, state in self._states.items():
+                optimizer.state.clear()
+                optimizer.state.update(state)
+
+    # What the function is given, and what it returns
+
+    def _leaf(self, number: int, value: Any, name: str, as_it_is: bool) -> Any:
+        """What stands for a leaf of the arguments while the function runs.
+
+        For a Tensor that is a copy without its history, since the function may find the Tensor itself by
+        another name, and the next call has another Tensor here.
+        """
+        if isinstance(value, np.ndarray):
+            return HostArray(
+                name, value, lambda *kind: self._input(name, Spec(value.shape, *kind), None, number)
+            )
+        if not isinstance(value, Tensor):
+            return self._number(Number, name, value, ("leaf", number))
+        if not as_it_is:
+            copied = type(value).__new__(type(value))
+            vars(copied).update(vars(value), op=None, inputs=[], _operands=())
+            value = copied
+        self._meet(value, name, number)
+        return value
+
+    def _result(self, x: Any, _: str) -> Any:
+        """What the template has in the place of something that the function returned."""
+        if isinstance(x, Tensor) and not self._has_made(x):
+            return x  # as it came
+        if isinstance(x, (Tensor, Number)):
+            self.returned.append(x)
+            return Leaf(len(self.returned) - 1)
+        if x is not None and not isinstance(x, _PLAIN):
+            raise CannotTrace(
+                f"jit: the function returns a {type(x).__name__}; return Tensors and numbers, and lists, "
+                "tuples and dictionaries of them"
+            )
+        return x
+
+    # Tensors
 
     def data_of(self, x: Any) -> Any:
         """The pending value for a Tensor, or for an array that the function has made: from now on it takes
         part."""
         data = x._data if isinstance(x, Value) else x
-        if type(data) is Pending and data in self._cells:
+        if type(data) is Pending and data in self.cells:
             return data
         if id(data) in self._constants:
             return self._constants[id(data)]
         if isinstance(x, Tensor):
-            return self._meet(x, self.names.get(x, "tensor"), None).cell
+            return self._meet(x, self.names.get(x, "tensor"), None)
         data = data.realize() if type(data) is Pending else data
         specs = [Spec(a.shape, a.dtype, a.device) for a in (data if type(data) is tuple else (data,))]
         cell = Pending(Constant(data), (), specs if type(data) is tuple else specs[0])
         self._constants[id(data)] = cell  # the cell keeps the array, so that no id is used twice
-        self._cells[cell] = ""
+        self.cells[cell] = ""
         return cell
 
-    def _meet(self, tensor: Tensor, name: str, leaf: int | None) -> Input:
+    def _meet(self, tensor: Tensor, name: str, leaf: int | None) -> Pending:
         """Let a Tensor that is there before the call stand for a placeholder."""
         data = tensor._data.realize() if type(tensor._data) is Pending else tensor._data
         self._before.append((tensor, data, tensor._grad, tensor._overwritten))
-        cell = Pending(Argument(name), (), Spec(data.shape, data.dtype, data.device))
-        found = Input(name, cell, tensor, leaf, tensor._grad)
-        self.inputs.append(found)
-        self.input_of[tensor] = found
-        self._cells[cell] = name
-        tensor._data = cell
-        return found
+        tensor._data = cell = self._input(name, Spec(data.shape, data.dtype, data.device), tensor, leaf)
+        self.input_of[tensor] = self.inputs[-1]
+        return cell
+
+    def _input(self, name: str, spec: Spec, tensor: Tensor | None, leaf: int | None) -> Pending:
+        cell = Pending(Argument(name), (), spec)
+        self.inputs.append(Input(name, cell, tensor, leaf))
+        self.cells[cell] = name
+        return cell
+
+    def _has_made(self, x: Value) -> bool:
+        """Whether a Tensor was made in this run."""
+        return x not in self.input_of and type(x._data) is Pending and x._data in self.cells
 
     def made(self, cell: Pending) -> None:
         """An operator has made a pending value."""
-        self._cells[cell] = ""
+        self.cells[cell] = ""
         if isinstance(cell.op, Draw):
             self.draws.append(cell)
-        if self.debug:
-            operands = ", ".join(self._text(x) for x in cell.operands or ())
-            self.operations.append((f"{cell.op} of {operands}", *line_of_user(4)))
+        if self.operations is not None:
+            operands = cell.operands or ()
+            said = f"{cell.op} of {', '.join(map(self._said, operands))}"
+            constants = [x.op.array.numpy().tobytes() for x in operands if type(x.op) is Constant]
+            self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
-    def _text(self, cell: Pending) -> str:
-        """What messages say of an operand."""
-        return self._cells[cell] or (repr(cell.op) if type(cell.op) is Constant else str(cell.shape))
+    def _said(self, x: Any) -> Any:
+        """What messages say of an operand, or of what is returned."""
+        if type(x) is not Pending:
+            return x
+        return self.cells.get(x) or (repr(x.op) if type(x.op) is Constant else str(x.shape))
 
     def refuse_numbers(self, x: Value) -> None:
         """Somebody asks what a Tensor holds."""
@@ -233,11 +336,13 @@ class Trace:
         self.data_of(x)
         self._set_grads.add(x)
 
+    # Modules and optimisers
+
     def enters(self, module: Any) -> None:
         """A module is called."""
         if isinstance(module, Module) and module not in self.holders:
             vars(module).setdefault("training", module.training)  # else it is the class's
-            self.holders[module] = self._kept(module)
+            self.holders[module] = _kept(module, _ATTRIBUTES + (tuple, list, dict))
             for path, tensor in module._named_tensors():
                 self.names.setdefault(tensor, path)
 
@@ -270,16 +375,20 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
+        self.holders[optimizer] = _kept(
+            optimizer, _ATTRIBUTES
+        )  # its containers are compared by what they hold
         by_count: dict[int, list[Any]] = {}
         for p in optimizer.params:
             by_count.setdefault(optimizer._updates.get(p, 0), []).append(p)
-        self.updates[optimizer] = {}
-        self.holders[optimizer] = self._kept(optimizer)
-        for count, params in by_count.items():
-            number = self._number(Number, "t", count, ("count", optimizer, params))
-            self.updates[optimizer] |= dict.fromkeys(params, number)
-        self.states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
-        for memory in self.states[optimizer].values():
+        self.updates[optimizer] = {
+            p: t
+            for count, params in by_count.items()
+            for t in [self._number(Number, "t", count, ("count", optimizer, params))]
+            for p in params
+        }
+        self._states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
+        for memory in self._states[optimizer].values():
             for name, x in memory.items():
                 self.names.setdefault(x, name)
 
@@ -290,21 +399,11 @@ class Trace:
         self.numbers[name] = source
         return kind(name, value)
 
-    def has_made(self, x: Value) -> bool:
-        """Whether a Tensor was made in this run."""
-        return x not in self.input_of and type(x._data) is Pending and x._data in self._cells
-
-    def _kept(self, holder: Any) -> dict[str, Any]:
-        """The attributes of a module or an optimiser that have to be the same in each call."""
-        kinds: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
-        kinds += (tuple, list, dict) if isinstance(holder, Module) else ()  # those of optimisers are compared
-        return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
-
-    def compare_holders(self) -> None:
+    def _compare_holders(self) -> None:
         """Refuse the function if it has changed an attribute of a module or an optimiser."""
         for holder, before in self.holders.items():
             for name, x in list(vars(holder).items()):
-                if isinstance(x, Value) and self.has_made(x):
+                if isinstance(x, Value) and self._has_made(x):
                     before.pop(name, None)
                 elif name in before and x is not before[name]:
                     setattr(holder, name, before[name])
@@ -313,212 +412,52 @@ class Trace:
                         "program does not repeat; let it return what it computes, and change that outside"
                     )
 
-    # The arguments
 
-    def leaf(self, number: int, value: Any, name: str, as_it_is: bool) -> Any:
-        """What stands for a leaf of the arguments while the function runs.
+#: What a function may return besides Tensors and numbers that it computed.
+_PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
 
-        For a Tensor that is a copy without its history, since the function may find the Tensor itself by
-        another name, and the next call has another Tensor here.
-        """
-        if isinstance(value, np.ndarray):
-            cells: dict[Any, Pending] = {}
-
-            def cell(dtype: Any, device: Any) -> Pending:
-                if (dtype, device) not in cells:
-                    cells[dtype, device] = Pending(Argument(name), (), Spec(value.shape, dtype, device))
-                    self._cells[cells[dtype, device]] = name
-                    self.inputs.append(Input(name, cells[dtype, device], None, number))
-                return cells[dtype, device]
-
-            return HostArray(name, value, cell)
-        if not isinstance(value, Tensor):
-            return self._number(Number, name, value, ("leaf", number))
-        if not as_it_is:
-            copied = type(value).__new__(type(value))
-            vars(copied).update(vars(value), op=None, inputs=[], _operands=())
-            value = copied
-        self._meet(value, name, number)
-        return value
+#: The kinds of attributes of modules and optimisers that have to be the same in each call.
+_ATTRIBUTES: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
 
 
-def trace(
-    function: Callable,
-    arguments: Any,
-    leaves: list[Any],
-    leaf_names: list[str],
-    names: dict[Any, str],
-    debug: bool = False,
-) -> Trace:
-    """Run `function` once and note what it does; afterwards needle's objects are as they were.
-
-    Parameters
-    ----------
-    function : callable
-    arguments : (tuple, dict)
-        With a `Leaf` for each Tensor, number and array of NumPy's.
-    leaves : list
-        These.
-    leaf_names : list of str
-    names : dict of Tensor to str
-        What to call Tensors that the function finds by itself.
-    debug : bool
-        Whether to note all operations.
-
-    Raises
-    ------
-    CannotTrace
-        If a program could not do the same.
-    NewState
-        If an optimiser made its state.
-    """
-
-    def run(twice: set[int]) -> Trace:
-        found = Trace(dict(names), debug)
-        _run(found, function, arguments, leaves, leaf_names, twice)
-        return found
-
-    for _ in range(2):  # another thread may draw meanwhile, but hardly twice in such a short time
-        drawn = _random_states(function)
-        found = run(set())
-        if _random_states(function) == drawn:
-            break
-    else:
-        raise CannotTrace(
-            "jit: the function draws random numbers by NumPy or Python. A compiled program would not draw "
-            "them again; use ndl.init.rand and its like, or draw them outside and give them as an argument"
-        )
-    twice = {i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x in found.input_of}
-    return run(twice) if twice else found  # the function finds an argument by another name, too
+def _kept(holder: Any, kinds: tuple[type, ...]) -> dict[str, Any]:
+    return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
 
 
-def _run(
-    found: Trace, function: Callable, arguments: Any, leaves: list, names: list[str], twice: set[int]
-) -> None:
-    """Fill in a trace."""
-    _, grad, scope, _ = mode.get()
-    try:
-        given = [found.leaf(i, x, names[i], i in twice) for i, x in enumerate(leaves)]
-        args, kwargs = filled(arguments, given)
-        token = mode.set((found, grad, scope, False))
-        try:
-            found.result = function(*args, **kwargs)
-        except TypeError as error:
-            if any(kind == "leaf" for kind, *_ in found.numbers.values()):
-                error.add_note(
-                    "While a function is compiled, something else stands for each number among its "
-                    'arguments. If Python needs the number itself, name it: ndl.jit(f, static="name")'
-                )
-            raise
-        finally:
-            mode.reset(token)
-        without_tensors(found.result, [], found)  # it refuses what a program cannot return
-        for optimizer, state in found.states.items():
-            if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
-                raise NewState
-        for x in found.inputs:
-            if x.tensor is not None and x.tensor._data is not x.cell:
-                found.writes.append((x, x.tensor._data))
-            if x.tensor in found._set_grads:
-                found.grads.append((x, x.tensor._grad))
-        found.compare_holders()
-    finally:
-        for tensor, data, grad_then, overwritten in found._before:
-            tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
-        found._before.clear()
-        for optimizer, state in found.states.items():
-            optimizer.state.clear()
-            optimizer.state.update(state)
+def _line(code: Any, place: int) -> str:
+    """A line of the user, in words."""
+    lines = (line for start, stop, line in code.co_lines() if start <= place < stop and line)
+    line, file = next(lines, code.co_firstlineno), Path(code.co_filename)
+    where = f"line {line}" + f" of {file.name}" * file.exists()  # a cell of a notebook is no file
+    return f"`{linecache.getline(code.co_filename, line).strip()}` ({where}, in {code.co_name})"
 
 
 def _random_states(function: Any) -> list[str]:
     """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
     function finds by its names."""
-    found = [x.bit_generator.state for x in named_in(function).values() if isinstance(x, np.random.Generator)]
+    found = [
+        x.bit_generator.state for x in _named_in(function).values() if isinstance(x, np.random.Generator)
+    ]
     return [str(found), str(np.random.get_state(legacy=False)), str(hash(random.getstate()))]
 
 
-def named_in(function: Any) -> dict[str, Any]:
-    """What a function finds by the names in it: global ones, and those of functions around it."""
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return {}
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    found = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
-    return found | {name: cell.cell_contents for name, cell in cells if cell != CellType()}
-
-
-# Structures of arguments and results
-
-
-class Fixed:
-    """An argument, or part of one, that belongs to the structure: it has to be the same in each call."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not Fixed:
-            return False
-        a, b = self.value, other.value
-        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
-
-
-def in_container(function: Callable[[Any], Any], value: Any) -> Any:
-    """Apply a function to all that a list, a tuple or a dictionary holds; anything else stays as it is."""
-    if type(value) is dict:
-        return {key: function(x) for key, x in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)([function(x) for x in value])
-    return type(value)(*map(function, value)) if is_named_tuple(value) else value
-
-
-def is_named_tuple(value: Any) -> bool:
-    """Whether it is a tuple whose items have names."""
-    return isinstance(value, tuple) and hasattr(value, "_fields")
-
-
-def filled(value: Any, leaves: list[Any]) -> Any:
-    """Arguments with something in the place of each leaf."""
-    if type(value) is Leaf:
-        return leaves[value.number]
-    if type(value) is Fixed:
-        return value.value
-    return in_container(lambda x: filled(x, leaves), value)
-
-
-_PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
-
-
-def without_tensors(value: Any, computed: list[Any], found: Trace) -> Any:
-    """What a function returned, with an `Outcome` for each Tensor and Number that it computed."""
-    if isinstance(value, Tensor) and not found.has_made(value):
-        return Same(value)
-    if isinstance(value, Tensor) or type(value) in (Number, Option):
-        computed.append(value)
-        return Outcome(len(computed) - 1)
-    if type(value) in (list, tuple, dict) or is_named_tuple(value):
-        return in_container(lambda x: without_tensors(x, computed, found), value)
-    if value is not None and not isinstance(value, _PLAIN):
-        raise CannotTrace(
-            f"jit: the function returns a {type(value).__name__}; return Tensors and numbers, and lists, "
-            "tuples and dictionaries of them"
+def _names_of_tensors(function: Any) -> dict[Any, str]:
+    """The Tensors that a function finds by its names, and these; only sources and messages show them."""
+    found: dict[Any, str] = {}
+    for name, x in _named_in(function).items():
+        named = (
+            x._named_tensors() if isinstance(x, Module) else enumerate(x if type(x) in (list, tuple) else ())
         )
-    return value
+        for path, tensor in [("", x), *named]:
+            if isinstance(tensor, Tensor):
+                found.setdefault(tensor, f"{name}.{path}".rstrip("."))
+    return found
 
 
-def with_tensors(value: Any, outcomes: list[Any], now: Callable[[Tensor], Any]) -> Any:
-    """What a function returns: `outcomes` in their places, and ``now(tensor)`` for a Tensor as it came."""
-    if type(value) is Outcome:
-        return outcomes[value.number]
-    if type(value) is Same:
-        return now(value.tensor)
-    return in_container(lambda x: with_tensors(x, outcomes, now), value)
+def _named_in(function: Any) -> dict[str, Any]:
+    """What a function finds by the names in it: global ones, and those of functions around it."""
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):  # it is no function of Python's, or a name has no value yet
+        return {}
+    return {**found.globals, **found.nonlocals}

@@ -242,7 +242,7 @@ def frozen():
         "how often": (
             lambda x: [x := x * 2 for _ in names][-1],
             lambda: names.append("b"),
-            "Now it computes MulScalar(scalar=2) of (3,); before, it computed nothing more",
+            "Now it computes MulScalar(scalar=2) of (3,); before, it computed the result (3,)",
         ),
     }
 
@@ -366,9 +366,8 @@ def test_looking_at_what_may_change_is_refused_in_words(look):
 
 
 def test_what_needs_the_number_itself_is_told_so():
-    with pytest.raises(TypeError, match="JSON") as told:
+    with pytest.raises(CannotTrace, match=r'JSON.*static="n"'):
         jit(lambda x, n: json.dumps(n))(tensor(3), 3)
-    assert 'static="name"' in told.value.__notes__[0]
 
 
 def test_a_copy_compiles_itself():

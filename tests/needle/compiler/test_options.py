@@ -70,8 +70,6 @@ def test_a_method_is_all_that_a_compiled_function_is():
 def test_a_scan_of_a_method():
     two = Scale(2.0)
     assert ndl.scan(two.of, ndl.ones(3, 1)).numpy().tolist() == [[2]] * 3
-    assert jit(two.of).debug
-    assert not jit(two.of, debug=False).debug
 
 
 # Many programs

@@ -281,7 +281,7 @@ def test_on_the_reference_device():
 
 def test_batches_that_do_not_fit():
     step = lambda x, y: x + y  # noqa: E731
-    with pytest.raises(ValueError, match=r"scan: needs batches .* got 2 and 3 in \(2, 3\), \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"scan: needs batches .* got \(2, 3\), \(3, 3\)"):
         ndl.scan(step, ndl.ones(2, 3), ndl.ones(3, 3))
     with pytest.raises(
         TypeError, match=r"needs batches that are Tensors .* got list as number 1; .* ndl.Tensor"
@@ -289,7 +289,7 @@ def test_batches_that_do_not_fit():
         ndl.scan(step, ndl.ones(2), [3, 4])
     with pytest.raises(TypeError, match="got int as number 0"):
         ndl.scan(step, 5)
-    with pytest.raises(ValueError, match=r"whose first axis counts the steps, got \(\), \(2,\)"):
+    with pytest.raises(ValueError, match=r"whose first axis counts the steps, .* got \(\), \(2,\)"):
         ndl.scan(step, ndl.ones(), ndl.ones(2))
     with pytest.raises(TypeError, match="jit: needs a function, got 3"):
         ndl.scan(3, ndl.ones(2))
