@@ -239,9 +239,8 @@ class Writer:
         operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
         if nest.scales is None:
             return f"{self.call('matmul')}({', '.join(operands)})"
-        factors = [self.operand(numbers[0], nest) for _, *numbers in nest.scales if numbers]
-        minus = "-" * (sum(function == "negate" for function, *_ in nest.scales) % 2)
-        scale = minus + (" * ".join(factors) or literal(1, nest.out.buffer.dtype))
+        factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
+        scale = "-" * (nest.fold == "subtract") + " * ".join(factors)
         return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
 
 
