@@ -6,14 +6,13 @@ as much of it as one group computes; arrays that come from outside and that are 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from needle.compiler import Compiled
-from needle.compiler.codegen import Block, Part, Writer
+from needle.compiler.codegen import Line, Part, Writer
 from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.names import makers_of, words_of
 from needle.compiler.numpy_program import NumpyProgram
@@ -166,7 +165,7 @@ class _Reader:
             nest: label
             for (_, block), label in zip(self.blocks, self.label, strict=True)
             if not isinstance(block, Call)
-            for nest in block.lines
+            for nest in block
         }
         makers = [nest.maker for nest in self.group if nest.maker is not None]
         self.numbers = {id(maker): i for i, maker in enumerate({id(x): x for x in makers}.values())}
@@ -200,7 +199,7 @@ class _Reader:
             labels[i] = str(number)
         for i in reversed(range(len(labels))):
             if not labels[i]:
-                filled = {nest.out.buffer for nest in self.blocks[i][1].lines}
+                filled = {nest.out.buffer for nest in self.blocks[i][1]}
                 labels[i] = next(
                     (labels[j] for j in range(i + 1, len(labels)) if self._uses(j, filled)), str(number)
                 )
@@ -210,7 +209,7 @@ class _Reader:
         block = self.blocks[number][1]
         if isinstance(block, Call):
             return not buffers.isdisjoint([*block.read, *block.written])
-        return any(x.buffer in buffers for nest in block.lines for x in nest.accesses)
+        return any(x.buffer in buffers for nest in block for x in nest.accesses)
 
     def groups(self) -> tuple[Fused, ...]:
         """What each group is, in words."""
@@ -265,7 +264,7 @@ class _Reader:
                 self.units[key] = Unit(key, "call", symbol(block.op), module, names, f"g{label}", operands)
                 writers.update(dict.fromkeys(block.written, key))
                 continue
-            for nest in block.lines:
+            for nest in block:
                 key = self.unit_of[nest]
                 self.units.setdefault(key, self._unit(key, nest))
                 for x in (*nest.reads, *[x.via for x in nest.accesses]):
@@ -378,41 +377,29 @@ class _Reader:
     def lines(self) -> tuple[SourceLine, ...]:
         """The generated source, part by part."""
         found: list[SourceLine] = []
-        labels = iter(self.label)
+        first = 0  # the number of the part's first block
         for part in self.program.parts:
             if found:
                 found += [SourceLine("")]
             if isinstance(part, Call):
                 text = f"# {words_of(part.op)}, by its own kernel"
-                found.append(SourceLine(text, next(labels)))
+                found.append(SourceLine(text, self.label[first]))
+                first += 1
                 continue
-            texts = part.source.splitlines()
-            own = [SourceLine(text) for text in texts]
-            for block in part.blocks:
-                label = next(labels)
-                for number in range(block.first, block.stop):
-                    own[number] = own[number]._replace(label=label)
-                for number in range(*block.function) if block.function else ():  # which several may call
-                    own[number] = own[number]._replace(label=own[number].label or label)
-                self._mark(own, block)
-            found += own
+            for line in part.lines:
+                label = "" if line.block is None else self.label[first + line.block]
+                units = tuple([self.unit_of[nest] for nest in line.nests])
+                found.append(SourceLine(line.text, label, units))
+            first += len(part.blocks)
         return tuple(found)
-
-    def _mark(self, lines: list[SourceLine], block: Block) -> None:
-        """Say which unit's statement each line is."""
-        for nest, (first, stop) in block.lines.items():
-            for number in range(first, stop):
-                lines[number] = lines[number]._replace(units=(*lines[number].units, self.unit_of[nest]))
 
     def separate_lines(self) -> tuple[SourceLine, ...]:
         """The source before fusion: each statement with its own loops, and the label of its group."""
-        texts, blocks = separate_source(self.program)
-        found = [SourceLine(re.sub("^    ", "", text)) for text in texts]
-        for block in blocks:
-            (nest,) = block.lines
-            for number in range(block.first, block.stop):
-                found[number] = found[number]._replace(label=self.group[nest], units=(self.unit_of[nest],))
-        return tuple(found)
+        return tuple(
+            SourceLine(line.text.removeprefix("    "), self.group[nest], (self.unit_of[nest],))
+            for nest, lines in separate_source(self.program)
+            for line in lines
+        )
 
 
 def called(compiled: Compiled) -> str:
@@ -421,11 +408,11 @@ def called(compiled: Compiled) -> str:
     return "the function" if name in ("", "<lambda>") else elide(name, 40)
 
 
-def loop_of(program: Program, block: Block) -> Loop | None:
-    """The loop that lines of the source are; None for a single statement."""
+def loop_of(program: Program, block: list[Nest]) -> Loop | None:
+    """The loop that a block of the source is; None for a single statement."""
     for segment in program.plan.segments:
         for part in segment if isinstance(segment, list) else [segment]:
-            if isinstance(part, Loop) and next(part.nests()) in block.lines:
+            if isinstance(part, Loop) and next(part.nests()) in block:
                 return part
     return None
 
@@ -440,14 +427,13 @@ class _PlainWriter(Writer):
         pass
 
 
-def separate_source(program: Program) -> tuple[list[str], list[Block]]:
+def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     """The source as it would be if each statement kept loops of its own, as it was lowered.
 
     Returns
     -------
-    lines : list of str
-    blocks : list of Block
-        One for each statement of the program, in the same order as its nests.
+    list of (Nest, list of Line)
+        For each statement of the program its lines.
     """
     plan = LoopSchedule()
     parts: list[Loop | Nest] = []
@@ -459,10 +445,7 @@ def separate_source(program: Program) -> tuple[list[str], list[Block]]:
             loop.body, part = [part], loop
         parts.append(part)
     writer = _PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
-    writer.write_blocks(parts)
-    own = {before: nest for nest, before in program.plan.lowered.items()}
-    blocks = [x._replace(lines={own[nest]: lines for nest, lines in x.lines.items()}) for x in writer.blocks]
-    return writer.lines, blocks
+    return list(zip(program.plan.lowered, writer.write_blocks(parts), strict=True))
 
 
 def _shape_of(x: Access, size: int) -> tuple[int, ...]:
@@ -484,19 +467,19 @@ def _blocks_of(part: Part | Call) -> Sequence[Any]:
     return [part] if isinstance(part, Call) else part.blocks
 
 
-def _only_fills(block: Block) -> bool:
-    """Whether lines only put numbers into arrays, in which others are summed later."""
+def _only_fills(block: list[Nest]) -> bool:
+    """Whether statements only put numbers into arrays, in which others are summed later."""
     return all(
         nest.function == "copy"
         and nest.fold is None
         and nest.out.buffer.is_ours
         and not any(isinstance(x, Access) for x in nest.reads)
-        for nest in block.lines
+        for nest in block
     )
 
 
-def _has_product(nests: Any) -> bool:
-    return any(nest.product for nest in getattr(nests, "lines", nests))
+def _has_product(nests: Iterable[Nest]) -> bool:
+    return any(nest.product for nest in nests)
 
 
 def _module(maker: Any) -> str:

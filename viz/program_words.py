@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from needle.compiler import Compiled
-from needle.compiler.codegen import Block, Part
+from needle.compiler.codegen import Part
 from needle.compiler.lower import SMALL, SMALL_ON_GPU, Buffer, Call, Nest
 from needle.compiler.names import by_module, makers_of, words_of
 from needle.compiler.numpy_program import NumpyProgram
@@ -80,7 +80,7 @@ def in_sentences(program: Program, name: str) -> str:
     return "\n".join(sentences)
 
 
-def _blocks(program: Program) -> list[Block]:
+def _blocks(program: Program) -> list[list[Nest]]:
     return [block for part in program.parts if not isinstance(part, Call) for block in part.blocks]
 
 
@@ -108,14 +108,14 @@ def _largest(program: Program) -> list[str]:
     """The loops that fuse most."""
     fused = []
     for block in _blocks(program):
-        loop, count = loop_of(program, block), len(makers_of(block.lines))
+        loop, count = loop_of(program, block), len(makers_of(block))
         if loop is not None and count > 1:
             fused.append((count, loop, block))
     fused.sort(key=lambda found: -found[0])
     said = [] if fused else ["No two operators share a loop."]
     for begin, (count, loop, block) in zip(("The largest loop", "The next largest"), fused, strict=False):
         runs = counted(loop.length, "time")
-        said.append(f"{begin} runs {runs} and fuses {count} operators: {by_module(block.lines)}.")
+        said.append(f"{begin} runs {runs} and fuses {count} operators: {by_module(block)}.")
     return said
 
 
@@ -162,7 +162,7 @@ def _threads(program: Program) -> list[str]:
     shared = [part.blocks[0] for part in program.parts if isinstance(part, Part) and part.length is not None]
     if not shared:
         return ["No loop is so long that threads share it."]
-    which = "; ".join(by_module(block.lines) for block in shared)
+    which = "; ".join(by_module(block) for block in shared)
     return [f"Threads share the iterations of {counted(len(shared), 'loop')}: {which}."]
 
 

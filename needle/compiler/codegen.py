@@ -33,8 +33,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,14 @@ _UNROLLED = 4096  # iterations up to which the compiler knows the lengths of all
 _PLACE = re.compile(r"\[((?:\d+ \* )?[a-z](?: \+ (?:\d+ \* )?[a-z]\b)*(?: \+ \d+)?)\]")
 
 
+class Line(NamedTuple):
+    """A line of source, and what drawings show beside it."""
+
+    text: str
+    nests: tuple[Nest, ...] = ()  # whose statement it is; in a function, one for each call
+    block: int | None = None  # of a part, the number of the block that it belongs to
+
+
 class Writer:
     """Writes the body of a function, line by line.
 
@@ -60,17 +69,14 @@ class Writer:
     numbers : dict of str to (str, bool)
         For the formula of a Number: its name, and whether it has the data type of all statements that use it.
     from_first : bool
-        Whether a block counts the places of an array from the first one that it uses; see `starts`.
+        Whether a block counts the places of an array from the first one that it uses; see `_starts`.
     """
 
     def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
         self.plan = plan
         self.numbers = numbers
         self.from_first = from_first
-        self.lines: list[str] = []
-        self.places: dict[Nest, tuple[int, int]] = {}  # of each statement the first line and the one behind
-        self.blocks: list[Block] = []
-        self.starts: list[dict[Buffer, int]] = []  # for each block, where in each array it begins to count
+        self.lines: list[Line] = []
         self.functions: set[tuple[str, str]] = set()  # of the runtime, which the source calls
         self.routines: set[str] = set()  # of BLAS
         self.checks: list[Nest] = []
@@ -81,15 +87,21 @@ class Writer:
         self._is_large = False  # whether the lengths of loops are hidden from the compiler
         self._start: dict[Buffer, int] = {}
 
-    def write_blocks(self, parts: Iterable[Any], shared: Loop | None = None) -> None:
+    def add(self, *texts: str, nest: Nest | None = None) -> None:
+        """Add lines; `nest` is whose statement they are."""
+        self.lines += [Line(text, () if nest is None else (nest,)) for text in texts]
+
+    def write_blocks(self, parts: Iterable[Any], shared: Loop | None = None) -> list[list[Line]]:
         """Write loops and statements, each as a block; of the loop `shared`, iterations `start` to `stop`."""
+        blocks = []
         for part in parts:
-            nests, first = list(nests_in([part])), len(self.lines)
+            nests = list(nests_in([part]))
             self._is_large = max(math.prod(nest.shape) for nest in nests) > _UNROLLED
             self._start = _starts(nests) if self.from_first else {}
+            self.lines = []
             self.write([part], shared=shared)
-            self.blocks.append(Block(first, len(self.lines), {nest: self.places[nest] for nest in nests}))
-            self.starts.append(self._start)
+            blocks.append(self.lines)
+        return blocks
 
     def write(self, parts: Iterable[Any], depth: int = 0, shared: Loop | None = None) -> None:
         """Write loops and statements that are inside of `depth` loops."""
@@ -97,25 +109,23 @@ class Writer:
         for part in parts:
             if depth == self.commented:
                 self.comment([part], indent)
-            begin = len(self.lines)
             if isinstance(part, Loop):
                 self.letters[part] = letter = letter_of(depth)
                 bounds = self.bounds(part, shared)
-                self.lines.append(f"{indent}for {letter} in range({bounds}):")
+                self.add(f"{indent}for {letter} in range({bounds}):")
                 if not bounds.isdecimal():
-                    self.lines.append(f"{indent}    {letter} = natural({letter})")
+                    self.add(f"{indent}    {letter} = natural({letter})")
                 body = len(self.lines)
                 self.write(part.body, depth + 1)
                 self.name_places(part, body, f"{indent}    ")
             else:
-                self.lines += wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    ")
-                self.places[part] = begin, len(self.lines)
+                self.add(*wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    "), nest=part)
 
     def comment(self, parts: Iterable[Any], indent: str) -> None:
         """Name the operators of some parts, unless the last comment has done so."""
         about = by_module(nests_in(parts))
         if about and about != self._about:
-            self.lines += wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# ")
+            self.add(*wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# "))
             self._about = about
 
     def name_places(self, loop: Loop, body: int, indent: str) -> None:
@@ -124,7 +134,7 @@ class Writer:
         The body is all lines from number `body` on.
         """
         letter = self.letters[loop]
-        uses = Counter(place for line in self.lines[body:] for place in _PLACE.findall(line))
+        uses = Counter(place for line in self.lines[body:] for place in _PLACE.findall(line.text))
         first: list[str] = []
         for place, times in uses.items():
             steps = re.findall(r"(?:(\d+) \* )?([a-z])", place)
@@ -133,11 +143,10 @@ class Writer:
                 name = f"at_{''.join(letters)}"
                 name += "" if all(not x.startswith(f"{indent}{name} ") for x in first) else f"_{len(first)}"
                 first.append(f"{indent}{name} = {place}")
-                self.lines[body:] = [x.replace(f"[{place}]", f"[{name}]") for x in self.lines[body:]]
-        self.lines[body:body] = first
-        for nest in loop.nests():
-            begin, end = self.places[nest]
-            self.places[nest] = begin + len(first), end + len(first)
+                self.lines[body:] = [
+                    x._replace(text=x.text.replace(f"[{place}]", f"[{name}]")) for x in self.lines[body:]
+                ]
+        self.lines[body:body] = map(Line, first)
 
     def bounds(self, loop: Loop, shared: Loop | None) -> str:
         """What a loop runs over."""
@@ -239,9 +248,8 @@ class Writer:
         operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
         if nest.scales is None:
             return f"{self.call('matmul')}({', '.join(operands)})"
-        factors = [self.operand(numbers[0], nest) for _, *numbers in nest.scales if numbers]
-        minus = "-" * (sum(function == "negate" for function, *_ in nest.scales) % 2)
-        scale = minus + (" * ".join(factors) or literal(1, nest.out.buffer.dtype))
+        factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
+        scale = "-" * (nest.fold == "subtract") + " * ".join(factors)
         return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
 
 
@@ -271,26 +279,12 @@ def literal(x: float, dtype: np.dtype) -> str:
     return f"{dtype.name}({short if float(short) == x or x != x else repr(float(x))})"
 
 
-class Block(NamedTuple):
-    """Lines of a part's source that belong together: a loop, or a single statement."""
-
-    first: int  # the first line, counted from 0
-    stop: int  # the line behind the last
-    lines: dict[Nest, tuple[int, int]]  # for each statement, its first line and the one behind its last
-    function: tuple[int, int] | None = None  # of a call: the lines of the function, with the statements in it
-
-    def moved(self, by: int) -> Block:
-        """The same, so many lines further down; a function that it calls stays where it is."""
-        lines = {nest: (first + by, stop + by) for nest, (first, stop) in self.lines.items()}
-        lines = self.lines if self.function else lines
-        return self._replace(first=self.first + by, stop=self.stop + by, lines=lines)
-
-
 class Part(NamedTuple):
     """The source of a function that computes some of a program, up to a call or to the end."""
 
     name: str
-    source: str  # it begins with the functions that this one calls; see `_with_functions`
+    lines: list[Line]  # they begin with the functions that this one calls; see `_with_functions`
+    blocks: list[list[Nest]]  # the statements of each block, which is a loop or a single statement
     arguments: list[str]
     whole: set[str]  # the arguments that are whole numbers, and not arrays or numbers with a point
     functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
@@ -299,22 +293,30 @@ class Part(NamedTuple):
     #: arguments, ahead of the others: the iteration to begin with, and the one to stop before.
     length: int | None
     own: dict[str, tuple[np.dtype, int]]  # storage that each thread needs for itself: data type and size
-    blocks: list[Block]
     form: str  # the source without names: parts of the same form do the same to other arrays; "" has no other
     original: str = ""  # the name of an earlier part of the same form: then the source only says that
 
     def like(self, original: str) -> Part:
         """This part, as a call of an earlier one."""
         words = f"{self.name} is {original} again, for {', '.join(self.arguments)}"
-        lines = wrapped("# ", words.split(" "), " ", "#     ")
-        blocks = [Block(0, len(lines), dict.fromkeys(x.lines, (0, len(lines)))) for x in self.blocks]
-        return self._replace(source="\n".join(lines) + "\n", blocks=blocks, original=original)
+        nests, last = tuple(chain(*self.blocks)), len(self.blocks) - 1
+        lines = [Line(x, nests, last) for x in wrapped("# ", words.split(" "), " ", "#     ")]
+        return self._replace(lines=lines, original=original)
+
+    @property
+    def source(self) -> str:
+        """The lines as one text."""
+        return joined(self.lines)
 
     @property
     def products(self) -> list[int]:
         """The multiplications of each matrix product that is left to BLAS."""
-        nests = [nest for block in self.blocks for nest in block.lines if nest.product]
-        return [math.prod(nest.shape[-3:]) for nest in nests]
+        return [math.prod(nest.shape[-3:]) for nest in chain(*self.blocks) if nest.product]
+
+
+def joined(lines: Iterable[Line]) -> str:
+    """Lines as one text."""
+    return "".join([f"{line.text}\n" for line in lines])
 
 
 def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, set[str]]]:
@@ -358,7 +360,7 @@ def write_part(
     parts = segment if isinstance(segment, list) else [segment]
     used, numbers = used_by(nests_in(parts))
     writer = Writer(plan, {text: (formulas[text], len(types) == 1) for text, types in numbers.items()})
-    writer.write_blocks(parts, shared)
+    blocks = writer.write_blocks(parts, shared)
 
     stored = [buffer for buffer in used if buffer in places]
     private = [x for x in stored if shared is not None and is_of_one_iteration(x, shared, plan)]
@@ -384,25 +386,25 @@ def write_part(
     kinds = {x.name: "variable" if x in plan.variables else x.dtype.name for x in used}
     kinds |= {formulas[text]: "whole" if formulas[text] in whole else "number" for text in numbers}
     kinds |= dict.fromkeys(writer.routines, "routine")
-    form, order = _form([*lines, *writer.lines], kinds)
+    form, order = _form([*map(Line, lines), *chain(*blocks)], kinds)
     arguments = [x for x in arrays if x in kinds]
     arguments += dict.fromkeys(places[buffer][0] for buffer in stored if buffer not in private)
     arguments += [*[formulas[text] for text in numbers], *sorted(writer.routines)]
     if all(places[buffer][0] == buffer.name for buffer in stored):
         arguments = [x for x in order if x in arguments]  # so that equal parts have equal orders
     bounds = ["start", "stop"] if shared is not None else []
-    head = [*head_of(name, [*bounds, *own, *arguments]), *lines]
-    body, blocks = _with_functions(writer, parts, head, kinds, names)
+    functions, body = _with_functions(writer, parts, blocks, kinds, names)
+    head = map(Line, [*head_of(name, [*bounds, *own, *arguments]), *lines])
     return Part(
         name,
-        source="\n".join([*body, "    return 0"]) + "\n",
+        lines=[*functions, *head, *body, Line("    return 0")],
+        blocks=[list(nests_in([part])) for part in parts],
         arguments=arguments,
         whole=whole | writer.routines,
         functions=writer.functions,
         checks=writer.checks,
         length=None if shared is None else shared.length,
         own=own,
-        blocks=blocks,
         form="" if writer.checks else f"{bounds}{form}",
     )
 
@@ -412,50 +414,45 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def _with_functions(
-    writer: Writer, parts: list[Any], head: list[str], kinds: dict[str, str], names: Names
-) -> tuple[list[str], list[Block]]:
-    """The lines of a source, and its blocks: those that are the same but for their arrays become a function.
+    writer: Writer, parts: list[Any], blocks: list[list[Line]], kinds: dict[str, str], names: Names
+) -> tuple[list[Line], list[Line]]:
+    """Functions for the blocks that are the same but for their arrays, and the lines of all blocks.
 
     A network of many layers has many such blocks, and so has one of many steps in time, which use one part
     after the other of the same arrays. Written once, they are read once, and compiled once. In a function,
     places count from the first one that the block uses: so a second writer writes the parts in this way.
     """
-    if len(writer.blocks) < 2:
-        return [*head, *writer.lines], [block.moved(len(head)) for block in writer.blocks]
-    twin = Writer(writer.plan, writer.numbers, from_first=True)
-    twin.write_blocks(parts)
-    words = [set(_WORD.findall("\n".join(writer.lines[x.first : x.stop]))) for x in writer.blocks]
+    twins = Writer(writer.plan, writer.numbers, from_first=True).write_blocks(parts)
+    words = [set(_WORD.findall(joined(lines))) for lines in blocks]
     users = Counter(word for own in words for word in own)
     forms: list[tuple[str, list[str]]] = []
-    for block, own in zip(twin.blocks, words, strict=True):
+    for twin, own in zip(twins, words, strict=True):
         # What may leave the step is no function, nor what shares a variable with other blocks.
         shares = any(users[word] > 1 and kinds.get(word) == "variable" for word in own)
-        inside = twin.lines[block.first : block.stop]
-        forms.append(("", []) if shares or "return" in own else _form(inside, kinds))
+        forms.append(("", []) if shares or "return" in own else _form(twin, kinds))
     times = Counter(form for form, _ in forms)
-    functions: list[str] = []
-    made: dict[str, tuple[str, int]] = {}  # for a form its function's name, and where its body begins
-    lines: list[str] = []
-    blocks: list[Block] = []
-    for block, inner, starts, found in zip(writer.blocks, twin.blocks, twin.starts, forms, strict=True):
-        at, (form, used) = len(lines), found
+    functions: list[Line] = []
+    made: dict[str, str] = {}  # for a form the name of its function
+    callers: dict[str, list[list[Nest]]] = defaultdict(list)  # the statements of the blocks that call it
+    lines: list[Line] = []
+    for i, (part, (form, used)) in enumerate(zip(parts, forms, strict=True)):
         if (times[form] - 1) * form.count("\n") < _SHORT:
-            lines += writer.lines[block.first : block.stop]
-            blocks.append(block.moved(at - block.first))
+            lines += [line._replace(block=i) for line in blocks[i]]
             continue
+        nests = list(nests_in([part]))
+        callers[form].append(nests)
         if form not in made:
-            name = names.unique(name_for(inner.lines))
-            functions += [*head_of(name, used), f"    # called {times[form]} times, for different arrays"]
-            made[form] = name, len(functions)
-            functions += [*twin.lines[inner.first : inner.stop], "", ""]
-        name, first = made[form]
-        rest = {x.name: f"part({x.name}, {start}, {x.size - start})" for x, start in starts.items() if start}
-        *passed, last = [rest.get(x, x) for x in used]
-        lines += wrapped(f"    {name}(", [*passed, f"{last})"], ", ", "        ")
-        inner = inner.moved(first - inner.first)
-        blocks.append(Block(at, len(lines), inner.lines, (inner.first, inner.stop)))
-    before = len(functions) + len(head)
-    return [*functions, *head, *lines], [block.moved(before) for block in blocks]
+            made[form] = name = names.unique(name_for(nests))
+            note = f"    # called {times[form]} times, for different arrays"
+            functions += map(Line, [*head_of(name, used), note])
+            functions += [*[line._replace(block=i) for line in twins[i]], Line(""), Line("")]
+        starts = {x.name: (start, x.size - start) for x, start in _starts(nests).items() if start}
+        *passed, last = [f"part({x}, {starts[x][0]}, {starts[x][1]})" if x in starts else x for x in used]
+        call = wrapped(f"    {made[form]}(", [*passed, f"{last})"], ", ", "        ")
+        lines += [Line(text, block=i) for text in call]
+    alike = {nests[0]: nests for found in callers.values() for nests in zip(*found, strict=True)}
+    functions = [line._replace(nests=alike[line.nests[0]]) if line.nests else line for line in functions]
+    return functions, lines
 
 
 def head_of(name: str, arguments: list[str]) -> list[str]:
@@ -464,7 +461,7 @@ def head_of(name: str, arguments: list[str]) -> list[str]:
     return wrapped(f"def {name}(", [*others, f"{last}):"], ", ", "    ")
 
 
-def _form(lines: list[str], kinds: dict[str, str]) -> tuple[str, list[str]]:
+def _form(lines: list[Line], kinds: dict[str, str]) -> tuple[str, list[str]]:
     """Lines without their names, so that equal ones do the same; and the names that are no variables."""
     numbers: dict[str, int] = {}
 
@@ -472,7 +469,7 @@ def _form(lines: list[str], kinds: dict[str, str]) -> tuple[str, list[str]]:
         name = word[0]
         return f"{kinds[name]}#{numbers.setdefault(name, len(numbers))}" if name in kinds else name
 
-    text = "\n".join(_WORD.sub(anonymous, x) for x in lines if not x.lstrip().startswith("#"))
+    text = "\n".join(_WORD.sub(anonymous, x.text) for x in lines if not x.text.lstrip().startswith("#"))
     text = re.sub(r",\n\s+", ", ", text)  # where a line is broken depends on the lengths of names
     return text, [name for name in numbers if kinds[name] != "variable"]
 

@@ -275,7 +275,7 @@ def difference(before: Trace, now: Trace) -> str:
         if then != again:
             return (
                 f"does not do what it did in the call before, at {where}. Now it computes {again[0]}; "
-                f"before, it computed {then[0]}. Without debug=True it would go on as before. Give what changes "
-                "as an argument"
+                f"before, it computed {then[0]}. Without debug=True it would go on as before. Give what "
+                "changes as an argument"
             )
     return ""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .codegen import Block
+from .codegen import Line, joined
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
 from .lower import Access, Call, Nest
 from .names import by_module, wrapped
@@ -41,8 +41,8 @@ class Own(NamedTuple):
     """A matrix product or a long total, which is left to the device's own kernel."""
 
     nest: Nest
-    source: str  # a comment
-    blocks: list[Block]
+    lines: list[Line]  # a comment
+    blocks: list[list[Nest]]
     length: None = None  # no threads of the CPU share it
 
     @classmethod
@@ -50,8 +50,13 @@ class Own(NamedTuple):
         """A statement, with a comment in the place of its source."""
         about = by_module([nest])
         text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-        lines = wrapped("", text.split(" "), " ", "# ")
-        return cls(nest, "\n".join([*lines, ""]), [Block(0, len(lines), {nest: (0, len(lines))})])
+        lines = [Line(x, (nest,), 0) for x in wrapped("", text.split(" "), " ", "# ")]
+        return cls(nest, lines, [[nest]])
+
+    @property
+    def source(self) -> str:
+        """The lines as one text."""
+        return joined(self.lines)
 
 
 class CudaProgram(Program):

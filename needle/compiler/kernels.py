@@ -57,11 +57,12 @@ import numpy as np
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from .codegen import (
-    Block,
+    Line,
     Writer,
     function_name,
     head_of,
     is_of_one_iteration,
+    joined,
     literal,
     used_by,
 )
@@ -87,13 +88,18 @@ class KernelSource(NamedTuple):
     """The source of a kernel, and how it is launched."""
 
     name: str
-    source: str
+    lines: list[Line]
+    blocks: list[list[Nest]]
     arguments: dict[str, str]  # names and types
     functions: set[tuple[str, str]]  # that the source calls: names and data types
     grid: tuple[int, int | tuple[int, int]]  # how many blocks there are, and how many threads each has
     checks: list[Nest]
-    blocks: list[Block]
     length: None = None  # no threads of the CPU share it
+
+    @property
+    def source(self) -> str:
+        """The lines as one text."""
+        return joined(self.lines)
 
 
 class KernelWriter(Writer):
@@ -217,7 +223,7 @@ class KernelWriter(Writer):
         about = by_module(nests_in(body))
         fits = len(about) < PAGE - len("    # ")
         if about and fits:
-            self.lines.append(f"    # {about}")
+            self.add(f"    # {about}")
         self.commented = -1 if fits else len(loops)
         self.without_line = len(loops)
         self.write(body, len(loops))
@@ -276,16 +282,14 @@ class KernelWriter(Writer):
         for part in parts:
             self.comment([part], "    ")
             self._wait(part, loops)
-            begin = len(self.lines)
             if isinstance(part, Loop):
                 self._write_band(part, self.plan.bands[part], len(loops))
                 continue
             first_only = self.lanes > 1 and self.writes_memory(part)
             start = "    if lane == 0: " if first_only else "    "
-            self.lines += wrapped(start, self.statement(part).split(", "), ", ", "        ")
+            self.add(*wrapped(start, self.statement(part).split(", "), ", ", "        "), nest=part)
             if part.is_check:
-                self.lines.append(GUARD_FOR_ALL)
-            self.places[part] = begin, len(self.lines)
+                self.add(GUARD_FOR_ALL)
         return grid
 
     def _write_band(self, part: Loop, band: Band, depth: int) -> None:
@@ -293,7 +297,7 @@ class KernelWriter(Writer):
         for nest in band.totals:
             dtype = nest.out.buffer.dtype
             self._shares[nest] = name = f"share{len(self._shares)}"
-            self.lines.append(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
+            self.add(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
         level, length = 2, band.length
         places = self._index(band.loops, depth, "item")
         self._item = index = self.number
@@ -301,18 +305,18 @@ class KernelWriter(Writer):
             each = -(-length // self.lanes)
             if each > 1:
                 place = f"{self.lanes} * s + lane" if self.lanes > 1 else "s"
-                self.lines += [f"    for s in range({each}):", f"        {index} = {place}"]
+                self.add(f"    for s in range({each}):", f"        {index} = {place}")
             else:
-                self.lines.append(f"    {index} = lane")
+                self.add(f"    {index} = lane")
                 level = 1
             if each * self.lanes > length or self.rest:
-                self.lines.append(f"{'    ' * level}if {index} < {length}:")
+                self.add(f"{'    ' * level}if {index} < {length}:")
                 level += 1
         else:
             shared = f"lane, {length}, {self.lanes}" if self.lanes > 1 else str(length)
-            self.lines.append(f"    for {index} in range({shared}):")
+            self.add(f"    for {index} in range({shared}):")
         indent = "    " * level
-        self.lines += [f"{indent}{line}" for line in places]
+        self.add(*[f"{indent}{line}" for line in places])
         depth += len(band.loops)
         self.commented, self.without_line = -1, depth + 1 - level
         body = len(self.lines)
@@ -325,11 +329,11 @@ class KernelWriter(Writer):
                 self.shared.add(dtype)
                 shown = f"{_shares_of(dtype)}, {share}"
             total, function = self.call(f"{kind}_total", dtype.name), self.call(fold, dtype.name)
-            self.lines.append(f"    {share} = {total}({function}, {shown}, {threads})")
+            self.add(f"    {share} = {total}({function}, {shown}, {threads})")
             start = "    if lane == 0: " if self.lanes > 1 and self.writes_memory(nest) else "    "
             target = self.operand(nest.out, nest)
             both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
-            self.lines.append(f"{start}{target} = {both}")
+            self.add(f"{start}{target} = {both}")
 
     def _place_of(self, x: Access, nest: Nest, part: Any, loops: list[Loop]) -> Any:
         """What decides which lane meets a number: if it is equal for two statements, it is the same lane.
@@ -390,7 +394,7 @@ class KernelWriter(Writer):
 
         if meets(read, self._written) or meets(written, self._written) or meets(written, self._read):
             if self.lanes > 1:
-                self.lines.append(f"    cuda.{self.barrier}()")
+                self.add(f"    cuda.{self.barrier}()")
             self._read, self._written = {}, {}
         for found, before in ((read, self._read), (written, self._written)):
             for buffer, places in found.items():
@@ -462,10 +466,9 @@ def write_kernel(
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))
-    lines = {nest: writer.places[nest] for nest in nests_in(parts)}
-    blocks = [Block(0, len(writer.lines), lines).moved(len(head) + len(first))]
-    source = "\n".join([*head, *first, *writer.lines]) + "\n"
-    return KernelSource(name, source, arguments, writer.functions, grid, writer.checks, blocks)
+    body = [line._replace(block=0) for line in writer.lines]
+    lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
+    return KernelSource(name, lines, blocks, arguments, writer.functions, grid, writer.checks)
 
 
 def _type(dtype: np.dtype) -> str:

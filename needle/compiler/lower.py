@@ -94,9 +94,9 @@ class Nest:
     product: bool = False  # whether its last three loops (row, inner, column) are a matrix product by BLAS
     maker: Any = None  # the `Maker` of it
     refusal: Callable[[np.ndarray], Exception] | None = None  # of a check: from the numbers to the error
-    #: Of a product that BLAS adds to what `out` holds: what it is multiplied by before, as ("negate",) and
-    #: ("multiply", number). None: it replaces what `out` holds.
-    scales: list[tuple] | None = None
+    #: Of a product that BLAS adds to what `out` holds, or subtracts from it: the numbers that scale it. None:
+    #: it replaces what `out` holds.
+    scales: list[Any] | None = None
 
     @property
     def accesses(self) -> list[Access]:
@@ -128,13 +128,28 @@ class Nest:
     @property
     def numbers(self) -> list[Any]:
         """The numbers that it computes with."""
-        scales = [x for _, *numbers in self.scales or () for x in numbers]
-        return [x for x in self.reads if not isinstance(x, Access)] + scales
+        return [x for x in self.reads if not isinstance(x, Access)] + (self.scales or [])
 
     @property
     def is_check(self) -> bool:
         """Whether it only looks at numbers and writes nothing."""
         return self.refusal is not None
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product, by BLAS or not."""
+        return self.function == "multiply" and self.fold is not None
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether it goes through whole arrays, and through all of them in the same order."""
+        size, places = math.prod(self.shape), (0, self.out.strides, None, 0)
+        return all(x.buffer.size == size and x[1:] == places for x in self.accesses)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it copies a whole array as it is."""
+        return self.function == "copy" and len(self.accesses) == 2 and self.is_elementwise
 
     def change(self, changed: Callable[[Access], Access]) -> None:
         """Replace each access `x` by ``changed(x)``; of an indirect one, its `via` first."""

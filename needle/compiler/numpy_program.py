@@ -5,7 +5,6 @@ Nothing is compiled here, so the first call is as fast as the others, and it run
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 from .lower import Buffer, Call, Nest
 from .numpy_source import NumpyPart, write_numpy
 from .program import Program, read_before
-from .schedule import schedule
 from .simplify import simplify
 
 __all__ = ["NumpyProgram"]
@@ -70,7 +68,6 @@ class NumpyProgram(Program):
                 lambda arrays, f=function, given=part.arguments: f(*[arrays[name] for name in given])
             )
         self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
-        self.plan = schedule([copy.copy(step) for step in self.nests])  # for drawings
 
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""

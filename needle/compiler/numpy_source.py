@@ -19,9 +19,9 @@ programmer writes it by hand. The five nests of ``relu(x @ W + b)``, for 10 rows
 What stands before the function runs once, and is kept between calls: so a step of training allocates next to
 nothing. Arguments come flat, as storage is, and get their shapes first.
 
-Two nests are gone: a product overwrites what was in `out`, so nobody need set it to 0 (`_needed`), and the
-last operator writes where the caller looks for the result (`_placed`). In the same way ``W - lr * gradient``
-lands in W. The sum has the storage of the product, which nobody needs any more (`_shared`). Each access is a
+Two nests are gone: a product overwrites what was in `out`, so nobody need set it to 0, and the last operator
+writes where the caller looks for the result. In the same way ``W - lr * gradient`` lands in W. The sum has
+the storage of the product, which nobody needs any more (`_storage`). Each access is a
 view of an array (`Writer.view`): axes with a stride of 0 have length 1, and NumPy repeats them, as in
 ``b[:, None]``; strides in another order are a transpose, ``W.T``; other strides are a slice.
 """
@@ -76,12 +76,17 @@ def write_numpy(
     calls. `formulas` are the names of Numbers by their formulas.
     """
     nests = [copy.copy(nest) for nest in nests]
+    totals = {nest.out.buffer for nest in nests if nest.fold and nest.out.via is None}
+    nests = [nest for nest in nests if nest.fold or nest.out.buffer not in totals]  # without initial values
     for nest in nests:
-        of_arrays = all(isinstance(x, Access) for x in nest.reads)
-        nest.product = nest.function == "multiply" and nest.fold == "add" and of_arrays
+        nest.product = nest.is_product and not nest.numbers
     cut([nest for nest in nests if all(x.via is None for x in nest.accesses)])
     fixed = {x for nest in nests for x in _used(nest) if x in places or x.data is not None or x.counts}
-    nests = _placed(_needed(nests, fixed), fixed)
+    storage = _storage(nests, fixed)
+    for nest in nests:
+        nest.change(lambda x: x._replace(buffer=storage[x.buffer]) if storage.get(x.buffer) in fixed else x)
+    nests = [nest for nest in nests if not nest.is_copy or nest.written != nest.read]  # it is there already
+
     writer = Writer(nests, {x for x in places if places[x] is not None}, formulas)
     body = []
     for _, run in groupby(nests, key=lambda nest: nest.maker and nest.maker.scope):
@@ -90,30 +95,29 @@ def write_numpy(
         body += wrapped("    # ", about.split(" "), " ", "    # ") if about else []
         for nest in some:
             body += wrapped("    ", writer.statement(nest).split(", "), ", ", " " * 8)
-    numbers = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
-    arguments = [x.name for x in places if x in writer.shapes and x in writer.arguments]
-    arguments += [formulas[text] for text in numbers]
-    head = wrapped(f"def {name}(", f"{', '.join(arguments)}):".split(", "), ", ", "    ")
-    kept, shared, alike = [], _shared(nests, fixed, writer.shapes), defaultdict(list)
-    for x, other in shared.items():
-        alike[other].append(x.name)
+    first: list[str] = []
+    head: list[str] = []
     for x, shape in writer.shapes.items():
         text = f"np.arange({x.size})" if x.counts else x.name
         text = text if shape == (x.size,) else _reshaped(text, shape)
-        if x not in fixed and x not in shared:
-            lines = wrapped("", [x.name, *alike[x], f'np.empty({shape}, "{x.dtype}")'], " = ", "    ")
-            kept += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
-        elif x in fixed and text != x.name and x in writer.arguments:
-            head.append(f"    {x.name} = {text}")
+        if x not in fixed and x not in storage:
+            alike = [other.name for other, place in storage.items() if place is x]
+            lines = wrapped("", [x.name, *alike, f'np.empty({shape}, "{x.dtype}")'], " = ", "    ")
+            first += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
         elif x in fixed and text != x.name:
-            kept.append(f"{x.name} = {text}")
-    kept += [f"{view} = {text}" for text, view in writer.views.items()]
-    source = "\n".join([*kept, *["", ""] * bool(kept), *head, *body, "    return 0\n"])
+            (head if x in writer.arguments else first).append(f"{x.name} = {text}")
+    first += [f"{view} = {text}" for text, view in writer.views.items()]
+    numbers = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
+    arguments = [x.name for x in places if x in writer.shapes and x in writer.arguments]
+    arguments += [formulas[text] for text in numbers]
+    source = [*first, "", ""] if first else []
+    source += wrapped(f"def {name}(", f"{', '.join(arguments)}):".split(", "), ", ", "    ")
+    source += [*[f"    {line}" for line in head], *body, "    return 0\n"]
     constants = {x.name: x.data for x in writer.shapes if x not in places and x.data is not None}
-    return NumpyPart(name, source, arguments, writer.checks, constants)
+    return NumpyPart(name, "\n".join(source), arguments, writer.checks, constants)
 
 
-# Fewer nests, and less storage
+# Storage
 
 #: What NumPy can write over an operand. A row of your own may still need it.
 _IN_PLACE = {row.name for row in SCALAR_FUNCTIONS.values() if isinstance(row.numpy, np.ufunc) or row.operator}
@@ -125,86 +129,39 @@ def _used(nest: Nest) -> list[Buffer]:
     return [x.buffer for x in nest.accesses[nest.is_check :]]
 
 
-def _users(nests: list[Nest]) -> dict[Buffer, list[int]]:
-    """The numbers of the nests that use each buffer."""
-    users: dict[Buffer, list[int]] = defaultdict(list)
+def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
+    """The buffers that live in the storage of another one, and whose that is.
+
+    That is where their numbers are copied to in the end; else it is that of an operand that nobody needs any
+    more. Nobody else uses the storage as long as they live. The caller's arrays are `fixed`: they change when
+    all checks have passed.
+    """
+    users: dict[Buffer, set[int]] = defaultdict(set)  # the numbers of the nests that use a storage
     for i, nest in enumerate(nests):
-        for x in dict.fromkeys(_used(nest)):
-            users[x].append(i)
-    return users
-
-
-def _is_whole(x: Access, shape: Shape) -> bool:
-    """Whether an access goes through all of a buffer, in its order."""
-    return x == whole(x.buffer, shape) and math.prod(shape) == x.buffer.size
-
-
-def _in_step(nest: Nest, buffer: Buffer) -> bool:
-    """Whether a nest may overwrite a buffer: it reads each number only where it writes that one, if any."""
-    may = not nest.fold and nest.function in _IN_PLACE
-    return not any(x.buffer is buffer and not (may and x[1:] == nest.out[1:]) for x in nest.accesses)
-
-
-def _needed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
-    """Leave out numbers from which folds begin, and make ``a + (-b)`` a difference."""
-    found: dict[Nest | None, None] = {}
-    last: dict[Buffer | None, Nest] = {}
-    users = _users(nests)
-    for i, nest in enumerate(nests):
-        if nest.fold and nest.out.via is None:
-            found.pop(last.get(nest.out.buffer), None)
-        for x, other in (nest.reads[::-1], nest.reads) if nest.function == "add" else ():
-            before = last.get(getattr(x, "buffer", None))
-            if before is None or before.function != "negate" or x.buffer in fixed or len(users[x.buffer]) > 2:
-                continue
-            source, begin = before.read[0], users[x.buffer][0]
-            changed = any(begin < j < i and nests[j].out.buffer is source for j in users[source])
-            if all(_is_whole(y, before.shape) for y in before.accesses) and not changed:
-                nest.function, nest.reads = "subtract", [other, x._replace(buffer=source)]
-                found.pop(before)
-                break
-        found[nest] = None
-        last |= dict.fromkeys(_used(nest), nest)
-    return [nest for nest in found if nest is not None]
-
-
-def _placed(nests: list[Nest], fixed: set[Buffer]) -> list[Nest]:
-    """Write at once to where a result is copied."""
-    users, place, copies = _users(nests), {}, set()
-    checks = [i for i, nest in enumerate(nests) if nest.is_check]
-    for i, nest in enumerate(nests):
-        x, new = nest.reads[0], nest.out.buffer
-        is_copy = nest.function == "copy" and not nest.fold and isinstance(x, Access)
-        if not is_copy or new not in fixed or not all(_is_whole(y, nest.shape) for y in nest.accesses):
-            continue
-        begin = users[x.buffer][0]
-        meets = {j for j in users[new] if begin <= j < i}  # they want what was there before
-        early = any(begin < j < i for j in checks)  # the caller's arrays change when all checks have passed
-        is_ours = x.buffer not in fixed and x.buffer not in place and x.buffer.dtype == new.dtype
-        if is_ours and not early and users[new][-1] == i and meets <= {begin} and _in_step(nests[begin], new):
-            place[x.buffer] = new
-            copies.add(nest)
-
-    for nest in nests:
-        nest.change(lambda x: x._replace(buffer=place.get(x.buffer, x.buffer)))
-    return [nest for nest in nests if nest not in copies]
-
-
-def _shared(nests: list[Nest], fixed: set[Buffer], shapes: dict[Buffer, Shape]) -> dict[Buffer, Buffer]:
-    """The buffers that get the storage of an operand, whose last reader writes them; and whose that is."""
-    users, shared = _users(nests), dict[Buffer, Buffer]()
-    last = {x: found[-1] for x, found in users.items()}
+        for x in _used(nest):
+            users[x].add(i)
+    shapes, storage = _shapes(nests), dict[Buffer, Buffer]()
     for i, nest in enumerate(nests):
         out = nest.out.buffer
-        if nest.fold or nest.function == "copy" or out in fixed or users[out][:1] != [i]:
+        if nest.is_check or out in fixed or min(users[out]) < i:
             continue
-        for x in nest.read:
-            old = shared.get(x, x)
-            alike = old.dtype == out.dtype and shapes[old] == shapes[out] and old not in fixed
-            if alike and last[old] == i and _in_step(nest, x):
-                shared[out], last[old] = old, last[out]
+        options = [(storage.get(x, x), i) for x in nest.read if storage.get(x, x) not in fixed]
+        for j in users[out]:
+            is_copied = nests[j].is_copy and nests[j].read == [out] and nests[j].out.buffer in fixed
+            if is_copied and not any(nest.is_check for nest in nests[i:j]):
+                options.insert(0, (nests[j].out.buffer, j))
+        for place, last in options:
+            alike = place.dtype == out.dtype and shapes[place] == shapes[out]
+            may = not nest.fold and nest.function in _IN_PLACE  # read each number where it writes that one
+            free = all(j <= i or j == last for j in users[place]) and all(
+                storage.get(x.buffer, x.buffer) is not place or (may and x[1:] == nest.out[1:])
+                for x in nest.accesses[1:]
+            )
+            if alike and free:
+                storage[out] = place
+                users[place] |= users[out]
                 break
-    return shared
+    return storage
 
 
 # Views
@@ -217,6 +174,16 @@ def _shape_of(x: Access, shape: Shape) -> Shape:
     ends = [1, *sorted(steps), x.buffer.size]
     fits = not any(end % step for step, end in pairwise(ends))
     return tuple([end // step for step, end in pairwise(ends) if end > step][::-1]) if fits else ()
+
+
+def _shapes(nests: Iterable[Nest]) -> dict[Buffer, Shape]:
+    """For each buffer, of all shapes that accesses suggest the one with most axes."""
+    found: dict[Buffer, Shape] = {}
+    for nest in nests:
+        for x in nest.accesses[nest.is_check :]:
+            known = found.get(x.buffer, (x.buffer.size,) * (x.buffer.size > 1))
+            found[x.buffer] = max(known, _shape_of(x, nest.shape), key=len)
+    return found
 
 
 def _reshaped(text: str, shape: Iterable[int]) -> str:
@@ -253,16 +220,10 @@ class Writer:
         self.formulas = formulas
         self.views: dict[str, str] = {}
         self.checks: list[Nest] = []
-        self.shapes: dict[Buffer, Shape] = {}  # for each buffer the one with most axes
-        for nest in nests:
-            for x in nest.accesses[nest.is_check :]:
-                known = self.shapes.get(x.buffer, (x.buffer.size,) * (x.buffer.size > 1))
-                self.shapes[x.buffer] = max(known, _shape_of(x, nest.shape), key=len)
+        self.shapes = _shapes(nests)
         self._names = {*formulas.values(), *[x.name for x in self.shapes]}
 
-    def view(
-        self, x: Access, shape: Shape, axes: Iterable[int] | None = None, full: int = 0, bits: str = ""
-    ) -> str:
+    def view(self, x: Access, shape: Shape, axes: Iterable[int] | None = None, full: int = 0) -> str:
         """What an access goes through, with the loops `axes` as its axes.
 
         Those that do not move it have length 1 or, at the front, are left out; the last `full` are whole.
@@ -272,7 +233,7 @@ class Writer:
         order = sorted(moving, key=lambda i: -abs(loops[i][1]))
         lengths, strides = [tuple([loops[i][k] for i in order]) for k in (0, 1)]
         text, size, own = x.buffer.name, x.buffer.dtype.itemsize, self.shapes[x.buffer]
-        if _is_whole(x._replace(strides=strides), lengths):
+        if x._replace(strides=strides) == whole(x.buffer, lengths) and math.prod(lengths) == x.buffer.size:
             text = text if lengths == own else _reshaped(text, lengths)
         elif (brackets := _slices(x, [loops[i] for i in order], own)) is not None:
             text += brackets
@@ -287,7 +248,7 @@ class Writer:
             text += f"[{', '.join([':' if i in moving else 'None' for i in behind])}]"
         if any(n > 1 and not step for n, step in loops[len(loops) - full :]):
             text = f"np.broadcast_to({text}, {tuple([n for n, _ in loops])})"
-        return self._named(x.buffer, f'{text}.view("{bits}")' if bits else text)
+        return self._named(x.buffer, text)
 
     def _all(self, buffer: Buffer, *shape: int) -> str:
         """All of a buffer in some shape."""
@@ -319,42 +280,43 @@ class Writer:
             b = self.view(nest.reads[1], nest.shape, axes[:-3] + axes[-2:], 2)
             out = self.view(nest.out, nest.shape, axes[:-2] + axes[-1:], 2)
             return f"np.{'dot' if len(axes) == 3 else 'matmul'}({a}, {b}, out={out})"
-        return self._fold(nest, x) if nest.fold else self._elementwise(nest, x)
+        return self._fold(nest, x) if nest.fold else self._elementwise(nest)
 
-    def _elementwise(self, nest: Nest, x: Any) -> str:
-        name, bits, operands = nest.function, "", [self._operand(x, nest) for x in nest.reads]
-        if name == "relu":
-            name, operands = "maximum", [*operands, "0"]
-        elif name == "mask":
-            operands[1] += " != 0"
-            if isinstance(x, Access):  # of floats the bits, for an infinity times 0 is not a number
-                name, bits = "multiply", f"int{8 * x.buffer.dtype.itemsize}" * (x.buffer.dtype.kind == "f")
-                operands[0] = self.view(x, nest.shape, bits=bits)
-        out = self.view(nest.out, nest.shape, bits=bits)
+    def _elementwise(self, nest: Nest) -> str:
+        name, operands = nest.function, [self._operand(x, nest) for x in nest.reads]
+        out = self.view(nest.out, nest.shape)
         places = out if out.endswith("]") else f"{out}[...]"
         if name == "copy":
             return f"{places} = {operands[0]}"
+        if name == "relu":
+            return f"np.maximum({operands[0]}, 0, out={out})"
+        if name == "mask" and nest.out.buffer.dtype.kind == "f" and isinstance(nest.reads[0], Access):
+            # Its bits times 0 or 1: an infinity times 0 is not a number.
+            bits = f'.view("int{8 * nest.out.buffer.dtype.itemsize}")'
+            x, out = [
+                self._named(y.buffer, f"{self.view(y, nest.shape)}{bits}") for y in nest.accesses[1::-1]
+            ]
+            return f"np.multiply({x}, {operands[1]} != 0, out={out})"
         if name == "mask":
-            return f"{places} = np.where({operands[1]}, {operands[0]}, 0)"
+            return f"{places} = np.where({operands[1]} != 0, {operands[0]}, 0)"
         row = SCALAR_FUNCTIONS[name]
-        known = getattr(row.numpy, "__name__", "")
-        if getattr(np, known, None) is row.numpy:
-            return f"np.{known}({', '.join(operands)}, out={out})"
-        if row.operator:
+        if row.operator and not isinstance(row.numpy, np.ufunc):
             return f"{places} = {written(row.text, *operands)}"
-        return f"{name}({', '.join(operands)}, out={out})"
+        known = f"np.{row.numpy.__name__}" if isinstance(row.numpy, np.ufunc) else name
+        return f"{known}({', '.join(operands)}, out={out})"
 
     def _fold(self, nest: Nest, x: Any) -> str:
-        is_copy = nest.function == "copy" and isinstance(x, Access) and min(x.strides, default=0) >= 0
-        axes = sorted(range(len(nest.shape)), key=lambda i: -x.strides[i] if is_copy else i)
+        is_copy = nest.function == "copy" and isinstance(x, Access)
+        axes = sorted(range(len(nest.shape)), key=lambda i: -abs(x.strides[i]) if is_copy else i)
         kept = [i for i in axes if nest.out.strides[i]]
         folded = tuple([k for k, i in enumerate(axes) if i not in kept])
         axis = None if not kept else folded[0] if len(folded) == 1 else folded
-        out, fold = self.view(nest.out, nest.shape, kept), f"np.{nest.fold}.reduce"
         if is_copy:
-            return f"{fold}({self.view(x, nest.shape, axes, len(axes))}, axis={axis}, out={out})"
-        value = " * ".join([self._operand(x, nest) for x in nest.reads])  # one of them may be a number
-        return f"{out}[...] = {fold}(np.broadcast_to({value}, {nest.shape}), axis={axis})"
+            source = self.view(x, nest.shape, axes, len(axes))
+        else:  # numbers are folded, or a matrix is multiplied by one
+            operands = [self._operand(x, nest) for x in nest.reads]
+            source = f"np.broadcast_to({' * '.join(operands)}, {nest.shape})"
+        return f"np.{nest.fold}.reduce({source}, axis={axis}, out={self.view(nest.out, nest.shape, kept)})"
 
     def _follow(self, nest: Nest, x: Any) -> str:
         """Take what an index says, or add to it."""

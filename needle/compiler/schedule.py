@@ -131,11 +131,6 @@ class _Work:
 
         return max(self.left, key=score, default=None)
 
-    @property
-    def is_product(self) -> bool:
-        """Whether the nest is a matrix product, written as loops."""
-        return self.nest.function == "multiply" and self.nest.fold == "add"
-
     def fits(self, axis: int, others: Iterable[tuple[_Work, int]]) -> bool:
         """Whether its loop `axis` may be fused with these loops of other nests."""
         for other, other_axis in others:
@@ -225,7 +220,7 @@ def _fuse(
     place: dict[_Work, int] = {}
     for work in works:
         axes, is_parallel = _may_open(work, on_gpu)
-        alone = (on_gpu and not in_thread and not is_parallel) or (apart and work.is_product)
+        alone = (on_gpu and not in_thread and not is_parallel) or (apart and work.nest.is_product)
         chosen = None if alone else _joinable(work, axes, kinds, groups, place)
         if chosen is None:
             axis = max(axes, key=lambda a: (sizes[kinds[work, a]], -a), default=-1)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .lower import Access, Buffer, Call, Nest, whole
+from .lower import Access, Buffer, Call, Nest
 from .stand_ins import Number
 
 __all__ = ["cut", "simplify"]
@@ -56,9 +56,14 @@ def _writers(steps: Iterable[Nest | Call]) -> Counter:
 
 
 def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
-    """Constant folding: a buffer that holds one number everywhere is replaced by that number."""
+    """Constant folding: a buffer that holds one number everywhere is replaced by that number.
+
+    Arithmetic becomes simpler, too: ``x * 1`` is x, and ``a + (-b)`` is ``a - b``.
+    """
     writers = _writers(steps)
+    last = {buffer: i for i, step in enumerate(steps) for buffer in step.written}  # who writes it last
     values: dict[Buffer, Any] = {}
+    negated: dict[Buffer, Buffer] = {}
 
     def number_of(x: Any, wanted: np.dtype) -> Any:
         """The number in the place of what is read, if it is the same number in the type `wanted`."""
@@ -68,20 +73,29 @@ def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
         wider = dtype.kind == wanted.kind == "f" and dtype.itemsize <= wanted.itemsize
         return x if value is None or not (dtype == wanted or wider) else value
 
-    for step in steps:
+    for i, step in enumerate(steps):
         if isinstance(step, Call) or step.is_check or step.product:  # BLAS needs arrays
             continue
         out = step.out.buffer
         step.reads = [number_of(x, out.dtype) for x in step.reads]
-        if step.fold is None and step.function in ("multiply", "divide", "power"):
+        if step.fold is not None:
+            continue
+        if len(step.reads) == 2:
             a, b = step.reads
-            if _is_one(b):
+            if _is_one(b) and step.function in ("multiply", "divide", "power"):
                 step.function, step.reads = "copy", [a]
             elif _is_one(a) and step.function == "multiply":
                 step.function, step.reads = "copy", [b]
-        covers = math.prod(step.shape) == out.size and writers[out] == 1 and out.is_ours
-        if covers and step.fold is None and all(map(_is_number, step.reads)):
+            for x, y in ((a, b), (b, a)) if step.function == "add" else ():
+                if isinstance(y, Access) and y.buffer in negated:
+                    step.function, step.reads = "subtract", [x, y._replace(buffer=negated[y.buffer])]
+                    break
+        if math.prod(step.shape) != out.size or writers[out] > 1 or not out.is_ours:
+            continue
+        if all(map(_is_number, step.reads)):
             values[out] = _computed(step.function, step.reads, out.dtype)
+        elif step.function == "negate" and step.is_elementwise and last.get(step.read[0], -1) < i:
+            negated[out] = step.read[0]
     return steps
 
 
@@ -118,8 +132,9 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
         out = step.out.buffer
         stable = writers[out] == 1 and all(writers[x] <= 1 for x in step.read)
         if stable and step.fold is None and out.is_ours:
-            if _is_copy_of_all(step):
-                same[out] = step.reads[0].buffer
+            source = step.reads[0]
+            if step.is_copy and source.buffer.is_ours and source.buffer.dtype == out.dtype:
+                same[out] = source.buffer
                 continue
             key = (step.function, step.shape, step.out[1:], out.size, out.dtype, *map(_key, step.reads))
             if key in known:
@@ -128,16 +143,6 @@ def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
             known[key] = out
         kept.append(step)
     return kept
-
-
-def _is_copy_of_all(step: Nest) -> bool:
-    """Whether a nest copies a whole array of ours as it is."""
-    source, out = step.reads[0], step.out
-    if step.function != "copy" or not isinstance(source, Access) or not source.buffer.is_ours:
-        return False
-    same_places = source == out._replace(buffer=source.buffer) and out.offset == 0 and out.via is None
-    same_size = source.buffer.size == out.buffer.size == math.prod(step.shape)
-    return same_places and same_size and source.buffer.dtype == out.buffer.dtype
 
 
 def _key(x: Any) -> Any:
@@ -174,21 +179,22 @@ def _accumulated(steps: list[Nest | Call]) -> list[Nest | Call]:
         if isinstance(product, Call) or not product.product or not updated.isdisjoint(product.read):
             continue  # a product of what is updated must read the value from before
         chain: list[Nest] = []
-        scales: list[tuple] = []
+        scales: list[Any] = []
         current = product.out.buffer
         while current.is_ours and len(readers[current]) == 1:
             (user,) = readers[current]
-            if isinstance(user, Call) or user.fold is not None or not _is_elementwise(user, current.size):
+            if isinstance(user, Call) or user.fold is not None or not user.is_elementwise:
                 break
             chain.append(user)
-            if user.function == "negate" or (user.function == "multiply" and user.numbers):
-                scales.append((user.function, *user.numbers))
+            if user.function == "multiply" and user.numbers:
+                scales += user.numbers
                 current = user.out.buffer
                 continue
             targets = [x.buffer for x in user.sources if x.buffer is not current]
+            is_sum = user.function == "add" or (user.function == "subtract" and user.read[0] is not current)
             writes = readers[user.out.buffer]
-            if user.function == "add" and targets and len(writes) == 1 and _is_update(writes[0], targets[0]):
-                product.scales = scales
+            if is_sum and targets and len(writes) == 1 and _is_update(writes[0], targets[0]):
+                product.fold, product.scales = user.function, scales
                 product.out = product.out._replace(buffer=targets[0])
                 gone.update([product, *chain, *writes])
                 last.append(product)
@@ -200,12 +206,6 @@ def _is_update(step: Nest | Call, target: Buffer) -> bool:
     """Whether a step copies its operand to a parameter."""
     is_copy = isinstance(step, Nest) and step.function == "copy"
     return is_copy and step.written == [target] and not target.is_ours
-
-
-def _is_elementwise(nest: Nest, size: int) -> bool:
-    """Whether all that it reads and writes are whole arrays in the same order."""
-    is_whole = all(x.buffer.size == size and x == whole(x.buffer, nest.shape) for x in nest.accesses)
-    return is_whole and math.prod(nest.shape) == size
 
 
 # Cut: the loops of all nests in the same pieces

@@ -105,9 +105,9 @@ def test_operators_are_named_by_their_modules() -> None:
 
 def test_the_source_before_fusion_has_each_statement_in_loops_of_its_own() -> None:
     program = layer_of().program
-    lines, blocks = separate_source(program)
-    assert [next(iter(block.lines)) for block in blocks] == program.nests
-    assert lines[-6:] == [
+    blocks = separate_source(program)
+    assert [nest for nest, _ in blocks] == program.nests
+    assert [line.text for _, lines in blocks for line in lines][-6:] == [
         "    # ReLU",
         "    for i in range(80):",
         "        relu1[i] = relu(add1[i])",
@@ -126,10 +126,7 @@ def test_costs() -> None:
 def test_the_lines_of_each_statement() -> None:
     program = layer_of().program
     (part,) = program.parts
-    (block,) = part.blocks
-    lines = part.source.splitlines()
-    shown = {
-        nest.function: " ".join(lines[first:stop]).strip() for nest, (first, stop) in block.lines.items()
-    }
+    assert len(part.blocks) == 1
+    shown = {nest.function: line.text.strip() for line in part.lines for nest in line.nests}
     assert shown["add"] == "add1 = matmul1[j] + b[j]"
     assert shown["relu"] == "relu1 = relu(add1)"

@@ -60,16 +60,15 @@ def test_two_layers_need_no_function():
     assert function_lines(trained(1, plain=True).source) == ["step"]
 
 
-def test_each_call_and_the_function_it_calls_are_of_its_group():
+def test_a_line_of_a_function_is_a_statement_of_each_call():
     program = trained(6, plain=True).program
     (part,) = program.parts
-    lines = part.source.splitlines()
-    called = [block for block in part.blocks if block.function]
-    assert len({block.function for block in called}) == 1
-    first, stop = called[0].function
-    for block in called:
-        assert lines[block.first].startswith("    linear(")
-        assert all(first <= begin < end <= stop for begin, end in block.lines.values())
+    callers = [line.block for line in part.lines if line.text.startswith("    linear(")]
+    several = [line.nests for line in part.lines if len(line.nests) > 1]
+    assert several
+    for nests in several:
+        assert len(nests) == len(callers)
+        assert all(nest in part.blocks[block] for nest, block in zip(nests, callers, strict=True))
 
 
 def test_equal_steps_in_time_share_a_function():
