@@ -90,23 +90,12 @@ class Constant(Op):
 
 
 class Input(NamedTuple):
-    """An array that the program is given in each call.
-
-    Attributes
-    ----------
-    name : str
-    cell : Pending
-        The placeholder.
-    tensor : Tensor or None
-        The Tensor that holds it; None for an array of NumPy's.
-    leaf : int or None
-        Which leaf of the arguments it is; None if the function finds the Tensor by itself.
-    """
+    """An array that the program is given in each call."""
 
     name: str
-    cell: Pending
-    tensor: Any
-    leaf: int | None
+    cell: Pending  # the placeholder
+    tensor: Any  # the Tensor that holds it; None for an array of NumPy's
+    leaf: int | None  # which leaf of the arguments it is; None if the function finds the Tensor by itself
 
 
 def trace(
@@ -114,22 +103,8 @@ def trace(
 ) -> Trace:
     """Run `function` once and note what it does; afterwards needle's objects are as they were.
 
-    Parameters
-    ----------
-    function : callable
-    arguments : (tuple, dict)
-        With a `Leaf` for each Tensor, number and array of NumPy's.
-    leaves, leaf_names : list
-        These, and what to call them.
-    debug : bool
-        Whether to note all operations.
-
-    Raises
-    ------
-    CannotTrace
-        If a program could not do the same.
-    NewState
-        If an optimiser made its state.
+    `arguments` is the template of its arguments. `CannotTrace` is raised if a program could not do the same,
+    `NewState` if an optimiser made its state.
     """
     shared: set[int] = set()  # leaves that the function finds by another name, too
     for _ in range(3):  # another thread may draw random numbers meanwhile, but hardly each time
@@ -209,7 +184,9 @@ class Trace:
             self.template = mapped(self._result, result)
             if self.operations is not None:
                 said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
-                self.operations.append((f"the result {said}", b"", "the end"))
+                code = getattr(getattr(function, "__func__", function), "__code__", None)
+                where = "its end" if code is None else _line(code, len(code.co_code) - 1)
+                self.operations.append((f"the result {said}", b"", where))
             for optimizer, state in self._states.items():
                 if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
                     raise NewState
@@ -377,15 +354,12 @@ class Trace:
         self.holders[optimizer] = _kept(
             optimizer, _ATTRIBUTES
         )  # its containers are compared by what they hold
-        by_count: dict[int, list[Any]] = {}
-        for p in optimizer.params:
-            by_count.setdefault(optimizer._updates.get(p, 0), []).append(p)
-        self.updates[optimizer] = {
-            p: t
-            for count, params in by_count.items()
-            for t in [self._number(Number, "t", count, ("count", optimizer, params))]
-            for p in params
-        }
+        counts = {p: optimizer._updates.get(p, 0) for p in optimizer.params}
+        self.updates[optimizer] = {}
+        for count in dict.fromkeys(counts.values()):
+            params = [p for p in optimizer.params if counts[p] == count]
+            number = self._number(Number, "t", count, ("count", optimizer, params))
+            self.updates[optimizer] |= dict.fromkeys(params, number)
         self._states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
         for memory in self._states[optimizer].values():
             for name, x in memory.items():
