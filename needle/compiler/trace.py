@@ -213,9 +213,8 @@ class Trace:
         another name, and the next call has another Tensor here.
         """
         if isinstance(value, np.ndarray):
-            return HostArray(
-                name, value, lambda *kind: self._input(name, Spec(value.shape, *kind), None, number)
-            )
+            shape = value.shape
+            return HostArray(name, value, lambda *kind: self._input(name, Spec(shape, *kind), None, number))
         if not isinstance(value, Tensor):
             return self._number(Number, name, value, ("leaf", number))
         if not as_it_is:
@@ -351,9 +350,7 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        self.holders[optimizer] = _kept(
-            optimizer, _ATTRIBUTES
-        )  # its containers are compared by what they hold
+        self.holders[optimizer] = _kept(optimizer, _ATTRIBUTES)
         counts = {p: optimizer._updates.get(p, 0) for p in optimizer.params}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
@@ -405,22 +402,22 @@ def _line(code: Any, place: int) -> str:
 def _random_states(function: Any) -> list[str]:
     """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
     function finds by its names."""
-    found = [
-        x.bit_generator.state for x in _named_in(function).values() if isinstance(x, np.random.Generator)
-    ]
-    return [str(found), str(np.random.get_state(legacy=False)), str(hash(random.getstate()))]
+    own = [x for x in _named_in(function).values() if isinstance(x, np.random.Generator)]
+    shared = np.random.get_state(legacy=False), hash(random.getstate())
+    return [str(x) for x in (*shared, *[generator.bit_generator.state for generator in own])]
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:
     """The Tensors that a function finds by its names, and these; only sources and messages show them."""
     found: dict[Any, str] = {}
     for name, x in _named_in(function).items():
-        named = (
-            x._named_tensors() if isinstance(x, Module) else enumerate(x if type(x) in (list, tuple) else ())
-        )
-        for path, tensor in [("", x), *named]:
+        if isinstance(x, Module):
+            named = {f"{name}.{path}": tensor for path, tensor in x._named_tensors()}
+        else:
+            named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
+        for path, tensor in named.items():
             if isinstance(tensor, Tensor):
-                found.setdefault(tensor, f"{name}.{path}".rstrip("."))
+                found.setdefault(tensor, path)
     return found
 
 
