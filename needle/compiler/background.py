@@ -33,20 +33,10 @@ _one_at_a_time = threading.Lock()
 class Task:
     """Functions that are compiled together, in the background.
 
-    Parameters
-    ----------
-    kernels : list of (compiled function, types)
-        What this process is going to call, and the types of its arguments.
-    sources : list of tuple
-        The same as what the other process compiles: the arguments of `runtime.compile_source`, without
-        `others`, and the types. Each may call those before it.
-
-    Attributes
-    ----------
-    error : Exception or None
-        Why they could not be compiled.
-    is_told : bool
-        Whether the user knows of it.
+    `kernels` are what this process is going to call, each with the types of its arguments; `sources` are the
+    same as what the other process compiles: the arguments of `runtime.compile_source`, but for `others`, and
+    the types. Each may call those before it. `error` says why they could not be compiled, and `is_told`
+    whether the user knows of it.
     """
 
     def __init__(self, kernels: list[tuple[Any, tuple]], sources: list[tuple]):

@@ -232,9 +232,7 @@ class Compiled:
         def taken(value: Any, name: str) -> Any:
             return Fixed(value) if name in self.static else mapped(place, value, name)
 
-        names = self._parameters
-        if len(args) > len(names):
-            names = names + [f"argument_{i}" for i in range(len(names), len(args))]
+        names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
         positional = tuple([taken(x, name) for x, name in zip(args, names, strict=False)])
         named = {name: taken(x, name) for name, x in kwargs.items()}
         return ((positional, named), looks, mode.get()[GRAD]), leaves

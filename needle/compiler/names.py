@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
@@ -29,26 +30,15 @@ def letter_of(depth: int) -> str:
 #: Data types, as the source names them.
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 
+_WORDS = """
+np add_at int plus matmul add_matmul part local opaque natural sgemm dgemm range abs inf nan
+step scan s steps status start stop state work
+cuda thread lane row item mark shares numbers warp_total block_total columns_total
+"""
+
 #: Names that mean something else in the source than a buffer.
-RESERVED = {*map(letter_of, range(_DEEPEST)), *keyword.kwlist, *TYPES, "range", "abs", "inf", "nan"}
-RESERVED |= {
-    "np",
-    "add_at",
-    "int",
-    "plus",
-    "matmul",
-    "add_matmul",
-    "part",
-    "local",
-    "opaque",
-    "natural",
-    "sgemm",
-    "dgemm",
-}
-RESERVED |= {"step", "scan", "s", "steps", "status", "start", "stop", "state", "work"}
-RESERVED |= {"cuda", "thread", "lane", "row", "item", "mark", "shares", "numbers"}  # in kernels for a GPU
-RESERVED |= {"warp_total", "block_total", "columns_total"}
-RESERVED |= {f"share{number}" for number in range(_DEEPEST)}
+RESERVED = {*keyword.kwlist, *TYPES, *_WORDS.split()}
+RESERVED |= {name for depth in range(_DEEPEST) for name in (letter_of(depth), f"share{depth}")}
 RESERVED |= {
     f"{name}_{t}"
     for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own", "shares", "numbers")
@@ -61,17 +51,14 @@ class Names:
 
     def __init__(self) -> None:
         self._used: set[str] = {*SCALAR_FUNCTIONS, *RESERVED}
-        self._counts: Counter[str] = Counter()
+        self._counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
 
     def numbered(self, op: Any) -> str:
         """A name for what an operator computes on the way: `relu1`, `relu2` and so on."""
         base = words_of(op).lower()
-        while True:
-            self._counts[base] += 1
-            name = f"{base}{self._counts[base]}"
-            if name not in self._used:
-                self._used.add(name)
-                return name
+        name = next(x for i in self._counts[base] if (x := f"{base}{i}") not in self._used)
+        self._used.add(name)
+        return name
 
     def unique(self, path: str) -> str:
         """A name for what is reached by a path: `weight_2` for ``model.modules[2].weight``.
@@ -87,11 +74,8 @@ class Names:
         name = f"v{name}" if name[0].isdigit() or name.startswith("at_") else name
         if name in self._used and all_words[:1] != words[:1]:
             name = f"{name}_{all_words[0]}"
-        number = 1
-        found = name
-        while found in self._used:
-            number += 1
-            found = f"{name}_{number}"
+        numbered = (f"{name}_{number}" for number in count(2))
+        found = name if name not in self._used else next(x for x in numbered if x not in self._used)
         self._used.add(found)
         return found
 

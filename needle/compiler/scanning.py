@@ -47,20 +47,17 @@ def scan(step: Callable, *batches: Any) -> Any:
     Returns
     -------
     Tensor, or a structure of them
-        What `step` returns, with a first axis that counts the steps: as for `jit`, that may be lists, tuples
-        and dictionaries in each other. Numbers, True and False are stacked like Tensors, and a Tensor that
-        the step changes is in it as it was after each step. Anything else, such as None or a text, comes
-        once; it must be the same in all steps.
+        What `step` returns, with a first axis that counts the steps. Numbers, True and False are stacked like
+        Tensors, and a Tensor that the step changes is in it as it was after each step. Anything else, such as
+        None or a text, comes once; it must be the same in all steps.
 
     Raises
     ------
     CannotTrace
-        If `step` does what a program could not repeat, or returns what `jit` refuses.
-    TypeError
-        If something among `batches` is neither a Tensor nor an array of NumPy's.
-    ValueError
-        If there is no step, or the first axes have different lengths; or if a step returns what cannot be
-        stacked on what came before. The steps until then count.
+        As for `jit`.
+    TypeError, ValueError
+        If `batches` are no Tensors or arrays with first axes of one length; or if a step returns what cannot
+        be stacked on what came before. The steps until then count.
 
     Examples
     --------
@@ -193,15 +190,11 @@ class _Scan:
     return 0
 """
         self._step = program.compiled[part.name], program.types(part)
-        arrays = {name: flat(str(kind)) for name, kind in self._kinds.items()}
-        types = [arrays.get(x, kind) for x, kind in zip(part.arguments, self._step[1], strict=True)]
-        self._types = numba.int64, *types
+        # The numbers of the host come in arrays, with one number for each step.
+        self._kinds = {name: "int64" if name in part.whole else "float64" for name in program.number_names}
+        inner = zip(part.arguments, self._step[1], strict=True)
+        self._types = numba.int64, *[flat(self._kinds[x]) if x in self._kinds else kind for x, kind in inner]
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
-
-    @property
-    def _kinds(self) -> dict[str, str]:
-        """The numbers of the host, which come in arrays with one for each step, and their data types."""
-        return {name: "int64" if name in self.part.whole else "float64" for name in self.program.number_names}
 
     @functools.cached_property
     def _kernel(self) -> Callable:

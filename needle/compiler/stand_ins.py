@@ -15,6 +15,8 @@ import numpy as np
 
 from ..autograd import Tensor
 
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+
 
 class CannotTrace(RuntimeError):
     """A function does something that a compiled program could not repeat."""
@@ -91,13 +93,10 @@ def _arithmetic(symbol: str, function: Callable) -> tuple[Callable, Callable]:
     return formula, lambda self, other: formula(other, self)
 
 
-for _symbol, _function in {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
-}.items():  # fmt: skip
-    _forward, _backward = _arithmetic(_symbol, _function)
-    setattr(Number, f"__{_function.__name__}__", _forward)
-    setattr(Number, f"__r{_function.__name__}__", _backward)
+for _name, _symbol in _SYMBOLS.items():
+    _forward, _backward = _arithmetic(_symbol, getattr(operator, _name))
+    setattr(Number, f"__{_name}__", _forward)
+    setattr(Number, f"__r{_name}__", _backward)
 
 
 def _refuse(kind: Any, real: dict[str, Any]) -> None:
@@ -112,13 +111,7 @@ _refuse(Number, {**vars(int), **vars(float), **dict.fromkeys(("__array__", "__re
 class HostArray:
     """An array of NumPy's among the arguments, whose numbers come anew with each call.
 
-    Attributes
-    ----------
-    name : str
-    shape, dtype, ndim, size
-        Those of the array.
-    cell : callable
-        From a dtype and a device to the placeholder for a Tensor that holds the array.
+    Its shape is known, and `cell` makes of a dtype and a device the placeholder for a Tensor that holds it.
     """
 
     __slots__ = ("cell", "dtype", "name", "ndim", "shape", "size")
@@ -145,12 +138,10 @@ class HostArray:
     def _operation(self, other: Any) -> Any:
         return NotImplemented if isinstance(other, Tensor) else self._refused()  # a Tensor knows what to do
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """What NumPy's functions ask first: the shape is known, the numbers are not."""
-        known = {np.shape: self.shape, np.ndim: self.ndim, np.size: self.size}
-        return known[function] if function in known and len(args) == 1 and not kwargs else self._refused()
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        """What NumPy's functions ask first; losses ask for the shape of labels."""
+        return self.shape if function is np.shape else self._refused()
 
-    __array__ = __array_ufunc__ = _refused
     __add__ = __sub__ = __mul__ = __truediv__ = __pow__ = __matmul__ = _operation
     __lt__ = __le__ = __gt__ = __ge__ = _operation
 

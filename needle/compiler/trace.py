@@ -91,23 +91,12 @@ class Constant(Op):
 
 
 class Input(NamedTuple):
-    """An array that the program is given in each call.
-
-    Attributes
-    ----------
-    name : str
-    cell : Pending
-        The placeholder.
-    tensor : Tensor or None
-        The Tensor that holds it; None for an array of NumPy's.
-    leaf : int or None
-        Which leaf of the arguments it is; None if the function finds the Tensor by itself.
-    """
+    """An array that the program is given in each call."""
 
     name: str
-    cell: Pending
-    tensor: Any
-    leaf: int | None
+    cell: Pending  # the placeholder
+    tensor: Any  # the Tensor that holds it; None for an array of NumPy's
+    leaf: int | None  # which leaf of the arguments it is; None if the function finds the Tensor by itself
 
 
 def trace(
@@ -115,22 +104,8 @@ def trace(
 ) -> Trace:
     """Run `function` once and note what it does; afterwards needle's objects are as they were.
 
-    Parameters
-    ----------
-    function : callable
-    arguments : (tuple, dict)
-        With a `Leaf` for each Tensor, number and array of NumPy's.
-    leaves, leaf_names : list
-        These, and what to call them.
-    debug : bool
-        Whether to note all operations.
-
-    Raises
-    ------
-    CannotTrace
-        If a program could not do the same.
-    NewState
-        If an optimiser made its state.
+    `arguments` is the template of its arguments. `CannotTrace` is raised if a program could not do the same,
+    `NewState` if an optimiser made its state.
     """
     shared: set[int] = set()  # leaves that the function finds by another name, too
     for _ in range(3):  # another thread may draw random numbers meanwhile, but hardly each time
@@ -210,7 +185,9 @@ class Trace:
             self.template = mapped(self._result, result)
             if self.operations is not None:
                 said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
-                self.operations.append((f"the result {said}", b"", "the end"))
+                code = getattr(getattr(function, "__func__", function), "__code__", None)
+                where = "its end" if code is None else _line(code, len(code.co_code) - 1)
+                self.operations.append((f"the result {said}", b"", where))
             for optimizer, state in self._states.items():
                 if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
                     raise NewState
@@ -237,9 +214,8 @@ class Trace:
         another name, and the next call has another Tensor here.
         """
         if isinstance(value, np.ndarray):
-            return HostArray(
-                name, value, lambda *kind: self._input(name, Spec(value.shape, *kind), None, number)
-            )
+            shape = value.shape
+            return HostArray(name, value, lambda *kind: self._input(name, Spec(shape, *kind), None, number))
         if not isinstance(value, Tensor):
             return self._number(Number, name, value, ("leaf", number))
         if not as_it_is:
@@ -375,18 +351,13 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        self.holders[optimizer] = _kept(
-            optimizer, _ATTRIBUTES
-        )  # its containers are compared by what they hold
-        by_count: dict[int, list[Any]] = {}
-        for p in optimizer.params:
-            by_count.setdefault(optimizer._updates.get(p, 0), []).append(p)
-        self.updates[optimizer] = {
-            p: t
-            for count, params in by_count.items()
-            for t in [self._number(Number, "t", count, ("count", optimizer, params))]
-            for p in params
-        }
+        self.holders[optimizer] = _kept(optimizer, _ATTRIBUTES)
+        counts = {p: optimizer._updates.get(p, 0) for p in optimizer.params}
+        self.updates[optimizer] = {}
+        for count in dict.fromkeys(counts.values()):
+            params = [p for p in optimizer.params if counts[p] == count]
+            number = self._number(Number, "t", count, ("count", optimizer, params))
+            self.updates[optimizer] |= dict.fromkeys(params, number)
         self._states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
         for memory in self._states[optimizer].values():
             for name, x in memory.items():
@@ -435,22 +406,22 @@ def _line(code: Any, place: int) -> str:
 def _random_states(function: Any) -> list[str]:
     """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
     function finds by its names."""
-    found = [
-        x.bit_generator.state for x in _named_in(function).values() if isinstance(x, np.random.Generator)
-    ]
-    return [str(found), str(np.random.get_state(legacy=False)), str(hash(random.getstate()))]
+    own = [x for x in _named_in(function).values() if isinstance(x, np.random.Generator)]
+    shared = np.random.get_state(legacy=False), hash(random.getstate())
+    return [str(x) for x in (*shared, *[generator.bit_generator.state for generator in own])]
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:
     """The Tensors that a function finds by its names, and these; only sources and messages show them."""
     found: dict[Any, str] = {}
     for name, x in _named_in(function).items():
-        named = (
-            x._named_tensors() if isinstance(x, Module) else enumerate(x if type(x) in (list, tuple) else ())
-        )
-        for path, tensor in [("", x), *named]:
+        if isinstance(x, Module):
+            named = {f"{name}.{path}": tensor for path, tensor in x._named_tensors()}
+        else:
+            named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
+        for path, tensor in named.items():
             if isinstance(tensor, Tensor):
-                found.setdefault(tensor, f"{name}.{path}".rstrip("."))
+                found.setdefault(tensor, path)
     return found
 
 

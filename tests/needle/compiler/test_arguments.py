@@ -158,6 +158,15 @@ def test_arrays_of_numpy_are_arguments():
     assert count_of(g) == 1
 
 
+def test_labels_may_be_an_array_of_numpy():
+    f = nn.SoftmaxLoss()
+    g = jit(lambda x, y: f(x, y))
+    for labels in ([0, 1, 2], [2, 2, 0]):
+        x, y = tensor(3, 3), np.array(labels)
+        assert_same(g(x, y), f(x, y), 1e-5)
+    assert count_of(g) == 1
+
+
 def test_numbers_are_arguments():
     g = jit(lambda x, s, k: x * s + k)
     x = tensor(3)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
+import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -210,9 +213,14 @@ def test_a_gradient_that_is_written():
 # Frozen: all else that Python reads. `debug=True` says where that is something else by now
 
 
+SCALE = 2.0
+
+
 def frozen():
     """A function, a change of what it reads, and what the warning names."""
-    number, names, settings, array = 2.0, ["a"], {"on": True}, np.ones(3)
+    number, names, settings, array, large = 2.0, ["a"], {"on": True, "k": 0}, np.ones(3), np.ones(300)
+    plain, first, second = SimpleNamespace(factor=2.0), tensor(3), tensor(3, seed=1)
+    os.environ["NEEDLE_TEST_FACTOR"] = "2"
 
     class Settings:
         factor = 2.0
@@ -222,27 +230,54 @@ def frozen():
         number += 1
 
     return {
-        "a name": (lambda x: x * number, count, "MulScalar(scalar=3.0)"),
+        "a number": (lambda x: x * number, count, "MulScalar(scalar=3.0)"),
         "a list": (lambda x: x * len(names), lambda: names.append("b"), "MulScalar(scalar=2)"),
         "a branch": (
             lambda x: x * 2 if settings["on"] else ndl.exp(x),
             lambda: settings.update(on=False),
             "Now it computes Exp() of x; before, it computed MulScalar",
         ),
-        "an attribute": (
+        "an index": (lambda x: x[settings["k"]] * 2, lambda: settings.update(k=1), "1"),
+        "a class": (
             lambda x: x * Settings.factor,
             lambda: setattr(Settings, "factor", 5.0),
             "MulScalar(scalar=5.0) of x",
+        ),
+        "a plain object": (
+            lambda x: x * plain.factor,
+            lambda: setattr(plain, "factor", 5.0),
+            "computes MulScalar(scalar=5.0) of x, where it computed MulScalar(scalar=2.0) of x",
+        ),
+        "a global name": (lambda x: x * SCALE, lambda: globals().update(SCALE=5.0), "MulScalar(scalar=5.0)"),
+        "the environment": (
+            lambda x: x * float(os.environ["NEEDLE_TEST_FACTOR"]),
+            lambda: os.environ.update(NEEDLE_TEST_FACTOR="5"),
+            "MulScalar(scalar=5.0)",
         ),
         "an array of NumPy's": (
             lambda x: x + Tensor(array, requires_grad=False),
             lambda: array.fill(7.0),
             "constant [7. 7. 7.]",
         ),
+        "one number of many": (
+            lambda x: x + Tensor(large, requires_grad=False).sum(),
+            lambda: large.__setitem__(150, 7.0),
+            "constant [1. 1. 1. ... 1. 1. 1.]",
+        ),
         "how often": (
             lambda x: [x := x * 2 for _ in names][-1],
             lambda: names.append("b"),
             "Now it computes MulScalar(scalar=2) of (3,); before, it computed the result (3,)",
+        ),
+        "a number that is returned": (
+            lambda x: (x, len(names)),
+            lambda: names.append("b"),
+            "Now it computes the result ('x', 2); before, it computed the result ('x', 1)",
+        ),
+        "which Tensor": (
+            lambda x: x + (first if settings["on"] else second),
+            lambda: settings.update(on=False),
+            "EWiseAdd() of x, second; before, it computed EWiseAdd() of x, first",
         ),
     }
 
@@ -256,6 +291,7 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert_same(compiled(x), first)
     assert count_of(compiled) == 1
 
+    globals()["SCALE"] = 2.0
     f, change, _ = frozen()[which]
     compiled = jit(f, debug=True)
     with warnings.catch_warnings():
@@ -269,6 +305,18 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert said in message
     assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
     assert re.search("at `.*lambda x: ", message)  # the line itself
+
+
+def test_the_time_is_frozen_and_found_by_debug():
+    compiled, debugged, x = (
+        jit(lambda x: x * time.time()),
+        jit(lambda x: x * time.time(), debug=True),
+        ndl.ones(2),
+    )
+    assert_same(compiled(x), compiled(x))
+    debugged(x)
+    with pytest.warns(RuntimeWarning, match=r"line \d+ of test_contract.py.*computes MulScalar\(scalar="):
+        debugged(x)
 
 
 def test_a_step_of_training_does_the_same_each_time():
@@ -355,6 +403,7 @@ def test_a_schedule_steps_outside():
     "look",
     [
         lambda x, n: x.cached_data.shape,
+        lambda x, n: x if x.sum() else -x,
         lambda x, n: x if n else -x,
         lambda x, n: x * np.arange(n),
         lambda x, n: copy.deepcopy(n) + x,
@@ -370,10 +419,11 @@ def test_what_needs_the_number_itself_is_told_so():
         jit(lambda x, n: json.dumps(n))(tensor(3), 3)
 
 
-def test_a_copy_compiles_itself():
+@pytest.mark.parametrize("copied_by", [copy.copy, copy.deepcopy])
+def test_a_copy_compiles_itself(copied_by):
     compiled = jit(lambda x: x * 2)
     compiled(tensor(3))
-    copied = copy.deepcopy(compiled)
+    copied = copied_by(compiled)
     assert copied.program is None
     assert_same(copied(tensor(3)), tensor(3).detach() * 2)
 
@@ -470,6 +520,10 @@ def test_what_numpy_computes_is_refused():
         lambda x, a: [x + number for number in a],
         lambda x, a: x * (a @ a),
         lambda x, a: x + a.astype("float64"),
+        lambda x, a: x * (a % 2),
+        lambda x, a: x if a is x or a == 3 else -x,
+        lambda x, a: x * abs(a).T,
+        lambda x, a: x if 3 in a else -x,
     ):
         with pytest.raises(CannotTrace, match="make a Tensor of it"):
             jit(f)(tensor(3), np.ones(3, "float32"))

@@ -217,6 +217,21 @@ def test_gradients_after_two_steps_and_a_third_backward():
             assert_close(p.grad.numpy(), q.grad.numpy(), 1e-5)
 
 
+def test_gradients_of_a_call_without_a_step():
+    """As in eager, `backward` replaces the gradients of the call before."""
+    ours, theirs = SmallTraining(), SmallTraining()
+    g = jit(lambda x, y: ours.loss_of(ours.model, x, y).backward())
+    for scale in (1.0, 2.0, 0.5):
+        for training, run in (
+            (ours, g),
+            (theirs, lambda x, y: theirs.loss_of(theirs.model, x, y).backward()),
+        ):
+            run(training.x * scale, training.y)
+        for p, q in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+            assert_close(p.grad.numpy(), q.grad.numpy(), 1e-5)
+    assert count_of(g) == 1
+
+
 def test_batch_norm_follows():
     def make():
         model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.BatchNorm1d(4))
