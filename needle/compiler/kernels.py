@@ -105,7 +105,7 @@ class KernelSource(NamedTuple):
 class KernelWriter(Writer):
     """Writes the body of a kernel, for a backend module `mod`: what differs from the CPU."""
 
-    def __init__(self, plan: Any, numbers: dict[str, tuple[str, bool]], mod: Any):
+    def __init__(self, plan: Any, numbers: dict[str, tuple[str, str]], mod: Any):
         super().__init__(plan, numbers)
         self.mod = mod
         self.head: list[str] = []  # the lines that say what a thread works on
@@ -424,9 +424,9 @@ def write_kernel(
         Whether it does nothing if a check has failed.
     """
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used, types_of = used_by(nests_in(parts))
+    used, types = used_by(nests_in(parts))
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
-    numbers = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in types_of.items()}
+    numbers = {text: (formulas[text], kind) for text, kind in types.items()}
 
     writer = KernelWriter(plan, numbers, mod)
     row, loops, local = parts_of(segment), taken(segment), {}
@@ -441,7 +441,7 @@ def write_kernel(
     else:
         writer.write(parts)
 
-    first = [f"    # {formulas[text]} is {text}" for text in types_of if text != formulas[text]]
+    first = [f"    # {formulas[text]} is {text}" for text in types if text != formulas[text]]
     if guarded:
         first.append(GUARD_FOR_ALL if has_lanes and writer.checks else GUARD)
     first += writer.head
@@ -451,8 +451,7 @@ def write_kernel(
     for dtype in sorted(writer.shared, key=str):
         first.append(f"    {_shares_of(dtype)} = cuda.shared.array({mod.THREADS}, {_type(dtype)})")
     arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
-    for text, dtypes in types_of.items():
-        arguments[formulas[text]] = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
+    arguments |= {formulas[text]: kind for text, kind in types.items()}
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))

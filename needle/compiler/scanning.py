@@ -239,8 +239,7 @@ class _Scan:
                 arrays[buffer.name] = np.empty(buffer.size * count, buffer.dtype)
             numbers = program.numbers_of_steps(count)
             for i, name in enumerate(program.number_names):
-                dtype = "int64" if name in self.part.whole else "float64"
-                arrays[name] = np.array([x[i] for x in numbers], dtype)
+                arrays[name] = np.array([x[i] for x in numbers], self.part.arguments.get(name))
             status = self._kernel(count, *[arrays[name] for name in self.part.arguments])
             done, failed = divmod(status, len(self.part.checks) + 1) if status else (count, 0)
             program.set_counts(numbers[0], done)
