@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from needle.compiler import Compiled
-from needle.compiler.codegen import Line, Part, Writer
+from needle.compiler.codegen import Line, Part, Writer, used_by
 from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.names import makers_of, words_of
 from needle.compiler.numpy_program import NumpyProgram
@@ -444,7 +444,8 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
         for loop in reversed(loops):
             loop.body, part = [part], loop
         parts.append(part)
-    writer = _PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
+    _, numbers = used_by(program.plan.lowered.values())
+    writer = _PlainWriter(plan, {text: (program._formulas[text], kind) for text, kind in numbers.items()})
     return list(zip(program.plan.lowered, writer.write_blocks(parts), strict=True))
 
 

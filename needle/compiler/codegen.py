@@ -66,13 +66,13 @@ class Writer:
     Parameters
     ----------
     plan : LoopSchedule
-    numbers : dict of str to (str, bool)
-        For the formula of a Number: its name, and whether it has the data type of all statements that use it.
+    numbers : dict of str to (str, str)
+        For the formula of a Number: its name, and its type.
     from_first : bool
         Whether a block counts the places of an array from the first one that it uses; see `_starts`.
     """
 
-    def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, bool]], from_first: bool = False):
+    def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, str]], from_first: bool = False):
         self.plan = plan
         self.numbers = numbers
         self.from_first = from_first
@@ -211,8 +211,8 @@ class Writer:
     def operand(self, x: Any, nest: Nest) -> str:
         """What a statement reads or writes: a number, a variable or an element of an array."""
         if isinstance(x, Number):
-            name, has_type = self.numbers[x.text]
-            return name if has_type else f"{nest.out.buffer.dtype}({name})"
+            name, kind = self.numbers[x.text]
+            return name if kind == nest.out.buffer.dtype.name else f"{nest.out.buffer.dtype}({name})"
         if not isinstance(x, Access):
             return literal(x, nest.out.buffer.dtype)
         if x.buffer in self.plan.variables:
@@ -285,8 +285,7 @@ class Part(NamedTuple):
     name: str
     lines: list[Line]  # they begin with the functions that this one calls; see `_with_functions`
     blocks: list[list[Nest]]  # the statements of each block, which is a loop or a single statement
-    arguments: list[str]
-    whole: set[str]  # the arguments that are whole numbers, and not arrays or numbers with a point
+    arguments: dict[str, str]  # names and types: "float32*" is an array
     functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
     checks: list[Nest]  # the function returns 0, or the number of the first that failed, counted from 1
     #: Of a part whose iterations threads can share: how many there are. The function then takes two more
@@ -319,15 +318,19 @@ def joined(lines: Iterable[Line]) -> str:
     return "".join([f"{line.text}\n" for line in lines])
 
 
-def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, set[str]]]:
-    """The buffers that statements use; and their Numbers, each with the data types in which it is needed."""
+def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
+    """The buffers that statements use; and their Numbers, each with the type in which it comes.
+
+    That is the data type of the statements; where it is not, they convert the number.
+    """
     buffers: dict[Buffer, None] = {}
-    numbers: dict[str, set[str]] = {}
+    numbers: dict[str, str] = {}
     for nest in nests:
         buffers |= dict.fromkeys(x.buffer for x in nest.accesses)
-        for x in nest.numbers:
-            if isinstance(x, Number):
-                numbers.setdefault(x.text, set()).add(nest.out.buffer.dtype.name)
+        dtype = nest.out.buffer.dtype
+        kind = dtype.name if dtype.kind == "f" else "int64"
+        for text in [x.text for x in nest.numbers if isinstance(x, Number)]:
+            numbers[text] = kind if numbers.get(text, kind) == kind else "float64"
     return list(buffers), numbers
 
 
@@ -336,11 +339,10 @@ def write_part(
     segment: list[Any] | Loop,
     plan: LoopSchedule,
     places: dict[Buffer, tuple[str, int]],
-    arrays: list[str],
     formulas: dict[str, str],
     names: Names,
 ) -> Part:
-    """Write a function.
+    """Write a function. Its arguments come in the order of the source, so that equal parts have equal orders.
 
     Parameters
     ----------
@@ -349,8 +351,6 @@ def write_part(
     plan : LoopSchedule
     places : dict of Buffer to (str, int)
         For buffers that are no arguments of their own, the storage that they lie in, and where they begin.
-    arrays : list of str
-        The names of arguments that are arrays.
     formulas : dict of str to str
         The names of Numbers by their formulas.
     names : Names
@@ -359,48 +359,39 @@ def write_part(
     shared = segment if isinstance(segment, Loop) else None
     parts = segment if isinstance(segment, list) else [segment]
     used, numbers = used_by(nests_in(parts))
-    writer = Writer(plan, {text: (formulas[text], len(types) == 1) for text, types in numbers.items()})
+    writer = Writer(plan, {text: (formulas[text], kind) for text, kind in numbers.items()})
     blocks = writer.write_blocks(parts, shared)
+    kinds = {x.name: "variable" if x in plan.variables else f"{x.dtype}*" for x in used}
+    kinds |= {formulas[text]: kind for text, kind in numbers.items()}
+    kinds |= dict.fromkeys(writer.routines, "int64")  # addresses
 
-    stored = [buffer for buffer in used if buffer in places]
-    private = [x for x in stored if shared is not None and is_of_one_iteration(x, shared, plan)]
+    made: dict[str, str] = {}  # the arrays that are no arguments, and what makes them
     own: dict[str, tuple[np.dtype, int]] = {}
-    lines = []
-    for buffer in stored:
-        store, start = places[buffer]
-        if buffer in private:
-            store = f"own_{buffer.dtype}"
-            start = own.get(store, (buffer.dtype, 0))[1]
-            own[store] = buffer.dtype, start + -(-buffer.size // 16) * 16
-        if store != buffer.name:
-            lines.append(f"    {buffer.name} = part({store}, {start}, {buffer.size})")
-    for buffer in used:
-        if buffer in plan.local:
-            lines.append(f"    {buffer.name} = {writer.call('local', buffer.dtype.name)}({buffer.size})")
-    for text, types in numbers.items():
-        if len(types) == 1:
-            note = "" if text == formulas[text] else f"  # {text}"
-            lines.append(f"    {formulas[text]} = {next(iter(types))}({formulas[text]}){note}")
-
-    whole = {formulas[text] for text, types in numbers.items() if not any("float" in x for x in types)}
-    kinds = {x.name: "variable" if x in plan.variables else x.dtype.name for x in used}
-    kinds |= {formulas[text]: "whole" if formulas[text] in whole else "number" for text in numbers}
-    kinds |= dict.fromkeys(writer.routines, "routine")
-    form, order = _form([*map(Line, lines), *chain(*blocks)], kinds)
-    arguments = [x for x in arrays if x in kinds]
-    arguments += dict.fromkeys(places[buffer][0] for buffer in stored if buffer not in private)
-    arguments += [*[formulas[text] for text in numbers], *sorted(writer.routines)]
-    if all(places[buffer][0] == buffer.name for buffer in stored):
-        arguments = [x for x in order if x in arguments]  # so that equal parts have equal orders
+    for x in sorted(used, key=lambda x: x in plan.local):
+        store, start = places.get(x, (x.name, 0))
+        if x in plan.local:
+            made[x.name] = f"{writer.call('local', x.dtype.name)}({x.size})"
+            continue
+        if x in places and shared is not None and is_of_one_iteration(x, shared, plan):
+            store = f"own_{x.dtype}"
+            start = own.get(store, (x.dtype, 0))[1]
+            own[store] = x.dtype, start + -(-x.size // 16) * 16
+        elif x not in plan.variables:
+            kinds[store] = f"{x.dtype}*"
+        if store != x.name:
+            made[x.name] = f"part({store}, {start}, {x.size})"
+    first = [f"    {name} = {text}" for name, text in made.items()]
+    first += [f"    # {formulas[text]} is {text}" for text in numbers if text != formulas[text]]
+    form, order = _form([*map(Line, first), *chain(*blocks)], kinds)
+    arguments = {name: kinds[name] for name in order if name not in made}
     bounds = ["start", "stop"] if shared is not None else []
     functions, body = _with_functions(writer, parts, blocks, kinds, names)
-    head = map(Line, [*head_of(name, [*bounds, *own, *arguments]), *lines])
+    head = map(Line, [*head_of(name, [*bounds, *own, *arguments]), *first])
     return Part(
         name,
         lines=[*functions, *head, *body, Line("    return 0")],
         blocks=[list(nests_in([part])) for part in parts],
         arguments=arguments,
-        whole=whole | writer.routines,
         functions=writer.functions,
         checks=writer.checks,
         length=None if shared is None else shared.length,

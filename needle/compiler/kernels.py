@@ -105,7 +105,7 @@ class KernelSource(NamedTuple):
 class KernelWriter(Writer):
     """Writes the body of a kernel, for a backend module `mod`: what differs from the CPU."""
 
-    def __init__(self, plan: Any, numbers: dict[str, tuple[str, bool]], mod: Any):
+    def __init__(self, plan: Any, numbers: dict[str, tuple[str, str]], mod: Any):
         super().__init__(plan, numbers)
         self.mod = mod
         self.head: list[str] = []  # the lines that say what a thread works on
@@ -430,9 +430,9 @@ def write_kernel(
     """
     formulas, by_type = given
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used, types_of = used_by(nests_in(parts))
+    used, types = used_by(nests_in(parts))
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
-    numbers = {text: (formulas[text], len(dtypes) == 1) for text, dtypes in types_of.items()}
+    numbers = {text: (formulas[text], kind) for text, kind in types.items()}
 
     writer = KernelWriter(plan, numbers, mod)
     row, loops, local = parts_of(segment), taken(segment), {}
@@ -450,9 +450,7 @@ def write_kernel(
     first = [GUARD_FOR_ALL if has_lanes and writer.checks else GUARD] if guarded else []
     first += writer.head
     arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
-    for text, (number, _) in numbers.items():
-        dtypes = types_of[text]
-        dtype = mod.stored(np.dtype(min(dtypes))) if len(dtypes) == 1 else "float64"
+    for text, (number, dtype) in numbers.items():
         known = by_type.setdefault(dtype, [])
         known += [number] if number not in known else []
         note = "" if text == number else f"  # {text}"

@@ -214,8 +214,6 @@ class Program:
 
     def _write(self) -> None:
         """Write the source of each part between calls."""
-        names = [buffer.name for buffer, _ in [*self._given, *self._draws]]
-        names += [buffer.name for buffer in self._constants] + [buffer.name for buffer, _ in self.results]
         self.parts: list[Part | Call] = []
         originals: dict[str, str] = {}  # for each form the name of the first part that has it
         segments = self.plan.segments
@@ -225,7 +223,7 @@ class Program:
                 self.parts.append(segment)
             else:
                 name = f"step_{number}" if several else "step"
-                part = write_part(name, segment, self.plan, self._places, names, self._formulas, self._names)
+                part = write_part(name, segment, self.plan, self._places, self._formulas, self._names)
                 original = originals.setdefault(part.form, name) if part.form else name
                 self.parts.append(part if original == name else part.like(original))
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
@@ -260,13 +258,10 @@ class Program:
 
     def types(self, part: Part) -> tuple:
         """The types of a part's arguments, as Numba calls them."""
-        known = {name: numba.typeof(x) for name, x in self._storage.items()}
-        buffers = [buffer for buffer, _ in (*self._given, *self._draws, *self.results)] + self._constants
-        known |= {buffer.name: flat(buffer.dtype) for buffer in buffers}
-        known |= dict.fromkeys(part.whole, numba.int64)
         bounds = [] if part.length is None else [numba.int64] * 2
         own = [flat(dtype) for dtype, _ in part.own.values()]
-        return (*bounds, *own, *[known.get(name, numba.float64) for name in part.arguments])
+        kinds = part.arguments.values()
+        return (*bounds, *own, *[flat(x[:-1]) if x.endswith("*") else getattr(numba, x) for x in kinds])
 
     def source_of(self, part: Part) -> tuple:
         """A part, as `Task` takes it."""

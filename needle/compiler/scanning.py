@@ -190,10 +190,9 @@ class _Scan:
     return 0
 """
         self._step = program.compiled[part.name], program.types(part)
-        # The numbers of the host come in arrays, with one number for each step.
-        self._kinds = {name: "int64" if name in part.whole else "float64" for name in program.number_names}
+        numbers = program.number_names  # they come in arrays, with one number for each step
         inner = zip(part.arguments, self._step[1], strict=True)
-        self._types = numba.int64, *[flat(self._kinds[x]) if x in self._kinds else kind for x, kind in inner]
+        self._types = numba.int64, *[flat(str(kind)) if name in numbers else kind for name, kind in inner]
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
 
     @functools.cached_property
@@ -224,8 +223,8 @@ class _Scan:
         program, part = self.program, self.part
         with one_at_a_time, program.lock:
             arrays, storage, numbers = program.collected_for_steps(batches, count)
-            for i, (name, kind) in enumerate(self._kinds.items()):
-                arrays[name] = np.array([x[i] for x in numbers], kind)
+            for i, name in enumerate(program.number_names):
+                arrays[name] = np.array([x[i] for x in numbers], part.arguments.get(name))
             status = self._kernel(count, *[arrays[name] for name in part.arguments])
             done, failed = divmod(status, len(part.checks) + 1) if status else (count, 0)
             program.set_counts(numbers[0], done)

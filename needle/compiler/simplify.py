@@ -216,53 +216,38 @@ def cut(nests: list[Nest]) -> None:
 
     Where any nest goes through a buffer by some stride, all others are cut at this stride.
     """
-    cuts: dict[Buffer, set[int]] = defaultdict(set)
-    users: dict[Buffer, list[Nest]] = defaultdict(list)
+    strides: dict[Buffer, set[int]] = defaultdict(set)
     for nest in nests:
         _drop_short(nest)
-        for x in nest.accesses:
-            users[x.buffer].append(nest)
-    waiting = dict.fromkeys(nests)
-    while waiting:
-        nest, _ = waiting.popitem()
-        _cut_nest(nest, cuts)
-        for x in nest.accesses:
-            new = {abs(s) for s in x.strides if s} - cuts[x.buffer]
-            if new:
-                cuts[x.buffer] |= new
-                waiting |= dict.fromkeys(users[x.buffer])
+    is_new = True
+    while is_new:
+        is_new = False
+        for nest in reversed(nests):
+            _cut_nest(nest, strides)
+            for x in nest.accesses:
+                own = {abs(stride) for stride in x.strides if stride}
+                is_new |= not own <= strides[x.buffer]
+                strides[x.buffer] |= own
 
 
 def _drop_short(nest: Nest) -> None:
     kept = [i for i, n in enumerate(nest.shape) if n != 1 or i not in nest.axes]
-    if len(kept) < len(nest.shape):
-        nest.shape = tuple([nest.shape[i] for i in kept])
-        nest.change(lambda x: x._replace(strides=tuple([x.strides[i] for i in kept])))
+    nest.shape = tuple([nest.shape[i] for i in kept])
+    nest.change(lambda x: x._replace(strides=tuple([x.strides[i] for i in kept])))
 
 
-def _cut_nest(nest: Nest, cuts: dict[Buffer, set[int]]) -> None:
+def _cut_nest(nest: Nest, strides: dict[Buffer, set[int]]) -> None:
+    """Make two loops of one wherever the outer one of them moves by a stride that another nest has, too."""
     axis = 0
     while axis in nest.axes:
-        piece = _piece(nest, axis, cuts)
-        if piece:
-            _split(nest, axis, piece)
-        else:
+        n = nest.shape[axis]
+        steps = [(x.strides[axis], strides[x.buffer]) for x in nest.accesses if x.strides[axis] > 0]
+        lengths = {stride // step for step, known in steps for stride in known if stride % step == 0}
+        length = max((x for x in lengths if 1 < x < n and n % x == 0), default=None)
+        if length is None:
             axis += 1
-
-
-def _split(nest: Nest, axis: int, piece: int) -> None:
-    """Make two loops of one; `piece` is the length of the inner one."""
-    nest.shape = (*nest.shape[:axis], nest.shape[axis] // piece, piece, *nest.shape[axis + 1 :])
-    nest.change(lambda x: x._replace(strides=(*x.strides[:axis], x.strides[axis] * piece, *x.strides[axis:])))
-
-
-def _piece(nest: Nest, axis: int, cuts: dict[Buffer, set[int]]) -> int:
-    """The length of the inner piece of a loop; 0 if the loop stays whole."""
-    n, best = nest.shape[axis], 0
-    for x in nest.accesses:
-        stride = x.strides[axis]
-        for c in cuts[x.buffer] if stride > 0 else ():
-            piece, rest = divmod(c, stride)
-            if not rest and best < piece < n and n % piece == 0 and piece > 1:
-                best = piece
-    return best
+            continue
+        nest.shape = (*nest.shape[:axis], n // length, length, *nest.shape[axis + 1 :])
+        nest.change(
+            lambda x, i=axis, n=length: x._replace(strides=(*x.strides[:i], x.strides[i] * n, *x.strides[i:]))
+        )

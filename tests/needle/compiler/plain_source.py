@@ -39,7 +39,10 @@ def make_plain(program: Program) -> None:
 
 
 def _by_names(kernel: Callable, part: Part) -> Callable:
-    return lambda arrays: kernel(*[arrays[name] for name in part.arguments])
+    def typed(x: Any, kind: str) -> Any:
+        return x if kind.endswith("*") else np.dtype(kind).type(x)
+
+    return lambda arrays: kernel(*[typed(arrays[name], kind) for name, kind in part.arguments.items()])
 
 
 def _plus(total, x):
