@@ -37,7 +37,7 @@ from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
-from .schedule import schedule
+from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
 from .trace import Input, Outcome, Trace, with_tensors, without_tensors
@@ -66,6 +66,7 @@ class Program:
     """
 
     on_gpu = False
+    schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
     has_blas = True  # whether large products are left to BLAS
 
@@ -141,7 +142,7 @@ class Program:
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
         self.nests = simplify(steps, wanted, accumulates=not self.on_gpu)
-        self.plan = schedule(self.nests, self.on_gpu)
+        self.plan = schedule(self.nests, self.schedule_type)
 
     @property
     def _has_parts(self) -> bool:
@@ -567,8 +568,11 @@ class Program:
 
         found = call.op.compute(*map(real, call.operands))
         for array, result in zip(found if isinstance(found, tuple) else (found,), call.results, strict=True):
-            target = self._array_of(result._handle, arrays)
-            target[:] = array.numpy().reshape(-1)
+            self._store(array, self._array_of(result._handle, arrays))
+
+    def _store(self, array: NDArray, target: Any) -> None:
+        """Write what an operator's own kernel has computed to where the program reads it."""
+        target[:] = array.numpy().reshape(-1)
 
     def own(self) -> None:
         """See that each Tensor that is written has its numbers in the program's own storage."""
