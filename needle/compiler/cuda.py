@@ -2,7 +2,7 @@
 
 On the CPU one function computes everything, loop after loop. Here each loop of the schedule that stands
 outermost is a kernel, and the host launches them one after the other; `kernels.py` says what threads do.
-Large matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS. So
+Large matrix products are left to cuBLAS or to the device's own kernel. So
 ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), is one launch; for 512 rows and W of shape (64, 512),
 cuBLAS computes the product, and one kernel all the rest.
 
@@ -19,26 +19,25 @@ backend).
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .codegen import Line, joined
+from .grid import Grid
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
-from .lower import Access, Call, Nest
+from .lower import Access, Buffer, Call, Nest
 from .names import by_module, wrapped
 from .program import ALONE, Program, array_over, getrefcount, read_before
-from .schedule import is_one_total
 
 __all__ = ["CudaProgram"]
 
 _MOST_COPIED = 1 << 24  # bytes of what a call gets and makes; for more, copies take longer than a graph saves
 
 
-class Own(NamedTuple):
-    """A matrix product or a long total, which is left to the device's own kernel."""
+class Product(NamedTuple):
+    """A matrix product, which is left to cuBLAS or to the device's own kernel."""
 
     nest: Nest
     lines: list[Line]  # a comment
@@ -46,10 +45,9 @@ class Own(NamedTuple):
     length: None = None  # no threads of the CPU share it
 
     @classmethod
-    def of(cls, nest: Nest) -> Own:
+    def of(cls, nest: Nest) -> Product:
         """A statement, with a comment in the place of its source."""
-        about = by_module([nest])
-        text = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
+        text = f"# {by_module([nest])}: {nest.out.buffer.name}, by the device's own kernel"
         lines = [Line(x, (nest,), 0) for x in wrapped("", text.split(" "), " ", "# ")]
         return cls(nest, lines, [[nest]])
 
@@ -66,11 +64,12 @@ class CudaProgram(Program):
 
     Attributes
     ----------
-    parts : list of KernelSource, Own or Call
+    parts : list of KernelSource, Product or Call
         What is launched, in this order.
     """
 
     on_gpu = is_ready_at_once = True
+    schedule_type = Grid
 
     @property
     def _device(self) -> Any:
@@ -84,13 +83,13 @@ class CudaProgram(Program):
         self.parts: list[Any] = []
         self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
         numbers = self._formulas, self._by_type
-        segments = self._without_initial_values(self.plan.segments)
+        segments = self.plan.segments
         for number, segment in enumerate(segments, start=1):
             name = f"step_{number}" if len(segments) > 1 else "step"
             if isinstance(segment, Call):
                 self.parts.append(segment)
-            elif (nest := self._by_device(segment)) is not None:
-                self.parts.append(Own.of(nest))
+            elif isinstance(segment, Nest):
+                self.parts.append(Product.of(segment))
             else:
                 self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
@@ -109,32 +108,6 @@ class CudaProgram(Program):
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
-
-    @staticmethod
-    def _by_device(segment: Any) -> Nest | None:
-        """The statement, if the device has a kernel for it: a matrix product, or a total of many numbers."""
-        if isinstance(segment, Nest):
-            return segment
-        if not is_one_total(segment):
-            return None
-        (nest,) = segment.nests()
-        x = nest.reads[0]
-        is_plain = nest.function == "copy" and isinstance(x, Access) and x.via is None
-        return nest if is_plain and x.buffer.dtype == nest.out.buffer.dtype else None
-
-    def _without_initial_values(self, segments: list[Any]) -> list[Any]:
-        """Leave out what sets a total to 0 that the device's kernel computes: it needs no initial value."""
-        nests = [self._by_device(x) for x in segments if not isinstance(x, Call)]
-        totals = {nest.out.buffer for nest in nests if nest is not None and not nest.product}
-
-        def needed(part: Any) -> bool:
-            return not (isinstance(part, Nest) and part.out.buffer in totals and not part.sources)
-
-        found = [
-            [x for x in segment if needed(x)] if isinstance(segment, list) else segment
-            for segment in segments
-        ]
-        return [segment for segment in found if segment != []]
 
     # A call
 
@@ -211,8 +184,8 @@ class CudaProgram(Program):
         for part, kernel in zip(self.parts, self._kernels or (), strict=True):
             if isinstance(part, KernelSource):
                 mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
-            elif isinstance(part, Own):
-                self._launch_own(part.nest, arrays)
+            elif isinstance(part, Product):
+                self._multiply(part.nest, arrays)
             else:
                 self._call(part, arrays)
 
@@ -227,19 +200,16 @@ class CudaProgram(Program):
             parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
             self._compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
 
-    def _launch_own(self, nest: Nest, arrays: dict[str, Any]) -> None:
-        """A matrix product or a total by the device's own kernel."""
-        mod, out = self._device.mod, arrays[nest.out.buffer.name]
-        if not nest.product:
-            (read,) = nest.reads
-            views = ((1,), (1,), nest.shape, read.strides, read.offset)
-            mod.REDUCES[nest.fold](arrays[read.buffer.name], out, math.prod(nest.shape), views)
-            return
+    def _multiply(self, nest: Nest, arrays: dict[str, Any]) -> None:
+        """A matrix product, for which the batch axes of its nest come before those of the matrices."""
         a, b = nest.reads
         *batch, m, n, p = nest.shape
-        left, right = a.strides[:-1], (*b.strides[:-3], *b.strides[-2:])
-        layout = (tuple(batch), left, a.offset, right, b.offset)
-        mod.matmul(arrays[a.buffer.name], arrays[b.buffer.name], out, m, n, p, layout)
+        layout = tuple(batch), a.strides[:-1], a.offset, (*b.strides[:-3], *b.strides[-2:]), b.offset
+        operands = [arrays[x.buffer.name] for x in (a, b, nest.out)]
+        self._device.mod.matmul(*operands, m, n, p, layout)
+
+    def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
+        return arrays[buffer.name]
 
     def _handle(self, stored: Any) -> Any:
         return stored

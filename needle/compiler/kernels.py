@@ -66,9 +66,10 @@ from .codegen import (
     literal,
     used_by,
 )
+from .grid import Band, Grid, goes_across, parts_of, taken
 from .lower import Access, Buffer, Nest, neutral
 from .names import PAGE, TYPES, by_module, letter_of, wrapped
-from .schedule import Band, Loop, goes_across, nests_in, parts_of, taken
+from .schedule import Loop, nests_in
 
 _FEW = 1 << 14  # threads; fewer go in small blocks, so that more of the GPU's processors have one
 _SMALL_BLOCK = 64
@@ -105,7 +106,9 @@ class KernelSource(NamedTuple):
 class KernelWriter(Writer):
     """Writes the body of a kernel, for a backend module `mod`: what differs from the CPU."""
 
-    def __init__(self, plan: Any, numbers: dict[str, tuple[str, str]], mod: Any):
+    plan: Grid
+
+    def __init__(self, plan: Grid, numbers: dict[str, tuple[str, str]], mod: Any):
         super().__init__(plan, numbers)
         self.mod = mod
         self.head: list[str] = []  # the lines that say what a thread works on
@@ -420,7 +423,7 @@ def write_kernel(
     ----------
     name : str
     segment : list of Loop or Nest, or a Loop
-    plan : LoopSchedule
+    plan : Grid
     given : pair of dict
         The names of Numbers by their formulas; and, by data type, those that a kernel needs, to be added to.
     mod : module

@@ -37,7 +37,7 @@ from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
 from .lower import Access, Buffer, Call, Nest, lower
-from .schedule import schedule
+from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
 from .structures import Leaf, filled
@@ -78,6 +78,7 @@ class Program:
     """
 
     on_gpu = False
+    schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
     has_blas = True  # whether large products are left to BLAS
 
@@ -152,7 +153,7 @@ class Program:
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
         self.nests = simplify(steps, wanted, accumulates=not self.on_gpu)
-        self.plan = schedule(self.nests, self.on_gpu)
+        self.plan = schedule(self.nests, self.schedule_type)
 
     @property
     def _has_parts(self) -> bool:

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, takewhile
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
@@ -55,14 +55,14 @@ class Loop:
 
 def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
     """All nests in parts of a schedule, in order."""
-    return (nest for nest, _ in _paths(parts))
+    return (nest for nest, _ in paths(parts))
 
 
-def _paths(parts: Iterable[Any], around: tuple[Any, ...] = ()) -> Iterator[tuple[Nest, tuple[Any, ...]]]:
+def paths(parts: Iterable[Any], around: tuple[Any, ...] = ()) -> Iterator[tuple[Nest, tuple[Any, ...]]]:
     """All nests in parts of a schedule, each with the loops around it, the outermost first."""
     for part in parts:
         if isinstance(part, Loop):
-            yield from _paths(part.body, (*around, part))
+            yield from paths(part.body, (*around, part))
         else:
             yield part, around
 
@@ -318,134 +318,6 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     return {x: find(x) for x in parent}
 
 
-# For a GPU: which loops become threads, and which loops the threads of a block share
-
-SHARED = 8  # iterations of a loop that threads share, at least
-_MANY = 1 << 14  # rows for one thread each, at least, if neighbouring numbers are of different rows
-LONG = 1 << 14  # numbers of a total that one block of threads computes, at most
-
-
-def taken(segment: Any) -> list[Loop]:
-    """The loops whose iterations become threads: perfectly nested parallel loops, the outermost first."""
-    loops = [segment] if isinstance(segment, Loop) and segment.is_parallel else []
-    while loops and len(body := loops[-1].body) == 1 and isinstance(body[0], Loop) and body[0].is_parallel:
-        loops.append(body[0])
-    return loops
-
-
-def is_one_total(part: Any) -> bool:
-    """Whether a part of a schedule is a loop that only reduces many numbers to one."""
-    if not isinstance(part, Loop):
-        return False
-    nest, *others = part.nests()
-    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
-
-
-def parts_of(segment: Any) -> list[Any]:
-    """The loops and nests of a row, which a block of threads may compute together.
-
-    A row is one iteration of the parallel loops (`taken`), such as a row of a softmax. If a segment has no
-    such loops, the whole segment is one row.
-    """
-    if isinstance(segment, list):
-        return segment
-    loops = taken(segment)
-    return loops[-1].body if loops else [segment] if is_one_total(segment) else []
-
-
-class Band(NamedTuple):
-    """Perfectly nested loops inside a row, whose iterations the threads of a block share."""
-
-    loops: list[Loop]
-    totals: list[Nest]  # statements that reduce all numbers to one; others write an element in each iteration
-
-    @property
-    def length(self) -> int:
-        """How many iterations there are."""
-        return math.prod(loop.length for loop in self.loops)
-
-
-def _bands(segment: Any, plan: LoopSchedule) -> dict[Loop, Band]:
-    """The loops of a row whose iterations threads share; empty if one thread computes the row."""
-    found = {part: _band_of(part, plan) for part in parts_of(segment) if isinstance(part, Loop)}
-    bands = {part: band for part, band in found.items() if band is not None}
-    loops = taken(segment)
-    if not loops:
-        return bands
-    longest = max((band.length for band in bands.values()), default=0)
-    has_rows = math.prod(x.length for x in loops) >= _MANY and goes_across(bands.values(), loops, plan)
-    return {} if len(bands) < len(found) or longest < SHARED or has_rows else bands
-
-
-def _band_of(loop: Loop, plan: LoopSchedule) -> Band | None:
-    """The nested loops, from this one inwards, that threads can share; None if they cannot share this one."""
-    totals = []
-    for nest, around in _paths([loop]):
-        if not plan.writes_own(nest, loop):
-            moves = any(nest.out.strides[plan.loops[nest].index(x)] for x in around)
-            if nest.fold is None or nest.out.via is not None or moves:
-                return None
-            totals.append(nest)
-    loops = [loop]
-    while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
-        if any(plan.writes_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
-            break
-        loops.append(body[0])
-    return Band(loops, totals)
-
-
-def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) -> bool:
-    """Whether neighbouring numbers in memory belong to different rows, for most accesses."""
-    points = 0
-    for band in bands:
-        for nest in band.loops[-1].nests():
-            for x in nest.accesses:
-                steps = {loop: abs(step) for loop, step in zip(plan.loops[nest], x.strides, strict=True)}
-                along = min(steps[loop] or math.inf for loop in band.loops)
-                across = min((steps[loop] or math.inf for loop in loops), default=math.inf)
-                points += (across < along) - (along < across)
-    return points > 0
-
-
-def _split(part: Any, plan: LoopSchedule, is_taken: bool = True) -> list[Any]:
-    """Split a loop into several (loop fission), so that more threads have work.
-
-    Iterations depend on each other only through totals, so ``for i: A; B`` is equivalent to ``for i: A``
-    followed by ``for i: B``. The split pays if A is a loop over rows, because its iterations become threads
-    too. Inside a row, it pays if A and B are loops, because threads then share the iterations of both.
-    """
-    if not isinstance(part, Loop):
-        return [part]
-    is_taken &= part.is_parallel
-    several = len(part.body) > 1
-    if not is_taken and several and not all(isinstance(inner, Loop) for inner in part.body):
-        return [part]
-    bodies: list[list[Any]] = []
-    ends = True  # whether the next part begins a new loop
-    for inner in part.body:
-        alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
-        pieces = _split(inner, plan, is_taken and alone)
-        if alone:
-            bodies += [[piece] for piece in pieces]
-        elif ends:
-            bodies.append(pieces)
-        else:
-            bodies[-1] += pieces
-        ends = alone
-    found = [Loop(part.length, body=body) for body in bodies]
-    for loop in found:
-        for nest in loop.nests():
-            plan.loops[nest] = [loop if x is part else x for x in plan.loops[nest]]
-        loop.is_parallel = all(plan.writes_own(nest, loop) for nest in loop.nests())
-    return found
-
-
-def _has_rows(part: Any) -> bool:
-    """Whether a part is a parallel loop that contains loops, and not only statements."""
-    loops = taken(part)
-    return bool(loops) and any(isinstance(x, Loop) for x in loops[-1].body)
-
-
 # Put it together
 
 
@@ -453,7 +325,7 @@ def _has_rows(part: Any) -> bool:
 class LoopSchedule:
     """Loops in the order in which they run, and the storage of every buffer."""
 
-    on_gpu: bool = False  # then each segment is one kernel launch
+    on_gpu: ClassVar[bool] = False
     #: Each segment becomes one function. It is a list of loops and nests; one long loop, whose iterations
     #: threads share; or a `Call`.
     segments: list[Any] = field(default_factory=list)
@@ -464,11 +336,10 @@ class LoopSchedule:
     work: dict[Buffer, int] = field(default_factory=dict)  # the sizes of arrays for intermediate results
     local: set[Buffer] = field(default_factory=set)  # small ones, which a function allocates itself
     inside: set[Buffer] = field(default_factory=set)  # buffers that only one segment uses
-    bands: dict[Loop, Band] = field(default_factory=dict)  # on a GPU: by the first loop of each
 
     def add(self, part: Any) -> None:
         """Append a loop, a nest or a call; short ones in a row are one segment."""
-        if isinstance(part, Call) or (_is_launch(part) if self.on_gpu else self.can_share(part)):
+        if isinstance(part, Call) or self.stands_alone(part):
             self.segments.append(part)
         elif self.segments and isinstance(self.segments[-1], list):
             self.segments[-1].append(part)
@@ -479,19 +350,25 @@ class LoopSchedule:
         """Whether each iteration of a loop around a nest writes elements of its own."""
         return _writes_own(nest, self.loops[nest].index(loop))
 
-    def can_share(self, part: Any) -> bool:
-        """Whether threads of the CPU share a loop: it is long, and each iteration writes its own elements."""
+    def stands_alone(self, part: Any) -> bool:
+        """Whether threads share a loop: it is long, and each iteration writes its own elements."""
         nests = list(part.nests()) if isinstance(part, Loop) else []
         if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
         return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
 
+    # What differs on a GPU; see `grid.py`
 
-def _is_launch(part: Any) -> bool:
-    """Whether a part is a kernel launch of its own, and not one of several that a single block computes."""
-    if isinstance(part, Loop):
-        return not is_one_total(part) or math.prod(next(part.nests()).shape) > LONG
-    return part.product
+    def split(self, part: Any) -> list[Any]:
+        """A loop as several, so that more threads have work."""
+        return [part]
+
+    def finish(self) -> None:
+        """Look at all segments, before storage is contracted."""
+
+    def taken_by_threads(self, segment: Any) -> tuple[list[Loop], int]:
+        """The loops of a segment whose iterations become threads, and how many numbers a thread can keep."""
+        return [], 0
 
 
 #: Approximate cost of each function, in additions.
@@ -502,18 +379,17 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
-    """Fuse loops and contract storage."""
+def schedule(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
+    """Fuse loops and contract storage; what differs on a GPU, the `kind` of the schedule says."""
     nests = [step for step in steps if isinstance(step, Nest)]
-    plan = LoopSchedule(on_gpu)
+    plan = kind()
     plan.lowered = {nest: copy.copy(nest) for nest in nests}
     plan.sizes = {x.buffer: x.buffer.size for nest in nests for x in nest.accesses}
     cut(nests)
     for is_nest, run in groupby(steps, key=lambda step: isinstance(step, Nest)):
         for part in _fused(run, plan) if is_nest else run:  # type: ignore[arg-type]
             plan.add(part)
-    for segment in plan.segments if on_gpu else ():
-        plan.bands |= _bands(segment, plan)
+    plan.finish()
     _contract(plan, steps)
     return plan
 
@@ -524,14 +400,13 @@ def _fused(nests: Iterable[Nest], plan: LoopSchedule) -> list[Any]:
     _depend(works)
     parts = _fuse(_just_in_time(works), plan.on_gpu)
     plan.loops |= {work.nest: work.loops for work in works}
-    return [piece for part in parts for piece in _split(part, plan)] if plan.on_gpu else parts
+    return [piece for part in parts for piece in plan.split(part)]
 
 
 # Contract
 
 _MOST_LOCAL = 1024  # numbers in an array that a function allocates itself, at most
 _MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
-_MOST_OF_THREAD = 256  # on a GPU: numbers in an array that a thread keeps for itself, at most
 
 
 def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
@@ -545,28 +420,22 @@ def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
         outside.update(step.read if step.is_check else ())
         for x in step.accesses:
             users[x.buffer][step] = None
-    paths: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
+    paths_of: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):
-            paths |= dict(_paths(segment if isinstance(segment, list) else [segment], (segment,)))
+            paths_of |= dict(paths(segment if isinstance(segment, list) else [segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, nests in users.items():
         if not buffer.is_ours or buffer.data is not None or buffer.counts:
             continue
-        common = [] if buffer in outside else _common([paths[nest] for nest in nests])
+        common = [] if buffer in outside else _common([paths_of[nest] for nest in nests])
         segment, around = (common[0], common[1:]) if common else (None, [])
         if segment is not None:
             plan.inside.add(buffer)
-        if plan.on_gpu:
-            outer = taken(segment)
-            for loop in around:
-                if loop not in outer:
-                    _drop_loop(plan, buffer, loop, nests)
-            most = 1 if any(part in plan.bands for part in parts_of(segment)) else _MOST_OF_THREAD
-            # What is larger stays in the GPU's memory, or threads share it.
-            around = outer if buffer.size <= most * math.prod(loop.length for loop in outer) else []
-        for loop in around:
-            _drop_loop(plan, buffer, loop, nests)
+        taken, most = plan.taken_by_threads(segment)
+        for loop in sorted(around, key=lambda loop: loop in taken):
+            if loop not in taken or buffer.size <= most * math.prod(loop.length for loop in taken):
+                _drop_loop(plan, buffer, loop, nests)  # what is larger stays in memory, and threads share it
         in_array = any(nest.product or x.via is not None for nest, x in _uses(buffer, nests))
         if buffer.size == 1 and segment is not None and not in_array:
             plan.variables.add(buffer)

@@ -12,8 +12,8 @@ import needle as ndl
 from needle import nn, optim
 from needle.autograd import Tensor
 from needle.backend_ndarray import ndarray_backend_numba_cuda as backend
+from needle.compiler import grid, lower
 from needle.compiler import kernels as generated
-from needle.compiler import lower, schedule
 
 from ...training import SmallTraining
 from .conftest import assert_close, assert_same, count_of
@@ -64,12 +64,12 @@ def test_a_layer_is_one_kernel_with_a_thread_for_each_number():
 @pytest.fixture(params=["a thread", "a warp", "a block", "a block without registers", "columns"])
 def takes_a_row(request, monkeypatch):
     """Who computes a row. What is chosen by the sizes of arrays is tried out here with small ones."""
-    monkeypatch.setattr(schedule, "SHARED", 100 if request.param == "a thread" else 2)
+    monkeypatch.setattr(grid, "SHARED", 100 if request.param == "a thread" else 2)
     if "block" in request.param:
         monkeypatch.setattr(generated, "_MOST_OF_WARP", 0)
     if "without" in request.param:
         monkeypatch.setattr(generated, "_KEPT", 0)
-    for module in (generated, schedule):
+    for module in (generated, grid):
         monkeypatch.setattr(module, "goes_across", lambda *_: request.param == "columns")
     return request.param
 
@@ -108,10 +108,13 @@ def test_a_total_is_the_work_of_a_block(shape, name):
         assert "cuda.shared.array" in compiled.source
 
 
-def test_a_long_total_is_left_to_the_device(monkeypatch):
-    monkeypatch.setattr(schedule, "LONG", 8)
-    compiled = assert_equals_eager(lambda x: (x * x).sum() / 2, tensor(3, 5))
-    assert "by the device's own kernel" in compiled.source
+@pytest.mark.parametrize("shape", [(3, 5), (3, 4, 2), (64,), (2, 31), (13,)])
+def test_a_long_total_is_the_work_of_many_blocks(shape, monkeypatch):
+    monkeypatch.setattr(lower, "LONG", 8)
+    x = tensor(*shape)
+    compiled = assert_equals_eager(lambda x: (x * x).sum() / 2, x)
+    assert_equals_eager(lambda x: ndl.max(x.transpose() if x.ndim > 1 else x), x)
+    assert kernels(compiled) == 2  # for rows and their totals; 13 is a prime number, and one block adds up
 
 
 def test_products_are_left_to_the_device(monkeypatch):
@@ -136,7 +139,7 @@ def test_a_large_array_of_a_thread_stays_in_memory(monkeypatch):
         return e / e.sum(1).reshape((2, 1)).broadcast_to((2, 6))
 
     assert "local" in assert_equals_eager(f, tensor(2, 6)).source
-    monkeypatch.setattr(schedule, "_MOST_OF_THREAD", 4)
+    monkeypatch.setattr(grid, "_MOST_OF_THREAD", 4)
     assert "local" not in assert_equals_eager(f, tensor(2, 6)).source
 
 

@@ -1,0 +1,157 @@
+"""Grid: which loops of a schedule become threads of a GPU.
+
+A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop that stands outermost
+becomes a kernel, if its iterations do not depend on each other: each thread takes one of them. If another
+such loop is all that is inside, a thread takes a pair of iterations, and so on. ``relu(x @ W + b)``, for 10
+rows and W of shape (2, 8), has such loops over i and j, so it has 80 threads (`taken`).
+
+What is inside is a *row*, such as a row of a softmax. If it is long, several threads compute it together:
+they share the iterations of its loops. Each of these, with the loops perfectly nested in it, is a `Band`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .lower import Nest
+from .schedule import Loop, LoopSchedule, paths
+
+__all__ = ["Band", "Grid", "goes_across", "parts_of", "taken"]
+
+SHARED = 8  # iterations of a loop that threads share, at least
+_MANY = 1 << 14  # rows for one thread each, at least, if neighbouring numbers are of different rows
+_MOST_OF_THREAD = 256  # numbers in an array that a thread keeps for itself, at most
+
+
+def taken(segment: Any) -> list[Loop]:
+    """The loops whose iterations become threads: perfectly nested parallel loops, the outermost first."""
+    loops = [segment] if isinstance(segment, Loop) and segment.is_parallel else []
+    while loops and len(body := loops[-1].body) == 1 and isinstance(body[0], Loop) and body[0].is_parallel:
+        loops.append(body[0])
+    return loops
+
+
+def parts_of(segment: Any) -> list[Any]:
+    """The loops and nests of a row. A segment without loops that threads take is one row."""
+    loops = taken(segment)
+    return loops[-1].body if loops else segment if isinstance(segment, list) else []
+
+
+class Band(NamedTuple):
+    """Perfectly nested loops inside a row, whose iterations threads share."""
+
+    loops: list[Loop]
+    totals: list[Nest]  # statements that reduce all numbers to one; others write an element in each iteration
+
+    @property
+    def length(self) -> int:
+        """How many iterations there are."""
+        return math.prod(loop.length for loop in self.loops)
+
+
+class Grid(LoopSchedule):
+    """A schedule for a GPU: each segment is one kernel."""
+
+    on_gpu = True
+
+    def stands_alone(self, part: Any) -> bool:
+        """Whether a part is a kernel of its own. Totals are not: one block computes several."""
+        return part.product if isinstance(part, Nest) else not _is_one_total(part)
+
+    def finish(self) -> None:
+        """Find the bands of all segments, by the first loop of each."""
+        self.bands: dict[Loop, Band] = {}
+        for segment in self.segments:
+            self.bands |= self._bands(segment)
+
+    def _bands(self, segment: Any) -> dict[Loop, Band]:
+        """The bands of a row; none if one thread computes it."""
+        found = {part: self._band_of(part) for part in parts_of(segment) if isinstance(part, Loop)}
+        bands = {part: band for part, band in found.items() if band is not None}
+        loops = taken(segment)
+        if not loops:
+            return bands
+        longest = max((band.length for band in bands.values()), default=0)
+        has_rows = math.prod(x.length for x in loops) >= _MANY and goes_across(bands.values(), loops, self)
+        return {} if len(bands) < len(found) or longest < SHARED or has_rows else bands
+
+    def _band_of(self, loop: Loop) -> Band | None:
+        """The nested loops, from this one inwards, that threads can share; None if they cannot share it."""
+        totals = []
+        for nest, around in paths([loop]):
+            if not self.writes_own(nest, loop):
+                moves = any(nest.out.strides[self.loops[nest].index(x)] for x in around)
+                if nest.fold is None or nest.out.via is not None or moves:
+                    return None
+                totals.append(nest)
+        loops = [loop]
+        while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
+            if any(self.writes_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
+                break
+            loops.append(body[0])
+        return Band(loops, totals)
+
+    def taken_by_threads(self, segment: Any) -> tuple[list[Loop], int]:
+        """The loops of a segment whose iterations become threads, and how many numbers a thread can keep."""
+        shares = any(part in self.bands for part in parts_of(segment))
+        return taken(segment), 1 if shares else _MOST_OF_THREAD
+
+    def split(self, part: Any, is_taken: bool = True) -> list[Any]:
+        """Split a loop into several (loop fission), so that more threads have work.
+
+        Iterations depend on each other only through totals, so ``for i: A; B`` is equivalent to ``for i: A``
+        followed by ``for i: B``. The split pays if A is a loop over rows, because its iterations become
+        threads too. Inside a row, it pays if A and B are loops, because threads then share the iterations of
+        both.
+        """
+        if not isinstance(part, Loop):
+            return [part]
+        is_taken &= part.is_parallel
+        several = len(part.body) > 1
+        if not is_taken and several and not all(isinstance(inner, Loop) for inner in part.body):
+            return [part]
+        bodies: list[list[Any]] = []
+        ends = True  # whether the next part begins a new loop
+        for inner in part.body:
+            alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
+            pieces = self.split(inner, is_taken and alone)
+            if alone:
+                bodies += [[piece] for piece in pieces]
+            elif ends:
+                bodies.append(pieces)
+            else:
+                bodies[-1] += pieces
+            ends = alone
+        found = [Loop(part.length, body=body) for body in bodies]
+        for loop in found:
+            for nest in loop.nests():
+                self.loops[nest] = [loop if x is part else x for x in self.loops[nest]]
+            loop.is_parallel = all(self.writes_own(nest, loop) for nest in loop.nests())
+        return found
+
+
+def _is_one_total(loop: Loop) -> bool:
+    """Whether a loop only reduces many numbers to one."""
+    nest, *others = loop.nests()
+    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
+
+
+def _has_rows(part: Any) -> bool:
+    """Whether a part is a parallel loop that contains loops, and not only statements."""
+    loops = taken(part)
+    return bool(loops) and any(isinstance(x, Loop) for x in loops[-1].body)
+
+
+def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) -> bool:
+    """Whether neighbouring numbers in memory belong to different rows, for most accesses."""
+    points = 0
+    for band in bands:
+        for nest in band.loops[-1].nests():
+            for x in nest.accesses:
+                steps = {loop: abs(step) for loop, step in zip(plan.loops[nest], x.strides, strict=True)}
+                along = min(steps[loop] or math.inf for loop in band.loops)
+                across = min((steps[loop] or math.inf for loop in loops), default=math.inf)
+                points += (across < along) - (along < across)
+    return points > 0
