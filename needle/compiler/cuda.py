@@ -61,6 +61,7 @@ class CudaProgram(Program):
     """
 
     on_gpu = is_ready_at_once = True
+    accumulates = False
 
     @property
     def _device(self) -> Any:

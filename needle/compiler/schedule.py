@@ -18,7 +18,7 @@ buffer by the same stride (`_in_step`). The sum over j cannot be fused with the 
 its total is known only when its loop is done. The innermost loop of a nest should move through memory from
 neighbour to neighbour, so it is chosen last; hence the statement that sets `matmul1` to 0 keeps its own loop.
 
-Once loops are joined, storage shrinks (`_contract`). `matmul1` is written and read within one iteration of i,
+Once loops are joined, storage shrinks (`contract`). `matmul1` is written and read within one iteration of i,
 so it needs 8 numbers and not 80. `add1` and `relu1` live within one iteration of j as well, so they are plain
 variables.
 """
@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
 
-__all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
+__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "schedule", "with_fused_loops"]
 
 
 @dataclass(eq=False)
@@ -509,6 +509,13 @@ _SHARED = 1 << 18
 
 def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
     """Fuse loops and contract storage."""
+    plan = with_fused_loops(steps, on_gpu)
+    contract(plan, steps)
+    return plan
+
+
+def with_fused_loops(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
+    """Fuse loops; each buffer still has its whole size."""
     nests = [step for step in steps if isinstance(step, Nest)]
     plan = LoopSchedule(on_gpu)
     plan.lowered = {nest: copy.copy(nest) for nest in nests}
@@ -519,7 +526,6 @@ def schedule(steps: list[Nest | Call], on_gpu: bool = False) -> LoopSchedule:
             plan.add(part)
     for segment in plan.segments if on_gpu else ():
         plan.bands |= _bands(segment, plan)
-    _contract(plan, steps)
     return plan
 
 
@@ -539,7 +545,7 @@ _MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
 _MOST_OF_THREAD = 256  # on a GPU: numbers in an array that a thread keeps for itself, at most
 
 
-def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
+def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     """Contract storage: a buffer that is live within one iteration only gets room for one iteration."""
     users: dict[Buffer, dict[Nest, None]] = defaultdict(dict)
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
