@@ -24,8 +24,8 @@ from .operators import symbol
 from .text import counted, elide
 
 __all__ = [
-    "Fused", "Listing", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of", "read_program",
-    "read_schedule", "separate_source",
+    "Fused", "Listing", "PlainWriter", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of",
+    "program_of", "read_program", "read_schedule", "separate_source", "unfused",
 ]  # fmt: skip
 
 LONGEST_FORMULA = 22  # characters of a number that is computed by the host
@@ -415,6 +415,30 @@ def called(compiled: Compiled) -> str:
     return "the function" if name in ("", "<lambda>") else elide(name, 40)
 
 
+def program_of(function: str, compiled: Any) -> Program:
+    """The program of a compiled function, for `function`.
+
+    Raises
+    ------
+    TypeError
+        If it is no compiled function.
+    ValueError
+        If it was not called yet.
+    """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(
+            f"{function}: needs a function that ndl.jit returned, got {type(compiled).__name__}; write "
+            f"viz.{function}(ndl.jit(f)) after a first call"
+        )
+    if compiled.program is None:
+        name = called(compiled)
+        raise ValueError(
+            f"{function}: {name} is not compiled yet, because the shapes that it gets are not known. Call it "
+            f"once, as {name}(…), and draw it then"
+        )
+    return compiled.program
+
+
 def loop_of(program: Program, block: Block) -> Loop | None:
     """The loop that lines of the source are; None for a single statement."""
     for segment in program.plan.segments:
@@ -424,7 +448,7 @@ def loop_of(program: Program, block: Block) -> Loop | None:
     return None
 
 
-class _PlainWriter(Writer):
+class PlainWriter(Writer):
     """Writes source for readers alone: lengths are numbers, and each place stands where it is used."""
 
     def bounds(self, loop: Loop, shared: Loop | None) -> str:
@@ -432,6 +456,20 @@ class _PlainWriter(Writer):
 
     def name_places(self, loop: Loop, body: int, indent: str) -> None:
         pass
+
+
+def unfused(steps: Iterable[Nest | Call]) -> LoopSchedule:
+    """A schedule in which each statement has loops of its own."""
+    plan = LoopSchedule()
+    for step in steps:
+        part: Any = step
+        if isinstance(step, Nest):
+            loops = [Loop(step.shape[axis]) for axis in step.axes]
+            plan.loops[step] = [*loops, *[None] * (len(step.shape) - len(loops))]
+            for loop in reversed(loops):
+                loop.body, part = [part], loop
+        plan.segments.append(part)
+    return plan
 
 
 def separate_source(program: Program) -> tuple[list[str], list[Block]]:
@@ -443,17 +481,9 @@ def separate_source(program: Program) -> tuple[list[str], list[Block]]:
     blocks : list of Block
         One for each statement of the program, in the same order as its nests.
     """
-    plan = LoopSchedule()
-    parts: list[Loop | Nest] = []
-    for before in program.plan.lowered.values():
-        loops = [Loop(before.shape[axis]) for axis in before.axes]
-        plan.loops[before] = [*loops, *[None] * (len(before.shape) - len(loops))]
-        part: Loop | Nest = before
-        for loop in reversed(loops):
-            loop.body, part = [part], loop
-        parts.append(part)
-    writer = _PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
-    writer.write_blocks(parts)
+    plan = unfused(program.plan.lowered.values())
+    writer = PlainWriter(plan, {text: (name, True) for text, name in program._formulas.items()})
+    writer.write_blocks(plan.segments)
     own = {before: nest for nest, before in program.plan.lowered.items()}
     blocks = [x._replace(lines={own[nest]: lines for nest, lines in x.lines.items()}) for x in writer.blocks]
     return writer.lines, blocks
