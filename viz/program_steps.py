@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
@@ -45,6 +45,7 @@ ALIKE = 0.5  # the share of words that a line keeps if it is the same line, chan
 INDENT = " " * 4
 LONG = 60  # lines: of a longer frame only what is changed is shown, and what is around it
 MARKS = {"+": "new", "−": "gone", "~": "changed"}
+BOXES = {"new": "output", "gone": "failed", "changed": "adjoint"}  # whose colours they have
 
 
 # The states of a program
@@ -103,7 +104,7 @@ class _Passes:
                 fused = (*fused, loop)
                 letter = letter_of(inside[0].around.index(loop))
                 words = (
-                    f"Now {len(inside)} statements share a loop over {letter}, of {loop.length:,} iterations."
+                    f"Now {len(inside)} statements share one loop over {letter}, of length {loop.length:,}."
                 )
                 self.seen.append(_State("fuse", words, placed, fused))
         contract(plan, steps)
@@ -269,7 +270,7 @@ def _alike(a: tuple[str, Any], b: tuple[str, Any]) -> float:
     return 2 * (x & y).total() / max(x.total() + y.total(), 1) if a[1] is b[1] else 0
 
 
-@cache
+@lru_cache(1 << 12)
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+|\s+|.", text.strip())
 
@@ -328,18 +329,15 @@ class PassFrame(Picture):
         return f'<div class="equation">{words}</div><div class="note">{" &nbsp; ".join(marks)}</div>'
 
     def __str__(self) -> str:
-        return "\n".join(
-            [f"{self.title}. {self.words}", *[f"{x.sign} {x.text}".rstrip() for x in self.lines]]
-        )
+        lines = [f"{x.sign} {x.text}".rstrip() for x in self.lines]
+        return "\n".join([f"{self.title}. {self.words}", *lines])
 
 
 def _pages(frames: Iterable[PassFrame], style: Style) -> str:
     """Frames one below the other; the player shows one at a time."""
     colours = {"ground": style.background, "ink": style.text, "quiet": style.quiet}
-    for name, box in zip(
-        MARKS.values(), map(style.boxes.__getitem__, ("output", "failed", "adjoint")), strict=True
-    ):
-        colours |= {name: box.fill, f"{name}-sign": box.line}
+    for name, kind in BOXES.items():
+        colours |= {name: style.boxes[kind].fill, f"{name}-sign": style.boxes[kind].line}
     look = ";".join(f"--{name}:{style.css(colour)}" for name, colour in colours.items())
     pages = "".join(
         f'<section class="page"><div class="heading">{html.escape(frame.title)}{frame.said()}</div>'
@@ -381,13 +379,12 @@ class ProgramSteps(Steps):
 
     @cached_property
     def _data(self) -> dict[str, Any]:
-        order, frames = [], []
-        for place, (name, same) in enumerate(groupby(self.frames, lambda frame: frame.name)):
-            order.append(name)
-            frames += [
-                {"phase": "forward", "title": x.title, "equations": x.said(), "place": place, "marked": []}
-                for x in same
-            ]
+        order = list(dict.fromkeys(frame.name for frame in self.frames))
+        each = {"phase": "forward", "marked": []}
+        frames = [
+            {**each, "title": x.title, "equations": x.said(), "place": order.index(x.name)}
+            for x in self.frames
+        ]
         own = {"title": self.title, "ordered": "Passes", "order": order, "frames": frames, "since": {}}
         return own | self._look()
 
@@ -427,10 +424,8 @@ def program_steps(function: str, compiled: Compiled, limit: int, style: str | No
         if now != before:
             found.append((state.name, state.words, compared(before, now)))
         before = now
-    before, source = (
-        [(text, None) for text in x]
-        for x in (map(itemgetter(0), before), program.source.rstrip().split("\n"))
-    )
+    before = [(text, None) for text, _ in before]
+    source = [(text, None) for text in program.source.rstrip().split("\n")]
     if isinstance(program, NumpyProgram):
         words = "Each statement becomes a call of NumPy, so all loops are gone. They stand below."
         lines = [Line("+", text) for text, _ in source] + [Line("−", text) for text, _ in before]

@@ -33,7 +33,7 @@ Cut. Cut loops into pieces until those over the same buffer are in step; leave o
           for j in range(8):
               result[8 * i + j] = relu1[8 * i + j]"""
 FUSE = """\
-Fuse, 2 of 2. Now 3 statements share a loop over j, of 8 iterations.
+Fuse, 2 of 2. Now 3 statements share one loop over j, of length 8.
   def layer(x):
       for i in range(10):
           for j in range(8):
