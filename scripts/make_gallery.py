@@ -595,6 +595,16 @@ def before_and_after_fusion():
     return viz.draw_schedule(layer)
 
 
+@picture(
+    "Compiled functions", "From the graph to its source, pass by pass: + is new, − is gone, ~ is changed"
+)
+def passes():
+    W, b = ndl.Tensor(np.ones((2, 8))), ndl.Tensor(np.zeros((1, 8)))
+    layer = ndl.jit(lambda x: ndl.relu(x @ W + b))
+    layer(ndl.Tensor(np.ones((10, 2))))
+    return viz.steps(layer)
+
+
 @picture("Compiled functions", "A compiled step of training: each group beside the lines that it became")
 def compiled_step():
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from .errors import draw_error
 from .pad import Pad, pad
 from .picture import Picture
 from .render import CannotRender
-from .steps import Steps, steps
+from .steps import COMPILED, Steps, steps
 from .style import set_style
 
 if TYPE_CHECKING:
@@ -79,8 +79,13 @@ def _draw_program(compiled: Any, style: str | None) -> Picture:
     return import_module(".program_picture", __name__).draw_program(compiled, style)
 
 
+def _steps_of_program(function: str, compiled: Any, limit: int, style: str | None) -> Steps:
+    return import_module(".program_steps", __name__).program_steps(function, compiled, limit, style)
+
+
 MODELS.append(_draw_modules)
 PROGRAMS.append(_draw_program)
+COMPILED.append(_steps_of_program)
 
 
 def __dir__() -> list[str]:

@@ -27,7 +27,16 @@ from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy
 from .style import style_called
 from .text import counted, elide
 
-__all__ = ["MODELS", "PROGRAMS", "Drawing", "check_size", "draw", "draw_gradient", "drawing_of"]
+__all__ = [
+    "MODELS",
+    "PROGRAMS",
+    "Drawing",
+    "check_size",
+    "draw",
+    "draw_gradient",
+    "drawing_of",
+    "is_compiled",
+]
 
 LONGEST_TITLE = 300  # characters: it can hold the message of an error
 WIDTHS = {"page": 1000, "slide": 1600, "phone": 390}  # pixels of a screen, of which 96 are an inch
@@ -177,7 +186,7 @@ MODELS: list[Callable[[Module, int | None], Picture]] = []
 PROGRAMS: list[Callable[[Any, str | None], Picture]] = []
 
 
-def _is_compiled(thing: object) -> bool:
+def is_compiled(thing: object) -> bool:
     """Whether `needle.jit` returned it. If so, the compiler is imported."""
     compiler = sys.modules.get("needle.compiler")
     return compiler is not None and isinstance(thing, compiler.Compiled)
@@ -270,7 +279,7 @@ def draw(  # type: ignore[misc]  # the options are these
     """
     if isinstance(tensors, Module):
         return MODELS[0](tensors, depth)
-    if _is_compiled(tensors):
+    if is_compiled(tensors):
         return PROGRAMS[0](tensors, style)
     outputs = values_of("draw", tensors)  # type: ignore[arg-type]
     known = names_of(names, sys._getframe(1))

@@ -24,8 +24,8 @@ from .operators import symbol
 from .text import counted, elide
 
 __all__ = [
-    "Fused", "Listing", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of", "read_program",
-    "read_schedule", "separate_source",
+    "Fused", "Listing", "PlainWriter", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of",
+    "program_of", "read_program", "read_schedule", "separate_source", "unfused",
 ]  # fmt: skip
 
 LONGEST_FORMULA = 22  # characters of a number that is computed by the host
@@ -408,6 +408,30 @@ def called(compiled: Compiled) -> str:
     return "the function" if name in ("", "<lambda>") else elide(name, 40)
 
 
+def program_of(function: str, compiled: Any) -> Program:
+    """The program of a compiled function, for `function`.
+
+    Raises
+    ------
+    TypeError
+        If it is no compiled function.
+    ValueError
+        If it was not called yet.
+    """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(
+            f"{function}: needs a function that ndl.jit returned, got {type(compiled).__name__}; write "
+            f"viz.{function}(ndl.jit(f)) after a first call"
+        )
+    if compiled.program is None:
+        name = called(compiled)
+        raise ValueError(
+            f"{function}: {name} is not compiled yet, because the shapes that it gets are not known. Call it "
+            f"once, as {name}(…), and draw it then"
+        )
+    return compiled.program
+
+
 def loop_of(program: Program, block: list[Nest]) -> Loop | None:
     """The loop that a block of the source is; None for a single statement."""
     for segment in program.plan.segments:
@@ -417,7 +441,7 @@ def loop_of(program: Program, block: list[Nest]) -> Loop | None:
     return None
 
 
-class _PlainWriter(Writer):
+class PlainWriter(Writer):
     """Writes source for readers alone: lengths are numbers, and each place stands where it is used."""
 
     def bounds(self, loop: Loop, shared: Loop | None) -> str:
@@ -425,6 +449,20 @@ class _PlainWriter(Writer):
 
     def name_places(self, loop: Loop, body: int, indent: str) -> None:
         pass
+
+
+def unfused(steps: Iterable[Nest | Call]) -> LoopSchedule:
+    """A schedule in which each statement has loops of its own."""
+    plan = LoopSchedule()
+    for step in steps:
+        part: Any = step
+        if isinstance(step, Nest):
+            loops = [Loop(step.shape[axis]) for axis in step.axes]
+            plan.loops[step] = [*loops, *[None] * (len(step.shape) - len(loops))]
+            for loop in reversed(loops):
+                loop.body, part = [part], loop
+        plan.segments.append(part)
+    return plan
 
 
 def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
@@ -435,18 +473,11 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     list of (Nest, list of Line)
         For each statement of the program its lines.
     """
-    plan = LoopSchedule()
-    parts: list[Loop | Nest] = []
-    for before in program.plan.lowered.values():
-        loops = [Loop(before.shape[axis]) for axis in before.axes]
-        plan.loops[before] = [*loops, *[None] * (len(before.shape) - len(loops))]
-        part: Loop | Nest = before
-        for loop in reversed(loops):
-            loop.body, part = [part], loop
-        parts.append(part)
-    _, numbers = used_by(program.plan.lowered.values())
-    writer = _PlainWriter(plan, {text: (program._formulas[text], kind) for text, kind in numbers.items()})
-    return list(zip(program.plan.lowered, writer.write_blocks(parts), strict=True))
+    lowered = program.plan.lowered
+    plan = unfused(lowered.values())
+    _, numbers = used_by(lowered.values())
+    writer = PlainWriter(plan, {text: (program._formulas[text], kind) for text, kind in numbers.items()})
+    return list(zip(lowered, writer.write_blocks(plan.segments), strict=True))
 
 
 def _shape_of(x: Access, size: int) -> tuple[int, ...]:

@@ -17,7 +17,16 @@ from needle.compiler import Compiled
 from .dot import DrawnGraph, Markup, Statement
 from .graph_data import Graph, Group, Operand, Operator, Variable
 from .picture import Picture
-from .program_data import Listing, ProgramData, SourceLine, Unit, called, read_program, read_schedule
+from .program_data import (
+    Listing,
+    ProgramData,
+    SourceLine,
+    Unit,
+    called,
+    program_of,
+    read_program,
+    read_schedule,
+)
 from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy_svg
 from .steps import STATIC
 from .style import (
@@ -206,7 +215,7 @@ def draw_program(compiled: Compiled, style: str | None = None) -> ProgramDrawing
     ValueError
         If the function was not called yet.
     """
-    data = read_program(_program("draw", compiled), called(compiled))
+    data = read_program(program_of("draw", compiled), called(compiled))
     title = f"{data.name}, compiled: {_counts(data)}"
     listed = "; ".join(x.title for x in data.groups[:12])
     more = f"; and {len(data.groups) - 12} more" if len(data.groups) > 12 else ""
@@ -245,7 +254,7 @@ def draw_schedule(compiled: Compiled, *, style: str | None = None) -> ProgramDra
     >>> h = layer(x)
     >>> viz.draw_schedule(layer)
     """
-    data = read_schedule(_program("draw_schedule", compiled), called(compiled))
+    data = read_schedule(program_of("draw_schedule", compiled), called(compiled))
     became = "; ".join(f"{x.name}: {x.before} became {x.after}" for x in data.stored[:6])
     title = f"{data.name}, before and after fusion: {_counts(data)}"
     return ProgramDrawing(data, f"{title}{f' ({became})' if became else ''}", style)
@@ -253,21 +262,6 @@ def draw_schedule(compiled: Compiled, *, style: str | None = None) -> ProgramDra
 
 def _counts(data: ProgramData) -> str:
     return f"{counted(data.operators, 'operator')} in {counted(len(data.groups), 'group')}"
-
-
-def _program(function: str, compiled: Any) -> Any:
-    if not isinstance(compiled, Compiled):
-        raise TypeError(
-            f"{function}: needs a function that ndl.jit returned, got {type(compiled).__name__}; write "
-            f"viz.{function}(ndl.jit(f)) after a first call"
-        )
-    if compiled.program is None:
-        name = called(compiled)
-        raise ValueError(
-            f"{function}: {name} is not compiled yet, because the shapes that it gets are not known. Call it "
-            f"once, as {name}(…), and draw it then"
-        )
-    return compiled.program
 
 
 def _name(unit: Unit) -> str:

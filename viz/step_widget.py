@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from needle.autograd import Tensor, Value
 
@@ -80,7 +81,7 @@ class Stepper(anywidget.AnyWidget, Picture):
 
 
 def step(
-    output: Tensor,
+    output: Any,
     *,
     out_grad: Tensor | None = None,
     names: Mapping[str, Value] | None = None,

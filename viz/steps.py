@@ -1,4 +1,7 @@
-"""`viz.steps`: the forward and the backward pass, step by step, as a strip, an animated picture or a page."""
+"""`viz.steps`: the forward and the backward pass, step by step, as a strip, an animated picture or a page.
+
+Of a compiled function it shows the passes of the compiler; see `program_steps.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,19 @@ import base64
 import html
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from needle.autograd import Tensor, Value
 from needle.graph import find_topo_sort
 
 from .dot import check_rankdir
-from .drawing import check_size
+from .drawing import check_size, is_compiled
 from .names import names_of, tensor_of
 from .picture import Picture
 from .render import PNG_DPI, CannotRender, render_all, tidy_svg
@@ -26,7 +29,7 @@ from .step_data import Passes, StepFrame, record_passes
 from .step_pictures import PictureLayout, with_faint
 from .style import FOLLOW, FOLLOWS, Style, style_called
 
-__all__ = ["StepPicture", "Steps", "steps"]
+__all__ = ["COMPILED", "StepPicture", "Steps", "steps"]
 
 LIMIT = 300  # nodes: nobody looks at more, one by one
 MOST_IN_A_STRIP = 24
@@ -35,6 +38,9 @@ COLUMNS = 100  # of printed frames
 SECONDS_AT_THE_END = 4.0
 LARGEST_GIF = 1000  # pixels across
 FRAMES_OF_PALETTE = 8
+
+#: What steps through the passes of a compiled function. It needs the compiler.
+COMPILED: list[Callable[[str, Any, int, str | None], Steps]] = []
 
 STATIC = Path(__file__).parent / "static"
 
@@ -92,7 +98,7 @@ class Steps(Picture, Sequence[StepPicture]):
     title : str
     """
 
-    formats = ("gif", "html")
+    formats: ClassVar[tuple[str, ...]] = ("gif", "html")
 
     def __init__(self, passes: Passes, title: str, *, style: str | None = None, rankdir: str = "LR"):
         check_rankdir(rankdir)
@@ -152,6 +158,12 @@ class Steps(Picture, Sequence[StepPicture]):
             "order": list(self.passes.order),
             "frames": [_for_player(frame) for frame in self.passes.frames],
             "since": dict(self.passes.since),
+            **self._look(),
+        }
+
+    def _look(self) -> dict[str, Any]:
+        style = self.style
+        return {
             "scheme": style.scheme,
             "colours": {
                 "ground": style.css(style.background),
@@ -186,7 +198,7 @@ class Steps(Picture, Sequence[StepPicture]):
 
     def _player(self, without_scripts: str, begin: str = "playAll(document)") -> str:
         script, look = ((STATIC / f"step.{kind}").read_text("utf-8") for kind in ("js", "css"))
-        data = html.escape(json.dumps(self.data(), ensure_ascii=False))
+        data = html.escape(json.dumps(self._data, ensure_ascii=False))
         return (
             f"<style>{FOLLOW}{look}</style>"
             f'<div {self.style.attribute} data-needle-steps="{data}" data-lm-suppress-shortcuts="true">'
@@ -281,8 +293,20 @@ class Steps(Picture, Sequence[StepPicture]):
         return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{"".join(cells)}</div>'
 
 
+@overload
+def steps(output: Callable, *, limit: int = LIMIT, style: str | None = None) -> Steps: ...
+@overload
 def steps(
     output: Tensor,
+    *,
+    out_grad: Tensor | None = None,
+    names: Mapping[str, Value] | None = None,
+    rankdir: str = "LR",
+    limit: int = LIMIT,
+    style: str | None = None,
+) -> Steps: ...
+def steps(
+    output: Any,
     *,
     out_grad: Tensor | None = None,
     names: Mapping[str, Value] | None = None,
@@ -299,9 +323,13 @@ def steps(
 
     If `output` is lazy and not computed yet, nothing is computed, and you see shapes in place of numbers.
 
+    If `output` is a function that `needle.jit` returned, the steps are the passes of the compiler: the graph,
+    the loops that it is lowered to, each simplification and each fusion that has changed something, and the
+    source. Every frame marks what is new (+), gone (−) and changed (~). A page is the only format.
+
     Parameters
     ----------
-    output : Tensor
+    output : Tensor, or a compiled function that was called once
     out_grad : Tensor of the shape of `output`, optional
         The adjoint to begin with. Default: ones.
     names : dict from str to Tensor, optional
@@ -309,7 +337,7 @@ def steps(
     rankdir : "LR", "TB", "RL" or "BT"
         As for `draw`.
     limit : int
-        Refuse a graph with more nodes.
+        Refuse a graph with more nodes, or a compiled function with more statements.
     style : "needle", "d2l", "print", "dark" or None
         As for `draw`.
 
@@ -322,12 +350,16 @@ def steps(
     RuntimeError
         If `output` does not require a gradient.
     ValueError
-        If there are more than `limit` nodes, or `out_grad` has another shape.
+        If there are more than `limit` nodes, or `out_grad` has another shape, or the function was not called
+        yet.
 
     Examples
     --------
     >>> viz.steps(v4).save("gif")
     PosixPath('steps.gif')
+    >>> layer = ndl.jit(lambda x: ndl.relu(x @ W + b))
+    >>> h = layer(x)
+    >>> viz.steps(layer)
     """
     known = names_of(names, sys._getframe(1))
     return steps_of("steps", output, known, out_grad=out_grad, rankdir=rankdir, limit=limit, style=style)
@@ -335,7 +367,7 @@ def steps(
 
 def steps_of(
     function: str,
-    output: Tensor,
+    output: Any,
     names: Mapping[Value, str],
     *,
     out_grad: Tensor | None,
@@ -344,6 +376,9 @@ def steps_of(
     style: str | None,
 ) -> Steps:
     """What `steps` does, for `function`, once the names are known."""
+    if is_compiled(output):
+        check_size("limit", limit, 1)
+        return COMPILED[0](function, output, limit, style)
     output = tensor_of(function, output, differentiated=True)
     if out_grad is not None:
         out_grad = tensor_of(f"{function}: out_grad", out_grad)

@@ -70,6 +70,7 @@ class CudaProgram(Program):
 
     on_gpu = is_ready_at_once = True
     schedule_type = Grid
+    accumulates = False
 
     @property
     def _device(self) -> Any:

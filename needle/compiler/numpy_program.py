@@ -29,9 +29,10 @@ class NumpyProgram(Program):
 
     is_ready_at_once = True
     has_blas = False  # NumPy's products take any strides
+    accumulates = False
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, accumulates=False)
+        self.nests = simplify(steps, wanted, self.accumulates)
 
     def _place(self) -> None:
         used = self._name()

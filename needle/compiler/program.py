@@ -81,6 +81,7 @@ class Program:
     schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
     has_blas = True  # whether large products are left to BLAS
+    accumulates = True  # and added to what is there
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
         self.trace = found
@@ -152,7 +153,7 @@ class Program:
         self._schedule([*steps, *writes], wanted)
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, accumulates=not self.on_gpu)
+        self.nests = simplify(steps, wanted, self.accumulates)
         self.plan = schedule(self.nests, self.schedule_type)
 
     @property

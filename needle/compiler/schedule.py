@@ -18,7 +18,7 @@ buffer by the same stride (`_in_step`). The sum over j cannot be fused with the 
 its total is known only when its loop is done. The innermost loop of a nest should move through memory from
 neighbour to neighbour, so it is chosen last; hence the statement that sets `matmul1` to 0 keeps its own loop.
 
-Once loops are joined, storage shrinks (`_contract`). `matmul1` is written and read within one iteration of i,
+Once loops are joined, storage shrinks (`contract`). `matmul1` is written and read within one iteration of i,
 so it needs 8 numbers and not 80. `add1` and `relu1` live within one iteration of j as well, so they are plain
 variables.
 """
@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
 
-__all__ = ["Loop", "LoopSchedule", "nests_in", "schedule"]
+__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "schedule", "with_fused_loops"]
 
 
 @dataclass(eq=False)
@@ -381,6 +381,13 @@ _SHARED = 1 << 18
 
 def schedule(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
     """Fuse loops and contract storage; what differs on a GPU, the `kind` of the schedule says."""
+    plan = with_fused_loops(steps, kind)
+    contract(plan, steps)
+    return plan
+
+
+def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
+    """Fuse loops; each buffer still has its whole size."""
     nests = [step for step in steps if isinstance(step, Nest)]
     plan = kind()
     plan.lowered = {nest: copy.copy(nest) for nest in nests}
@@ -390,7 +397,6 @@ def schedule(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) 
         for part in _fused(run, plan) if is_nest else run:  # type: ignore[arg-type]
             plan.add(part)
     plan.finish()
-    _contract(plan, steps)
     return plan
 
 
@@ -409,7 +415,7 @@ _MOST_LOCAL = 1024  # numbers in an array that a function allocates itself, at m
 _MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
 
 
-def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
+def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     """Contract storage: a buffer that is live within one iteration only gets room for one iteration."""
     users: dict[Buffer, dict[Nest, None]] = defaultdict(dict)
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows

@@ -30,7 +30,7 @@ from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .lower import Access, Buffer, Call, Nest
 from .stand_ins import Number
 
-__all__ = ["cut", "simplify"]
+__all__ = ["PASSES", "cut", "simplify"]
 
 
 def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = True) -> list[Nest | Call]:
@@ -46,8 +46,9 @@ def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = 
     accumulates : bool
         Whether matrix products can add to what is there.
     """
-    steps = _needed(_without_repeats(_with_numbers(steps)), wanted)
-    return _accumulated(steps) if accumulates else steps
+    for run in PASSES if accumulates else PASSES[:-1]:
+        steps = run(steps, wanted)
+    return steps
 
 
 def _writers(steps: Iterable[Nest | Call]) -> Counter:
@@ -55,7 +56,7 @@ def _writers(steps: Iterable[Nest | Call]) -> Counter:
     return Counter(x for step in steps for x in step.written)
 
 
-def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
+def _with_numbers(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Constant folding: a buffer that holds one number everywhere is replaced by that number.
 
     Arithmetic becomes simpler, too: ``x * 1`` is x, and ``a + (-b)`` is ``a - b``.
@@ -115,7 +116,7 @@ def _computed(function: str, numbers: list[Any], dtype: np.dtype) -> Any:
     return np.asarray(result, dtype).item()
 
 
-def _without_repeats(steps: list[Nest | Call]) -> list[Nest | Call]:
+def _without_repeats(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Common subexpressions: of nests that compute the same, keep the first; leave out copies of arrays."""
     writers = _writers(steps)
     same: dict[Buffer, Buffer] = {}  # for a buffer that is left out, the one to read
@@ -162,7 +163,7 @@ def _needed(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     return kept[::-1]
 
 
-def _accumulated(steps: list[Nest | Call]) -> list[Nest | Call]:
+def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Let BLAS add a product to what is there: ``W - lr * (x.T @ d)`` needs no array for the gradient.
 
     The result of the product must only be scaled by numbers and added to W, and the sum be written to W
@@ -206,6 +207,10 @@ def _is_update(step: Nest | Call, target: Buffer) -> bool:
     """Whether a step copies its operand to a parameter."""
     is_copy = isinstance(step, Nest) and step.function == "copy"
     return is_copy and step.written == [target] and not target.is_ours
+
+
+#: What `simplify` does, in this order. Each takes steps and the wanted buffers, and returns steps.
+PASSES = (_with_numbers, _without_repeats, _needed, _accumulated)
 
 
 # Cut: the loops of all nests in the same pieces

@@ -19,6 +19,7 @@ __all__ = ["ANSWERS", "loss_surface"]
 #: Points whose loss is drawn. With more, a graph is the same and its numbers fill the page.
 _POINTS = 2
 _SIDE = 25  # of the grid on which the loss is computed
+_NOT_COMPILED = "Nothing is compiled yet. Switch on “Compiled”, and play for a moment."
 _MARGIN = 0.35  # around the path, in shares of its extent
 
 
@@ -39,10 +40,19 @@ def _steps(trainer: Trainer, step: Compiled) -> dict[str, Any]:
 
 def _program(trainer: Trainer, step: Compiled) -> dict[str, Any]:
     if step.program is None:
-        return {"error": "Nothing is compiled yet. Switch on “Compiled”, and play for a moment."}
+        return {"error": _NOT_COMPILED}
     said = f"<p>{escape(viz.explain(step))}</p>"
     source = f"<details><summary>Its whole source</summary><pre>{escape(step.source)}</pre></details>"
     return {"html": said + viz.draw_schedule(step).html() + source}
+
+
+def _passes(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    if step.program is None:
+        return {"error": _NOT_COMPILED}
+    try:
+        return {"html": viz.steps(step).html()}
+    except ValueError:
+        return {"error": "This program is too long to walk through. With fewer layers you can."}
 
 
 def _surface(trainer: Trainer, step: Compiled) -> dict[str, Any]:
@@ -109,5 +119,6 @@ ANSWERS: dict[str, Callable[[Trainer, Compiled], dict[str, Any]]] = {
     "gradient": _gradient,
     "steps": _steps,
     "program": _program,
+    "passes": _passes,
     "surface": _surface,
 }

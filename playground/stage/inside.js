@@ -21,6 +21,8 @@ const TABS = {
     + "The orange line is the path that the training has taken, from the grey dot to now."],
   program: ["Compiled program", "The program that runs one training step: Python, which Numba has turned into machine code. "
     + "A kernel is a function that computes whole arrays, and BLAS is a library of fast kernels for matrices."],
+  passes: ["Pass by pass", "How the compiler came to that program: the operations of one training step, then loops, "
+    + "then fewer loops, then the source. A line with + is new, one with − is gone, and one with ~ is changed."],
 };
 
 export class Inside {

@@ -107,6 +107,7 @@ def test_nothing_is_compiled_yet():
     trainer = learn(0)
     error = inside.ANSWERS["program"](trainer, trainer.learner.step)["error"]
     assert error == "Nothing is compiled yet. Switch on “Compiled”, and play for a moment."
+    assert inside.ANSWERS["passes"](trainer, trainer.learner.step)["error"] == error
 
 
 def test_the_program():
@@ -116,6 +117,9 @@ def test_the_program():
     html = inside.ANSWERS["program"](trainer, step)["html"]
     assert "operators became" in html
     assert "def " in html
+    passes = inside.ANSWERS["passes"](trainer, step)["html"]
+    assert "for i in range(10):" in passes
+    assert "<ins>" in passes
 
 
 # ---- the surface of the loss -------------------------------------------------------------------------------

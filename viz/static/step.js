@@ -1,7 +1,8 @@
 // A player for the steps of a forward and a backward pass.
 //
 // Python gives one picture, and says what each frame is about. Here the parts of the picture become faint,
-// normal or strong. See viz/step_data.py for the data.
+// normal or strong. See viz/step_data.py for the data. Of a compiled function, each frame is a page of its own,
+// and one of them is seen; see viz/program_steps.py.
 
 const SECONDS = 1.8;
 const READABLE = 1; // pixels of the screen for a point of the picture; what has no room for that is scrolled
@@ -43,13 +44,14 @@ function play(root, data, moved, keyboard = root) {
         <option value="2">2×</option><option value="4">4×</option>
       </select></label>
     </div>
-    <ol class="order" aria-label="Topological order"></ol>
-    <div class="picture">${data.svg}</div>
+    <ol class="order" aria-label="${data.ordered ?? "Topological order"}"></ol>
+    <div class="picture">${data.svg || root.innerHTML}</div>
     <div class="now" aria-live="polite"><div class="title"></div><div class="equations"></div></div>`;
   const find = (selector) => root.querySelector(selector);
   const [slider, view, list] = [find("input"), find(".picture"), find(".order")];
   const svg = find("svg");
-  root.style.maxWidth = `max(1100px, ${svg.viewBox.baseVal.width + 22}px)`;
+  const pages = svg ? [] : [...view.querySelectorAll(".page")];
+  root.style.maxWidth = `max(1100px, ${(svg?.viewBox.baseVal.width ?? 0) + 22}px)`;
   const parts = [...root.querySelectorAll("svg [data-key]:not(.cluster)")].map((part) => {
     const key = part.dataset.key;
     return { part, key, since: since(key, data.since), edge: key.includes("->") };
@@ -74,6 +76,7 @@ function play(root, data, moved, keyboard = root) {
       part.classList.toggle("current", own === key || own.endsWith("_op") && since === now);
       part.classList.toggle("marked", marked.includes(own));
     }
+    pages.forEach((page, i) => page.classList.toggle("current", i === now));
     find(".title").textContent = title;
     find(".equations").innerHTML = equations; // Python has escaped what is not its own
     slider.value = now;
@@ -101,6 +104,7 @@ function play(root, data, moved, keyboard = root) {
   // Scroll until all of the step is in sight. If it has no room, the picture is smaller for this frame. If that
   // would be too small, the current node is in sight.
   function follow(behavior, centred = false) {
+    if (!svg) return followPage();
     const node = find(`svg [data-key="${data.frames[now].key}"]`);
     if (!node) return;
     const { clientWidth, clientHeight } = view;
@@ -121,6 +125,13 @@ function play(root, data, moved, keyboard = root) {
     const stays = !left && !top;
     if (stays || far || matchMedia("(prefers-reduced-motion: reduce)").matches) behavior = "instant";
     view.scrollBy({ left, top, behavior }); // also by nothing: that ends a scroll to another node
+  }
+
+  // Scroll to the first line of a page that it changes.
+  function followPage() {
+    const line = pages[now].querySelector(".new, .gone, .changed") ?? pages[now];
+    const off = line.getBoundingClientRect().top - view.getBoundingClientRect().top;
+    if (off < 0 || off > 0.8 * view.clientHeight) view.scrollTop += off - view.clientHeight / 4;
   }
 
   // The scale of a picture whose step has room: it fills the page, up to its natural size.
@@ -146,6 +157,7 @@ function play(root, data, moved, keyboard = root) {
 
   // The height stays the same from frame to frame, so that nothing below moves.
   function resized() {
+    if (!svg) return;
     view.style.height = "";
     if (scale) size(ownScale());
     else svg.style.width = svg.style.minWidth = "";
@@ -182,9 +194,9 @@ function play(root, data, moved, keyboard = root) {
     next: () => show(now + 1),
     last: () => show(last),
     play: () => timer ? stop() : start(),
-    fit: () => zoom(scale === 0 ? READABLE : 0),
-    larger: () => zoom(STEP * svg.getScreenCTM().a, true),
-    smaller: () => zoom(svg.getScreenCTM().a / STEP, true),
+    fit: () => svg && zoom(scale === 0 ? READABLE : 0),
+    larger: () => svg && zoom(STEP * svg.getScreenCTM().a, true),
+    smaller: () => svg && zoom(svg.getScreenCTM().a / STEP, true),
   };
   const keys = {
     Home: "first", ArrowLeft: "back", ArrowRight: "next", End: "last", " ": "play",
@@ -225,8 +237,9 @@ function play(root, data, moved, keyboard = root) {
     start();
   });
 
+  find("[data-do=fit]").hidden = !svg;
   show(0);
-  zoom(READABLE);
+  if (svg) zoom(READABLE);
   new ResizeObserver(resized).observe(view);
   return { show, stop };
 }
