@@ -246,7 +246,7 @@ def frozen():
         "a plain object": (
             lambda x: x * plain.factor,
             lambda: setattr(plain, "factor", 5.0),
-            "computes MulScalar(scalar=5.0) of x, where it computed MulScalar(scalar=2.0) of x",
+            "computes MulScalar(scalar=5.0) of x; before, it computed MulScalar(scalar=2.0) of x",
         ),
         "a global name": (lambda x: x * SCALE, lambda: globals().update(SCALE=5.0), "MulScalar(scalar=5.0)"),
         "the environment": (
