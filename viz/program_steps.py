@@ -238,7 +238,9 @@ class Line(NamedTuple):
             gone, words = html.escape("".join(old[i:i_stop])), html.escape("".join(new[j:j_stop]))
             code += words if tag == "equal" else f"<del>{gone}</del><ins>{words}</ins>"
         kind = MARKS.get(self.sign, "comment" if self.text.lstrip().startswith("#") else "same")
-        return f'<div class="{kind}" style="--in:{self.indent}"><b>{self.sign}</b><code>{code}</code></div>'
+        return (
+            f'<div class="line {kind}" style="--in:{self.indent}"><b>{self.sign}</b><span>{code}</span></div>'
+        )
 
 
 def compared(old: list[tuple[str, Any]], new: list[tuple[str, Any]]) -> list[Line]:

@@ -123,7 +123,7 @@ def test_contraction_changes_places_in_lines() -> None:
     assert not marked(frame, "+") + marked(frame, "−")
     html = frame.html()
     assert "add1<del>[8 * i + j]</del><ins></ins> = matmul1[" in html
-    assert '<div class="changed" style="--in:12"><b>~</b>' in html
+    assert '<div class="line changed" style="--in:12"><b>~</b>' in html
 
 
 def test_each_simplification_that_changes_something_is_a_frame() -> None:
@@ -236,9 +236,9 @@ def test_long_frames_show_what_is_changed_and_the_loops_around_it() -> None:
     frame = next(frame for frame in viz.steps(compiled_step()) if frame.title == "Fuse, 6 of 13")
     html = frame.html()
     assert "lines as before" in html
-    assert html.count("<b>−</b><code>") == len(marked(frame, "−"))
+    assert html.count("<b>−</b><span>") == len(marked(frame, "−"))
     assert html.count("<section") == 1
-    assert html.count('style="--in:4"><b> </b><code>for i in range(10):') == 1
+    assert html.count('style="--in:4"><b> </b><span>for i in range(10):') == 1
 
 
 @pytest.mark.browser
@@ -280,7 +280,7 @@ def test_the_player_shows_one_frame_at_a_time(browser, tmp_path, width, scheme) 
     assert page.locator(".picture").evaluate("x => x.scrollWidth <= x.clientWidth")
     assert (
         player.evaluate(
-            "x => Math.min(...[...x.querySelectorAll('code')]"
+            "x => Math.min(...[...x.querySelectorAll('.page span')]"
             ".map((y) => parseFloat(getComputedStyle(y).fontSize)))"
         )
         >= 12

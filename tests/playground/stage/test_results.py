@@ -464,6 +464,11 @@ def test_the_compiled_switch_and_its_program(page, address):
     source = page.locator(".inside-place details pre").inner_text()
     assert "def " in source
     ast.parse(source)
+    page.get_by_role("tab", name="Pass by pass").click()
+    player = page.locator(".inside-place .needle-steps")
+    player.get_by_role("button", name="Last frame").click()
+    assert player.locator(".title").inner_text() == "Source"
+    assert "return 0" in player.locator(".page:visible").inner_text()
 
 
 @pytest.mark.slow
