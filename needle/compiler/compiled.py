@@ -229,12 +229,16 @@ class Compiled:
             looks.append((name, look))
             return Leaf(len(leaves) - 1)
 
-        def taken(value: Any, name: str) -> Any:
-            return Fixed(value) if name in self.static else mapped(place, value, name)
-
-        names = self._parameters + [f"argument_{i}" for i in range(len(self._parameters), len(args))]
-        positional = tuple([taken(x, name) for x, name in zip(args, names, strict=False)])
-        named = {name: taken(x, name) for name, x in kwargs.items()}
+        names, static = self._parameters, self.static
+        if len(args) > len(names):
+            names = names + [f"argument_{i}" for i in range(len(names), len(args))]
+        positional = tuple(
+            [
+                Fixed(x) if name in static else mapped(place, x, name)
+                for name, x in zip(names, args, strict=False)
+            ]
+        )
+        named = {name: Fixed(x) if name in static else mapped(place, x, name) for name, x in kwargs.items()}
         return ((positional, named), looks, mode.get()[GRAD]), leaves
 
     @property

@@ -41,10 +41,9 @@ def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> A
     kind = type(value)
     if kind is dict:
         return {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
-    is_named = isinstance(value, tuple) and hasattr(value, "_fields")
-    if kind is list or kind is tuple or is_named:
+    if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
         items = [mapped(function, x, f"{path}_{i}") for i, x in enumerate(value)]
-        return kind(*items) if is_named else kind(items)
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
     return function(value, path)
 
 

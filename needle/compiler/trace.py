@@ -8,12 +8,11 @@ placeholder. So the graph begins at placeholders, and a program can compute it a
 
 a call with 10 rows leaves this trace, in which only x is an argument ::
 
-    inputs   x = Argument                 (10, 2)    stands for it from the start
-             W = Argument                 (2, 8)     when the operator @ takes it
-             b = Argument                 (8,)       when the operator + takes it
+    inputs   x = Argument                 (10, 2)    from the start
+             W = Argument                 (2, 8)     from when the operator @ takes it
+             b = Argument                 (8,)       from when the operator + takes it
     graph    m = MatMul(x, W)             (10, 8)
-             r = BroadcastTo(b)           (10, 8)
-             a = EWiseAdd(m, r)           (10, 8)
+             a = EWiseAdd(m, b)           (10, 8)
              h = ReLU(a)                  (10, 8)
     result   h
 
@@ -83,8 +82,12 @@ class Constant(Op):
     def __init__(self, array: Any):
         self.array = array
 
+    def numbers(self) -> list[np.ndarray]:
+        """What it holds; several arrays if it is a tuple of Tensors."""
+        return [x.numpy() for x in (self.array if type(self.array) is tuple else (self.array,))]
+
     def __repr__(self) -> str:
-        return f"constant {np.array2string(self.array.numpy(), threshold=20)}"
+        return f"constant {', '.join(np.array2string(x, threshold=20) for x in self.numbers())}"
 
     def compute(self) -> Any:
         return self.array
@@ -284,7 +287,7 @@ class Trace:
         if self.operations is not None:
             operands = cell.operands or ()
             said = f"{cell.op} of {', '.join(map(self._said, operands))}"
-            constants = [x.op.array.numpy().tobytes() for x in operands if type(x.op) is Constant]
+            constants = [y.tobytes() for x in operands if type(x.op) is Constant for y in x.op.numbers()]
             self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
     def _said(self, x: Any) -> Any:

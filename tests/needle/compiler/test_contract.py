@@ -18,9 +18,26 @@ import needle as ndl
 from needle import nn, optim
 from needle.autograd import Tensor
 from needle.compiler import CannotTrace
+from needle.compiler.structures import Leaf
+from needle.compiler.trace import trace
 
 from ...training import SmallTraining
 from .conftest import assert_close, assert_equals_eager, assert_same, count_of, jit, tensor
+
+
+def test_the_example_of_a_trace():
+    W, b = tensor(2, 8), tensor(8)
+    found = trace(lambda x: ndl.relu(x @ W + b), ((Leaf(0),), {}), [tensor(10, 2)], ["x"])
+    assert [(x.name, x.cell.shape, x.leaf) for x in found.inputs] == [
+        ("x", (10, 2), 0),
+        ("W", (2, 8), None),
+        ("b", (8,), None),
+    ]
+    made = [str(cell.op) for cell in found.cells if cell.operands]
+    assert made == ["MatMul()", "EWiseAdd()", "ReLU()"]
+    assert found.template == Leaf(0)
+    assert W.numpy().shape == (2, 8)  # it has its numbers again
+
 
 # Read anew: structure, shape, dtype and device of the arguments, and what needle's own objects hold
 
@@ -317,6 +334,12 @@ def test_the_time_is_frozen_and_found_by_debug():
     debugged(x)
     with pytest.warns(RuntimeWarning, match=r"line \d+ of test_contract.py.*computes MulScalar\(scalar="):
         debugged(x)
+
+
+def test_debug_with_a_tuple_of_tensors():
+    first, second = ndl.split(tensor(2, 3), 0), tensor(3)
+    f = lambda x: x + first[0] * second  # noqa: E731
+    assert_same(jit(f, debug=True)(tensor(3)), f(tensor(3)))
 
 
 def test_a_step_of_training_does_the_same_each_time():
