@@ -288,8 +288,7 @@ def _joinable(
     A nest may not come before its dependences. It may join the group of one only if their loops are in step.
     """
     needed = {place[other] for other in work.before if other in place}
-    may_join = {number for number in needed if work.left and groups[number].length is not None}
-    earliest = max((number + (number not in may_join) for number in needed), default=0)
+    earliest = max((number + (groups[number].length is None) for number in needed), default=0)
     for number in reversed(range(earliest, len(groups))):
         axis = next((a for a in axes if kinds[work, a] == groups[number].kind), None)
         if axis is not None and work.fits(axis, groups[number].members):
@@ -551,7 +550,7 @@ def _contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
             paths |= dict(_paths(segment if isinstance(segment, list) else [segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, nests in users.items():
-        if not buffer.is_ours or buffer.data is not None or buffer.counts:
+        if not buffer.is_ours or buffer.data is not None or buffer.is_iota:
             continue
         common = [] if buffer in outside else _common([paths[nest] for nest in nests])
         segment, around = (common[0], common[1:]) if common else (None, [])

@@ -192,20 +192,15 @@ def _accumulated(steps: list[Nest | Call]) -> list[Nest | Call]:
                 continue
             targets = [x.buffer for x in user.sources if x.buffer is not current]
             is_sum = user.function == "add" or (user.function == "subtract" and user.read[0] is not current)
-            writes = readers[user.out.buffer]
-            if is_sum and targets and len(writes) == 1 and _is_update(writes[0], targets[0]):
+            write, *others = readers[user.out.buffer] or [user]
+            is_update = isinstance(write, Nest) and write.is_copy and write.written == targets and not others
+            if is_sum and is_update and not targets[0].is_ours:
                 product.fold, product.scales = user.function, scales
                 product.out = product.out._replace(buffer=targets[0])
-                gone.update([product, *chain, *writes])
+                gone.update([product, *chain, write])
                 last.append(product)
             break
     return [step for step in steps if step not in gone] + last
-
-
-def _is_update(step: Nest | Call, target: Buffer) -> bool:
-    """Whether a step copies its operand to a parameter."""
-    is_copy = isinstance(step, Nest) and step.function == "copy"
-    return is_copy and step.written == [target] and not target.is_ours
 
 
 # Cut: the loops of all nests in the same pieces
@@ -237,17 +232,22 @@ def _drop_short(nest: Nest) -> None:
 
 
 def _cut_nest(nest: Nest, strides: dict[Buffer, set[int]]) -> None:
-    """Make two loops of one wherever the outer one of them moves by a stride that another nest has, too."""
+    """Cut each loop of a nest so that its outer piece moves through a buffer by one of these strides."""
     axis = 0
     while axis in nest.axes:
         n = nest.shape[axis]
         steps = [(x.strides[axis], strides[x.buffer]) for x in nest.accesses if x.strides[axis] > 0]
         lengths = {stride // step for step, known in steps for stride in known if stride % step == 0}
-        length = max((x for x in lengths if 1 < x < n and n % x == 0), default=None)
-        if length is None:
+        fitting = [length for length in lengths if 1 < length < n and n % length == 0]
+        if fitting:
+            _split(nest, axis, max(fitting))
+        else:
             axis += 1
-            continue
-        nest.shape = (*nest.shape[:axis], n // length, length, *nest.shape[axis + 1 :])
-        nest.change(
-            lambda x, i=axis, n=length: x._replace(strides=(*x.strides[:i], x.strides[i] * n, *x.strides[i:]))
-        )
+
+
+def _split(nest: Nest, axis: int, length: int) -> None:
+    """Make two loops of one; `length` is that of the inner one."""
+    nest.shape = (*nest.shape[:axis], nest.shape[axis] // length, length, *nest.shape[axis + 1 :])
+    nest.change(
+        lambda x: x._replace(strides=(*x.strides[:axis], x.strides[axis] * length, *x.strides[axis:]))
+    )
