@@ -1,8 +1,9 @@
 """Simplify: leave out what need not be computed, and cut loops until they are in step.
 
 The loops that operators write down are not yet those of a good programmer. `simplify` puts numbers in the
-place of constants, computes once what is computed twice, and leaves out what nobody reads. A product that is
-only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes one call of BLAS (`_accumulated`).
+place of constants, makes ``a - b`` of ``a + (-b)``, computes once what is computed twice, and leaves out what
+nobody reads. A product that is only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes
+one call of BLAS (`_accumulated`).
 
 Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through the same array in different
 ways: the product writes `matmul1` by loops over 10 and 8, while an elementwise operator goes through any
@@ -58,7 +59,7 @@ def _writers(steps: Iterable[Nest | Call]) -> Counter:
 def _with_numbers(steps: list[Nest | Call]) -> list[Nest | Call]:
     """Constant folding: a buffer that holds one number everywhere is replaced by that number.
 
-    Arithmetic becomes simpler, too: ``x * 1`` is x, and ``a + (-b)`` is ``a - b``.
+    With the numbers known, ``x * 1`` becomes x; and ``a + (-b)`` becomes ``a - b``.
     """
     writers = _writers(steps)
     last = {buffer: i for i, step in enumerate(steps) for buffer in step.written}  # who writes it last
