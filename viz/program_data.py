@@ -268,7 +268,7 @@ class _Reader:
                 key = self.unit_of[nest]
                 self.units.setdefault(key, self._unit(key, nest))
                 for x in (*nest.reads, *[x.via for x in nest.accesses]):
-                    if isinstance(x, Access) and not x.buffer.counts:
+                    if isinstance(x, Access) and not x.buffer.is_iota:
                         found = writer(x.buffer)
                         if found != key:
                             done[key][found] = None
@@ -351,7 +351,7 @@ class _Reader:
         found = []
         for buffer in {nest.out.buffer: None for nest in self.group if not nest.is_check}:
             whole = self.plan.sizes[buffer]
-            if not buffer.is_ours or buffer.counts or (buffer.size == whole and buffer in self.plan.work):
+            if not buffer.is_ours or buffer.is_iota or (buffer.size == whole and buffer in self.plan.work):
                 continue
             shape = self._shape_before(buffer)
             after = "a plain variable" if buffer in self.plan.variables else f"a row of {buffer.size:,}"

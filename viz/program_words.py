@@ -139,8 +139,7 @@ def _products(program: Program) -> list[str]:
 
 
 def _is_product(nest: Nest) -> bool:
-    is_sum = nest.product or (nest.function == "multiply" and nest.fold == "add")
-    return is_sum and nest.maker is not None and words_of(nest.maker.op) == "MatMul"
+    return nest.is_product and nest.maker is not None and words_of(nest.maker.op) == "MatMul"
 
 
 def _calls(program: Program) -> list[str]:
@@ -171,7 +170,7 @@ def _storage(program: Program) -> list[str]:
     ours = [
         buffer
         for buffer in plan.sizes
-        if buffer.is_ours and buffer.data is None and not buffer.counts and buffer.value is None
+        if buffer.is_ours and buffer.data is None and not buffer.is_iota and buffer.value is None
     ]
     before = sum(plan.sizes[buffer] for buffer in ours)
     if not before:

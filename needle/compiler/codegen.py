@@ -217,7 +217,7 @@ class Writer:
             return literal(x, nest.out.buffer.dtype)
         if x.buffer in self.plan.variables:
             return x.buffer.name
-        if x.buffer.counts:
+        if x.buffer.is_iota:
             return self.place(x, nest)
         return f"{x.buffer.name}[{self.place(x, nest)}]"
 
@@ -258,7 +258,7 @@ def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
     found: dict[Buffer, int] = {}
     for nest in nests:
         for x in nest.accesses:
-            if not x.buffer.counts:
+            if not x.buffer.is_iota:
                 first = x.offset if min(x.strides, default=0) >= 0 and x.step >= 0 else 0
                 found[x.buffer] = min(first, found.get(x.buffer, first))
     return found

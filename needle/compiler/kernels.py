@@ -434,7 +434,7 @@ def write_kernel(
     formulas, by_type = given
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
     used, types = used_by(nests_in(parts))
-    arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.counts]
+    arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.is_iota]
     numbers = {text: (formulas[text], kind) for text, kind in types.items()}
 
     writer = KernelWriter(plan, numbers, mod)

@@ -59,7 +59,7 @@ class Buffer:
     data: np.ndarray | None = None  # the numbers of a constant
     value: float | None = None  # the number that a constant holds everywhere; then it needs no storage
     is_ours: bool = True  # whether it is the program's own: neither an argument nor a result
-    counts: bool = False  # whether element number i is i; then it needs no storage either
+    is_iota: bool = False  # whether element number i is i; then it needs no storage either
 
     def __post_init__(self) -> None:
         self.dtype = np.dtype(self.dtype)
@@ -338,7 +338,7 @@ class Recorder:
         found = labels if labels.dtype == np.int64 else labels.astype("int64")
         shape = (*labels.shape, n)
         out, classes = device.empty(shape, dtype), Buffer(n, "int64")
-        classes.counts = True
+        classes.is_iota = True
         at_class = Access(classes, 0, (0,) * len(labels.shape) + (1,))
         at_label = Access(found._handle, found.offset, (*found.strides, 0))
         self._add("eq", shape, whole(out._handle, shape), [at_label, at_class])

@@ -45,7 +45,7 @@ class NumpyProgram(Program):
         states = {x for _, x in self.states}
         kept = [x for x in used if x in states or ((users[x] > 1 or x in of_calls) and x not in from_outside)]
         self._constants = [x for x in kept if x.data is not None]
-        kept = [x for x in kept if x.data is None and not x.counts]
+        kept = [x for x in kept if x.data is None and not x.is_iota]
         self._places = {x: (x.name, 0) for x in kept}
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
 

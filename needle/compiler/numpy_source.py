@@ -81,7 +81,7 @@ def write_numpy(
     for nest in nests:
         nest.product = nest.is_product and not nest.numbers
     cut([nest for nest in nests if all(x.via is None for x in nest.accesses)])
-    fixed = {x for nest in nests for x in _used(nest) if x in places or x.data is not None or x.counts}
+    fixed = {x for nest in nests for x in _used(nest) if x in places or x.data is not None or x.is_iota}
     storage = _storage(nests, fixed)
     for nest in nests:
         nest.change(lambda x: x._replace(buffer=storage[x.buffer]) if storage.get(x.buffer) in fixed else x)
@@ -98,7 +98,7 @@ def write_numpy(
     first: list[str] = []
     head: list[str] = []
     for x, shape in writer.shapes.items():
-        text = f"np.arange({x.size})" if x.counts else x.name
+        text = f"np.arange({x.size})" if x.is_iota else x.name
         text = text if shape == (x.size,) else _reshaped(text, shape)
         if x not in fixed and x not in storage:
             alike = [other.name for other, place in storage.items() if place is x]
@@ -130,11 +130,11 @@ def _used(nest: Nest) -> list[Buffer]:
 
 
 def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
-    """The buffers that live in the storage of another one, and whose that is.
+    """Whose storage a buffer uses, for each that needs none of its own.
 
-    That is where their numbers are copied to in the end; else it is that of an operand that nobody needs any
-    more. Nobody else uses the storage as long as they live. The caller's arrays are `fixed`: they change when
-    all checks have passed.
+    A result that is copied to a `fixed` buffer in the end is written there at once, unless a check stands
+    between: the caller's arrays change when all checks have passed. Any other may overwrite an operand that
+    nobody reads any more. In both cases nobody else uses this storage while the result is needed.
     """
     users: dict[Buffer, set[int]] = defaultdict(set)  # the numbers of the nests that use a storage
     for i, nest in enumerate(nests):
@@ -152,12 +152,12 @@ def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
                 options.insert(0, (nests[j].out.buffer, j))
         for place, last in options:
             alike = place.dtype == out.dtype and shapes[place] == shapes[out]
-            may = not nest.fold and nest.function in _IN_PLACE  # read each number where it writes that one
-            free = all(j <= i or j == last for j in users[place]) and all(
-                storage.get(x.buffer, x.buffer) is not place or (may and x[1:] == nest.out[1:])
-                for x in nest.accesses[1:]
+            is_free = all(j <= i or j == last for j in users[place])
+            meets = [x for x in nest.accesses[1:] if storage.get(x.buffer, x.buffer) is place]
+            in_step = (
+                not nest.fold and nest.function in _IN_PLACE and all(x[1:] == nest.out[1:] for x in meets)
             )
-            if alike and free:
+            if alike and is_free and (in_step or not meets):
                 storage[out] = place
                 users[place] |= users[out]
                 break

@@ -142,11 +142,10 @@ class _Work:
 
 @dataclass
 class _Group:
-    """Nests that share one loop, or a single nest without a loop. Only loops of its `kind` can join."""
+    """Nests that share a loop, each with its axis; or a single nest without a loop."""
 
-    kind: Any
-    length: int | None
-    is_parallel: bool = False
+    kind: Any  # only loops of this kind can join
+    loop: Loop | None
     members: list[tuple[_Work, int]] = field(default_factory=list)
 
 
@@ -224,28 +223,24 @@ def _fuse(
         chosen = None if alone else _joinable(work, axes, kinds, groups, place)
         if chosen is None:
             axis = max(axes, key=lambda a: (sizes[kinds[work, a]], -a), default=-1)
-            length = work.nest.shape[axis] if axes else None
-            groups.append(_Group(None if alone or not axes else kinds[work, axis], length, is_parallel))
+            loop = Loop(work.nest.shape[axis], is_parallel) if axes else None
+            groups.append(_Group(None if alone or not axes else kinds[work, axis], loop))
             chosen = len(groups) - 1, axis
         place[work], axis = chosen
         group = groups[place[work]]
         group.members.append((work, axis))
-        group.is_parallel &= is_parallel
+        if group.loop is not None:
+            group.loop.is_parallel &= is_parallel
     if not (on_gpu or apart) and any(len(group.members) > _TOGETHER for group in groups):
         return _fuse(works, apart=True)
-    return [_part_of(group, on_gpu, in_thread) for group in groups]
-
-
-def _part_of(group: _Group, on_gpu: bool, in_thread: bool) -> Loop | Nest:
-    """The loop that the nests of a group share; or its only nest, if that has no loop left."""
-    if group.length is None:
-        return group.members[0][0].nest
-    loop = Loop(group.length, group.is_parallel)
-    for work, axis in group.members:
-        work.left.remove(axis)
-        work.loops[axis] = loop
-    loop.body = _fuse([work for work, _ in group.members], on_gpu, in_thread or group.is_parallel)
-    return loop
+    for group in groups:
+        if group.loop is not None:
+            for work, axis in group.members:
+                work.left.remove(axis)
+                work.loops[axis] = group.loop
+            inner = [work for work, _ in group.members]
+            group.loop.body = _fuse(inner, on_gpu, in_thread or group.loop.is_parallel)
+    return [group.loop or group.members[0][0].nest for group in groups]
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
@@ -288,8 +283,7 @@ def _joinable(
     A nest may not come before its dependences. It may join the group of one only if their loops are in step.
     """
     needed = {place[other] for other in work.before if other in place}
-    may_join = {number for number in needed if work.left and groups[number].length is not None}
-    earliest = max((number + (number not in may_join) for number in needed), default=0)
+    earliest = max((number + (groups[number].loop is None) for number in needed), default=0)
     for number in reversed(range(earliest, len(groups))):
         axis = next((a for a in axes if kinds[work, a] == groups[number].kind), None)
         if axis is not None and work.fits(axis, groups[number].members):
@@ -432,7 +426,7 @@ def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
             paths_of |= dict(paths(segment if isinstance(segment, list) else [segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, nests in users.items():
-        if not buffer.is_ours or buffer.data is not None or buffer.counts:
+        if not buffer.is_ours or buffer.data is not None or buffer.is_iota:
             continue
         common = [] if buffer in outside else _common([paths_of[nest] for nest in nests])
         segment, around = (common[0], common[1:]) if common else (None, [])

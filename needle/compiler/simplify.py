@@ -1,8 +1,9 @@
 """Simplify: leave out what need not be computed, and cut loops until they are in step.
 
 The loops that operators write down are not yet those of a good programmer. `simplify` puts numbers in the
-place of constants, computes once what is computed twice, and leaves out what nobody reads. A product that is
-only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes one call of BLAS (`_accumulated`).
+place of constants, makes ``a - b`` of ``a + (-b)``, computes once what is computed twice, and leaves out what
+nobody reads. A product that is only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes
+one call of BLAS (`_accumulated`).
 
 Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through the same array in different
 ways: the product writes `matmul1` by loops over 10 and 8, while an elementwise operator goes through any
@@ -59,7 +60,7 @@ def _writers(steps: Iterable[Nest | Call]) -> Counter:
 def _with_numbers(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Constant folding: a buffer that holds one number everywhere is replaced by that number.
 
-    Arithmetic becomes simpler, too: ``x * 1`` is x, and ``a + (-b)`` is ``a - b``.
+    With the numbers known, ``x * 1`` becomes x; and ``a + (-b)`` becomes ``a - b``.
     """
     writers = _writers(steps)
     last = {buffer: i for i, step in enumerate(steps) for buffer in step.written}  # who writes it last
@@ -193,20 +194,15 @@ def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | C
                 continue
             targets = [x.buffer for x in user.sources if x.buffer is not current]
             is_sum = user.function == "add" or (user.function == "subtract" and user.read[0] is not current)
-            writes = readers[user.out.buffer]
-            if is_sum and targets and len(writes) == 1 and _is_update(writes[0], targets[0]):
+            write, *others = readers[user.out.buffer] or [user]
+            is_update = isinstance(write, Nest) and write.is_copy and write.written == targets and not others
+            if is_sum and is_update and not targets[0].is_ours:
                 product.fold, product.scales = user.function, scales
                 product.out = product.out._replace(buffer=targets[0])
-                gone.update([product, *chain, *writes])
+                gone.update([product, *chain, write])
                 last.append(product)
             break
     return [step for step in steps if step not in gone] + last
-
-
-def _is_update(step: Nest | Call, target: Buffer) -> bool:
-    """Whether a step copies its operand to a parameter."""
-    is_copy = isinstance(step, Nest) and step.function == "copy"
-    return is_copy and step.written == [target] and not target.is_ours
 
 
 #: What `simplify` does, in this order. Each takes steps and the wanted buffers, and returns steps.
@@ -242,17 +238,22 @@ def _drop_short(nest: Nest) -> None:
 
 
 def _cut_nest(nest: Nest, strides: dict[Buffer, set[int]]) -> None:
-    """Make two loops of one wherever the outer one of them moves by a stride that another nest has, too."""
+    """Cut each loop of a nest so that its outer piece moves through a buffer by one of these strides."""
     axis = 0
     while axis in nest.axes:
         n = nest.shape[axis]
         steps = [(x.strides[axis], strides[x.buffer]) for x in nest.accesses if x.strides[axis] > 0]
         lengths = {stride // step for step, known in steps for stride in known if stride % step == 0}
-        length = max((x for x in lengths if 1 < x < n and n % x == 0), default=None)
-        if length is None:
+        fitting = [length for length in lengths if 1 < length < n and n % length == 0]
+        if fitting:
+            _split(nest, axis, max(fitting))
+        else:
             axis += 1
-            continue
-        nest.shape = (*nest.shape[:axis], n // length, length, *nest.shape[axis + 1 :])
-        nest.change(
-            lambda x, i=axis, n=length: x._replace(strides=(*x.strides[:i], x.strides[i] * n, *x.strides[i:]))
-        )
+
+
+def _split(nest: Nest, axis: int, length: int) -> None:
+    """Make two loops of one; `length` is that of the inner one."""
+    nest.shape = (*nest.shape[:axis], nest.shape[axis] // length, length, *nest.shape[axis + 1 :])
+    nest.change(
+        lambda x: x._replace(strides=(*x.strides[:axis], x.strides[axis] * length, *x.strides[axis:]))
+    )

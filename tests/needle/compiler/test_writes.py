@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import needle as ndl
 from needle import nn
@@ -167,6 +168,28 @@ def test_swapped_values():
         first, second = second, first
         assert_close(a.numpy(), first)
         assert_close(b.numpy(), second)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("sign", ["plus", "minus"])
+def test_a_parameter_is_updated_by_a_product(sign, turned):
+    x = tensor(40, 40, seed=1)
+
+    def updated(w):
+        product = 0.1 * (x.transpose() @ x)
+        new = w - product if sign == "minus" else product + w
+        return new.transpose() if turned else new
+
+    w = tensor(40, 40)
+    expected = updated(w).numpy()
+
+    def step():
+        w.data = updated(w)
+
+    compiled = jit(step)
+    compiled()
+    assert_close(w.numpy(), expected)
+    assert ("add_matmul(" in compiled.source) is not turned
 
 
 def test_a_written_argument():
