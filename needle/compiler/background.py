@@ -8,6 +8,7 @@ belongs anyway, and this process reads it in a moment.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ __all__ = ["Task", "tell_if_long"]
 
 _PER_LINE = 0.025  # seconds that Numba takes for a line of generated source, roughly
 _MANY_LINES = 400  # from which on the user is told that they are compiled: about ten seconds
+_MOST = 50  # tasks of the other process: Numba keeps megabytes of each, and then a fresh process comes
+_turns = itertools.count(1)
 _one_at_a_time = threading.Lock()
 
 
@@ -78,6 +81,8 @@ def _load(reference: weakref.ref[Task], _: Future) -> None:
 def _submit(sources: list[tuple]) -> Future:
     """Send sources to the other process."""
     with _one_at_a_time:
+        if next(_turns) % _MOST == 0:
+            _pool.cache_clear()
         try:
             return _pool(os.getpid()).submit(_compile, sources)
         except BrokenProcessPool:

@@ -295,10 +295,10 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-#: Functions that were compiled or loaded last, by their keys and files. Machine code, once loaded, stays in
-#: memory: it must not be loaded again for each program.
+#: Functions that were compiled or loaded last, by their keys and files. Each takes some megabytes, which are
+#: given back when neither a program nor this dictionary has it any more.
 _loaded: dict[tuple, Any] = {}
-_MOST_LOADED = 500
+_MOST_LOADED = 50
 
 
 def compile_source(

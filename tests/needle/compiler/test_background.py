@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import re
 import subprocess
@@ -269,6 +270,17 @@ def test_another_process_that_ends_before_its_time(folder, monkeypatch):
 
 def _end(sources: list) -> None:
     os._exit(1)
+
+
+def test_the_other_process_is_replaced_before_it_has_grown_large(folder, monkeypatch):
+    monkeypatch.setattr(background, "_MOST", 2)
+    monkeypatch.setattr(background, "_turns", itertools.count(1))
+    processes = []
+    for _ in range(4):
+        background._submit([]).result()
+        processes.append(background._pool(os.getpid()).submit(os.getpid).result())
+    first, second, third, fourth = processes
+    assert first != second == third != fourth
 
 
 def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
