@@ -31,6 +31,7 @@ _MANY_LINES = 400  # from which on the user is told that they are compiled: abou
 _MOST = 50  # tasks of the other process: Numba keeps megabytes of each, and then a fresh process comes
 _turns = itertools.count(1)
 _one_at_a_time = threading.Lock()
+_ended = threading.Event()  # this process is about to end
 
 
 class Task:
@@ -74,7 +75,7 @@ class Task:
 
 
 def _load(reference: weakref.ref[Task], _: Future) -> None:
-    if (task := reference()) is not None:
+    if (task := reference()) is not None and not _ended.is_set():
         task.load()
 
 
@@ -100,7 +101,20 @@ def _pool(process: int) -> ProcessPoolExecutor:
         pool.submit(int)  # the process starts now
     finally:
         sys.modules["__main__"] = main
+    with suppress(AttributeError):  # where a Python has no such function, a program waits at its end
+        threading._register_atexit(_end, process, weakref.ref(pool))  # type: ignore[attr-defined]
     return pool
+
+
+def _end(process: int, reference: weakref.ref[ProcessPoolExecutor]) -> None:
+    """End the other process with this one, whatever it compiles."""
+    pool = reference()
+    if pool is not None and process == os.getpid():  # and not one that was forked from it
+        _ended.set()
+        others = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for other in others:
+            other.terminate()
 
 
 def _begin() -> None:

@@ -462,8 +462,8 @@ def write_kernel(
     for buffer, size in local.items():
         if size > 1 or not has_lanes:
             first.append(f"    {buffer.name} = cuda.local.array({size}, {_type(buffer.dtype)})")
-    for dtype in sorted(writer.shared, key=str):
-        first.append(f"    {_shares_of(dtype)} = cuda.shared.array({mod.THREADS}, {_type(dtype)})")
+    for kind in sorted(writer.shared, key=str):
+        first.append(f"    {_shares_of(kind)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))

@@ -331,7 +331,9 @@ class Program:
         texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self.counts]]
         words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
         sources = {name: source for name, source in found.numbers.items() if name in words}
-        self._sources = [(kind, owner, rest[0] if rest else None) for kind, owner, *rest in sources.values()]
+        self._sources: list[tuple[str, Any, Any]] = [
+            (kind, owner, rest[0] if rest else None) for kind, owner, *rest in sources.values()
+        ]
         self._numbers = eval(f"lambda {', '.join(sources)}: [{', '.join(texts)}]", {"inf": inf, "nan": nan})
         self.number_names = list(self._formulas.values())
 
@@ -349,9 +351,10 @@ class Program:
                 return None
         taken, own = [], self._own_tensors
         for name, tensor, leaf, owner, spec, requires_grad in self._uses:
-            now = tensor if leaf is None else leaves[leaf]
+            now: Any = tensor if leaf is None else leaves[leaf]
             if owner is not None:
                 now = self._now(owner, leaves)._grad
+                now.realize_cached_data()
             elif leaf is not None and (now in own if tensor is None else now is not tensor):
                 return None
             data = now._data
@@ -376,7 +379,7 @@ class Program:
 
     def numbers(self, leaves: list[Any]) -> list[Any] | None:
         """What the formulas make of the numbers of the host; None if parameters of one count differ in it."""
-        given = [
+        given: list[Any] = [
             leaves[owner] if kind == "leaf" else owner[key] if kind == "option" else _common_count(owner, key)
             for kind, owner, key in self._sources
         ]
@@ -456,7 +459,7 @@ class Program:
         """The numbers in each of so many steps; their counts of updates grow."""
         names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
         if not any(name in text for text in self._formulas for name in names):
-            return [self.numbers([])] * steps
+            return [self.numbers([]) or []] * steps
         before = {optimizer: dict(optimizer._updates) for optimizer, _ in self.counts}
         found: list[Any] = []
         for _ in range(steps):
