@@ -109,7 +109,7 @@ def names_for(dtype: np.dtype, row: ScalarFunction | None = None) -> dict[str, A
     wide = dtype.type if dtype.kind == "f" else np.int64
     bounds = np.finfo(wide) if dtype.kind == "f" else np.iinfo(wide)
     names: dict[str, Any] = {"wide": wide, "lowest": wide(bounds.min)}
-    names["dtype"] = _number_type(dtype)
+    names["dtype"] = number_type(dtype) if SIMULATED or dtype != np.bool_ else _truth
     names |= {name: scalar_function(SCALAR_FUNCTIONS[name], dtype) for name in ("exp", "log")}
     if row is not None:
         names["f"] = scalar_function(row, dtype)
@@ -125,10 +125,9 @@ def _neutral(name: str, wide: Any) -> Any:
     return wide({"maximum": bounds.min, "minimum": bounds.max, "multiply": 1}.get(name, 0))
 
 
-def _number_type(dtype: np.dtype) -> Callable:
-    if SIMULATED:  # plain NumPy refuses what a GPU converts
-        return lambda x: np.asarray(x).astype(dtype)[()]
-    return _truth if dtype == np.bool_ else dtype.type
+def number_type(dtype: np.dtype) -> Any:
+    """What makes a number of this type of another number."""
+    return gpu.NumberType(dtype) if SIMULATED else dtype.type
 
 
 def _truth(x):
@@ -173,8 +172,7 @@ def filled_in(function: Callable, names: dict[str, Any]) -> Callable:
             if isinstance(called, FunctionType) and called.__globals__ is not world:
                 if called.__globals__ is home and not names.keys().isdisjoint(_names_in(called)):
                     called = prepared(called)
-                # The simulator calls a function of Python as it is.
-                world[name] = called if SIMULATED else _device_function(called)
+                world[name] = called_by_kernels(called)
         return FunctionType(function.__code__, world, function.__name__, None, function.__closure__)
 
     return prepared(function)
@@ -190,11 +188,11 @@ def _names_in(function: FunctionType) -> set[str]:
 
 
 @cache
-def _device_function(function: Callable) -> Callable:
-    """What kernels call, compiled once for all of them that call the same function."""
+def called_by_kernels(function: Callable) -> Callable:
+    """What kernels call for a function, compiled once for all of them; the simulator calls it as it is."""
     from numba import cuda
 
-    return cuda.jit(device=True)(function)
+    return function if SIMULATED else cuda.jit(device=True)(function)
 
 
 @cache

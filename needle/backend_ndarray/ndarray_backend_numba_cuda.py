@@ -25,9 +25,11 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
+import warnings
 from builtins import zip as _zip  # here `zip` is a builder of kernels
 from collections.abc import Callable
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,12 @@ from .cuda_templates import (  # noqa: F401  (the compiler asks this module for 
     IDENTITY,
     SIMULATED,
     Template,
+    called_by_kernels,
     filled_in,
     gpu,
     is_ours,
     names_for,
+    number_type,
     scalar_function,
     sources,
     stored,
@@ -1032,10 +1036,17 @@ def matmul(a: Array, b: Array, out: Array, m: int, n: int, p: int, layout: tuple
 
 
 def recorded(work: Callable[[], Any]) -> Any:
-    """All that `work` launches, as a graph that is replayed; see `launching.Graph`."""
-    if blas is not None and (library := blas.library()) is not None:
-        library.prepare_to_record()
-    return gpu.Graph(work)
+    """All that `work` launches, as a graph that is replayed; see `launching.Graph`.
+
+    If the driver refuses, there is a warning, and to replay it is to do the work again.
+    """
+    try:
+        if blas is not None and (library := blas.library()) is not None:
+            library.prepare_to_record()
+        return gpu.Graph(work)
+    except RuntimeError as error:
+        warnings.warn(f"cuda(): kernels are launched one by one: {error}", RuntimeWarning, stacklevel=2)
+        return SimpleNamespace(replay=work)
 
 
 def why_not_cublas() -> str:

@@ -49,6 +49,16 @@ def launch(kernel: Any, blocks: Any, threads: Any, *arguments: Any) -> None:
 _one_at_a_time = threading.RLock()
 
 
+class NumberType:
+    """A data type: it converts what NumPy's own refuses and a GPU does not."""
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __call__(self, x: Any) -> Any:
+        return np.asarray(x).astype(self.dtype)[()]
+
+
 class Graph:
     """Work that was done before, and is done again."""
 

@@ -2,15 +2,15 @@
 
 On the CPU one function computes everything, loop after loop. Here each loop of the schedule that stands
 outermost is a kernel, and the host launches them one after the other; `kernels.py` says what threads do.
-Large matrix products are left to cuBLAS or to the device's own kernel. So
+Large matrix products, and totals of very many numbers, are left to the device's own kernels or to cuBLAS. So
 ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), is one launch; for 512 rows and W of shape (64, 512),
 cuBLAS computes the product, and one kernel all the rest.
 
-From the third call on, all launches of a short step are one: the first call has launched the kernels, the
-second has recorded them as a *CUDA graph*, and now the driver replays that, with no Python between two
-kernels. A graph knows addresses, and not Tensors. So what comes with a call is copied to where the graph
-reads it, results are copied from there to arrays of their own, and numbers of the host, such as a learning
-rate, lie in an array on the GPU.
+A call of a short step is some copies and one launch. The first call launches its kernels one after the other;
+the second has the driver record that as a *CUDA graph*, and replays it, as do all later ones: no Python runs
+between two kernels. A graph knows addresses, and not Tensors. So what comes with a call is copied to where
+the graph reads it, results are copied from there to arrays of their own, and numbers of the host, such as a
+learning rate, lie in an array on the GPU.
 
 A kernel cannot raise an error. A check that fails sets the device's mark, and kernels that come later then do
 nothing. The host does not wait for a check: it looks when numbers are next copied to it (see `Checks` of the
@@ -19,42 +19,30 @@ backend).
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .codegen import Line, joined
-from .grid import Grid
+from .codegen import Line
+from .grid import Grid, is_for_device
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
 from .lower import Access, Buffer, Call, Nest
-from .names import by_module, wrapped
+from .names import by_module
 from .program import ALONE, Program, array_over, getrefcount, read_before
+from .schedule import Loop, nests_in
 
 __all__ = ["CudaProgram"]
 
 _MOST_COPIED = 1 << 24  # bytes of what a call gets and makes; for more, copies take longer than a graph saves
 
 
-class Product(NamedTuple):
-    """A matrix product, which is left to cuBLAS or to the device's own kernel."""
-
-    nest: Nest
-    lines: list[Line]  # a comment
-    blocks: list[list[Nest]]
-    length: None = None  # no threads of the CPU share it
-
-    @classmethod
-    def of(cls, nest: Nest) -> Product:
-        """A statement, with a comment in the place of its source."""
-        text = f"# {by_module([nest])}: {nest.out.buffer.name}, by the device's own kernel"
-        lines = [Line(x, (nest,), 0) for x in wrapped("", text.split(" "), " ", "# ")]
-        return cls(nest, lines, [[nest]])
-
-    @property
-    def source(self) -> str:
-        """The lines as one text."""
-        return joined(self.lines)
+def by_device(nest: Nest) -> KernelSource:
+    """A matrix product or a long total, which is left to the device's own kernel: the source says so."""
+    about = by_module([nest])
+    words = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
+    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), (0, 0), [], nest=nest)
 
 
 class CudaProgram(Program):
@@ -64,18 +52,13 @@ class CudaProgram(Program):
 
     Attributes
     ----------
-    parts : list of KernelSource, Product or Call
+    parts : list of KernelSource or Call
         What is launched, in this order.
     """
 
     on_gpu = is_ready_at_once = True
     schedule_type = Grid
     accumulates = False
-
-    @property
-    def _device(self) -> Any:
-        specs = [x.cell for x in self.trace.inputs] + [spec for _, spec in self.results]
-        return next(spec.device for spec in specs if spec.device.name == "cuda")
 
     def _write(self) -> None:
         """Write a kernel for each segment."""
@@ -84,31 +67,41 @@ class CudaProgram(Program):
         self.parts: list[Any] = []
         self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
         numbers = self._formulas, self._by_type
-        segments = self.plan.segments
+        segments = self._segments()
         for number, segment in enumerate(segments, start=1):
             name = f"step_{number}" if len(segments) > 1 else "step"
             if isinstance(segment, Call):
                 self.parts.append(segment)
-            elif isinstance(segment, Nest):
-                self.parts.append(Product.of(segment))
+            elif not isinstance(segment, list) and is_for_device(segment):
+                self.parts.append(by_device(next(nests_in([segment]))))
             else:
                 self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
-        self._kernels = [compile_kernel(x, mod) if isinstance(x, KernelSource) else x for x in self.parts]
+        self._kernels = [
+            None if isinstance(x, Call) or x.nest else compile_kernel(x, mod) for x in self.parts
+        ]
 
         used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
-            if isinstance(part, KernelSource):
-                used.update(part.arguments)
-            else:
-                buffers = part.read + part.written if isinstance(part, Call) else part.nest.accesses
-                used.update(x.buffer.name if isinstance(x, Access) else x.name for x in buffers)
+            step = part if isinstance(part, Call) else part.nest
+            used.update(part.arguments if step is None else [x.name for x in step.read + step.written])
         self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._places if x.name in used}
         for dtype, names in self._by_type.items():
             self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
+
+    def _segments(self) -> list[Any]:
+        """Those of the plan, without initial values of totals by the device's kernel: it needs none."""
+        loops = [x for x in self.plan.segments if isinstance(x, Loop) and is_for_device(x)]
+        totals = {nest.out.buffer for nest in nests_in(loops)}
+
+        def is_needed(x: Any) -> bool:
+            return not (isinstance(x, Nest) and x.out.buffer in totals and not x.sources)
+
+        found = [[*filter(is_needed, x)] if isinstance(x, list) else x for x in self.plan.segments]
+        return [segment for segment in found if segment != []]
 
     # A call
 
@@ -146,7 +139,7 @@ class CudaProgram(Program):
         for name in self._outgoing:
             self._copy(self._inside[name], arrays[name])
         for part in self.parts:
-            if isinstance(part, KernelSource) and part.checks:
+            if not isinstance(part, Call) and part.checks:
                 looked_at = {check.reads[0].buffer.name for check in part.checks}
                 mod.checks.add(partial(self._look, part.checks, {x: arrays[x] for x in looked_at}))
 
@@ -183,31 +176,33 @@ class CudaProgram(Program):
         """Launch one kernel after the other."""
         mod = self._device.mod
         for part, kernel in zip(self.parts, self._kernels or (), strict=True):
-            if isinstance(part, KernelSource):
-                mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
-            elif isinstance(part, Product):
-                self._multiply(part.nest, arrays)
-            else:
+            if isinstance(part, Call):
                 self._call(part, arrays)
+            elif part.nest is not None:
+                self._by_device(part.nest, arrays)
+            else:
+                mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
 
     def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
         """Compute one step after the other, for `scan`; all arrays that a step gets or makes are whole."""
-        mod, sizes = self._device.mod, self.sizes_of_step
+        sizes = self.sizes_of_step
         for name in [name for name, x in arrays.items() if isinstance(x, np.ndarray)]:
-            whole = mod.Array(arrays[name].size, arrays[name].dtype)
-            self._copy(arrays[name], whole)
-            arrays[name] = whole
+            arrays[name] = self._joined([arrays[name]])
         for s, of_step in enumerate(numbers):
             parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
             self._compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
 
-    def _multiply(self, nest: Nest, arrays: dict[str, Any]) -> None:
-        """A matrix product, for which the batch axes of its nest come before those of the matrices."""
-        a, b = nest.reads
-        *batch, m, n, p = nest.shape
-        layout = tuple(batch), a.strides[:-1], a.offset, (*b.strides[:-3], *b.strides[-2:]), b.offset
-        operands = [arrays[x.buffer.name] for x in (a, b, nest.out)]
-        self._device.mod.matmul(*operands, m, n, p, layout)
+    def _by_device(self, nest: Nest, arrays: dict[str, Any]) -> None:
+        """A matrix product or a total by the device's own kernel."""
+        mod, reads = self._device.mod, [x for x in nest.reads if isinstance(x, Access)]
+        *given, out = [arrays[x.buffer.name] for x in (*reads, nest.out)]
+        if nest.product:  # the batch axes of its nest come before those of the matrices
+            (a, b), (*batch, m, n, p) = reads, nest.shape
+            layout = tuple(batch), a.strides[:-1], a.offset, (*b.strides[:-3], *b.strides[-2:]), b.offset
+            mod.matmul(*given, out, m, n, p, layout)
+        else:
+            views = (1,), (1,), nest.shape, reads[0].strides, reads[0].offset
+            mod.REDUCES[nest.fold](*given, out, math.prod(nest.shape), views)
 
     def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
         return arrays[buffer.name]

@@ -15,12 +15,13 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from .lower import Nest
-from .schedule import Loop, LoopSchedule, paths
+from .lower import Access, Nest
+from .schedule import Loop, LoopSchedule, nests_in, paths
 
-__all__ = ["Band", "Grid", "goes_across", "parts_of", "taken"]
+__all__ = ["Band", "Grid", "goes_across", "is_for_device", "parts_of", "taken"]
 
 SHARED = 8  # iterations of a loop that threads share, at least
+LONG = 1 << 14  # numbers of a total that one block of threads computes, at most
 _MANY = 1 << 14  # rows for one thread each, at least, if neighbouring numbers are of different rows
 _MOST_OF_THREAD = 256  # numbers in an array that a thread keeps for itself, at most
 
@@ -57,8 +58,8 @@ class Grid(LoopSchedule):
     on_gpu = True
 
     def stands_alone(self, part: Any) -> bool:
-        """Whether a part is a kernel of its own. Totals are not: one block computes several."""
-        return part.product if isinstance(part, Nest) else not _is_one_total(part)
+        """Whether a part is a kernel of its own. Short totals are not: one block computes several."""
+        return part.product if isinstance(part, Nest) else not is_one_total(part) or is_for_device(part)
 
     def finish(self) -> None:
         """Find the bands of all segments, by the first loop of each."""
@@ -132,10 +133,22 @@ class Grid(LoopSchedule):
         return found
 
 
-def _is_one_total(loop: Loop) -> bool:
-    """Whether a loop only reduces many numbers to one."""
-    nest, *others = loop.nests()
-    return not others and nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
+def is_one_total(part: Any) -> bool:
+    """Whether a part is a loop that only reduces many numbers to one."""
+    nest, *others = nests_in([part])
+    is_total = nest.fold is not None and nest.out.via is None and not any(nest.out.strides)
+    return isinstance(part, Loop) and is_total and not others
+
+
+def is_for_device(part: Any) -> bool:
+    """Whether the device's own kernel does better: a product, or a total that needs more than one block."""
+    if isinstance(part, Nest):
+        return part.product
+    nest = next(part.nests())
+    x = nest.reads[0]
+    is_plain = nest.function == "copy" and isinstance(x, Access) and x.via is None
+    same_type = is_plain and x.buffer.dtype == nest.out.buffer.dtype
+    return same_type and is_one_total(part) and math.prod(nest.shape) > LONG
 
 
 def _has_rows(part: Any) -> bool:

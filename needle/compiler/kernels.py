@@ -1,55 +1,48 @@
 """Kernels: loops of a schedule as the source of functions that run on a GPU.
 
-A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop of the schedule that
-stands outermost becomes a kernel, in one of four ways:
+`grid.py` has said which loops become threads. So ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), has
+80 threads. Each computes one number of the result, and its total never leaves the thread::
 
-- A parallel loop, whose iterations do not depend on each other: each thread takes one of them. If another
-  such loop is all that is inside, a thread takes a pair of iterations, and so on. So ``relu(x @ W + b)``, for
-  10 rows and W of shape (2, 8), has 80 threads. Each computes one number of the result, and its total never
-  leaves the thread::
+    def step(x, W, b, result):
+        thread = cuda.grid(1)
+        if thread >= 80: return
+        i, j = thread // 8, thread % 8
+        # MatMul, Add, ReLU
+        matmul1 = float32(0)
+        for k in range(2):
+            matmul1 += x[2 * i + k] * W[8 * k + j]
+        add1 = matmul1 + b[j]
+        relu1 = relu(add1)
+        result[8 * i + j] = relu1
 
-      def step(x, W, b, result):
-          thread = cuda.grid(1)
-          if thread >= 80: return
-          i, j = thread // 8, thread % 8
-          # MatMul, Add, ReLU
-          matmul1 = float32(0)
-          for k in range(2):
-              matmul1 += x[2 * i + k] * W[8 * k + j]
-          add1 = matmul1 + b[j]
-          relu1 = relu(add1)
-          result[8 * i + j] = relu1
+The threads that compute a long row together are its *lanes*. What a row needs once, each of them computes. Of
+the row's numbers, each of 32 lanes takes every 32nd, and keeps it in registers if it is needed again. It adds
+up its own share of a total, and `warp_total` adds up the shares. So the mean of each of 128 rows of 1,024
+numbers is::
 
-- A loop over long rows, such as those of a softmax: several threads, the *lanes*, compute a row together.
-  What a row needs once, each of them computes. They share the loops over the row's numbers: of 32 lanes, each
-  takes every 32nd number, and keeps it in registers if it is needed again. Each lane adds up its own share
-  of a total, and `warp_total` adds up the shares. So the mean of each of 128 rows of 1,024 numbers is::
+    lane = cuda.threadIdx.x
+    i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
+    summation1 = float32(0)
+    share0 = float32(0)
+    for j in range(lane, 1024, 32):
+        share0 += x[1024 * i + j]
+    share0 = warp_total(add, share0, 32)
+    summation1 = summation1 + share0
+    div1 = summation1 / float32(1024)
+    if lane == 0: result[i] = div1
 
-      lane = cuda.threadIdx.x
-      i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
-      summation1 = float32(0)
-      share0 = float32(0)
-      for j in range(lane, 1024, 32):
-          share0 += x[1024 * i + j]
-      share0 = warp_total(add, share0, 32)
-      summation1 = summation1 + share0
-      div1 = summation1 / float32(1024)
-      if lane == 0: result[i] = div1
-
-  The lanes of a longer row are all threads of a block. If rows lie side by side, as when columns are added
-  up, neighbouring threads take neighbouring rows: a GPU fetches neighbours in one go.
-- A single total of many numbers, such as a loss, is like a single row.
-- One thread computes anything else. That is slow, but right.
+The lanes of a longer row are all threads of a block; so are those of a single total, such as a loss. If rows
+lie side by side, as when columns are added up, neighbouring threads take neighbouring rows: a GPU fetches
+neighbours in one go. One thread computes anything else. That is slow, but right.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,13 +69,11 @@ _SMALL_BLOCK = 64
 
 _MOST_OF_WARP = 32  # numbers of a row for each lane; if there are more, the lanes are a block, and not a warp
 
-_MOST_OF_ARRAY, _KEPT = 32, 64  # numbers that a lane keeps in registers: of one array, and of all together
+# Numbers that a lane keeps in registers: of one array, or of all that are loaded; and of all that it writes.
+_MOST_OF_ARRAY, _KEPT = 32, 64
 
 GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
-
-
-_Places = dict[Buffer, set[Any]]  # for each array, which lanes meet its numbers; see `_place_of`
 
 
 class KernelSource(NamedTuple):
@@ -96,6 +87,7 @@ class KernelSource(NamedTuple):
     grid: tuple[int, int | tuple[int, int]]  # how many blocks there are, and how many threads each has
     checks: list[Nest]
     length: None = None  # no threads of the CPU share it
+    nest: Nest | None = None  # what the device's own kernel computes, in the place of one that is written
 
     @property
     def source(self) -> str:
@@ -113,17 +105,17 @@ class KernelWriter(Writer):
         self.mod = mod
         self.head: list[str] = []  # the lines that say what a thread works on
         self.kept: dict[Buffer, int] = {}  # arrays of a row: how many numbers a lane has in registers
+        self.loaded: dict[Buffer, int] = {}  # the same for arrays that lie in memory, and are read from there
         self.shared: set[np.dtype] = set()  # data types of totals that a block adds up in shared memory
         self.lanes = 1
         self.barrier = ""  # what lanes call to wait for each other
         self.rest = False  # whether some lanes have no row; their number is then too high for all loops
+        self._arrived: set[Buffer] = set()  # arrays whose numbers are loaded by now
         self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
-        self._by_row: dict[Buffer, int] = {}  # arrays of a row that are too long for registers: how long
-        # What the source calls the number of an iteration, of a row, and of a number in a row.
-        self.number = self._row = self._item = ""
+        self.number = ""  # what the source calls the number of an iteration
         self._shares: dict[Nest, str] = {}  # what a lane folds its share of a total into
-        self._read: _Places = {}  # since the last barrier
-        self._written: _Places = {}
+        self._read: set[Buffer] = set()  # since the last barrier
+        self._written: set[Buffer] = set()
 
     def is_total(self, nest: Nest) -> bool:
         """A thread adds up numbers one after the other."""
@@ -138,13 +130,16 @@ class KernelWriter(Writer):
         """The number that a statement reads or writes. In memory, a boolean is 0 or 1."""
         if x is nest.out and nest in self._shares:
             return self._shares[nest]
-        if isinstance(x, Access) and x.buffer in self.kept:
-            return f"{x.buffer.name}[s]" if self.kept[x.buffer] > 1 else x.buffer.name
-        if isinstance(x, Access) and x.buffer in self._by_row:
-            return f"{x.buffer.name}[{self._by_row[x.buffer]} * {self._row} + {self._item}]"
+        buffer = x.buffer if isinstance(x, Access) else None
+        if buffer in self.kept or buffer in self._arrived:
+            return f"{self.register(buffer)}[s]"
         text = super().operand(x, nest)
         is_read = text.endswith("]") and x is not nest.out
         return f"({text} != 0)" if is_read and x.buffer.dtype == np.bool_ else text
+
+    def register(self, buffer: Any) -> str:
+        """What the source calls the numbers of an array that a lane has in registers."""
+        return buffer.name if buffer in self.kept else f"own_{buffer.name}"
 
     def value(self, nest: Nest, operands: list[str], t: str) -> str:
         """What a statement computes."""
@@ -239,13 +234,7 @@ class KernelWriter(Writer):
         """Write what is in a row, for lanes that compute it together; the grid.
 
         All lanes compute the same, except that they share the iterations of loops. What there is once in a
-        row, only the first lane writes to memory.
-
-        Parameters
-        ----------
-        parts : list of Loop or Nest
-        loops : list of Loop
-            The loops over rows; none if there is but one row.
+        row, only the first lane writes to memory. `loops` go over rows; there are none if there is but one.
         """
         bands = [self.plan.bands[part] for part in parts if isinstance(part, Loop)]
         longest = max((band.length for band in bands), default=0)
@@ -270,26 +259,25 @@ class KernelWriter(Writer):
             self._total, self.barrier = ("block", "lane"), "syncthreads"
             grid = rows, self.lanes
         if width > 1:
-            self.head += ["    lane = cuda.threadIdx.y", f"    thread = {width} * lane + cuda.threadIdx.x"]
-        elif self.lanes > 1:
-            self.head.append("    lane = cuda.threadIdx.x")
+            head = ["lane = cuda.threadIdx.y", f"thread = {width} * lane + cuda.threadIdx.x"]
+        else:
+            head = ["lane = cuda.threadIdx.x"] if self.lanes > 1 else []
         if loops:
-            loops = self._in_order(loops)
-            lines = self._index(loops, 0, "row", first)
-            self._row = self.number
+            first_row, *others = self._index(self._in_order(loops), 0, "row", first)
+            head.append(first_row)
             if self.rest:  # all threads of a warp have to meet, so those without a row go along
-                go_along = f"{self._row}, lane = {rows - 1}, {longest}" if self.lanes > 1 else "return"
-                lines.insert(1, f"if {self._row} >= {rows}: {go_along}")
-            self.head += [f"    {line}" for line in lines]
+                go_along = f"{self.number}, lane = {rows - 1}, {longest}" if self.lanes > 1 else "return"
+                head.append(f"if {self.number} >= {rows}: {go_along}")
+            head += others
+        self.head = [f"    {line}" for line in head]
         self._keep(parts, loops)
         for part in parts:
             self.comment([part], "    ")
-            self._wait(part, loops)
+            self._wait(part)
             if isinstance(part, Loop):
                 self._write_band(part, self.plan.bands[part], len(loops))
                 continue
-            first_only = self.lanes > 1 and self.writes_memory(part)
-            start = "    if lane == 0: " if first_only else "    "
+            start = self._once(part)
             self.add(*wrapped(start, self.statement(part).split(", "), ", ", "        "), nest=part)
             if part.is_check:
                 self.add(GUARD_FOR_ALL)
@@ -301,28 +289,28 @@ class KernelWriter(Writer):
             dtype = nest.out.buffer.dtype
             self._shares[nest] = name = f"share{len(self._shares)}"
             self.add(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
-        level, length = 2, band.length
-        places = self._index(band.loops, depth, "item")
-        self._item = index = self.number
-        if any(x.buffer in self.kept for nest in part.nests() for x in nest.accesses):
-            each = -(-length // self.lanes)
-            if each > 1:
-                place = f"{self.lanes} * s + lane" if self.lanes > 1 else "s"
-                self.add(f"    for s in range({each}):", f"        {index} = {place}")
-            else:
-                self.add(f"    {index} = lane")
-                level = 1
-            if each * self.lanes > length or self.rest:
-                self.add(f"{'    ' * level}if {index} < {length}:")
-                level += 1
-        else:
-            shared = f"lane, {length}, {self.lanes}" if self.lanes > 1 else str(length)
+        places, length, lanes = self._index(band.loops, depth, "item"), band.length, self.lanes
+        index, level, each = self.number, 2, -(-length // lanes)
+        uses = [(x, nest) for nest in part.nests() for x in nest.accesses]
+        if not any(x.buffer in self.kept or x.buffer in self.loaded for x, _ in uses):
+            shared = f"lane, {length}, {lanes}" if lanes > 1 else str(length)
             self.add(f"    for {index} in range({shared}):")
+        else:  # number `s` of what the lane has in registers
+            self.add(f"    for s in range({each}):")
+            self.add(f"        {index} = {f'{lanes} * s + lane' if lanes > 1 else 's'}")
+            if each * lanes > length or self.rest:
+                self.add(f"        if {index} < {length}:")
+                level = 3
         indent = "    " * level
         self.add(*[f"{indent}{line}" for line in places])
         depth += len(band.loops)
         self.commented, self.without_line = -1, depth + 1 - level
         body = len(self.lines)
+        for x, nest in uses:
+            if x.buffer in self.loaded and x.buffer not in self._arrived:
+                read = self.operand(x, nest)
+                self._arrived.add(x.buffer)
+                self.add(f"{indent}{self.operand(x, nest)} = {read}")
         self.write(band.loops[-1].body, depth)
         self.name_places(band.loops[-1], body, indent)
         for nest in band.totals:
@@ -331,12 +319,15 @@ class KernelWriter(Writer):
             if kind != "warp":
                 self.shared.add(dtype)
                 shown = f"{_shares_of(dtype)}, {share}"
-            total, function = self.call(f"{kind}_total", dtype.name), self.call(fold, dtype.name)
-            self.add(f"    {share} = {total}({function}, {shown}, {threads})")
-            start = "    if lane == 0: " if self.lanes > 1 and self.writes_memory(nest) else "    "
+            function = self.call(fold, dtype.name)
+            self.add(f"    {share} = {kind}_total({function}, {shown}, {threads})")
             target = self.operand(nest.out, nest)
             both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
-            self.add(f"{start}{target} = {both}")
+            self.add(f"{self._once(nest)}{target} = {both}")
+
+    def _once(self, nest: Nest) -> str:
+        """How a statement begins that a row needs once: only its first lane writes to memory."""
+        return "    if lane == 0: " if self.lanes > 1 and self.writes_memory(nest) else "    "
 
     def _place_of(self, x: Access, nest: Nest, part: Any, loops: list[Loop]) -> Any:
         """What decides which lane meets a number: if it is equal for two statements, it is the same lane.
@@ -351,57 +342,40 @@ class KernelWriter(Writer):
             return None
         return x.offset, *inside, *outside, *[loop.length for loop in band.loops]
 
-    def _places(self, uses: Iterable[tuple[Access, Nest]], part: Any, loops: list[Loop]) -> _Places:
-        """The places of these accesses in arrays that all lanes see."""
-        found: _Places = defaultdict(set)
-        for x, nest in uses:
-            if x.buffer not in self.plan.variables and x.buffer not in self.kept:
-                found[x.buffer].add(self._place_of(x, nest, part, loops))
-        return found
-
     def _keep(self, parts: list[Any], loops: list[Loop]) -> None:
-        """Find out which arrays lanes can keep in registers, as each reads only what it has written itself.
+        """Find the arrays that lanes can keep in registers, as no other lane meets the same numbers.
 
-        What does not fit is stored row by row, whatever the order of its axes, so that neighbouring lanes
-        meet neighbouring numbers.
+        Those are arrays of the row's own, and arrays that it reads several times: they are loaded once.
         """
-        places: _Places = defaultdict(set)
-        lengths: dict[Buffer, int] = {}
+        places: dict[Buffer, dict[Any, None]] = defaultdict(dict)
+        users: dict[Buffer, dict[Any, None]] = defaultdict(dict)
+        written = {nest.out.buffer for nest in nests_in(parts)}
         for part in parts:
-            uses = [(x, nest) for nest in nests_in([part]) for x in nest.accesses]
-            for buffer, found in self._places(uses, part, loops).items():
-                places[buffer] |= found
-                lengths[buffer] = self.plan.bands[part].length if isinstance(part, Loop) else 1
-        room = _KEPT
-        for buffer, found in places.items():
-            each = -(-lengths[buffer] // self.lanes)
-            is_inside = buffer in self.plan.inside and buffer in self.plan.work
-            if not is_inside or len(found) > 1 or None in found:
-                continue
-            if each <= min(room, _MOST_OF_ARRAY):
-                self.kept[buffer] = each
-                room -= each
-            elif self._total[0] != "columns":
-                self._by_row[buffer] = lengths[buffer]
+            for nest in nests_in([part]):
+                for x in nest.accesses:
+                    places[x.buffer][self._place_of(x, nest, part, loops)] = None
+                    users[x.buffer][part] = None
+        own = {x for x in places if x in self.plan.inside and x in self.plan.work}
+        several = {x for x in places if x not in written and not x.is_iota and len(users[x]) > 1}
+        for group, registers, room in ((own, self.kept, _KEPT), (several - own, self.loaded, _MOST_OF_ARRAY)):
+            for buffer in [x for x in places if x in group and len(places[x]) == 1 and None not in places[x]]:
+                each = -(-self.plan.bands[next(iter(users[buffer]))].length // self.lanes)
+                if each <= min(room, _MOST_OF_ARRAY):
+                    registers[buffer] = each
+                    room -= each
 
-    def _wait(self, part: Any, loops: list[Loop]) -> None:
+    def _wait(self, part: Any) -> None:
         """Let all lanes arrive before one reads what another wrote, or writes what another reads."""
+        private = self.plan.variables | self.kept.keys()
         nests = list(nests_in([part]))
-        read = self._places([(x, nest) for nest in nests for x in nest.sources], part, loops)
-        outs = [(nest.out, nest) for nest in nests if self.writes_memory(nest)]
-        written = self._places(outs, part, loops)
-
-        def meets(now: _Places, before: _Places) -> bool:
-            both = [places | before[buffer] for buffer, places in now.items() if buffer in before]
-            return any(len(places) > 1 or None in places for places in both)
-
-        if meets(read, self._written) or meets(written, self._written) or meets(written, self._read):
+        read = {x.buffer for nest in nests for x in nest.sources} - private
+        written = {nest.out.buffer for nest in nests if self.writes_memory(nest)} - private
+        if written & (self._read | self._written) or read & self._written:
             if self.lanes > 1:
                 self.add(f"    cuda.{self.barrier}()")
-            self._read, self._written = {}, {}
-        for found, before in ((read, self._read), (written, self._written)):
-            for buffer, places in found.items():
-                before[buffer] = before.get(buffer, set()) | places
+            self._read, self._written = set(), set()
+        self._read |= read
+        self._written |= written
 
 
 def numbers_of(dtype: str) -> str:
@@ -438,7 +412,8 @@ def write_kernel(
     numbers = {text: (formulas[text], kind) for text, kind in types.items()}
 
     writer = KernelWriter(plan, numbers, mod)
-    row, loops, local = parts_of(segment), taken(segment), {}
+    row, loops = parts_of(segment), taken(segment)
+    local: dict[Buffer, int] = {}  # the sizes of arrays that each thread has for itself
     has_lanes = isinstance(segment, list) or any(part in plan.bands for part in row)
     grid: tuple[int, Any] = (1, 1)
     if has_lanes:
@@ -459,9 +434,9 @@ def write_kernel(
         note = "" if text == number else f"  # {text}"
         first.append(f"    {number} = {numbers_of(dtype)}[{known.index(number)}]{note}")
         arguments[numbers_of(dtype)] = f"{dtype}*"
-    for buffer, size in local.items():
-        if size > 1 or not has_lanes:
-            first.append(f"    {buffer.name} = cuda.local.array({size}, {_type(buffer.dtype)})")
+    for buffer, size in {**local, **writer.loaded}.items():
+        array = buffer.name if buffer in local else writer.register(buffer)
+        first.append(f"    {array} = cuda.local.array({size}, {_type(buffer.dtype)})")
     for kind in sorted(writer.shared, key=str):
         first.append(f"    {_shares_of(kind)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
     if guarded:
@@ -476,72 +451,29 @@ def _type(dtype: np.dtype) -> str:
     return "bool_" if dtype == np.bool_ else dtype.name
 
 
-# What kernels call. In these templates `f` stands for a row of the table, and `number` for a data type.
-
-f: Any = None
-number: Any = None
-
-
-def of_one(x):
-    """A row of one number, in its data type."""
-    return number(f(x))
-
-
-def of_two(x, y):
-    """A row of two numbers, in their data type."""
-    return number(f(x, y))
-
-
-class _Type:
-    """A data type for the simulator, which runs kernels in Python: it converts what NumPy's own refuses."""
-
-    def __init__(self, name: str):
-        self.dtype = np.dtype(name)
-
-    def __call__(self, x: Any) -> Any:
-        return np.asarray(x).astype(self.dtype)[()]
-
-
-class _Cuda:
-    """What a function finds as `cuda` in the simulator, which puts it among the names of the kernel."""
-
-    def __init__(self, names: dict[str, Any]):
-        self._names = names
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._names["cuda"], name)
-
-
 def function_of(kernel: KernelSource, mod: Any) -> Callable:
     """The source of a kernel as a function in Python, for a backend module `mod`."""
-    from numba import cuda  # importing it takes half a second, and only those wait who compile
+    names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "wide": _same}
+    names |= {name: mod.number_type(np.dtype(name.rstrip("_"))) for name in TYPES}
+    rows = [(name, dtype) for name, dtype in kernel.functions if name in SCALAR_FUNCTIONS]
+    names |= {function_name(name, dtype): _function_of_row(name, dtype, mod) for name, dtype in rows}
+    found: dict[str, Any] = {}
+    exec(compile(kernel.source, f"<needle {kernel.name}>", "exec"), vars(mod), found)
+    return mod.filled_in(found[kernel.name], names)
 
-    names: dict[str, Any] = {"__name__": __name__, "cuda": cuda, "inf": math.inf, "nan": math.nan}
-    names |= {name: _Type(name.rstrip("_")) if mod.SIMULATED else getattr(np, name) for name in TYPES}
-    exec(compile(kernel.source, f"<needle {kernel.name}>", "exec"), names)
-    for name, dtype in kernel.functions:
-        function = _device_function(name, dtype, mod)
-        if mod.SIMULATED:
-            function = FunctionType(function.__code__, function.__globals__ | {"cuda": _Cuda(names)})
-        names[function_name(name, dtype)] = function
-    return names[kernel.name]
+
+def _same(x):
+    """A total in its own type."""
+    return x
 
 
 @cache
-def _device_function(name: str, dtype: str, mod: Any) -> Any:
-    """A row of the table for numbers of one data type, or how lanes fold what each of them has."""
-    from numba import cuda
-
-    row = SCALAR_FUNCTIONS.get(name)
-    names: dict[str, Any]
-    if row is None:  # warp_total, block_total or columns_total
-        names = {"wide": np.dtype(dtype).type if dtype.startswith("float") else np.int64}
-        function = mod.filled_in(getattr(mod, name), names)
-    else:
-        number = _Type(dtype) if mod.SIMULATED else bool if dtype == "bool" else np.dtype(dtype).type
-        names = {"f": mod.scalar_function(row, np.dtype(dtype)), "number": number}
-        function = mod.filled_in(of_one if row.arity == 1 else of_two, names)
-    return function if mod.SIMULATED else cuda.jit(device=True)(function)
+def _function_of_row(name: str, dtype: str, mod: Any) -> Callable:
+    """What a kernel calls for a row of the table; the result has the type of the operands."""
+    row, number = SCALAR_FUNCTIONS[name], mod.number_type(np.dtype(dtype))
+    f = mod.called_by_kernels(mod.scalar_function(row, np.dtype(dtype)))
+    forms: dict[int, Callable] = {1: lambda x: number(f(x)), 2: lambda x, y: number(f(x, y))}
+    return forms[row.arity]
 
 
 def compile_kernel(kernel: KernelSource, mod: Any) -> Any:

@@ -45,9 +45,6 @@ RUN = 2048
 SMALL = 1 << 15
 SMALL_ON_GPU = 1 << 12
 
-#: A single total of more numbers than this is made of the totals of rows, each by a block of a GPU's threads.
-LONG = 1 << 14
-
 
 @dataclass(eq=False)
 class Buffer:
@@ -262,16 +259,6 @@ class Recorder:
         def kernel(a: Buffer, out: Buffer, k: int, layout: Any = None) -> None:
             kept, kept_strides, folded, folded_strides, offset = layout or ((out.size,), (k,), (k,), (1,), 0)
             totals = out
-            if self.on_gpu and out.size == 1 and k > LONG:
-                # Rows are added up first, each by a block, and then their totals.
-                *outer, last = folded
-                rows = 1 if outer and last <= LONG else _divisor(last)
-                length, (*steps, step) = last // rows, folded_strides
-                if length < k:
-                    totals = Buffer(k // length, out.dtype)
-                    inner = (*outer, rows), (*steps, step * length), (length,), (step,), offset
-                    kernel(a, totals, length, inner)
-                    return kernel(totals, out, totals.size)
             if name == "add" and k > RUN and out.dtype == np.float32 and not self.on_gpu:
                 totals = Buffer(out.size, "float64")
             places = whole(totals, kept)
@@ -348,11 +335,6 @@ class Recorder:
         """See `kernel_calls.checked_not_zero`."""
         self._check("check_not_zero", a, [], lambda _: ValueError(refusal))
         return a
-
-
-def _divisor(n: int) -> int:
-    """The largest divisor of a number that is not above its root."""
-    return next(i for i in range(math.isqrt(n), 0, -1) if n % i == 0)
 
 
 def _rows(a: Buffer, index: Buffer, n: int, inner: int) -> Access:

@@ -118,6 +118,7 @@ def test_compiled_kernels_compute_what_numpys_do(tmp_path):
         pytest.param("compiling", marks=pytest.mark.slow),
         pytest.param("graphs", marks=pytest.mark.slow),
         pytest.param("products", marks=pytest.mark.slow),
+        pytest.param("rows", marks=pytest.mark.slow),
         pytest.param("training", marks=pytest.mark.slow),
     ],
 )

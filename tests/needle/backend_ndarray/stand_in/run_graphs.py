@@ -10,6 +10,7 @@ counts = on_stand_in.counts
 
 import needle as ndl  # noqa: E402
 from needle import nn, optim  # noqa: E402
+from needle.backend_ndarray import launching  # noqa: E402
 
 CUDA = ndl.cuda()
 COUNTED = [name for name, _ in counts._fields_ if name not in ("live", "most", "limit", "pools")]
@@ -108,6 +109,20 @@ for value in (1, 1, 2, 2, 2):
     factor.data = ndl.Tensor(np.full(3, value), device=CUDA) if value != factor.numpy()[0] else factor
     close(long(square), long.function(square))
 assert counts.graphs == 2
+
+# Where the driver refuses to record, kernels are launched one by one.
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(launching, "recording_stream", lambda: launching.STREAM)
+    alone = ndl.jit(long.function)
+    alone(square)
+    with pytest.warns(RuntimeWarning, match="cuStreamBeginCapture: CUDA_ERROR_INVALID_VALUE"):
+        close(alone(square), long(square))
+    close(alone(square), long(square))
+
+# Generated kernels are on disk by now, as the library's are: nothing is compiled again.
+launching.to_ptx = None
+close(ndl.jit(long.function)(square), long(square))
+
 del ours, long
 gc.collect()
 assert counts.graphs == 0
