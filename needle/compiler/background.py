@@ -17,7 +17,7 @@ import weakref
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -122,6 +122,14 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the program
     if hasattr(os, "nice"):
         os.nice(10)  # what runs meanwhile goes first
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that asked is gone, even if it had no time to say so."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+    os._exit(0)
 
 
 def _compile(sources: list[tuple]) -> None:
