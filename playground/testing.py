@@ -103,7 +103,7 @@ def serving(
     Raises
     ------
     RuntimeError
-        If it ends, or does not answer within a minute. The message holds what it said.
+        If it ends, or does not answer within two minutes. The message holds what it said.
     """
     path = os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": path, **(environment or {})}
@@ -123,7 +123,7 @@ def serving(
                 server.wait()
 
 
-def _becomes_healthy(url: str, server: subprocess.Popen, seconds: float = 60) -> bool:
+def _becomes_healthy(url: str, server: subprocess.Popen, seconds: float = 120) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and server.poll() is None:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
@@ -19,7 +20,7 @@ _TELL = """export default async function ({ setStateValue }) {
 }"""
 
 # Of two requests Streamlit runs the last, for the page that was shown when it was sent. What speaks soon
-# after a click on a link would undo the click. So it waits, 5 s at most, until the page behind it is there.
+# after a click on a link would undo the click. So it waits, 30 s at most, until the page behind it is there.
 _SAY_ON_ARRIVAL = """<script>
 (() => {
   let link = null, clicked = 0;
@@ -27,7 +28,7 @@ _SAY_ON_ARRIVAL = """<script>
     if (defaultPrevented && target.closest("a")) [link, clicked] = [target.closest("a"), timeStamp];
   };
   window.sayOnArrival = (say) => {
-    if (link?.pathname === location.pathname || performance.now() > clicked + 5000) link = null;
+    if (link?.pathname === location.pathname || performance.now() > clicked + 30000) link = null;
     if (link) setTimeout(() => sayOnArrival(say), 50);
     else say();
   };
@@ -36,7 +37,7 @@ _SAY_ON_ARRIVAL = """<script>
 
 
 def _playground() -> None:
-    """Go to the playground, which has the app's first address."""
+    """Go to the playground, which has the app's first address, from an address that no page has."""
     st.components.v2.component("needle_reload", js=_RELOAD)(key="reload")
 
 
@@ -62,6 +63,8 @@ _STYLE = """
 <style>
 .st-key-pages { border-bottom: 1px solid color-mix(in srgb, currentColor 12%, transparent); gap: 0 1.1rem; }
 .st-key-pages [data-testid="stPageLink-NavLink"] { background: none; padding: 0.25rem 0; }
+.st-key-pages .stHtml a { color: inherit; display: block; font-size: 0.875rem; line-height: 2; }
+.st-key-pages .stHtml a { text-decoration: none; }
 .st-key-pages [aria-current="page"] p { font-weight: 600; }
 .st-key-pages { min-height: 2rem; }
 [data-testid="stSkeleton"] { visibility: hidden; }
@@ -76,7 +79,9 @@ chosen = st.navigation([first, *others], position="hidden")
 st.html(_STYLE)
 st.html(_SAY_ON_ARRIVAL, unsafe_allow_javascript=True)
 with st.container(horizontal=True, key="pages"):
-    for page in (first, *others):
+    query = urlencode(_kept_address(""), doseq=True)
+    st.html(f'<a href="./{"?" if query else ""}{escape(query)}">{first.title}</a>', width="content")
+    for page in others:
         st.page_link(page, query_params=_kept_address(page.url_path), width="content")
 chosen.run()
 _hear_addresses()  # below all that it would move

@@ -27,6 +27,7 @@ from needle.autograd import Tensor
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("workers.py")
 TIMEOUT = 400  # seconds
+N = 3  # so many workers work together
 
 
 def script():
@@ -72,15 +73,12 @@ def together(launch):
     return run
 
 
-@pytest.fixture
-def arrays(together, tmp_path):
-    """Runs a function of the script as several workers; returns what worker 0 wrote."""
-
-    def run(n, name):
-        together(n, "-m", "mpi4py", SCRIPT, name, tmp_path)  # it ends all if one fails
-        return dict(np.load(tmp_path / f"{name}.npz"))
-
-    return run
+@pytest.fixture(scope="module")
+def found(together, tmp_path_factory):
+    """What each function of the script returned on worker 0 of N."""
+    folder = tmp_path_factory.mktemp("found")
+    together(N, "-m", "mpi4py", SCRIPT, "all", folder)  # it ends all if one fails
+    return {path.stem: dict(np.load(path)) for path in folder.iterdir()}
 
 
 # One process
@@ -346,16 +344,10 @@ def test_a_number_of_workers_to_measure_with_is_checked(monkeypatch, capsys, cou
 # Several workers
 
 
-@pytest.fixture
-def n():
-    """So many workers work together."""
-    return 3
-
-
 @pytest.mark.slow
-def test_workers_learn_what_one_learns_from_the_whole_batch(arrays, n):
+def test_workers_learn_what_one_learns_from_the_whole_batch(found):
     """A hundred steps of four networks, by two optimisers; all workers end with the same bits."""
-    ours, alone = arrays(n, "trainings"), script().trainings()
+    ours, alone = found["trainings"], script().trainings()
     assert ours.keys() == alone.keys()
     assert len({key.partition(" ")[0] for key in ours}) == 4
     for key, value in alone.items():
@@ -365,11 +357,11 @@ def test_workers_learn_what_one_learns_from_the_whole_batch(arrays, n):
 
 
 @pytest.mark.slow
-def test_gradients_are_averaged_by_weight(arrays, n):
+def test_gradients_are_averaged_by_weight(found):
     """Worker k counts k + 1; where no other has a gradient, the others count with 0."""
-    found = arrays(n, "means")
-    weights = np.arange(1, n + 1) / np.arange(1, n + 1).sum()
-    mean = (weights * np.arange(n)).sum()
+    found = found["means"]
+    weights = np.arange(1, N + 1) / np.arange(1, N + 1).sum()
+    mean = (weights * np.arange(N)).sum()
     np.testing.assert_allclose(found["grad 0"], np.full((2, 3), mean + 2), rtol=1e-6)
     np.testing.assert_allclose(found["grad 1"], np.full(4, 10 * weights[1]), rtol=1e-12)
     np.testing.assert_allclose(found["grad 2"], mean, rtol=1e-6)
@@ -377,50 +369,51 @@ def test_gradients_are_averaged_by_weight(arrays, n):
 
 
 @pytest.mark.slow
-def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(arrays, n):
-    found = arrays(n, "derivatives")
+def test_the_gradient_of_an_average_is_that_of_the_loss_of_the_batch(found):
+    found = found["derivatives"]
     np.testing.assert_allclose(found["gradient"], found["differences"], rtol=1e-7)
     assert np.abs(found["gradient"]).min() > 1e-3
 
 
 @pytest.mark.slow
-def test_in_lazy_mode_workers_meet_though_only_one_looks(arrays, n):
-    found = arrays(n, "lazily")
-    np.testing.assert_allclose(found["sum"], n)
-    np.testing.assert_allclose(found["mean"], (n - 1) / 2)
+def test_in_lazy_mode_workers_meet_though_only_one_looks(found):
+    found = found["lazily"]
+    np.testing.assert_allclose(found["sum"], N)
+    np.testing.assert_allclose(found["mean"], (N - 1) / 2)
 
 
 @pytest.mark.slow
-def test_synchronised_batch_norm_is_that_of_the_whole_batch(arrays, n):
-    found, alone = arrays(n, "normalised"), script().normalised()
+def test_synchronised_batch_norm_is_that_of_the_whole_batch(found):
+    found, alone = found["normalised"], script().normalised()
     assert found.keys() == alone.keys()
     for key, value in alone.items():
         np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-12, err_msg=key)
 
 
 @pytest.mark.slow
-def test_each_batch_is_shared_and_worker_0_draws_the_order(arrays, n):
-    found = arrays(n, "shared")
+def test_each_batch_is_shared_and_worker_0_draws_the_order(found):
+    found = found["shared"]
     np.random.seed(0)
     orders = [np.random.permutation(11) for _ in range(2)]
     whole = np.split(orders[1], [5, 10])
-    whole[2] = np.repeat(whole[2], n)  # the last item alone goes to everybody
+    whole[2] = np.repeat(whole[2], N)  # the last item alone goes to everybody
     for i, batch in enumerate(whole):
         np.testing.assert_array_equal(found[f"batch {i}"], np.sort(batch))
     assert found["afterwards"][0] == np.random.rand()
-    assert len(set(found["afterwards"])) == n
+    assert len(set(found["afterwards"])) == N
 
 
 @pytest.mark.slow
-def test_after_an_epoch_all_have_the_same_model(arrays, n):
+def test_after_an_epoch_all_have_the_same_model(found):
     """Each worker's running means followed its own parts; then they are averaged."""
-    np.testing.assert_allclose(arrays(n, "buffers")["mean"], np.full(3, (n - 1) / 2), rtol=1e-6)
+    np.testing.assert_allclose(found["buffers"]["mean"], np.full(3, (N - 1) / 2), rtol=1e-6)
 
 
 @pytest.mark.slow
-def test_workers_share_the_processors(arrays):
-    threads = arrays(2, "processors")["threads"]
-    assert set(threads) == {max(len(parallel._processors()) // 2, 1)}
+def test_workers_share_the_processors(found):
+    threads = found["processors"]["threads"]
+    assert len(threads) == N
+    assert set(threads) == {max(len(parallel._processors()) // N, 1)}
 
 
 @pytest.mark.slow
@@ -505,27 +498,27 @@ def test_every_command_runs_with_several_workers(together, name):
 @pytest.mark.slow
 def test_errors_of_options_are_said_once(together, tmp_path):
     app = ["-m", "needle.apps.mlp_resnet", "--data-parallel"]
-    code, out, err = together(3, *app, "--epochs", "0", fails=True)
+    code, out, err = together(2, *app, "--epochs", "0", fails=True)
     assert code == 2
     assert out == ""
     assert err.count("must be a whole number of at least 1, got 0") == err.count("usage:") == 1
-    _, _, err = together(3, *app, "--batch-size", "5", fails=True)
-    assert err.count("--batch-size 5: with 3 workers, some get a single item") == 1
-    assert err.count("or a --batch-size of 6 or more") == 1
+    _, _, err = together(2, *app, "--batch-size", "3", fails=True)
+    assert err.count("--batch-size 3: with 2 workers, some get a single item") == 1
+    assert err.count("or a --batch-size of 4 or more") == 1
     there = tmp_path / "there"
     there.write_text("nothing")
-    _, _, err = together(3, *app, "--checkpoint", there, fails=True)
+    _, _, err = together(2, *app, "--checkpoint", there, fails=True)
     assert err.count("is there already") == 1
-    _, _, err = together(3, *app, "--checkpoint", there, "--resume", fails=True)
+    _, _, err = together(2, *app, "--checkpoint", there, "--resume", fails=True)
     assert err.count("is not a safetensors file") == 1
     assert "Abort" not in err  # each worker has ended by itself
-    _, _, err = together(3, *app, "--checkpoint", tmp_path / "no" / "x", fails=True)
+    _, _, err = together(2, *app, "--checkpoint", tmp_path / "no" / "x", fails=True)
     assert err.count("cannot be written") == 1
-    code, _, err = together(3, *app, "--device", "cuda", fails=True)
+    code, _, err = together(2, *app, "--device", "cuda", fails=True)
     assert code == 1
     assert err.count("--device cuda: ") == len(err.splitlines()) == 1
     assert there.read_text() == "nothing"
-    _, out, err = together(3, *app, "--help")
+    _, out, err = together(2, *app, "--help")
     assert out.count("--sync-batchnorm") == 2  # in the usage, and in its own line
     assert err == ""
 
@@ -679,7 +672,7 @@ def test_after_an_error_on_an_engine_new_workers_go_on(engines, call, rank):
     while running.progress == 0 and time.monotonic() < end:
         time.sleep(0.1)
     with pytest.raises(TimeoutError):
-        running.get(timeout=5)  # one engine waits for the other, which has failed
+        running.get(timeout=2)  # one engine waits for the other, which has failed
     engines.cluster.signal_engines_sync(signal.SIGINT)
     with pytest.raises(ipyparallel.CompositeError) as error:
         running.get(timeout=60)

@@ -1,6 +1,6 @@
-"""What several workers run in tests of data-parallel training: ``mpiexec -n 2 python workers.py NAME OUT``.
+"""What several workers run in tests of data-parallel training: ``mpiexec -n 2 python workers.py all OUT``.
 
-Each function that a test names is run by every worker; worker 0 writes the arrays that it returns to a file.
+Every worker runs each of FUNCTIONS, and worker 0 writes the arrays that it returns to a file in OUT.
 """
 
 from __future__ import annotations
@@ -270,6 +270,9 @@ def processors(workers: Workers) -> dict[str, np.ndarray]:
     return {"threads": np.array(workers.gather(numba.get_num_threads()))}
 
 
+FUNCTIONS = (trainings, means, derivatives, lazily, normalised, shared, buffers, processors)
+
+
 # Trainings that end badly: mlp_resnet with a worker that fails
 
 
@@ -331,7 +334,8 @@ if __name__ == "__main__":
     elif name == "killed_in_a_write":
         killed_in_a_write(int(rest[0]), rest[1:])
     else:
-        group = Workers()
-        arrays = globals()[name](group)
-        if group.rank == 0:
-            np.savez(Path(rest[0]) / f"{name}.npz", **arrays)
+        for run in FUNCTIONS:
+            group = Workers()
+            arrays = run(group)
+            if group.rank == 0:
+                np.savez(Path(rest[0]) / f"{run.__name__}.npz", **arrays)

@@ -59,11 +59,6 @@ def test_the_notebook_shows_the_solution_that_checks(module, notebook, editions)
         assert shown[name] == bare(source_of(exercise.right))[name]
 
 
-def test_each_solution_passes_its_check(module):
-    for exercise in module.lecture.exercises.values():
-        assert exercise.check(exercise.right) >= len(exercise.cases)
-
-
 def test_each_mistake_taken_as_an_answer_gets_its_own_sentence(module):
     for name, exercise in module.lecture.exercises.items():
         assert len(exercise.mistakes) >= 3, name
