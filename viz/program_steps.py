@@ -180,7 +180,7 @@ class _Writer:
         made = {id(maker.op): step.written[-1].name for maker, step in makers}
         texts: dict[Any, str] = {x.cell: buffer.name for buffer, x in self.passes._inputs}
         left = [("return", x._data) for x in trace.returned if isinstance(x, Tensor)]
-        left += [(f"{x.name}.grad =", trace.data_of(grad)) for x, grad in trace.grads if grad is not None]
+        left += [(f"{x.name}.grad =", grad) for x, grad in trace.grads if grad is not None]
         left += [(f"{texts[x.cell]} =", value) for x, value in trace.writes]
         lines: list[tuple[str, Any]] = []
         for cell in in_order(pending_in(x for _, x in left), lambda x: pending_in(x.operands or ()), texts):

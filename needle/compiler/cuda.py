@@ -113,7 +113,8 @@ class CudaProgram(Program):
         """Decide what is copied in each call: what comes from the host; for a graph, all that moves."""
         super()._prepare()
         mod, buffers = self._device.mod, [buffer for buffer, _ in (*self._given, *self._draws, *self.results)]
-        stays = {x.name for x in self._uses if x.leaf is None and x.owner is None}
+        grads = self.trace.grad_of
+        stays = {x.name for x, y in self._given if y.leaf is None and y.tensor not in grads}
         moving = [x for x in buffers if x.name not in stays]
         is_small = sum(x.size * x.dtype.itemsize for x in moving) <= _MOST_COPIED
         has_calls = any(isinstance(part, Call) for part in self.parts)

@@ -19,8 +19,8 @@ import sys
 import threading
 from collections.abc import Callable
 from math import inf, nan
-from operator import is_, itemgetter
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numba
 import numpy as np
@@ -47,17 +47,6 @@ from .trace import Input, Trace
 AGAIN: Any = object()
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
-
-
-class _Use(NamedTuple):
-    """A Tensor that comes into a program with its numbers, or is written by it."""
-
-    name: str  # of its array in the source; "" if a call need not fetch the numbers
-    tensor: Tensor | None  # which Tensor it has to be; None if each call may bring another one
-    leaf: int | None  # which leaf of the arguments it is
-    owner: Input | None  # of a gradient, whose it is
-    spec: Spec
-    requires_grad: bool
 
 
 class Program:
@@ -109,7 +98,7 @@ class Program:
         self._with_grad = [x for x, g in found.grads if g is not None]
         self._without_grad = [x for x, g in found.grads if g is None]
         tensors = [x for x in returned if isinstance(x, Tensor)]
-        outcomes = [x._data for x in tensors] + [found.data_of(g) for _, g in found.grads if g is not None]
+        outcomes = [x._data for x in tensors] + [g for _, g in found.grads if g is not None]
         low = lower(
             outcomes + [value for _, value in found.writes],
             cells,
@@ -282,108 +271,112 @@ class Program:
     # A call
 
     def _prepare(self) -> None:
-        """Work out what each call has to ask and to fetch."""
+        """Work out what each call has to fetch, and write what it has to ask."""
         found = self.trace
-        written = {id(tensor) for tensor, _ in self.states}
-        used = {buffer for buffer, _ in self._given}
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
-        self._uses: list[_Use] = []
-        self._host_arrays: list[tuple[str, int, Any]] = []  # names, leaves, and the data types that they get
-        for buffer, x in self._inputs:
-            name = buffer.name if buffer in used else ""
-            if x.tensor is None:
-                self._host_arrays += [(name, x.leaf, x.cell.dtype)] if name else []  # type: ignore[list-item]
-                continue
-            owner = found.input_of[found.grad_of[x.tensor][0]] if x.tensor in found.grad_of else None
-            if owner is not None and not name:
-                continue
-            is_bound = x.leaf is None or x.leaf in self.bound
-            tensor = (x.tensor if x.leaf is None else self.bound[x.leaf]) if is_bound else None
-            requires_grad = bool(x.tensor.requires_grad)
-            self._uses.append(_Use(name, tensor, x.leaf, owner, x.cell.spec, requires_grad))
-        own = {x.tensor for x in self._uses if x.leaf is None and x.owner is None}
+        self._host_arrays: list[tuple[str, Any, Any]] = [  # names, leaves, and the data types that they get
+            (buffer.name, x.leaf, x.cell.dtype) for buffer, x in self._given if x.tensor is None
+        ]
+        own = {x.tensor for _, x in self._inputs if x.leaf is None and x.tensor not in found.grad_of}
         self._own_tensors = own | {tensor for tensor, _ in self.states}
-        self._asked_grads = [(found.input_of[p], has) for p, has in found.asked_grads.items()]
-        self._shared_grads = [
-            ([found.input_of[p] for p in owners], grad if id(grad) in written else None)
-            for grad, owners in found.grad_of.items()
-            if id(grad) in written or len(owners) > 1
-        ]
-        self._attributes = [
-            (vars(holder), list(kept), list(kept.values())) for holder, kept in found.holders.items() if kept
-        ]
         self._fresh = [(x.name, spec.device.mod.Array, x.size, x.dtype) for x, spec in self.results]
         self._makers = [maker_of(spec) for _, spec in self.results]
         self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
-        self._stateful = [
-            (optimizer, {p: dict(x) for p, x in _memories(optimizer).items()}, _option_counts(optimizer))
-            for optimizer in found.updates
-        ]
-        self._options = [
-            (holder, key, value, bool(value) and type(value) is not bool)
-            for _, holder, key, value in found.options.values()
-        ]
         self.counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
                 if t.text not in found.numbers:  # it has grown
                     self.counts.setdefault((optimizer, t.text), []).append(p)
+        self.number_names = list(self._formulas.values())
+        source, known = self._questions()
+        exec(source, known)
+        self.fits: Callable[[list[Any]], tuple[list[tuple[str, Any]], list[Any]] | None] = known["fits"]
+        self.numbers: Callable[[list[Any]], list[Any] | None] = known["numbers"]
+
+    def _questions(self) -> tuple[str, dict[str, Any]]:
+        """The source of two functions, which each call begins with, and the objects that it names.
+
+        All is spelled out there, because loops would take longer than the questions.
+
+        ``fits(leaves)`` returns the arrays of Tensors, with their names, and the numbers of the host; None
+        unless needle's objects are as they were when the function was traced, but for their numbers.
+        ``numbers(leaves)`` returns what the formulas make of the numbers of the host; None if parameters that
+        had one count of updates have several.
+        """
+        found, asks, taken = self.trace, list[str](), list[str]()
+        known: dict[str, Any] = {"inf": inf, "nan": nan, "__owned": self.owned}
+        known |= {"__array": NDArray, "__like": _is_like, "__count": _common_count}
+        known |= {"__memories": _memories, "__sizes": _option_counts}
+
+        def named(x: Any) -> str:
+            """A name for an object in the source."""
+            known[name := f"__{len(known)}"] = x
+            return name
+
+        def now(x: Input) -> str:
+            return named(x.tensor) if x.leaf is None else f"__leaves[{x.leaf}]"
+
+        for p, has in found.asked_grads.items():
+            asks.append(f"({now(found.input_of[p])}._grad is not None) is {has}")
+        for grad, owners in found.grad_of.items():
+            first, *others = [f"{now(found.input_of[p])}._grad" for p in owners]
+            asks += [f"{other} is {first}" for other in others]
+            asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor, _ in self.states)
+        states = [tensor for tensor, _ in self.states]
+        used, own = {buffer for buffer, _ in self._given}, named(self._own_tensors)
+        for buffer, x in self._inputs:
+            if x.tensor is None or (x.tensor in found.grad_of and buffer not in used):
+                continue
+            place, looks = now(x), named(x.cell.spec)
+            if x.tensor in found.grad_of:
+                place = f"{now(found.input_of[found.grad_of[x.tensor][0]])}._grad"
+                asks.append(f"__like({place}.realize_cached_data(), {looks})")
+            elif x.leaf is not None and x.leaf not in self.bound:  # the structure says what it looks like
+                asks += [f"type({place}._data) is __array", f"{place} not in {own}"]
+            else:
+                asks += [f"{place} is {named(self.bound[x.leaf])}"] if x.leaf is not None else []
+                asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
+                kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
+                asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
+            taken += [f"({buffer.name!r}, {place}._data)"] * (buffer in used)
+        for holder, attributes in found.holders.items():
+            place = named(vars(holder))
+            asks += [f"{place}[{name!r}] is {named(value)}" for name, value in attributes.items()]
+        for optimizer in found.updates:
+            state = named({p: dict(memory) for p, memory in _memories(optimizer).items()})
+            place, sizes = named(optimizer), _option_counts(optimizer)
+            asks += [f"__memories({place}) == {state}", f"__sizes({place}) == {sizes}"]
+        for _, holder, key, value in found.options.values():
+            option = f"{named(holder)}[{key!r}]"
+            asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
+
         texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self.counts]]
         words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
-        sources = {name: source for name, source in found.numbers.items() if name in words}
-        self._sources: list[tuple[str, Any, Any]] = [
-            (kind, owner, rest[0] if rest else None) for kind, owner, *rest in sources.values()
-        ]
-        self._numbers = eval(f"lambda {', '.join(sources)}: [{', '.join(texts)}]", {"inf": inf, "nan": nan})
-        self.number_names = list(self._formulas.values())
+        lines = []
+        for name, (kind, owner, *rest) in found.numbers.items():
+            if name in words and kind == "count":
+                lines.append(f"{name} = __count({named(owner)}, {named(rest[0])})")
+                lines.append(f"if {name} is None: return None")
+            elif name in words:
+                source = f"__leaves[{owner}]" if kind == "leaf" else f"{named(owner)}[{rest[0]!r}]"
+                lines.append(f"{name} = {source}")
+        body = "\n    ".join([*lines, f"return [{', '.join(texts)}]"])
+        all_asked = "\n            and ".join(asks or ["True"])
+        source = f"""def numbers(__leaves):
+    {body}
 
-    def fits(self, leaves: list[Any]) -> tuple[list[tuple[str, Any]], list[Any]] | None:
-        """The arrays of Tensors by their names, and the numbers of the host, for a call.
-
-        None unless needle's objects are as they were when the function was traced, but for their numbers.
-        """
-        for x, has_grad in self._asked_grads:
-            if (self._now(x, leaves)._grad is not None) is not has_grad:
-                return None
-        for owners, written in self._shared_grads:
-            grads = {self._now(x, leaves)._grad for x in owners}
-            if len(grads) > 1 or (written is not None and written not in grads):
-                return None
-        taken, own = [], self._own_tensors
-        for name, tensor, leaf, owner, spec, requires_grad in self._uses:
-            now: Any = tensor if leaf is None else leaves[leaf]
-            if owner is not None:
-                now = self._now(owner, leaves)._grad
-                now.realize_cached_data()
-            elif leaf is not None and (now in own if tensor is None else now is not tensor):
-                return None
-            data = now._data
-            if type(data) is not NDArray:
-                return None
-            looks = data.shape, data.dtype, data.device
-            if tensor is not None and (looks != spec or now.requires_grad is not requires_grad):
-                return None  # what other Tensors look like, the structure says
-            if name:
-                taken.append((name, data))
-        for attributes, keys, values in self._attributes:
-            if not all(map(is_, map(attributes.get, keys), values)):
-                return None
-        for optimizer, state, counts in self._stateful:
-            if _memories(optimizer) != state or _option_counts(optimizer) != counts:
-                return None
-        for holder, key, value, may_change in self._options:
-            if not holder.get(key) if may_change else holder.get(key) != value:
-                return None
-        numbers = self.numbers(leaves)
-        return None if numbers is None else (taken, numbers)
-
-    def numbers(self, leaves: list[Any]) -> list[Any] | None:
-        """What the formulas make of the numbers of the host; None if parameters of one count differ in it."""
-        given: list[Any] = [
-            leaves[owner] if kind == "leaf" else owner[key] if kind == "option" else _common_count(owner, key)
-            for kind, owner, key in self._sources
-        ]
-        return None if None in given else self._numbers(*given)
+def fits(__leaves):
+    try:
+        if not (
+            {all_asked}
+        ):
+            return None
+    except KeyError:  # an attribute or an option is gone
+        return None
+    __numbers = numbers(__leaves)
+    return None if __numbers is None else ([{", ".join(taken)}], __numbers)
+"""
+        return source, known
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
@@ -426,9 +419,10 @@ class Program:
             arrays[name] = stored((data if data._compact else data.compact())._handle)
         for name, leaf, dtype in self._host_arrays:
             arrays[name] = np.ascontiguousarray(leaves[leaf], dtype).reshape(-1)
-        drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
-        for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=False):
-            arrays[buffer.name] = numbers[0] if steps == 1 else self._joined(numbers)  # type: ignore[arg-type]
+        if self._draws:
+            drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
+            for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=True):
+                arrays[buffer.name] = numbers[0] if steps == 1 else self._joined(list(numbers))
         storage = []
         for name, array, size, dtype in self._fresh:
             storage.append(array(size * steps, dtype))
@@ -473,8 +467,10 @@ class Program:
         """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
         counts = first[len(first) - len(self.counts) :]
         for ((optimizer, _), params), new in zip(self.counts.items(), counts, strict=True):
-            before = optimizer._updates.get(params[0], 0)
-            optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
+            if steps != 1:
+                before = optimizer._updates.get(params[0], 0)
+                new = before + (new - before) * steps
+            optimizer._updates.update(dict.fromkeys(params, new))
 
     def _stored(self, storage: Any) -> Any:
         """What a kernel gets of a backend's storage."""
@@ -503,7 +499,7 @@ class Program:
         for x, grad in zip(self._with_grad, outcomes[count:], strict=True):
             self._now(x, leaves)._grad = grad_of(grad)
         for x in self._without_grad:
-            self._now(x, leaves)._grad = None
+            (x.tensor if x.leaf is None else leaves[x.leaf])._grad = None
         template = self.trace.template
         if type(template) is Leaf and count == 1:
             return outcomes[0]
@@ -582,6 +578,11 @@ class Program:
             self.owned[i] = tensor, fresh
 
 
+def _is_like(data: Any, spec: Spec) -> bool:
+    """Whether the array of a Tensor is there, and looks as it did."""
+    return type(data) is NDArray and (data.shape, data.dtype, data.device) == spec
+
+
 def _memories(optimizer: Any) -> dict[Any, dict[str, Tensor]]:
     """What an optimiser remembers of its parameters; without those of which it remembers nothing."""
     return {p: memory for p, memory in optimizer.state.items() if memory}
@@ -594,8 +595,8 @@ def _option_counts(optimizer: Any) -> list[int]:
 
 def _common_count(optimizer: Any, params: list[Any]) -> int | None:
     """How often an optimiser has updated these parameters; None where that differs."""
-    counts = {optimizer._updates.get(p, 0) for p in params}
-    return counts.pop() if len(counts) == 1 else None
+    counts = {*map(optimizer._updates.get, params)}
+    return (counts.pop() or 0) if len(counts) == 1 else None
 
 
 def maker_of(spec: Spec) -> Callable:

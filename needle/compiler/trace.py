@@ -138,7 +138,7 @@ class Trace:
         self.draws: list[Pending] = []
         #: What Tensors will hold, and what their `grad` will be.
         self.writes: list[tuple[Input, Pending]] = []
-        self.grads: list[tuple[Input, Tensor | None]] = []
+        self.grads: list[tuple[Input, Pending | None]] = []
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
@@ -197,10 +197,20 @@ class Trace:
             for x in self.inputs:
                 if x.tensor is not None and x.tensor._data is not x.cell:
                     self.writes.append((x, x.tensor._data))
-                if x.tensor in self._set_grads:
-                    self.grads.append((x, x.tensor._grad))
-            self._compare_holders()
+            for x in [x for x in self.inputs if x.tensor in self._set_grads]:
+                grad = x.tensor._grad
+                self.grads.append((x, None if grad is None else self.data_of(grad)))
+            for holder, name in self._changed():
+                raise CannotTrace(
+                    f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
+                    "does not repeat; let it return what it computes, and change that outside"
+                )
         finally:
+            for holder, name in self._changed():
+                if name in self.holders[holder]:
+                    setattr(holder, name, self.holders[holder][name])
+                else:
+                    delattr(holder, name)
             for tensor, data, grad_then, overwritten in self._before:
                 tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
             self._before.clear()  # nobody is to hold the arrays
@@ -373,18 +383,14 @@ class Trace:
         self.numbers[name] = source
         return kind(name, value)
 
-    def _compare_holders(self) -> None:
-        """Refuse the function if it has changed an attribute of a module or an optimiser."""
-        for holder, before in self.holders.items():
-            for name, x in list(vars(holder).items()):
-                if isinstance(x, Value) and self._has_made(x):
-                    before.pop(name, None)
-                elif name in before and x is not before[name]:
-                    setattr(holder, name, before[name])
-                    raise CannotTrace(
-                        f"jit: the function changes {name} of {type(holder).__name__}, which a compiled "
-                        "program does not repeat; let it return what it computes, and change that outside"
-                    )
+    def _changed(self) -> list[tuple[Any, str]]:
+        """The modules and optimisers that the function has changed, each with the name of an attribute."""
+        return [
+            (holder, name)
+            for holder, before in self.holders.items()
+            for name, x in vars(holder).items()
+            if (x is not before[name] if name in before else isinstance(x, Value) and self._has_made(x))
+        ]
 
 
 #: What a function may return besides Tensors and numbers that it computed.

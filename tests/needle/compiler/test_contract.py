@@ -604,3 +604,43 @@ def test_after_an_error_before_the_function_runs():
         with pytest.raises(IndexError):
             jit(lambda x: x + w + bad)(tensor(2))
         assert w.numpy().shape == (2,)
+
+
+# A refusal leaves all as it was
+
+
+def test_a_gradient_that_the_function_finds():
+    w, found = tensor(3), tensor(3, seed=1)
+
+    def f(x):
+        w.grad = found
+        return x * 2
+
+    g = jit(f)
+    for _ in range(2):
+        assert_same(g(ndl.ones(3)), ndl.ones(3) * 2)
+        assert_same(w.grad, found)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_module_that_keeps_what_it_computed_is_as_it_was(refused):
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.hidden = ndl.zeros(1)
+
+        def forward(self, x):
+            self.hidden = ndl.tanh(self.hidden + x)
+            self.last = x * 2
+            if not refused:
+                raise LookupError
+            return self.hidden
+
+    module = Recurrent()
+    before = module.hidden
+    said = {"match": "changes hidden of Recurrent"} if refused else {}
+    with pytest.raises(CannotTrace if refused else LookupError, **said):
+        jit(lambda x: module(x))(ndl.ones(1))
+    assert module.hidden is before
+    assert before.numpy().tolist() == [0]
+    assert not hasattr(module, "last")
