@@ -14,8 +14,9 @@ loops around a single statement. A read or a write is an `Access`: a buffer, and
     loop  (i 80)              relu1[i]          = relu(add1[i])
     loops (i 10, j 8)         result[8 i + j]   = relu1[8 i + j]
 
-The last one writes the result where the caller will find it. A letter says how deep a loop is, so the same
-axis may have another letter in the next nest. Nothing is fused yet: that is the work of `schedule.py`.
+`program.py` adds the last one, which writes the result where the caller will find it. A letter says how deep
+a loop is, so the same axis may have another letter in the next nest. Nothing is fused yet: that is the work
+of `schedule.py`.
 """
 
 from __future__ import annotations

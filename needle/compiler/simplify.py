@@ -7,7 +7,8 @@ one call of BLAS (`_accumulated`).
 
 Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through the same array in different
 ways: the product writes `matmul1` by loops over 10 and 8, while an elementwise operator goes through any
-compact array by one loop over 80 numbers. `cut` cuts that loop at the stride 8, and so
+compact array by one loop over 80 numbers. `cut`, with which `schedule.py` begins, cuts that loop at the
+stride 8, and so
 
     loop  (i 80)              relu1[i]          = relu(add1[i])
 

@@ -42,7 +42,8 @@ def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> A
     if kind is dict:
         return {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
     if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
-        items = [mapped(function, x, f"{path}_{i}") for i, x in enumerate(value)]
+        keys = getattr(kind, "_fields", range(len(value)))
+        items = [mapped(function, x, f"{path}_{key}") for key, x in zip(keys, value, strict=True)]
         return kind(*items) if hasattr(kind, "_fields") else kind(items)
     return function(value, path)
 

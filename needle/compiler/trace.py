@@ -9,8 +9,8 @@ placeholder. So the graph begins at placeholders, and a program can compute it a
 a call with 10 rows leaves this trace, in which only x is an argument ::
 
     inputs   x = Argument                 (10, 2)    from the start
-             W = Argument                 (2, 8)     from when the operator @ takes it
-             b = Argument                 (8,)       from when the operator + takes it
+             W = Argument                 (2, 8)     as soon as the operator @ takes it
+             b = Argument                 (8,)       as soon as the operator + takes it
     graph    m = MatMul(x, W)             (10, 8)
              a = EWiseAdd(m, b)           (10, 8)
              h = ReLU(a)                  (10, 8)
@@ -22,9 +22,9 @@ others in the next call, such as the learning rate.
 The contract: *A compiled function is traced once for each structure, shape, dtype and device of its
 arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
 wherever the function finds them. All else that Python reads is what it was when the function was traced.*
-No bytecode is read and no object is searched: needle's objects say that they take part. A Tensor tells the
-running trace when an operator takes it, a module when it is called, an optimiser when it is asked for its
-options.
+No bytecode is read, and no object is searched but for names: needle's objects say that they take part. A
+Tensor tells the running trace when an operator takes it, a module when it is called, an optimiser when it is
+asked for its options.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ one_at_a_time = threading.RLock()
 
 
 class NewState(Exception):
-    """An optimiser makes its state in this call, so the next call will look different."""
+    """An optimiser makes its state in this call, such as Adam its means.
+
+    There is nothing yet that a program could update. So this call runs as it is, and the next one is traced.
+    """
 
 
 class Argument(Op):

@@ -7,6 +7,7 @@ import decimal
 import fractions
 import functools
 import math
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,16 @@ def test_named_tuples_as_arguments():
     for seed in (0, 3):
         pair = Pair(tensor(3, seed=seed), tensor(3, seed=seed + 1))
         assert_same(g(pair), f(pair))
+
+
+def test_named_tuples_with_other_names():
+    other = namedtuple("other", "b a")
+    g = jit(lambda pair: pair.a - 2 * pair.b)
+    x, y = tensor(3, seed=0), tensor(3, seed=1)
+    for pair in (Pair(a=x, b=y), other(a=x, b=y), Pair(a=y, b=x)):
+        assert_same(g(pair), pair.a - 2 * pair.b)
+    with pytest.raises(AttributeError):
+        g((x, y))
 
 
 def test_an_input_that_is_returned_is_the_input():
