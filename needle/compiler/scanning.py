@@ -239,6 +239,7 @@ class _ScanOnGpu:
     """The loop around the step of a program on a GPU: the host starts one step after the other."""
 
     is_ready_at_once = True
+    begun: Task | None = None  # nothing is compiled for it in the background
 
     def __init__(self, program: Any):
         self.program = program

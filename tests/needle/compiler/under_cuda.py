@@ -288,6 +288,12 @@ def test_scan_is_a_loop_over_the_steps(dropout):
         assert_close(a, b, 1e-5, least=0.1)
 
 
+def test_nobody_waits_for_a_scan():
+    step, x = ndl.jit(lambda x: x * 2, background=True), tensor(3, 2)
+    assert_same(ndl.scan(step, x), x * 2)
+    step.wait()
+
+
 def test_scan_calls_what_cannot_be_lowered():
     x = tensor(4, 3, 5)
     found = ndl.scan(lambda x: ndl.argmax(x * 2, axes=1) + 1, x)
