@@ -291,7 +291,7 @@ class _Reader:
     def _outside(self, buffer: Buffer, is_state: bool) -> str:
         """The unit of an array that comes from outside."""
         key = f"in_{buffer.name}"
-        shapes = {b: x.cell.shape for b, x in self.program._inputs}
+        shapes = {b: x.cell.shape for b, x in self.program.inputs}
         shape = shapes.get(buffer, (self.plan.sizes.get(buffer, buffer.size),))
         kind = "constant" if buffer.data is not None else "state" if is_state else "input"
         self.units[key] = Unit(key, kind, buffer.name, "", _shape(shape))
@@ -313,7 +313,7 @@ class _Reader:
         nests = self.by_unit[key]
         kind = "check" if nest.is_check else "blas" if _has_product(nests) else "operator"
         formulas = {x.text: None for other in nests for x in other.numbers if isinstance(x, Number)}
-        numbers = [x if len(x) <= LONGEST_FORMULA else self.program._formulas[x] for x in formulas]
+        numbers = [x if len(x) <= LONGEST_FORMULA else self.program.formulas[x] for x in formulas]
         words = " ".join([symbol(nest.maker.op), *numbers])
         words = f"check: {words}" if kind == "check" else words
         facts = "" if kind == "check" else self._lives(nests)
@@ -476,7 +476,7 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     lowered = program.plan.lowered
     plan = unfused(lowered.values())
     _, numbers = used_by(lowered.values())
-    writer = PlainWriter(plan, {text: (program._formulas[text], kind) for text, kind in numbers.items()})
+    writer = PlainWriter(plan, {text: (program.formulas[text], kind) for text, kind in numbers.items()})
     return list(zip(lowered, writer.write_blocks(plan.segments), strict=True))
 
 

@@ -150,7 +150,7 @@ class _Writer:
                     op = nest.maker and nest.maker.op
                     x.buffer.name = passes._names.numbered(op) if op else passes._names.unique("value")
         _, kinds = used_by(nests)
-        self.numbers = {text: (passes._formulas.get(text, text), kind) for text, kind in kinds.items()}
+        self.numbers = {text: (passes.formulas.get(text, text), kind) for text, kind in kinds.items()}
 
     def lines(self, state: _State) -> list[tuple[str, Any]]:
         """The statements of a state, in their loops."""
@@ -178,7 +178,7 @@ class _Writer:
         trace = self.passes.trace
         makers = [(x.step.maker, x.step) for x in self.passes.seen[0].statements if x.step.maker]
         made = {id(maker.op): step.written[-1].name for maker, step in makers}
-        texts: dict[Any, str] = {x.cell: buffer.name for buffer, x in self.passes._inputs}
+        texts: dict[Any, str] = {x.cell: buffer.name for buffer, x in self.passes.inputs}
         left = [("return", x._data) for x in trace.returned if isinstance(x, Tensor)]
         left += [(f"{x.name}.grad =", grad) for x, grad in trace.grads if grad is not None]
         left += [(f"{texts[x.cell]} =", value) for x, value in trace.writes]

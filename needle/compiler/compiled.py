@@ -15,8 +15,9 @@ from ..autograd import Tensor
 from ..backend_selection import BACKEND
 from ..modes import GRAD, mode, remember_lines, tracing
 from .cuda import CudaProgram
+from .host import AGAIN
 from .numpy_program import NumpyProgram
-from .program import AGAIN, Program
+from .program import Program
 from .stand_ins import CannotTrace
 from .structures import Fixed, Leaf, mapped
 from .trace import NewState, Trace, one_at_a_time, trace
@@ -138,7 +139,7 @@ class Compiled:
             return self.function(*args, **kwargs)
         structure, leaves = self._taken(args, kwargs)
         for number, program in enumerate(self._programs):
-            if program.structure == structure and self.may_call(program) and not self.debug:
+            if program.structure == structure and not self.debug and self.may_call(program):
                 result = program.run(leaves)
                 if result is not AGAIN:
                     if number:
@@ -163,7 +164,7 @@ class Compiled:
         known = [program for program in self._programs if program.structure == structure]
         for program in known:
             program.refresh(leaves)
-            if not self.debug and program.fits(leaves) is not None:
+            if not self.debug and program.fits(leaves):
                 return program
         arguments, looks, _ = structure
         try:
@@ -211,34 +212,34 @@ class Compiled:
         leaves: list[Any] = []
         looks: list[Any] = []
 
-        def place(value: Any, name: str) -> Any:
-            if isinstance(value, Tensor):
-                for i, x in enumerate(leaves):
-                    if x is value:
+        def place(x: Any, name: str) -> Any:
+            if isinstance(x, Tensor):
+                for i, known in enumerate(leaves):
+                    if known is x:
                         return Leaf(i)
-                data = value._data
-                look: Any = data.shape, data.dtype, data.device, value.requires_grad
-            elif isinstance(value, np.ndarray):
-                look = value.shape, value.dtype
-            elif type(value) in (int, float) or isinstance(value, np.number):
-                value = value.item() if isinstance(value, np.number) else value
-                look = type(value)
+                data = x._data
+                look: Any = data.shape, data.dtype, data.device, x.requires_grad
+            elif isinstance(x, np.ndarray):
+                look = x.shape, x.dtype
+            elif type(x) in (int, float) or isinstance(x, np.number):
+                x = x.item() if isinstance(x, np.number) else x
+                look = type(x)
             else:
-                return Fixed(value)
-            leaves.append(value)
+                return Fixed(x)
+            leaves.append(x)
             looks.append((name, look))
             return Leaf(len(leaves) - 1)
 
-        names, static = self._parameters, self.static
+        def placed(x: Any, name: str) -> Any:
+            if name in self.static:
+                return Fixed(x)
+            return place(x, name) if isinstance(x, Tensor) else mapped(place, x, name)
+
+        names = self._parameters
         if len(args) > len(names):
             names = names + [f"argument_{i}" for i in range(len(names), len(args))]
-        positional = tuple(
-            [
-                Fixed(x) if name in static else mapped(place, x, name)
-                for name, x in zip(names, args, strict=False)
-            ]
-        )
-        named = {name: Fixed(x) if name in static else mapped(place, x, name) for name, x in kwargs.items()}
+        positional = [*map(placed, args, names)]
+        named = {name: placed(x, name) for name, x in kwargs.items()} if kwargs else kwargs
         return ((positional, named), looks, mode.get()[GRAD]), leaves
 
     @property

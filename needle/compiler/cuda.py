@@ -27,6 +27,7 @@ import numpy as np
 
 from .codegen import Line
 from .grid import Grid, is_for_device
+from .host import Host
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
 from .lower import Access, Buffer, Call, Nest
 from .names import by_module
@@ -58,6 +59,7 @@ class CudaProgram(Program):
 
     on_gpu = is_ready_at_once = True
     schedule_type = Grid
+    part_of_storage = ""  # all of it: kernels of the device take that
     accumulates = False
 
     def _write(self) -> None:
@@ -66,7 +68,7 @@ class CudaProgram(Program):
         guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
         self.parts: list[Any] = []
         self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
-        numbers = self._formulas, self._by_type
+        numbers = self.formulas, self._by_type
         segments = self._segments()
         for number, segment in enumerate(segments, start=1):
             name = f"step_{number}" if len(segments) > 1 else "step"
@@ -77,9 +79,7 @@ class CudaProgram(Program):
             else:
                 self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
         self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
-        self._kernels = [
-            None if isinstance(x, Call) or x.nest else compile_kernel(x, mod) for x in self.parts
-        ]
+        self.kernels = [None if isinstance(x, Call) or x.nest else compile_kernel(x, mod) for x in self.parts]
 
         used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
@@ -112,21 +112,27 @@ class CudaProgram(Program):
     def _prepare(self) -> None:
         """Decide what is copied in each call: what comes from the host; for a graph, all that moves."""
         super()._prepare()
-        mod, buffers = self._device.mod, [buffer for buffer, _ in (*self._given, *self._draws, *self.results)]
+        mod, buffers = self._device.mod, [buffer for buffer, _ in (*self.given, *self.draws, *self.results)]
         grads = self.trace.grad_of
-        stays = {x.name for x, y in self._given if y.leaf is None and y.tensor not in grads}
+        stays = {x.name for x, y in self.given if y.leaf is None and y.tensor not in grads}
         moving = [x for x in buffers if x.name not in stays]
         is_small = sum(x.size * x.dtype.itemsize for x in moving) <= _MOST_COPIED
         has_calls = any(isinstance(part, Call) for part in self.parts)
         self._has_graph = is_small and not has_calls and len(self.parts) > len(moving) + 1
-        from_host = {name for name, *_ in self._host_arrays}
+        from_host = {buffer.name for buffer, x in self.given if x.tensor is None}
         copied = [x for x in moving if self._has_graph or x.name in from_host]
         self._inside = {x.name: mod.Array(x.size, x.dtype) for x in copied}
         self._outgoing = [x.name for x, _ in self.results if x.name in self._inside]
         self._graph: Any = None
         self._addresses: list[Any] = []  # of all arrays, in the call before
 
-    def _compute(self, arrays: dict[str, Any]) -> None:
+    def computing(self, host: Host) -> list[str]:
+        """Lines of a call that compute."""
+        numbers = "zip(__program.number_names, found)"
+        return [f"arrays = {host.all_arrays}", f"arrays.update({numbers})", "__program.compute(arrays)"]
+
+    def compute(self, arrays: dict[str, Any]) -> None:
+        """Compute one step."""
         mod = self._device.mod
         for dtype, names in self._by_type.items():
             mod.from_numpy(np.array([arrays[name] for name in names]), arrays[numbers_of(dtype)])
@@ -176,9 +182,9 @@ class CudaProgram(Program):
     def _launch(self, arrays: dict[str, Any]) -> None:
         """Launch one kernel after the other."""
         mod = self._device.mod
-        for part, kernel in zip(self.parts, self._kernels or (), strict=True):
+        for part, kernel in zip(self.parts, self.kernels or (), strict=True):
             if isinstance(part, Call):
-                self._call(part, arrays)
+                self.call(part, arrays)
             elif part.nest is not None:
                 self._by_device(part.nest, arrays)
             else:
@@ -191,7 +197,7 @@ class CudaProgram(Program):
             arrays[name] = self._joined([arrays[name]])
         for s, of_step in enumerate(numbers):
             parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
-            self._compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
+            self.compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
 
     def _by_device(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""
@@ -231,7 +237,7 @@ class CudaProgram(Program):
             fresh = mod.Array(array.size, array.dtype)
             if array.size:
                 mod.compact(array._handle, fresh, array.shape, array.strides, array.offset)
-            self._kept[self.states[i][1].name] = fresh
+            self.kept[self.states[i][1].name] = fresh
             tensor._data = mine = array_over(fresh, array.shape, array.device)
             self.owned[i] = tensor, mine
 

@@ -41,7 +41,7 @@ class NumpyProgram(Program):
         for run in self._runs:
             users.update({buffer for step in run for buffer in (*step.read, *step.written)})
         of_calls = {x for step in self.nests if isinstance(step, Call) for x in (*step.read, *step.written)}
-        from_outside = {x for x, _ in (*self._inputs, *self._draws, *self.results)}
+        from_outside = {x for x, _ in (*self.inputs, *self.draws, *self.results)}
         states = {x for _, x in self.states}
         kept = [x for x in used if x in states or ((users[x] > 1 or x in of_calls) and x not in from_outside)]
         self._constants = [x for x in kept if x.data is not None]
@@ -50,24 +50,21 @@ class NumpyProgram(Program):
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
 
     def _write(self) -> None:
-        arguments = [*self._given, *self._draws, *self.results]
+        arguments = [*self.given, *self.draws, *self.results]
         places: dict[Buffer, str | None] = {x: x.name for x, _ in arguments} | dict.fromkeys(self._places)
         self.parts: list[Any] = []
-        self._kernels = []
         self._names_of: dict[str, dict[str, Any]] = {}
         for number, run in enumerate(self._runs, start=1):
             if isinstance(run[0], Call):
                 self.parts.append(run[0])
-                self._kernels.append(None)
+                self.kernels.append(None)
                 continue
             name = "step" if len(self._runs) == 1 else f"step_{number}"
             nests = [step for step in run if isinstance(step, Nest)]
-            part = write_numpy(name, nests, places, self._formulas)
+            part = write_numpy(name, nests, places, self.formulas)
             function, self._names_of[name] = part.function(self._storage)
             self.parts.append(part)
-            self._kernels.append(
-                lambda arrays, f=function, given=part.arguments: f(*[arrays[name] for name in given])
-            )
+            self.kernels.append(function)
         self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
 
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:

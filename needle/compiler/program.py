@@ -1,10 +1,9 @@
 """Program: one trace as a function that runs.
 
-A call of a program has three parts. First it asks whether needle's objects still have the shapes, modes and
-options of the traced call (`fits`). Then it collects the arrays and numbers, and calls the compiled source.
-Last it puts the results where the function would have put them. For ``layer(x) = relu(x @ W + b)`` the arrays
-are those of x, which comes with the call, those of W and b, which the function finds by itself, and a new
-one for the result.
+Here the rooms before come together: the trace is lowered, its loops are simplified and fused, all arrays get
+names and places, and the source is written and compiled. For ``layer(x) = relu(x @ W + b)`` the arrays are
+those of x, which comes with the call, those of W and b, which the function finds by itself, and a new one for
+the result. `host.py` writes what a call does around the compiled source.
 
 Tensors that a program writes, such as parameters, have their numbers in its own storage, side by side, and
 are updated in place. Somebody may still hold the value of before, as a snapshot by `state_dict` does. Then it
@@ -14,37 +13,29 @@ is theirs, and the program takes a copy for itself.
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 from collections.abc import Callable
-from math import inf, nan
-from operator import itemgetter
 from typing import Any
 
 import numba
 import numpy as np
 
-from .. import autograd
 from ..autograd import Tensor
 from ..backend_ndarray.blas import ON_ONE_THREAD
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
 from ..graph import Spec
-from ..modes import SCOPE, mode
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
+from .host import Host, maker_of
 from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
-from .structures import Leaf, filled
-from .trace import Input, Trace
-
-#: What a call returns if the program does not fit: the caller looks for another one, or traces again.
-AGAIN: Any = object()
+from .trace import Trace
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
 
@@ -69,6 +60,7 @@ class Program:
     on_gpu = False
     schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
+    part_of_storage = ".buffer"  # what of a backend's storage a kernel gets
     has_blas = True  # whether large products are left to BLAS
     accumulates = True  # and added to what is there
 
@@ -79,7 +71,7 @@ class Program:
         self.scan: Any = None  # the loop around it; see `scanning.py`
         self.begun: Task | None = None
         self.compiled: dict[str, Any] = {}  # for each part by its name, what Numba compiles
-        self._kernels: list[Any] | None = None
+        self.kernels: list[Any] = []  # one for each part, when it is compiled
         self._names = Names()
         self._lower(found, leaves)
         self._place()
@@ -94,11 +86,10 @@ class Program:
         cells |= {cell: names.unique("random") for cell in found.draws}
         returned = found.returned
         self.returned_numbers = [x for x in returned if not isinstance(x, Tensor)]
-        self._is_number = [not isinstance(x, Tensor) for x in returned]
-        self._with_grad = [x for x, g in found.grads if g is not None]
-        self._without_grad = [x for x, g in found.grads if g is None]
         tensors = [x for x in returned if isinstance(x, Tensor)]
-        outcomes = [x._data for x in tensors] + [g for _, g in found.grads if g is not None]
+        grads = [g for _, g in found.grads if g is not None]
+        outcomes = [x._data for x in tensors] + grads
+        self.grad_count = len(grads)
         low = lower(
             outcomes + [value for _, value in found.writes],
             cells,
@@ -107,8 +98,8 @@ class Program:
         )
         steps: list[Nest | Call] = low.steps
 
-        self._inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
-        self._draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
+        self.inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
+        self.draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
         self.results: list[tuple[Buffer, Spec]] = []
         for i, value in enumerate(outcomes):
             array = low.arrays[value]
@@ -120,10 +111,10 @@ class Program:
         #: Arguments that have to be the same Tensor in each call, because the program writes it, or because
         #: the function finds it by another name as well.
         self.bound: dict[int, Tensor] = {}
-        for _, x in self._inputs:
+        for _, x in self.inputs:
             if x.leaf is not None and x.tensor is leaves[x.leaf]:
                 self.bound[x.leaf] = x.tensor
-        buffer_of = {x.cell: buffer for buffer, x in self._inputs}
+        buffer_of = {x.cell: buffer for buffer, x in self.inputs}
         self.states: list[tuple[Tensor, Buffer]] = []
         writes = []
         for x, value in found.writes:
@@ -155,15 +146,15 @@ class Program:
     def _name(self) -> dict[Buffer, None]:
         """Name all buffers that are used, and return them."""
         used: dict[Buffer, None] = {}
-        self._formulas: dict[str, str] = {}  # the formula of a Number, and its name
+        self.formulas: dict[str, str] = {}  # the formula of a Number, and its name
         for step in self.nests:
             if isinstance(step, Call):
                 used |= dict.fromkeys(step.read + step.written)
                 continue
             used |= dict.fromkeys(x.buffer for x in step.accesses)
             for x in step.numbers:
-                if isinstance(x, Number) and x.text not in self._formulas:
-                    self._formulas[x.text] = self._names.unique(x.text if x.text.isidentifier() else "number")
+                if isinstance(x, Number) and x.text not in self.formulas:
+                    self.formulas[x.text] = self._names.unique(x.text if x.text.isidentifier() else "number")
         makers = {
             step.out.buffer: step.maker.op
             for step in self.nests
@@ -174,7 +165,7 @@ class Program:
                 maker = makers.get(buffer)
                 buffer.name = self._names.unique("value") if maker is None else self._names.numbered(maker)
         written = {buffer for _, buffer in self.states}
-        self._given = [(buffer, x) for buffer, x in self._inputs if buffer in used and buffer not in written]
+        self.given = [(buffer, x) for buffer, x in self.inputs if buffer in used and buffer not in written]
         return used
 
     def _place(self) -> None:
@@ -214,7 +205,7 @@ class Program:
                 self.parts.append(segment)
             else:
                 name = f"step_{number}" if several else "step"
-                part = write_part(name, segment, self.plan, self._places, self._formulas, self._names)
+                part = write_part(name, segment, self.plan, self._places, self.formulas, self._names)
                 original = originals.setdefault(part.form, name) if part.form else name
                 self.parts.append(part if original == name else part.like(original))
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
@@ -225,23 +216,17 @@ class Program:
                 )
 
     def _compile(self) -> None:
-        """Compile, unless that is done."""
-        if self._kernels is None:
-            own = [x for x in self.parts if isinstance(x, Part) and not x.original]
-            tell_if_long([(part.source, self.compiled[part.name]) for part in own])
-            self._kernels = [self._kernel(x) if isinstance(x, Part) else None for x in self.parts]
+        """Compile all parts."""
+        own = [x for x in self.parts if isinstance(x, Part) and not x.original]
+        tell_if_long([(part.source, self.compiled[part.name]) for part in own])
+        self.kernels += [self._kernel(x) if isinstance(x, Part) else None for x in self.parts]
 
     def _kernel(self, part: Part) -> Callable:
-        """The source of a part as a function of arrays and numbers by their names."""
+        """The source of a part as a function of its arguments."""
         kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own)
-        if self.calls_small_products(part):
-            kernel = runtime.on_one_blas_thread(kernel)
-        if len(part.arguments) < 2:
-            return lambda arrays: kernel(*[arrays[name] for name in part.arguments])
-        arguments = itemgetter(*part.arguments)
-        return lambda arrays: kernel(*arguments(arrays))
+        return runtime.on_one_blas_thread(kernel) if self.calls_small_products(part) else kernel
 
     def calls_small_products(self, part: Part) -> bool:
         """Whether BLAS multiplies small matrices for a part."""
@@ -274,190 +259,80 @@ class Program:
         """Work out what each call has to fetch, and write what it has to ask."""
         found = self.trace
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
-        self._host_arrays: list[tuple[str, Any, Any]] = [  # names, leaves, and the data types that they get
-            (buffer.name, x.leaf, x.cell.dtype) for buffer, x in self._given if x.tensor is None
-        ]
-        own = {x.tensor for _, x in self._inputs if x.leaf is None and x.tensor not in found.grad_of}
-        self._own_tensors = own | {tensor for tensor, _ in self.states}
-        self._fresh = [(x.name, spec.device.mod.Array, x.size, x.dtype) for x, spec in self.results]
-        self._makers = [maker_of(spec) for _, spec in self.results]
-        self._kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
+        own = {x.tensor for _, x in self.inputs if x.leaf is None and x.tensor not in found.grad_of}
+        self.own_tensors = own | {tensor for tensor, _ in self.states}
+        self.kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
         self.counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
                 if t.text not in found.numbers:  # it has grown
                     self.counts.setdefault((optimizer, t.text), []).append(p)
-        self.number_names = list(self._formulas.values())
-        source, known = self._questions()
-        exec(source, known)
-        self.fits: Callable[[list[Any]], tuple[list[tuple[str, Any]], list[Any]] | None] = known["fits"]
-        self.numbers: Callable[[list[Any]], list[Any] | None] = known["numbers"]
+        self.number_names = list(self.formulas.values())
+        names = Host(self).names
+        self.fits: Callable[[list[Any]], bool] = names["fits"]
+        self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
+        self._collect, self._finish, self._call = names["collect"], names["finish"], names["call"]
 
-    def _questions(self) -> tuple[str, dict[str, Any]]:
-        """The source of two functions, which each call begins with, and the objects that it names.
-
-        All is spelled out there, because loops would take longer than the questions.
-
-        ``fits(leaves)`` returns the arrays of Tensors, with their names, and the numbers of the host; None
-        unless needle's objects are as they were when the function was traced, but for their numbers.
-        ``numbers(leaves)`` returns what the formulas make of the numbers of the host; None if parameters that
-        had one count of updates have several.
-        """
-        found, asks, taken = self.trace, list[str](), list[str]()
-        known: dict[str, Any] = {"inf": inf, "nan": nan, "__owned": self.owned}
-        known |= {"__array": NDArray, "__like": _is_like, "__count": _common_count}
-        known |= {"__memories": _memories, "__sizes": _option_counts}
-
-        def named(x: Any) -> str:
-            """A name for an object in the source."""
-            known[name := f"__{len(known)}"] = x
-            return name
-
-        def now(x: Input) -> str:
-            return named(x.tensor) if x.leaf is None else f"__leaves[{x.leaf}]"
-
-        for p, has in found.asked_grads.items():
-            asks.append(f"({now(found.input_of[p])}._grad is not None) is {has}")
-        for grad, owners in found.grad_of.items():
-            first, *others = [f"{now(found.input_of[p])}._grad" for p in owners]
-            asks += [f"{other} is {first}" for other in others]
-            asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor, _ in self.states)
-        states = [tensor for tensor, _ in self.states]
-        used, own = {buffer for buffer, _ in self._given}, named(self._own_tensors)
-        for buffer, x in self._inputs:
-            if x.tensor is None or (x.tensor in found.grad_of and buffer not in used):
-                continue
-            place, looks = now(x), named(x.cell.spec)
-            if x.tensor in found.grad_of:
-                place = f"{now(found.input_of[found.grad_of[x.tensor][0]])}._grad"
-                asks.append(f"__like({place}.realize_cached_data(), {looks})")
-            elif x.leaf is not None and x.leaf not in self.bound:  # the structure says what it looks like
-                asks += [f"type({place}._data) is __array", f"{place} not in {own}"]
-            else:
-                asks += [f"{place} is {named(self.bound[x.leaf])}"] if x.leaf is not None else []
-                asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
-                kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
-                asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
-            taken += [f"({buffer.name!r}, {place}._data)"] * (buffer in used)
-        for holder, attributes in found.holders.items():
-            place = named(vars(holder))
-            asks += [f"{place}[{name!r}] is {named(value)}" for name, value in attributes.items()]
-        for optimizer in found.updates:
-            state = named({p: dict(memory) for p, memory in _memories(optimizer).items()})
-            place, sizes = named(optimizer), _option_counts(optimizer)
-            asks += [f"__memories({place}) == {state}", f"__sizes({place}) == {sizes}"]
-        for _, holder, key, value in found.options.values():
-            option = f"{named(holder)}[{key!r}]"
-            asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
-
-        texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self.counts]]
-        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
-        lines = []
-        for name, (kind, owner, *rest) in found.numbers.items():
-            if name in words and kind == "count":
-                lines.append(f"{name} = __count({named(owner)}, {named(rest[0])})")
-                lines.append(f"if {name} is None: return None")
-            elif name in words:
-                source = f"__leaves[{owner}]" if kind == "leaf" else f"{named(owner)}[{rest[0]!r}]"
-                lines.append(f"{name} = {source}")
-        body = "\n    ".join([*lines, f"return [{', '.join(texts)}]"])
-        all_asked = "\n            and ".join(asks or ["True"])
-        source = f"""def numbers(__leaves):
-    {body}
-
-def fits(__leaves):
-    try:
-        if not (
-            {all_asked}
-        ):
-            return None
-    except KeyError:  # an attribute or an option is gone
-        return None
-    __numbers = numbers(__leaves)
-    return None if __numbers is None else ([{", ".join(taken)}], __numbers)
-"""
-        return source, known
+    def computing(self, host: Host) -> list[str]:
+        """Lines of a call that compute."""
+        return host.computing()
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
-        for x in [*leaves, *self._own_tensors]:
+        for x in [*leaves, *self.own_tensors]:
             if isinstance(x, Tensor):
                 x.realize_cached_data()
 
-    def _now(self, x: Input, leaves: list[Any]) -> Tensor:
-        """The Tensor of this call for one of the traced call."""
-        return x.tensor if x.leaf is None else leaves[x.leaf]
-
     def run(self, leaves: list[Any]) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
-        with self.lock:
-            found = self.fits(leaves)
-            if found is None:
-                return AGAIN
-            if self._kernels is None:
-                self._compile()
-            arrays, storage = self.collect(found[0], leaves)
-            numbers = found[1]
-            arrays.update(zip(self.number_names, numbers, strict=False))
-            self._compute(arrays)
-            self.set_counts(numbers, 1)
-        scope = mode.get()[SCOPE]
-        outcomes = [make(x, scope) for x, make in zip(storage, self._makers, strict=True)]
-        return self.finish(outcomes, numbers[len(self.number_names) :], leaves)
+        if not self.kernels:
+            with self.lock:
+                if not self.kernels and self.fits(leaves):
+                    self._compile()
+        return self._call(leaves)
 
-    def collect(
-        self, taken: list[tuple[str, Any]], leaves: list[Any], steps: int = 1
-    ) -> tuple[dict[str, Any], list[Any]]:
-        """All arrays of a call, or of so many steps of `scan`, by their names; and the storage of results."""
+    def see_own(self) -> None:
+        """See that the Tensors that are written have storage that nobody else holds."""
         for tensor, data in self.owned:
-            if tensor._data is not data or getrefcount(data) != ALONE:  # somebody else holds it, too
+            if tensor._data is not data or getrefcount(data) != ALONE:
                 del tensor, data
                 self.own()
-                break
-        arrays, stored = self._kept.copy(), self._stored
-        for name, data in taken:
-            arrays[name] = stored((data if data._compact else data.compact())._handle)
-        for name, leaf, dtype in self._host_arrays:
-            arrays[name] = np.ascontiguousarray(leaves[leaf], dtype).reshape(-1)
-        if self._draws:
-            drawn = [[stored(draw()._handle) for _, draw in self._draws] for _ in range(steps)]
-            for (buffer, _), numbers in zip(self._draws, zip(*drawn, strict=True), strict=True):
-                arrays[buffer.name] = numbers[0] if steps == 1 else self._joined(list(numbers))
-        storage = []
-        for name, array, size, dtype in self._fresh:
-            storage.append(array(size * steps, dtype))
-            arrays[name] = stored(storage[-1])
-        return arrays, storage
+                return
+
+    def draw(self, steps: int) -> list[Any]:
+        """All arrays of random numbers for so many steps."""
+        drawn = [[self._stored(draw()._handle) for _, draw in self.draws] for _ in range(steps)]
+        return drawn[0] if steps == 1 else [self._joined(list(found)) for found in zip(*drawn, strict=True)]
 
     # Many steps at once, for `scan`
 
     @functools.cached_property
     def sizes_of_step(self) -> dict[str, int]:
         """The sizes of all arrays that are others in each step, by their names."""
-        found = {buffer.name: buffer.size for buffer, x in self._given if x.leaf is not None}
-        return found | {buffer.name: buffer.size for buffer, _ in (*self._draws, *self.results)}
+        found = {buffer.name: buffer.size for buffer, x in self.given if x.leaf is not None}
+        return found | {buffer.name: buffer.size for buffer, _ in (*self.draws, *self.results)}
 
     def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
         """All arrays of so many steps, the storage of their results, and the numbers in each step."""
-        found = self.fits(batches)
-        assert found is not None  # it has fitted the first of them
-        return *self.collect(found[0], batches, steps), self._numbers_of_steps(steps)
+        return *self._collect(batches, steps), self._numbers_of_steps(steps)
 
     def finish_steps(self, storage: list[Any], batches: list[Any], steps: int) -> Any:
         """Put the gradients of the last step where they belong, and return all results, stacked."""
         specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
         outcomes = [maker_of(spec)(x, None) for x, spec in zip(storage, specs, strict=True)]
-        return self.finish(outcomes, [], batches, lambda grad: grad[steps - 1].detach())
+        first = len(outcomes) - self.grad_count
+        outcomes[first:] = [grad[steps - 1].detach() for grad in outcomes[first:]]
+        return self._finish(batches, outcomes, [])
 
     def _numbers_of_steps(self, steps: int) -> list[list[Any]]:
         """The numbers in each of so many steps; their counts of updates grow."""
         names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
-        if not any(name in text for text in self._formulas for name in names):
-            return [self.numbers([]) or []] * steps
+        if not any(name in text for text in self.formulas for name in names):
+            return [self._numbers([]) or []] * steps
         before = {optimizer: dict(optimizer._updates) for optimizer, _ in self.counts}
         found: list[Any] = []
         for _ in range(steps):
-            found.append(self.numbers([]))
+            found.append(self._numbers([]))
             self.set_counts(found[-1], 1)
         for optimizer, updates in before.items():
             optimizer._updates = updates
@@ -480,44 +355,11 @@ def fits(__leaves):
         """The arrays of several steps as one."""
         return np.concatenate(arrays)
 
-    def _compute(self, arrays: dict[str, Any]) -> None:
-        for part, kernel in zip(self.parts, self._kernels, strict=True):  # type: ignore[arg-type]
-            if isinstance(part, Call):
-                self._call(part, arrays)
-            elif status := kernel(arrays):
-                self.failed(part, status, arrays)
-
-    def finish(
-        self,
-        outcomes: list[Tensor],
-        numbers: list[Any],
-        leaves: list[Any],
-        grad_of: Callable[[Tensor], Tensor] = lambda grad: grad,
-    ) -> Any:
-        """Put gradients where they belong, and return what the function returns."""
-        count = len(outcomes) - len(self._with_grad)
-        for x, grad in zip(self._with_grad, outcomes[count:], strict=True):
-            self._now(x, leaves)._grad = grad_of(grad)
-        for x in self._without_grad:
-            (x.tensor if x.leaf is None else leaves[x.leaf])._grad = None
-        template = self.trace.template
-        if type(template) is Leaf and count == 1:
-            return outcomes[0]
-        tensors, plain = iter(outcomes), iter(numbers)
-        found = [next(plain if is_number else tensors) for is_number in self._is_number]
-
-        def now(x: Any) -> Any:
-            """The Tensor of this call for one that the function returned as it came."""
-            of_traced = self.trace.input_of.get(x) if isinstance(x, Tensor) else None
-            return x if of_traced is None else self._now(of_traced, leaves)
-
-        return filled(template, found, now)
-
     @functools.cached_property
     def _device(self) -> Any:
         """Where the program computes: the device of the Tensors that it uses."""
         used = {buffer for step in self.nests for buffer in (*step.read, *step.written)}
-        specs = [x.cell for buffer, x in self._inputs if buffer in used] + [spec for _, spec in self.results]
+        specs = [x.cell for buffer, x in self.inputs if buffer in used] + [spec for _, spec in self.results]
         return specs[0].device if specs else default_device()
 
     def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
@@ -539,7 +381,7 @@ def fits(__leaves):
         handle.buffer, handle.dtype, handle.size = stored, stored.dtype, stored.size
         return handle
 
-    def _call(self, call: Call, arrays: dict[str, Any]) -> None:
+    def call(self, call: Call, arrays: dict[str, Any]) -> None:
         """Compute an operator that is not lowered, by its own kernel."""
         device = self._device
 
@@ -576,50 +418,6 @@ def fits(__leaves):
                 place[:] = array._handle.buffer
             tensor._data = fresh = array_over(self._handle(place), array.shape, array.device)
             self.owned[i] = tensor, fresh
-
-
-def _is_like(data: Any, spec: Spec) -> bool:
-    """Whether the array of a Tensor is there, and looks as it did."""
-    return type(data) is NDArray and (data.shape, data.dtype, data.device) == spec
-
-
-def _memories(optimizer: Any) -> dict[Any, dict[str, Tensor]]:
-    """What an optimiser remembers of its parameters; without those of which it remembers nothing."""
-    return {p: memory for p, memory in optimizer.state.items() if memory}
-
-
-def _option_counts(optimizer: Any) -> list[int]:
-    """How many options each group of an optimiser has of its own."""
-    return [len(group) for group in optimizer.groups]
-
-
-def _common_count(optimizer: Any, params: list[Any]) -> int | None:
-    """How often an optimiser has updated these parameters; None where that differs."""
-    counts = {*map(optimizer._updates.get, params)}
-    return (counts.pop() or 0) if len(counts) == 1 else None
-
-
-def maker_of(spec: Spec) -> Callable:
-    """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
-
-    It sets all attributes itself instead of calling constructors, because each call takes a noticeable part
-    of a small training step.
-    """
-    shape, dtype, device = spec
-    strides, new = compact_strides(shape), object.__new__
-
-    def tensor_of(storage: Any, scope: Any) -> Tensor:
-        array = new(NDArray)
-        array._handle, array.dtype, array.device, array.shape = storage, dtype, device, shape
-        array.strides, array.offset, array._compact, array.base = strides, 0, True, None
-        tensor = new(Tensor)
-        tensor._data, tensor.requires_grad = array, False
-        if scope is not None:
-            tensor.scope = scope
-        autograd.TENSOR_COUNTER += 1
-        return tensor
-
-    return tensor_of
 
 
 def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:

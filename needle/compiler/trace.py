@@ -374,6 +374,8 @@ class Trace:
             params = [p for p in optimizer.params if counts[p] == count]
             number = self._number(Number, "t", count, ("count", optimizer, params))
             self.updates[optimizer] |= dict.fromkeys(params, number)
+        for p in optimizer.params:  # a program asks for equal states
+            optimizer.state.setdefault(p, {})
         self._states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
         for memory in self._states[optimizer].values():
             for name, x in memory.items():

@@ -24,25 +24,30 @@ def make_plain(program: Program) -> None:
     known = set(program._storage) if any(isinstance(x, Call) for x in program.parts) else set()
     unwritten = {program._places[buffer][0] for buffer in program.plan.work if buffer in program._places}
     unwritten |= {buffer.name for buffer, _ in program.results}
-    program._kernels = []
+    program.kernels.clear()
     for part in program.parts:
         if isinstance(part, Call):
-            program._kernels.append(None)
+            program.kernels.append(None)
             continue
         name = part.original or part.name
         written = next(x for x in program.parts if isinstance(x, Part) and x.name == name)
         kernel = plain_source(written.source, part.functions, written.name, unwritten - known | set(part.own))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own, threads=1)
-        program._kernels.append(_by_names(kernel, part))
+        program.kernels.append(_typed(kernel, part))
         known |= set(part.arguments)
 
 
-def _by_names(kernel: Callable, part: Part) -> Callable:
-    def typed(x: Any, kind: str) -> Any:
-        return x if kind.endswith("*") else np.dtype(kind).type(x)
+def _typed(kernel: Callable, part: Part) -> Callable:
+    """What the compiled kernel does with its arguments."""
+    kinds = part.arguments.values()
 
-    return lambda arrays: kernel(*[typed(arrays[name], kind) for name, kind in part.arguments.items()])
+    def run(*given: Any) -> Any:
+        return kernel(
+            *[x if k.endswith("*") else np.dtype(k).type(x) for x, k in zip(given, kinds, strict=True)]
+        )
+
+    return run
 
 
 def _plus(total, x):

@@ -1,0 +1,277 @@
+"""Host: what Python does in each call before and after the machine code, as generated source.
+
+All is spelled out there, because loops would take longer than what they do. The source for
+``layer(x) = relu(x @ W + b)`` is, with shorter names,
+
+    def fits(leaves):
+        return (
+            type(leaves[0]._data) is array
+            and W.requires_grad is True and like(W._data, looks_of_W)
+            and b.requires_grad is True and like(b._data, looks_of_b)
+        )
+
+    def call(leaves):
+        with lock:
+            if not fits(leaves): return again
+            x = leaves[0]._data._handle.buffer
+            …
+            result = new(80 * steps, float32)
+            kernels[0](x, W, b, result.buffer)
+        return finish(leaves, [tensor(result)], numbers)
+
+`leaves` are the Tensors, arrays and numbers among the arguments. A step of training also asks for the state
+and the options of its optimiser. `numbers` computes its learning rate and counts of updates, and `finish`
+puts gradients where they belong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+
+from .. import autograd
+from ..autograd import Tensor
+from ..backend_ndarray.strides import compact_strides
+from ..backend_selection import NDArray
+from ..graph import Spec
+from ..modes import SCOPE, mode
+from .lower import Call
+from .structures import Leaf
+from .trace import Input
+
+#: What a call returns if the program does not fit: the caller looks for another one, or traces again.
+AGAIN: Any = object()
+
+
+class Host:
+    """Writes the source of a program's calls.
+
+    Attributes
+    ----------
+    source : str
+        It has these functions:
+
+        ``fits(leaves)``: whether needle's objects are as they were when the function was traced, but for
+        their numbers.
+        ``numbers(leaves)``: what the formulas make of the numbers of the host; what the function returns of
+        them; and the new counts of updates. None if parameters that had one count of updates have several.
+        ``collect(leaves, steps)``: all arrays of so many steps of `scan` by their names, and the storage of
+        the results.
+        ``finish(leaves, outcomes, numbers)``: puts gradients where they belong, and returns what the function
+        returns.
+        ``call(leaves)``: all of this for one step; `AGAIN` if the program does not fit.
+    names : dict of str to object
+        What the source names. Names of ours begin with two underscores, those of the user's do not.
+    """
+
+    def __init__(self, program: Any):
+        self.program = program
+        self.names: dict[str, Any] = {"inf": inf, "nan": nan, "__again": AGAIN, "__array": NDArray}
+        self.names |= {"__like": _is_like, "__count": _common_count, "__flat": np.ascontiguousarray}
+        self.names |= {"__program": program, "__kept": program.kept, "__kernels": program.kernels}
+        self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
+        self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
+        collecting = self._collecting()
+        storage = [f"r{i}" for i in range(len(program.results))]
+        made = [
+            f"{self.named(maker_of(spec))}({name}, scope)"
+            for name, (_, spec) in zip(storage, program.results, strict=True)
+        ]
+        first = len(program.formulas) + len(program.returned_numbers)
+        counting = [
+            f"{self.named(optimizer)}._updates.update(__repeat({self.named(params)}, found[{first + i}]))"
+            for i, ((optimizer, _), params) in enumerate(program.counts.items())
+        ]
+        functions = {
+            "fits(leaves)": ["try:", *self._fits(), "except KeyError: return False"],
+            "numbers(__leaves)": self._numbers(),
+            "collect(leaves, steps)": [*collecting, f"return {self.all_arrays}, [{', '.join(storage)}]"],
+            "finish(leaves, outcomes, numbers)": self._finish(),
+            "call(leaves)": [
+                "with __lock:",
+                "    found = numbers(leaves) if fits(leaves) else None",
+                "    if found is None: return __again",
+                "    steps = 1",
+                *[f"    {line}" for line in [*collecting, *program.computing(self), *counting]],
+                f"scope = __mode()[{SCOPE}]",
+                f"return finish(leaves, [{', '.join(made)}], found)",
+            ],
+        }
+        self.source = "\n\n".join(
+            ["\n    ".join([f"def {head}:", *body]) + "\n" for head, body in functions.items()]
+        )
+        exec(self.source, self.names)
+
+    @property
+    def all_arrays(self) -> str:
+        """A dictionary of all arrays, by their names."""
+        return f"{{{', '.join([f'{name!r}: {text}' for name, text in self.arrays.items()])}}}"
+
+    def named(self, x: Any) -> str:
+        """A name for an object in the source."""
+        self.names[name := f"__{len(self.names)}"] = x
+        return name
+
+    def _now(self, x: Input) -> str:
+        """The Tensor of this call for one of the traced call. What is a `grad` is found at its owner."""
+        found = self.program.trace
+        if x.tensor in found.grad_of:
+            return f"{self._now(found.input_of[found.grad_of[x.tensor][0]])}._grad"
+        return self.named(x.tensor) if x.leaf is None else f"leaves[{x.leaf}]"
+
+    def _fits(self) -> list[str]:
+        program, found, named = self.program, self.program.trace, self.named
+        asks = []
+        for p, has in found.asked_grads.items():
+            asks.append(f"({self._now(found.input_of[p])}._grad is not None) is {has}")
+        states = [tensor for tensor, _ in program.states]
+        for grad, owners in found.grad_of.items():
+            first, *others = [f"{self._now(found.input_of[p])}._grad" for p in owners]
+            asks += [f"{other} is {first}" for other in others]
+            asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor in states)
+        used, own = {buffer for buffer, _ in program.given}, named(program.own_tensors)
+        for buffer, x in program.inputs:
+            is_grad = x.tensor in found.grad_of
+            if x.tensor is None or (is_grad and buffer not in used):
+                continue
+            place, looks = self._now(x), named(x.cell.spec)
+            if is_grad:
+                asks.append(f"__like({place}.realize_cached_data(), {looks})")
+            elif x.leaf is not None and x.leaf not in program.bound:  # the structure says what it looks like
+                asks += [f"type({place}._data) is __array", f"{place} not in {own}"]
+            else:
+                asks += [f"{place} is {named(program.bound[x.leaf])}"] if x.leaf is not None else []
+                asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
+                kept = [
+                    f"{place}._data is __program.owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor
+                ]
+                asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
+        for holder, attributes in found.holders.items():
+            place = named(vars(holder))
+            asks += [f"{place}[{name!r}] is {named(value)}" for name, value in attributes.items()]
+        for optimizer in found.updates:
+            place, state = named(optimizer), {p: dict(memory) for p, memory in optimizer.state.items()}
+            asks += [f"{place}.state == {named(state)}"]
+            asks += [f"[*map(len, {place}.groups)] == {[*map(len, optimizer.groups)]}"]
+        for _, holder, key, value in found.options.values():
+            option = f"{named(holder)}[{key!r}]"
+            asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
+        return [
+            "    return bool(",
+            *[f"        {'and ' * bool(i)}{x}" for i, x in enumerate(asks or ["True"])],
+            "    )",
+        ]
+
+    def _numbers(self) -> list[str]:
+        program, found = self.program, self.program.trace
+        texts = [*program.formulas, *[x.text for x in program.returned_numbers]]
+        texts += [text for _, text in program.counts]
+        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
+        lines = []
+        for name, (kind, owner, *rest) in found.numbers.items():
+            if name in words and kind == "count":
+                lines.append(f"{name} = __count({self.named(owner)}, {self.named(rest[0])})")
+                lines.append(f"if {name} is None: return None")
+            elif name in words:
+                source = f"__leaves[{owner}]" if kind == "leaf" else f"{self.named(owner)}[{rest[0]!r}]"
+                lines.append(f"{name} = {source}")
+        return [*lines, f"return [{', '.join(texts)}]"]
+
+    def _collecting(self) -> list[str]:
+        """Lines that fetch the arrays of a call, or of so many `steps`."""
+        program, part = self.program, self.program.part_of_storage
+        lines = ["__program.see_own()"] * bool(program.states)
+        for buffer, x in program.given:
+            data = f"x{len(self.arrays)}"
+            if x.tensor is None:
+                text = f"__flat(leaves[{x.leaf}], {self.named(x.cell.dtype)}).reshape(-1)"
+            else:
+                lines.append(f"{data} = {self._now(x)}._data")
+                text = f"({data} if {data}._compact else {data}.compact())._handle{part}"
+            lines.append(f"{data} = {text}")
+            self.arrays[buffer.name] = data
+        lines += ["drawn = __program.draw(steps)"] * bool(program.draws)
+        self.arrays |= {buffer.name: f"drawn[{i}]" for i, (buffer, _) in enumerate(program.draws)}
+        for i, (buffer, spec) in enumerate(program.results):
+            new, dtype = self.named(spec.device.mod.Array), self.named(buffer.dtype)
+            lines.append(f"r{i} = {new}({buffer.size} * steps, {dtype})")
+            self.arrays[buffer.name] = f"r{i}{part}"
+        return lines
+
+    def computing(self) -> list[str]:
+        """Lines that call the kernels of a program on the CPU."""
+        lines = []
+        values = self.arrays | {name: f"found[{i}]" for i, name in enumerate(self.program.formulas.values())}
+        for i, part in enumerate(self.program.parts):
+            if isinstance(part, Call):
+                lines.append(f"__program.call({self.named(part)}, {self.all_arrays})")
+                continue
+            lines.append(f"status = __kernels[{i}]({', '.join([values[name] for name in part.arguments])})")
+            lines.append(f"if status: __program.failed({self.named(part)}, status, {self.all_arrays})")
+        return lines
+
+    def _finish(self) -> list[str]:
+        program, found, lines = self.program, self.program.trace, list[str]()
+        count = len(program.results) - program.grad_count
+        grads = iter(range(count, len(program.results)))
+        for x, grad in found.grads:
+            lines.append(f"{self._now(x)}._grad = {None if grad is None else f'outcomes[{next(grads)}]'}")
+        tensors, numbers = iter(range(count)), iter(range(len(program.formulas), 1 << 30))
+        places = [
+            f"outcomes[{next(tensors)}]" if isinstance(x, Tensor) else f"numbers[{next(numbers)}]"
+            for x in found.returned
+        ]
+
+        def text(x: Any) -> str:
+            """What makes a part of what the function returns."""
+            if type(x) is Leaf:
+                return places[x]
+            if type(x) is dict:
+                return f"{{{', '.join([f'{self.named(key)}: {text(y)}' for key, y in x.items()])}}}"
+            if isinstance(x, (list, tuple)):
+                items = ", ".join(map(text, x))
+                if type(x) is list:
+                    return f"[{items}]"
+                return f"({items},)" if type(x) is tuple and x else f"{self.named(type(x))}({items})"
+            came = found.input_of.get(x) if isinstance(x, Tensor) else None
+            return self.named(x) if came is None else self._now(came)
+
+        return [f"result = {text(found.template)}", *lines, "return result"]
+
+
+def _is_like(data: Any, spec: Spec) -> bool:
+    """Whether the array of a Tensor is there, and looks as it did."""
+    return type(data) is NDArray and (data.shape, data.dtype, data.device) == spec
+
+
+def _common_count(optimizer: Any, params: list[Any]) -> int | None:
+    """How often an optimiser has updated these parameters; None where that differs."""
+    counts = {*map(optimizer._updates.get, params)}
+    return (counts.pop() or 0) if len(counts) == 1 else None
+
+
+def maker_of(spec: Spec) -> Callable:
+    """A function that makes the Tensor of a result from its storage, as `Tensor.make_const` does.
+
+    It sets all attributes itself instead of calling constructors, because each call takes a noticeable part
+    of a small training step.
+    """
+    shape, dtype, device = spec
+    strides, new = compact_strides(shape), object.__new__
+
+    def tensor_of(storage: Any, scope: Any) -> Tensor:
+        array = new(NDArray)
+        array._handle, array.dtype, array.device, array.shape = storage, dtype, device, shape
+        array.strides, array.offset, array._compact, array.base = strides, 0, True, None
+        tensor = new(Tensor)
+        tensor._data, tensor.requires_grad = array, False
+        if scope is not None:
+            tensor.scope = scope
+        autograd.TENSOR_COUNTER += 1
+        return tensor
+
+    return tensor_of
