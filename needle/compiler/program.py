@@ -269,13 +269,17 @@ class Program:
                     self.counts.setdefault((optimizer, t.text), []).append(p)
         self.number_names = list(self.formulas.values())
         names = Host(self).names
-        self.fits: Callable[[list[Any]], bool] = names["fits"]
+        self._fits: Callable[[list[Any]], bool] = names["fits"]
         self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
         self._collect, self._finish, self._call = names["collect"], names["finish"], names["call"]
 
     def computing(self, host: Host) -> list[str]:
         """Lines of a call that compute."""
         return host.computing()
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Whether it does for these arguments what the function would do now."""
+        return self._fits(leaves) and self._numbers(leaves) is not None
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
