@@ -30,6 +30,7 @@ import re
 from collections.abc import Callable
 from math import inf, nan
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -72,7 +73,8 @@ class Host:
         self.program = program
         self.names: dict[str, Any] = {"inf": inf, "nan": nan, "__again": AGAIN, "__array": NDArray}
         self.names |= {"__like": _is_like, "__count": _common_count, "__flat": np.ascontiguousarray}
-        self.names |= {"__program": program, "__kept": program.kept, "__kernels": program.kernels}
+        self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
+        self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
         self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
@@ -146,9 +148,7 @@ class Host:
             else:
                 asks += [f"{place} is {named(program.bound[x.leaf])}"] if x.leaf is not None else []
                 asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
-                kept = [
-                    f"{place}._data is __program.owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor
-                ]
+                kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
                 asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
         for holder, attributes in found.holders.items():
             place = named(vars(holder))
@@ -225,22 +225,23 @@ class Host:
             f"outcomes[{next(tensors)}]" if isinstance(x, Tensor) else f"numbers[{next(numbers)}]"
             for x in found.returned
         ]
+        return [f"result = {self._result(found.template, places)}", *lines, "return result"]
 
-        def text(x: Any) -> str:
-            """What makes a part of what the function returns."""
-            if type(x) is Leaf:
-                return places[x]
-            if type(x) is dict:
-                return f"{{{', '.join([f'{self.named(key)}: {text(y)}' for key, y in x.items()])}}}"
-            if isinstance(x, (list, tuple)):
-                items = ", ".join(map(text, x))
-                if type(x) is list:
-                    return f"[{items}]"
-                return f"({items},)" if type(x) is tuple and x else f"{self.named(type(x))}({items})"
-            came = found.input_of.get(x) if isinstance(x, Tensor) else None
-            return self.named(x) if came is None else self._now(came)
-
-        return [f"result = {text(found.template)}", *lines, "return result"]
+    def _result(self, x: Any, places: list[str]) -> str:
+        """What makes a part of what the function returns; `places` are those of what it computed."""
+        if type(x) is Leaf:
+            return places[x]
+        if type(x) is dict:
+            return (
+                f"{{{', '.join([f'{self.named(key)}: {self._result(y, places)}' for key, y in x.items()])}}}"
+            )
+        if isinstance(x, (list, tuple)):
+            items = ", ".join([self._result(y, places) for y in x])
+            if type(x) is list:
+                return f"[{items}]"
+            return f"({items},)" if type(x) is tuple and x else f"{self.named(type(x))}({items})"
+        came = self.program.trace.input_of.get(x) if isinstance(x, Tensor) else None
+        return self.named(x) if came is None else self._now(came)
 
 
 def _is_like(data: Any, spec: Spec) -> bool:
