@@ -137,17 +137,16 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if BACKEND == "np" or tracing():  # another function is traced, and this one becomes part of it
             return self.function(*args, **kwargs)
-        structure, leaves = self._taken(args, kwargs)
-        for number, program in enumerate(self._programs):
-            if program.structure == structure and not self.debug and self.may_call(program):
-                result = program.run(leaves)
+        for number, program in enumerate(() if self.debug else self._programs):
+            if not self.background or self.may_call(program):
+                result = program.run(args, kwargs)
                 if result is not AGAIN:
                     if number:
                         self._programs = [program, *[x for x in self._programs if x is not program]]
                     return result
         with one_at_a_time:  # no other thread traces meanwhile
-            new = self._program(structure, leaves)
-            result = new.run(leaves) if new is not None and self.may_call(new) else AGAIN
+            new = self._program(*self._taken(args, kwargs))
+            result = new.run(args, kwargs) if new is not None and self.may_call(new) else AGAIN
             return self.function(*args, **kwargs) if result is AGAIN else result
 
     def program_for(self, *args: Any, **kwargs: Any) -> Program | None:

@@ -39,9 +39,9 @@ from ..autograd import Tensor
 from ..backend_ndarray.strides import compact_strides
 from ..backend_selection import NDArray
 from ..graph import Spec
-from ..modes import SCOPE, mode
+from ..modes import GRAD, SCOPE, mode
 from .lower import Call
-from .structures import Leaf
+from .structures import Fixed, Leaf
 from .trace import Input
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -56,6 +56,7 @@ class Host:
     source : str
         It has these functions:
 
+        ``taken(args, kwargs)``: the leaves of a call's arguments; None if these look otherwise than before.
         ``fits(leaves)``: whether needle's objects are as they were when the function was traced, but for
         their numbers.
         ``numbers(leaves)``: what the formulas make of the numbers of the host; what the function returns of
@@ -64,7 +65,7 @@ class Host:
         the results.
         ``finish(leaves, outcomes, numbers)``: puts gradients where they belong, and returns what the function
         returns.
-        ``call(leaves)``: all of this for one step; `AGAIN` if the program does not fit.
+        ``call(args, kwargs)``: all of this for one step; `AGAIN` if the program does not fit.
     names : dict of str to object
         What the source names. Names of ours begin with two underscores, those of the user's do not.
     """
@@ -76,6 +77,8 @@ class Host:
         self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
         self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
         self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
+        self.names |= {"__tensor": Tensor, "__host_array": np.ndarray, "__number": _number, "__fixed": Fixed}
+        self._leaves: list[str] = []
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
         storage = [f"r{i}" for i in range(len(program.results))]
@@ -89,11 +92,14 @@ class Host:
             for i, ((optimizer, _), params) in enumerate(program.counts.items())
         ]
         functions = {
+            "taken(args, kwargs)": self._taken(),
             "fits(leaves)": ["try:", *self._fits(), "except KeyError: return False"],
             "numbers(__leaves)": self._numbers(),
             "collect(leaves, steps)": [*collecting, f"return {self.all_arrays}, [{', '.join(storage)}]"],
             "finish(leaves, outcomes, numbers)": self._finish(),
-            "call(leaves)": [
+            "call(args, kwargs)": [
+                "leaves = taken(args, kwargs)",
+                "if leaves is None: return __again",
                 "with __lock:",
                 "    found = numbers(leaves) if fits(leaves) else None",
                 "    if found is None: return __again",
@@ -124,6 +130,50 @@ class Host:
         if x.tensor in found.grad_of:
             return f"{self._now(found.input_of[found.grad_of[x.tensor][0]])}._grad"
         return self.named(x.tensor) if x.leaf is None else f"leaves[{x.leaf}]"
+
+    def _taken(self) -> list[str]:
+        (positional, named), looks, grad = self.program.structure
+        asks = [f"__mode()[{GRAD}] is {grad}", f"len(args) == {len(positional)}"]
+        for i, x in enumerate(positional):
+            asks += self._ask(x, f"args[{i}]", looks)
+        asks += self._ask(named, "kwargs", looks) if named else ["not kwargs"]
+        leaves = ", ".join([f"x{i}" for i in range(len(looks))])
+        return ["if (", *_all(asks), f"): return [{leaves}]", "return None"]
+
+    def _ask(self, template: Any, place: str, looks: list[Any]) -> list[str]:
+        """Whether what is at a place looks as what was there when the function was traced."""
+        if isinstance(template, (dict, list, tuple)):
+            kind, keys = self.named(type(template)), range(len(template))
+            asks = [f"type({place}) is {kind}"]
+            if isinstance(template, dict):
+                keys = [self.named(key) for key in template]
+                asks.append(f"{place}.keys() == {{{', '.join(keys)}}}")
+                template = list(template.values())
+            else:
+                asks.append(f"len({place}) == {len(template)}")
+            for key, x in zip(keys, template, strict=True):
+                asks += self._ask(x, f"{place}[{key}]", looks)
+            return asks
+        if type(template) is not Leaf:
+            return [f"{self.named(template)} == __fixed({place})"]
+        leaf, look = f"x{template}", looks[template][1]
+        if leaf in self._leaves:
+            return [f"{place} is {leaf}"]
+        self._leaves.append(leaf)
+        if isinstance(look, type):
+            return [f"type({leaf} := __number({place})) is {self.named(look)}"]
+        if len(look) == 2:
+            return [
+                f"isinstance({leaf} := {place}, __host_array)",
+                f"({leaf}.shape, {leaf}.dtype) == {self.named(look)}",
+            ]
+        others = [f"{leaf} is not {other}" for other in self._leaves[:-1]]
+        data = f"{leaf}._data"
+        return [
+            f"isinstance({leaf} := {place}, __tensor)",
+            *others,
+            f"({data}.shape, {data}.dtype, {data}.device, {leaf}.requires_grad) == {self.named(look)}",
+        ]
 
     def _fits(self) -> list[str]:
         program, found, named = self.program, self.program.trace, self.named
@@ -160,11 +210,7 @@ class Host:
         for _, holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
             asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
-        return [
-            "    return bool(",
-            *[f"        {'and ' * bool(i)}{x}" for i, x in enumerate(asks or ["True"])],
-            "    )",
-        ]
+        return ["    return bool(", *_all(asks or ["True"]), "    )"]
 
     def _numbers(self) -> list[str]:
         program, found = self.program, self.program.trace
@@ -242,6 +288,16 @@ class Host:
             return f"({items},)" if type(x) is tuple and x else f"{self.named(type(x))}({items})"
         came = self.program.trace.input_of.get(x) if isinstance(x, Tensor) else None
         return self.named(x) if came is None else self._now(came)
+
+
+def _all(asks: list[str]) -> list[str]:
+    """Lines of one condition."""
+    return [f"        {'and ' * bool(i)}{x}" for i, x in enumerate(asks)]
+
+
+def _number(x: Any) -> Any:
+    """A number of NumPy's as one of Python's; all else as it is."""
+    return x.item() if isinstance(x, np.number) else x
 
 
 def _is_like(data: Any, spec: Spec) -> bool:

@@ -271,7 +271,8 @@ class Program:
         names = Host(self).names
         self._fits: Callable[[list[Any]], bool] = names["fits"]
         self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
-        self._collect, self._finish, self._call = names["collect"], names["finish"], names["call"]
+        self._taken, self._call = names["taken"], names["call"]
+        self._collect, self._finish = names["collect"], names["finish"]
 
     def computing(self, host: Host) -> list[str]:
         """Lines of a call that compute."""
@@ -287,13 +288,13 @@ class Program:
             if isinstance(x, Tensor):
                 x.realize_cached_data()
 
-    def run(self, leaves: list[Any]) -> Any:
+    def run(self, args: tuple, kwargs: dict) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
-        if not self.kernels:
+        if not self.kernels and (leaves := self._taken(args, kwargs)) is not None:
             with self.lock:
                 if not self.kernels and self.fits(leaves):
                     self._compile()
-        return self._call(leaves)
+        return self._call(args, kwargs)
 
     def see_own(self) -> None:
         """See that the Tensors that are written have storage that nobody else holds."""

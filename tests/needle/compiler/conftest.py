@@ -44,9 +44,10 @@ def _no_program_that_fits_refuses(monkeypatch):
     """What asks whether a program fits, and the call of it, agree; else the function would run as it is."""
     run = Program.run
 
-    def running(self, leaves):
-        fits = self.fits(leaves)
-        result = run(self, leaves)
+    def running(self, args, kwargs):
+        leaves = self._taken(args, kwargs)
+        fits = leaves is not None and self.fits(leaves)
+        result = run(self, args, kwargs)
         assert not fits or result is not AGAIN
         return result
 
