@@ -143,7 +143,7 @@ class Host:
     def _ask(self, template: Any, place: str, looks: list[Any]) -> list[str]:
         """Whether what is at a place looks as what was there when the function was traced."""
         if isinstance(template, (dict, list, tuple)):
-            kind, keys = self.named(type(template)), range(len(template))
+            kind, keys = self.named(type(template)), list[Any](range(len(template)))
             asks = [f"type({place}) is {kind}"]
             if isinstance(template, dict):
                 keys = [self.named(key) for key in template]
