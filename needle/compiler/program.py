@@ -28,6 +28,7 @@ import numpy as np
 from .. import autograd
 from ..autograd import Tensor
 from ..backend_ndarray.blas import ON_ONE_THREAD
+from ..backend_ndarray.kernel_calls import check_number
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
@@ -106,6 +107,7 @@ class Program:
             self.on_gpu,
         )
         steps: list[Nest | Call] = low.steps
+        self._checks = low.checks
 
         self._inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
         self._draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
@@ -306,7 +308,7 @@ class Program:
         found, asks, taken = self.trace, list[str](), list[str]()
         known: dict[str, Any] = {"inf": inf, "nan": nan, "__owned": self.owned}
         known |= {"__array": NDArray, "__like": _is_like, "__count": _common_count}
-        known |= {"__memories": _memories, "__sizes": _option_counts}
+        known |= {"__memories": _memories, "__sizes": _option_counts, "__check": check_number}
 
         def named(x: Any) -> str:
             """A name for an object in the source."""
@@ -351,7 +353,7 @@ class Program:
             asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
 
         texts = [*self._formulas, *[x.text for x in self.returned_numbers], *[t for _, t in self.counts]]
-        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
+        words = set(re.findall(r"[^\W\d]\w*", " ".join([*texts, *[text for _, _, text, _ in self._checks]])))
         lines = []
         for name, (kind, owner, *rest) in found.numbers.items():
             if name in words and kind == "count":
@@ -360,6 +362,8 @@ class Program:
             elif name in words:
                 source = f"__leaves[{owner}]" if kind == "leaf" else f"{named(owner)}[{rest[0]!r}]"
                 lines.append(f"{name} = {source}")
+        for row, dtype, text, is_last in self._checks:
+            lines.append(f"__check({row!r}, {named(dtype)}, {text}, {is_last})")
         body = "\n    ".join([*lines, f"return [{', '.join(texts)}]"])
         all_asked = "\n            and ".join(asks or ["True"])
         source = f"""def numbers(__leaves):
