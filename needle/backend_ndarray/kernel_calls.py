@@ -213,21 +213,30 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
 
 def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
-    if type(number) not in (int, float, bool):
-        return None  # a compiled function's, which is not known yet
-    if name == "power":
-        _check_exponents(number if number_last else array.numpy())
-    lowest, highest = number_range(array.dtype)
-    if lowest <= number <= highest:
+    if type(number) not in (int, float, bool):  # a compiled function's, which is not known yet
+        array.device.mod.check_later(name, array.dtype, number, number_last)
         return None
+    if name == "power" and not number_last:
+        _check_exponents(array.numpy())
     row = SCALAR_FUNCTIONS[name]
-    if row.is_comparison:  # the answer is the same for all numbers of that type
+    lowest, highest = number_range(array.dtype)
+    if row.is_comparison and not lowest <= number <= highest:  # it is the same for all numbers of that type
         answer = row.python(0, number) if number_last else row.python(number, 0)
         return array.device.full(array.shape, answer, array.dtype)
-    raise OverflowError(
-        f"{name}: {number} does not fit into {array.dtype}, which holds {lowest} to {highest}; "
-        "use .astype('int64') or .astype('float64') first"
-    )
+    check_number(name, array.dtype, number, number_last)
+    return None
+
+
+def check_number(name: str, dtype: np.dtype, number: Any, number_last: bool) -> None:
+    """Raise an error if a scalar function of integers cannot compute with this number."""
+    if name == "power" and number_last:
+        _check_exponents(number)
+    lowest, highest = number_range(dtype)
+    if not lowest <= number <= highest:
+        raise OverflowError(
+            f"{name}: {number} does not fit into {dtype}, which holds {lowest} to {highest}; "
+            "use .astype('int64') or .astype('float64') first"
+        )
 
 
 def _check_exponents(exponents: Any) -> None:

@@ -330,7 +330,8 @@ def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
         dtype = nest.out.buffer.dtype
         kind = dtype.name if dtype.kind == "f" else "int64"
         for text in [x.text for x in nest.numbers if isinstance(x, Number)]:
-            numbers[text] = kind if numbers.get(text, kind) == kind else "float64"
+            kinds = {kind, numbers.get(text, kind)}
+            numbers[text] = kind if len(kinds) == 1 else "int64" if "int64" in kinds else "float64"
     return list(buffers), numbers
 
 

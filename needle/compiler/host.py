@@ -36,6 +36,7 @@ import numpy as np
 
 from .. import autograd
 from ..autograd import Tensor
+from ..backend_ndarray.kernel_calls import check_number
 from ..backend_ndarray.strides import compact_strides
 from ..backend_selection import NDArray
 from ..graph import Spec
@@ -73,7 +74,12 @@ class Host:
     def __init__(self, program: Any):
         self.program = program
         self.names: dict[str, Any] = {"inf": inf, "nan": nan, "__again": AGAIN, "__array": NDArray}
-        self.names |= {"__like": _is_like, "__count": _common_count, "__flat": np.ascontiguousarray}
+        self.names |= {
+            "__like": _is_like,
+            "__count": _common_count,
+            "__check": check_number,
+            "__flat": np.ascontiguousarray,
+        }
         self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
         self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
         self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
@@ -216,7 +222,8 @@ class Host:
         program, found = self.program, self.program.trace
         texts = [*program.formulas, *[x.text for x in program.returned_numbers]]
         texts += [text for _, text in program.counts]
-        words = set(re.findall(r"[^\W\d]\w*", " ".join(texts)))
+        checked = [text for _, _, text, _ in program.checks]
+        words = set(re.findall(r"[^\W\d]\w*", " ".join([*texts, *checked])))
         lines = []
         for name, (kind, owner, *rest) in found.numbers.items():
             if name in words and kind == "count":
@@ -225,6 +232,8 @@ class Host:
             elif name in words:
                 source = f"__leaves[{owner}]" if kind == "leaf" else f"{self.named(owner)}[{rest[0]!r}]"
                 lines.append(f"{name} = {source}")
+        for row, dtype, text, is_last in program.checks:
+            lines.append(f"__check({row!r}, {self.named(dtype)}, {text}, {is_last})")
         return [*lines, f"return [{', '.join(texts)}]"]
 
     def _collecting(self) -> list[str]:

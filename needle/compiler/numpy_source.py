@@ -348,7 +348,10 @@ class Writer:
         if isinstance(x, Access):
             return self.view(x, nest.shape)
         if isinstance(x, Number):
-            return self.formulas[x.text] if dtype.kind == "f" else f"int({self.formulas[x.text]})"
+            text = self.formulas[x.text]
+            return (
+                text if dtype.kind == "f" else f"int({text})" if dtype.kind == "b" else f"np.{dtype}({text})"
+            )
         if dtype.kind != "f":
             return str(bool(x) if dtype.kind == "b" else int(x))
         with np.errstate(over="ignore"):

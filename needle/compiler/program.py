@@ -97,6 +97,7 @@ class Program:
             self.on_gpu,
         )
         steps: list[Nest | Call] = low.steps
+        self.checks = low.checks
 
         self.inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
         self.draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]

@@ -59,7 +59,8 @@ class Number:
 
     def __needle_data__(self, dtype: Any, device: Any) -> Any:
         """What a Tensor of this number holds."""
-        return Tensor.make_const(device.full((), 0, "float32" if dtype is None else dtype)) + self
+        dtype = "float32" if dtype is None else dtype
+        return (Tensor.make_const(device.full((), 0, dtype)) + self).astype(dtype)
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise CannotTrace(

@@ -361,6 +361,55 @@ def test_large_and_small_numbers():
         assert_equals_eager(f, tensor(3, dtype=dtype), 1e-30)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("device", [ndl.cpu(), ndl.cpu_numpy()], ids=str)
+def test_numbers_beside_whole_numbers(dtype, device):
+    x = Tensor([0, 1, 1], dtype=dtype, device=device)
+    functions = {
+        "+": lambda x, n: x + n,
+        "-": lambda x, n: x - n,
+        "n -": lambda x, n: n - x,
+        "*": lambda x, n: x * n,
+        "* -n": lambda x, n: x * -n,
+        "**": lambda x, n: x**n,
+        "n **": lambda x, n: n**x,
+        ">": lambda x, n: x > n,
+        "clip": lambda x, n: ndl.clip(x, n, 5),
+    }
+
+    def outcome(f, n):
+        """What a function returns, or its error: a number that does not fit, or a negative power."""
+        try:
+            return f(x, n)
+        except (OverflowError, ValueError) as error:
+            return type(error)
+
+    for name, f in functions.items():
+        g = jit(f)
+        for n in (2, -1, 300, 2**40, 2**70, 2.5):
+            eager, compiled = outcome(f, n), outcome(g, n)
+            if name != ">" or compiled is not OverflowError:  # which eager compares all the same
+                assert_same(compiled, eager)
+
+
+def test_a_number_that_whole_numbers_cannot_hold_is_refused_in_words():
+    g = jit(lambda x, n: x > n)
+    x = Tensor([0, 1, 2], dtype="uint8")
+    assert g(x, 1).numpy().tolist() == [False, False, True]
+    with pytest.raises(OverflowError, match=r"300 does not fit into uint8.*use .astype"):
+        g(x, 300)
+
+
+def test_a_tensor_of_a_number_has_the_type_that_it_is_given():
+    for dtype in ("bool", "int64", "float32"):
+        for n in (3, 2.5, 0):
+            assert_equals_eager(lambda n, dtype=dtype: Tensor(n, dtype=dtype), n)
+
+
+def test_a_large_number_beside_whole_numbers_and_floats():
+    assert_equals_eager(lambda x, y, n: (x + n, y * n), Tensor([1], dtype="int64"), tensor(2), 2**53 + 1)
+
+
 def test_numbers_of_numpy():
     def f(x, s):
         return x * s
