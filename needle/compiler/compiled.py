@@ -230,15 +230,13 @@ class Compiled:
             return Leaf(len(leaves) - 1)
 
         def placed(x: Any, name: str) -> Any:
-            if name in self.static:
-                return Fixed(x)
-            return place(x, name) if isinstance(x, Tensor) else mapped(place, x, name)
+            return Fixed(x) if name in self.static else mapped(place, x, name)
 
         names = self._parameters
         if len(args) > len(names):
             names = names + [f"argument_{i}" for i in range(len(names), len(args))]
         positional = [*map(placed, args, names)]
-        named = {name: placed(x, name) for name, x in kwargs.items()} if kwargs else kwargs
+        named = {name: placed(x, name) for name, x in kwargs.items()}
         return ((positional, named), looks, mode.get()[GRAD]), leaves
 
     @property
