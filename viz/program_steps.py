@@ -1,24 +1,22 @@
 """`viz.steps` of a compiled function: from the function to its source, one frame for each pass.
 
-The passes are those of `needle.compiler`. Here they run again, on statements that are lowered anew, and
-between them the program is written down as if it were source. Of ``relu(x @ W + b)`` there are first three
-operators, then five statements with loops of their own, then fewer and fewer loops. What a pass has changed
-is marked by a sign and by colour: + is new, − is gone, ~ is changed.
+The passes are those of `needle.compiler`. Here they run again, on statements that are lowered anew, and after
+each pass the program is written down as if it were source. Of ``relu(x @ W + b)`` there are first three
+operators, then five statements with loops of their own, then fewer and fewer loops. A sign and a colour mark
+what a pass has changed: + is new, − is gone, ~ is changed.
 """
 
 from __future__ import annotations
 
-import copy
 import html
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property, lru_cache
-from itertools import groupby, takewhile
-from operator import itemgetter
+from functools import cached_property
+from itertools import groupby, pairwise, takewhile
 from typing import Any, ClassVar, NamedTuple
 
 from needle.autograd import Tensor
@@ -42,80 +40,110 @@ from .text import counted
 
 __all__ = ["Line", "PassFrame", "ProgramSteps", "program_steps"]
 
-ALIKE = 0.5  # the share of words that a line keeps if it is the same line, changed
 INDENT = " " * 4
 LONG = 60  # lines: of a longer frame only what is changed is shown, and what is around it
 MARKS = {"+": "new", "−": "gone", "~": "changed"}
 BOXES = {"new": "output", "gone": "failed", "changed": "adjoint"}  # whose colours they have
 
+_WORD = re.compile(r"\w+|\s+|.")
 
-# The states of a program
-
-
-class _Statement(NamedTuple):
-    """A nest or a call as it was at some time, with the loops around it, and the loop of each of its axes."""
-
-    key: Nest | Call  # as it is
-    step: Any  # as it was
-    around: Sequence[Loop] = ()
-    loops: Sequence[Loop | None] = ()
+#: A line of a program, and the statement or operator for whose sake it is there.
+Written = tuple[str, Any]
 
 
-class _State(NamedTuple):
-    """A program between two passes. Neighbours share those of their loops that are `fused`."""
-
-    name: str
-    words: str
-    statements: list[_Statement]
-    fused: tuple[Loop, ...] = ()
-    variables: frozenset = frozenset()
+# The program after each pass
 
 
 class _Passes:
-    """Runs the passes of a program again, and keeps the states between them.
+    """Runs the passes of a program again, and writes the program down after each of them.
 
-    The class that does so inherits from that of the program as well, and lowers as it does.
+    `seen` has, for each pass, its name, what it does, and the program after it. The class that runs is made
+    of this one and of the program's own, so it lowers as the program does.
     """
 
-    def __init__(self: Any, program: Program):
-        self.trace = program.trace
-        self.seen: list[_State] = []
-        self._names = Names()
-        self._lower(self.trace, {x.leaf: x.tensor for x in self.trace.inputs})
-        self._name()
+    def __init__(self: Any, program: Program, head: str):
+        self.trace, self.head = program.trace, head
+        self.seen: list[tuple[str, str, list[Written]]] = []
+        self.buffer_names: list[str] = []
+        for self.writes in (False, True):  # the first run only finds the names of all buffers
+            self._names = Names()
+            self._lower(self.trace, {x.leaf: x.tensor for x in self.trace.inputs})
 
     def _schedule(self: Any, steps: list[Nest | Call], wanted: set) -> None:
-        self.look("lower", "Each operator becomes statements, each in loops of its own.", steps)
+        users = [(x, step.maker) for step in steps for x in (*step.written, *step.read)]
+        if not self.writes:
+            super()._schedule(steps, wanted)  # type: ignore[misc]
+            self._name()
+            for x, maker in users:
+                if not x.name:  # no pass has kept it
+                    x.name = self._names.numbered(maker.op) if maker else self._names.unique("value")
+            self.buffer_names = [x.name for x, _ in users]
+            return
+        for (x, _), name in zip(users, self.buffer_names, strict=True):
+            x.name = name
+        words = "One line for each operator of the graph, with the shape of its result."
+        self.seen.append(("trace", words, [(self.head, None), *self.traced(steps)]))
+        self.look("lower", "Each operator becomes statements, each in loops of its own.", unfused(steps))
         for run in PASSES if self.accumulates else PASSES[:-1]:
             steps = run(steps, wanted)
-            self.look(*_said(run), steps)
-        self.nests = steps
+            self.look(*_said(run), unfused(steps))
         if isinstance(self, NumpyProgram):
             return
         cut([x for x in steps if isinstance(x, Nest)])
-        self.look(*_said(cut), steps)
+        self.look(*_said(cut), unfused(steps))
         plan = with_fused_loops(steps, self.schedule_type)
-        placed = list(_placed(plan.segments, plan))
         words = "Statements, and the loops of each, are put in the order in which they can share loops."
-        self.seen.append(_State("order", words, placed))
-        fused: tuple[Loop, ...] = ()
-        for loop in dict.fromkeys(loop for x in placed for loop in x.around):
-            inside = [x for x in placed if loop in x.around]
-            if len(inside) > 1:
-                fused = (*fused, loop)
-                letter = letter_of(inside[0].around.index(loop))
-                words = (
-                    f"Now {len(inside)} statements share one loop over {letter}, of length {loop.length:,}."
-                )
-                self.seen.append(_State("fuse", words, placed, fused))
+        self.look("order", words, plan)
+        placed = list(_placed(plan.segments))
+        fused: list[Loop] = []
+        for loop in dict.fromkeys(loop for _, around in placed for loop in around):
+            depths = [around.index(loop) for _, around in placed if loop in around]
+            if len(depths) > 1:
+                fused.append(loop)
+                over = f"{letter_of(depths[0])}, of length {loop.length:,}"
+                self.look("fuse", f"Now {len(depths)} statements share one loop over {over}.", plan, fused)
         contract(plan, steps)
-        placed = list(_placed(plan.segments, plan))
-        self.seen.append(_State(*_said(contract), placed, fused, frozenset(plan.variables)))
+        self.look(*_said(contract), plan, fused)
 
-    def look(self, name: str, words: str, steps: Iterable[Nest | Call]) -> None:
-        """Keep a state in which each statement has loops of its own."""
-        plan = unfused(steps)
-        self.seen.append(_State(name, words, list(_placed(plan.segments, plan))))
+    def look(self: Any, name: str, words: str, plan: LoopSchedule, fused: Sequence[Loop] = ()) -> None:
+        """Write the program down as it is now. Neighbours share those of their loops that are `fused`."""
+        placed = list(_placed(plan.segments))
+        _, kinds = used_by(step for step, _ in placed if isinstance(step, Nest))
+        numbers = {text: (self.formulas.get(text, text), kind) for text, kind in kinds.items()}
+        writer = PlainWriter(plan, numbers)
+        lines: list[Written] = [(self.head, None)]
+        before: Sequence[Loop] = ()
+        for step, around in placed:
+            pairs = zip(before, around, strict=False)
+            shared = len(list(takewhile(lambda x: x[0] is x[1] and x[0] in fused, pairs)))
+            for depth, loop in enumerate(around):
+                writer.letters[loop] = letter = letter_of(depth)
+                if depth >= shared:
+                    lines.append((f"{INDENT * (depth + 1)}for {letter} in range({loop.length}):", step))
+            text = _call(step) if isinstance(step, Call) else writer.statement(step)
+            before, indent = around, INDENT * (len(around) + 1)
+            lines += [(x, step) for x in wrapped(indent, text.split(", "), ", ", indent + INDENT)]
+        if lines != self.seen[-1][-1]:
+            self.seen.append((name, words, lines))
+
+    def traced(self: Any, steps: Iterable[Nest | Call]) -> Iterator[Written]:
+        """A line for each operator of the graph, with the operator; and what the function leaves behind."""
+        trace = self.trace
+        made = {id(step.maker.op): step.written[-1].name for step in steps if step.maker}
+        texts: dict[Any, str] = {x.cell: buffer.name for buffer, x in self.inputs}
+        left = [("return", x._data) for x in trace.returned if isinstance(x, Tensor)]
+        left += [(f"{x.name}.grad =", grad) for x, grad in trace.grads if grad is not None]
+        left += [(f"{texts[x.cell]} =", value) for x, value in trace.writes]
+        for cell in in_order(pending_in(x for _, x in left), lambda x: pending_in(x.operands or ()), texts):
+            op: Any = cell.op
+            numbers = [x.text for x in vars(op).values() if isinstance(x, Number)]
+            operands = [texts.get(x) or _constant(x) for x in cell.operands or ()]
+            text = applied(" ".join([symbol(op), *numbers]), operands)
+            texts[cell] = _constant(op.array) if type(op) is Constant else made.get(id(op), f"({text})")
+            if id(op) in made:
+                yield f"{INDENT}{texts[cell]} = {text}  # {cell.shape}", op
+        for words, x in left:
+            yield f"{INDENT}{words} {texts.get(x) or _constant(x)}", None
 
 
 def _said(run: Any) -> tuple[str, str]:
@@ -123,86 +151,17 @@ def _said(run: Any) -> tuple[str, str]:
     return run.__name__.strip("_").replace("_", " "), run.__doc__.partition("\n")[0]
 
 
-def _placed(parts: Iterable[Any], plan: LoopSchedule, around: tuple[Loop, ...] = ()) -> Iterator[_Statement]:
-    """The statements in parts of a schedule, as they are now."""
+def _placed(
+    parts: Iterable[Any], around: tuple[Loop, ...] = ()
+) -> Iterator[tuple[Nest | Call, Sequence[Loop]]]:
+    """The statements in parts of a schedule, each with the loops around it."""
     for part in parts:
         if isinstance(part, Loop):
-            yield from _placed(part.body, plan, (*around, part))
+            yield from _placed(part.body, (*around, part))
         elif isinstance(part, list):
-            yield from _placed(part, plan, around)
+            yield from _placed(part, around)
         else:
-            yield _Statement(part, copy.copy(part), around, plan.loops.get(part, ()))
-
-
-# Written down
-
-
-class _Writer:
-    """Writes the states of a program as lines, each with the statement for whose sake it is there."""
-
-    def __init__(self, passes: Any):
-        self.passes = passes
-        self.texts: dict[int, str] = {}  # of statements, by their ids
-        nests = [x.step for state in passes.seen for x in state.statements if isinstance(x.step, Nest)]
-        for nest in nests:
-            for x in nest.accesses:
-                if not x.buffer.name:  # no pass has kept it
-                    op = nest.maker and nest.maker.op
-                    x.buffer.name = passes._names.numbered(op) if op else passes._names.unique("value")
-        _, kinds = used_by(nests)
-        self.numbers = {text: (passes.formulas.get(text, text), kind) for text, kind in kinds.items()}
-
-    def lines(self, state: _State) -> list[tuple[str, Any]]:
-        """The statements of a state, in their loops."""
-        plan = LoopSchedule(variables=set(state.variables))
-        plan.loops = {x.step: list(x.loops) for x in state.statements}
-        writer = PlainWriter(plan, self.numbers)
-        lines: list[tuple[str, Any]] = []
-        before: Sequence[Loop] = ()
-        for key, step, around, _ in state.statements:
-            pairs = zip(before, around, strict=False)
-            shared = len(list(takewhile(lambda x: x[0] is x[1] and x[0] in state.fused, pairs)))
-            for depth, loop in enumerate(around):
-                writer.letters[loop] = letter = letter_of(depth)
-                if depth >= shared:
-                    lines.append((f"{INDENT * (depth + 1)}for {letter} in range({loop.length}):", key))
-            if id(step) not in self.texts:
-                self.texts[id(step)] = _call(step) if isinstance(step, Call) else writer.statement(step)
-            before, indent = around, INDENT * (len(around) + 1)
-            words = self.texts[id(step)].split(", ")
-            lines += [(text, key) for text in wrapped(indent, words, ", ", indent + INDENT)]
-        return lines
-
-    def traced(self) -> list[tuple[str, Any]]:
-        """A line for each operator of the graph, with the operator; and what the function leaves behind."""
-        trace = self.passes.trace
-        makers = [(x.step.maker, x.step) for x in self.passes.seen[0].statements if x.step.maker]
-        made = {id(maker.op): step.written[-1].name for maker, step in makers}
-        texts: dict[Any, str] = {x.cell: buffer.name for buffer, x in self.passes.inputs}
-        left = [("return", x._data) for x in trace.returned if isinstance(x, Tensor)]
-        left += [(f"{x.name}.grad =", grad) for x, grad in trace.grads if grad is not None]
-        left += [(f"{texts[x.cell]} =", value) for x, value in trace.writes]
-        lines: list[tuple[str, Any]] = []
-        for cell in in_order(pending_in(x for _, x in left), lambda x: pending_in(x.operands or ()), texts):
-            op: Any = cell.op
-            numbers = [x.text for x in vars(op).values() if isinstance(x, Number)]
-            operands = [texts[x] if x in texts else _constant(x) for x in cell.operands or ()]
-            text = applied(" ".join([symbol(op), *numbers]), operands)
-            texts[cell] = _constant(op.array) if type(op) is Constant else made.get(id(op), f"({text})")
-            if id(op) in made:
-                lines.append((f"{INDENT}{texts[cell]} = {text}  # {cell.shape}", op))
-        return lines + [(f"{INDENT}{words} {texts.get(x) or _constant(x)}", None) for words, x in left]
-
-    def lowered(self, traced: list[tuple[str, Any]]) -> Iterator[Line]:
-        """The first state: the statements of each operator stand in the place of its line."""
-        state, waiting = self.passes.seen[0], list(traced)
-        for x in state.statements:
-            ops, op = [op for _, op in waiting], x.step.maker and x.step.maker.op
-            stop = len(ops) if op is None else ops.index(op) + 1 if op in ops else 0
-            yield from [Line("−", text) for text, _ in waiting[:stop]]
-            del waiting[:stop]
-            yield from [Line("+", text) for text, _ in self.lines(state._replace(statements=[x]))]
-        yield from [Line("−", text) for text, _ in waiting]
+            yield part, around
 
 
 def _constant(x: Any) -> str:
@@ -232,47 +191,54 @@ class Line(NamedTuple):
 
     def html(self) -> str:
         """The line as HTML; within a changed one, what is gone and what is new."""
-        old, new = _words(self.before or self.text), _words(self.text)
         code = ""
-        for tag, i, i_stop, j, j_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-            gone, words = html.escape("".join(old[i:i_stop])), html.escape("".join(new[j:j_stop]))
-            code += words if tag == "equal" else f"<del>{gone}</del><ins>{words}</ins>"
+        old, new = (_WORD.findall(x.strip()) for x in (self.before or self.text, self.text))
+        for is_same, gone, come in _blocks(old, new):
+            before, now = (html.escape("".join(words)) for words in (gone, come))
+            code += now if is_same else f"<del>{before}</del><ins>{now}</ins>"
         kind = MARKS.get(self.sign, "comment" if self.text.lstrip().startswith("#") else "same")
-        return (
-            f'<div class="line {kind}" style="--in:{self.indent}"><b>{self.sign}</b><span>{code}</span></div>'
-        )
+        style = f"--in:{self.indent}"
+        return f'<div class="line {kind}" style="{style}"><b>{self.sign}</b><span>{code}</span></div>'
 
 
-def compared(old: list[tuple[str, Any]], new: list[tuple[str, Any]]) -> list[Line]:
-    """The lines of a program, marked against those of before; each comes with its statement."""
-    found: list[Line] = []
-    for tag, i, i_stop, j, j_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            found += [Line(" ", text) for text, _ in new[j:j_stop]]
-        else:
-            found += _paired(old[i:i_stop], new[j:j_stop])
-    return found
+def compared(old: list[Written], new: list[Written]) -> Iterator[Line]:
+    """The lines of a program, marked against those of before.
+
+    What is gone stands above what is new of the same operator.
+    """
+    for is_same, gone, come in _blocks(old, new):
+        if is_same:
+            yield from [Line(" ", text) for text, _ in come]
+            continue
+        for is_alike, before, now in _blocks(gone, come, _begins):
+            if is_alike:
+                yield from [Line("~", text, x) for (x, _), (text, _) in zip(before, now, strict=True)]
+                continue
+            for text, key in now:
+                same = [_operator(x) is _operator(key) for _, x in before]
+                stop = len(same) - same[::-1].index(True) if any(same) else 0
+                yield from [Line("−", x) for x, _ in before[:stop]]
+                yield Line("+", text)
+                before = before[stop:]
+            yield from [Line("−", text) for text, _ in before]
 
 
-def _paired(old: list[tuple[str, Any]], new: list[tuple[str, Any]]) -> list[Line]:
-    """Lines that have replaced others: the two that are most alike are one line, changed, and so on."""
-    pairs = ((_alike(a, b), -i, -j) for i, a in enumerate(old) for j, b in enumerate(new))
-    alike, i, j = max(pairs, default=(0, 0, 0))
-    if alike < ALIKE:
-        return [Line("−", text) for text, _ in old] + [Line("+", text) for text, _ in new]
-    changed = Line("~", new[-j][0], old[-i][0])
-    return [*_paired(old[:-i], new[:-j]), changed, *_paired(old[1 - i :], new[1 - j :])]
+def _blocks(old: list, new: list, look: Callable = lambda x: x) -> Iterator[tuple[bool, list, list]]:
+    """Two lists in pieces, which look the same in both, or not."""
+    matcher = SequenceMatcher(None, [*map(look, old)], [*map(look, new)], autojunk=False)
+    for tag, i, i_stop, j, j_stop in matcher.get_opcodes():
+        yield tag == "equal", old[i:i_stop], new[j:j_stop]
 
 
-def _alike(a: tuple[str, Any], b: tuple[str, Any]) -> float:
-    """The share of words that two lines of the same statement have in common."""
-    x, y = (Counter(filter(str.isalnum, _words(text))) for text, _ in (a, b))
-    return 2 * (x & y).total() / max(x.total() + y.total(), 1) if a[1] is b[1] else 0
+def _begins(line: Written) -> Any:
+    """What a changed line keeps: its statement and its first word."""
+    word = _WORD.match(line[0].strip())
+    return line[1], word and word[0]
 
 
-@lru_cache(1 << 12)
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+|\s+|.", text.strip())
+def _operator(key: Any) -> Any:
+    """The operator for whose sake a line is there."""
+    return (key.maker and key.maker.op) if isinstance(key, (Nest, Call)) else key
 
 
 def _folded(lines: Sequence[Line]) -> Iterator[Line]:
@@ -296,23 +262,12 @@ def _folded(lines: Sequence[Line]) -> Iterator[Line]:
 
 @dataclass(frozen=True, repr=False)
 class PassFrame(Picture):
-    """What one pass has made of a program.
+    """What one pass has made of a program."""
 
-    Attributes
-    ----------
-    name : str
-        That of the pass.
-    title : str
-    words : str
-        What the pass does.
-    lines : tuple of Line
-        The program after it, and what is gone.
-    """
-
-    name: str
+    name: str  # of the pass
     title: str
-    words: str
-    lines: tuple[Line, ...]
+    words: str  # what the pass does
+    lines: tuple[Line, ...]  # the program after it, and what is gone
     style: Style
 
     formats: ClassVar[tuple[str, ...]] = ("html",)
@@ -350,22 +305,15 @@ def _pages(frames: Iterable[PassFrame], style: Style) -> str:
 
 
 class ProgramSteps(Steps):
-    """All passes from a function to its source: a sequence of frames, which shows itself as a player.
+    """All passes from a function to its source: a sequence of `frames`, which shows itself as a player.
 
     It holds plain data, and nothing of the function.
-
-    Attributes
-    ----------
-    frames : tuple of PassFrame
-    title : str
     """
 
     formats = ("html",)
 
     def __init__(self, frames: Sequence[PassFrame], title: str, style: Style):
-        self.frames = tuple(frames)
-        self.title = title
-        self.style = style
+        self.frames, self.title, self.style = tuple(frames), title, style
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -379,11 +327,11 @@ class ProgramSteps(Steps):
 
     @cached_property
     def _data(self) -> dict[str, Any]:
-        order = list(dict.fromkeys(frame.name for frame in self.frames))
-        each = {"phase": "forward", "marked": []}
+        order = list(dict.fromkeys(x.name for x in self.frames))
+        said = [(x.title, x.said(), order.index(x.name)) for x in self.frames]
         frames = [
-            {**each, "title": x.title, "equations": x.said(), "place": order.index(x.name)}
-            for x in self.frames
+            {"phase": "forward", "marked": [], "title": title, "equations": words, "place": place}
+            for title, words, place in said
         ]
         own = {"title": self.title, "ordered": "Passes", "order": order, "frames": frames, "since": {}}
         return own | self._look()
@@ -405,38 +353,29 @@ class ProgramSteps(Steps):
 def program_steps(function: str, compiled: Compiled, limit: int, style: str | None) -> ProgramSteps:
     """What `steps` shows of a compiled function."""
     program, look = program_of(function, compiled), style_called(style)
-    passes: Any = type("Passes", (_Passes, type(program)), {})(program)
-    lowered, *others = passes.seen
-    if (count := len(lowered.statements)) > limit:
+    if (count := len(program.nests)) > limit:
         raise ValueError(
             f"{function}: {called(compiled)} has {count:,} statements, more than limit={limit}; compile a "
             "smaller part of it, raise limit=, or look at the whole with viz.draw_schedule"
         )
-    writer = _Writer(passes)
     name = getattr(compiled.function, "__name__", "").replace("<lambda>", "") or "f"
     head = f"def {name}({', '.join(inspect.signature(compiled.function).parameters)}):"
-    traced, before = writer.traced(), [(head, None), *writer.lines(lowered)]
-    words = "One line for each operator of the graph, with the shape of its result."
-    found = [("trace", words, [Line(" ", head), *[Line(" ", text) for text, _ in traced]])]
-    found.append(("lower", lowered.words, [Line(" ", head), *writer.lowered(traced)]))
-    for state in others:
-        now = [(head, None), *writer.lines(state)]
-        if now != before:
-            found.append((state.name, state.words, compared(before, now)))
-        before = now
-    before = [(text, None) for text, _ in before]
-    source = [(text, None) for text in program.source.rstrip().split("\n")]
+    passes: Any = type("Passes", (_Passes, type(program)), {})(program, head)
+    seen, source = passes.seen, [(text, None) for text in program.source.rstrip().split("\n")]
+    found = [
+        (name, words, [*compared(old, now)]) for (*_, old), (name, words, now) in pairwise(seen[:1] + seen)
+    ]
+    last = [(text, None) for text, _ in seen[-1][-1]]
     if isinstance(program, NumpyProgram):
         words = "Each statement becomes a call of NumPy, so all loops are gone. They stand below."
-        lines = [Line("+", text) for text, _ in source] + [Line("−", text) for text, _ in before]
+        found.append(("source", words, [*compared([], source), *compared(last, [])]))
     else:
         words = "What Numba compiles. It names the arguments and says where arrays are stored."
-        lines = compared(before, source)
-    found.append(("source", words, lines))
+        found.append(("source", words, [*compared(last, source)]))
+    counts, number = Counter(name for name, *_ in found), Counter[str]()
     frames: list[PassFrame] = []
-    for name, same in groupby(found, itemgetter(0)):
-        steps = list(same)
-        for number, (_, words, lines) in enumerate(steps, start=1):
-            title = name.capitalize() + f", {number} of {len(steps)}" * (len(steps) > 1)
-            frames.append(PassFrame(name, title, words, tuple(lines), look))
+    for name, words, lines in found:
+        number[name] += 1
+        title = name.capitalize() + f", {number[name]} of {counts[name]}" * (counts[name] > 1)
+        frames.append(PassFrame(name, title, words, tuple(lines), look))
     return ProgramSteps(frames, f"{called(compiled)}, pass by pass: {counted(len(frames), 'frame')}", look)

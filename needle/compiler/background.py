@@ -30,6 +30,7 @@ _PER_LINE = 0.025  # seconds that Numba takes for a line of generated source, ro
 _MANY_LINES = 400  # from which on the user is told that they are compiled: about ten seconds
 _MOST = 50  # tasks of the other process: Numba keeps megabytes of each, and then a fresh process comes
 _turns = itertools.count(1)
+_pools: dict[int, ProcessPoolExecutor] = {}  # by the number of this process: a forked one needs its own
 _one_at_a_time = threading.Lock()
 _ended = threading.Event()  # this process is about to end
 
@@ -83,38 +84,39 @@ def _submit(sources: list[tuple]) -> Future:
     """Send sources to the other process."""
     with _one_at_a_time:
         if next(_turns) % _MOST == 0:
-            _pool.cache_clear()
+            _pools.clear()
         try:
-            return _pool(os.getpid()).submit(_compile, sources)
+            return _pool().submit(_compile, sources)
         except BrokenProcessPool:
-            _pool.cache_clear()
-            return _pool(os.getpid()).submit(_compile, sources)
+            _pools.clear()
+            return _pool().submit(_compile, sources)
 
 
-@functools.cache
-def _pool(process: int) -> ProcessPoolExecutor:
-    """The other process. Who was forked from this one needs another."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")  # the program itself is not to run there, too
-    try:
-        pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
-        pool.submit(int)  # the process starts now
-    finally:
-        sys.modules["__main__"] = main
-    with suppress(AttributeError):  # where a Python has no such function, a program waits at its end
-        threading._register_atexit(_end, process, weakref.ref(pool))  # type: ignore[attr-defined]
-    return pool
+def _pool() -> ProcessPoolExecutor:
+    """The other process. It starts when it is first asked for."""
+    if os.getpid() not in _pools:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")  # the program itself is not to run there, too
+        try:
+            pool = _pools[os.getpid()] = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
+            pool.submit(int)  # the process starts now
+        finally:
+            sys.modules["__main__"] = main
+    return _pools[os.getpid()]
 
 
-def _end(process: int, reference: weakref.ref[ProcessPoolExecutor]) -> None:
+def _end() -> None:
     """End the other process with this one, whatever it compiles."""
-    pool = reference()
-    if pool is not None and process == os.getpid():  # and not one that was forked from it
+    if (pool := _pools.get(os.getpid())) is not None:
         _ended.set()
         others = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
         for other in others:
             other.terminate()
+
+
+with suppress(AttributeError):  # where a Python has no such function, a program waits at its end
+    threading._register_atexit(_end)  # type: ignore[attr-defined]
 
 
 def _begin() -> None:

@@ -27,7 +27,6 @@ import numpy as np
 
 from .codegen import Line
 from .grid import Grid, is_for_device
-from .host import Host
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
 from .lower import Access, Buffer, Call, Nest
 from .names import by_module
@@ -125,11 +124,6 @@ class CudaProgram(Program):
         self._outgoing = [x.name for x, _ in self.results if x.name in self._inside]
         self._graph: Any = None
         self._addresses: list[Any] = []  # of all arrays, in the call before
-
-    def computing(self, host: Host) -> list[str]:
-        """Lines of a call that compute."""
-        numbers = "zip(__program.number_names, found)"
-        return [f"arrays = {host.all_arrays}", f"arrays.update({numbers})", "__program.compute(arrays)"]
 
     def compute(self, arrays: dict[str, Any]) -> None:
         """Compute one step."""

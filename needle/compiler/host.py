@@ -101,7 +101,10 @@ class Host:
             "taken(args, kwargs)": self._taken(),
             "fits(leaves)": ["try:", *self._fits(), "except KeyError: return False"],
             "numbers(__leaves)": self._numbers(),
-            "collect(leaves, steps)": [*collecting, f"return {self.all_arrays}, [{', '.join(storage)}]"],
+            "collect(leaves, steps)": [
+                *collecting,
+                f"return {_dictionary(self.arrays)}, [{', '.join(storage)}]",
+            ],
             "finish(leaves, outcomes, numbers)": self._finish(),
             "call(args, kwargs)": [
                 "leaves = taken(args, kwargs)",
@@ -110,7 +113,7 @@ class Host:
                 "    found = numbers(leaves) if fits(leaves) else None",
                 "    if found is None: return __again",
                 "    steps = 1",
-                *[f"    {line}" for line in [*collecting, *program.computing(self), *counting]],
+                *[f"    {line}" for line in [*collecting, *self._computing(), *counting]],
                 f"scope = __mode()[{SCOPE}]",
                 f"return finish(leaves, [{', '.join(made)}], found)",
             ],
@@ -119,11 +122,6 @@ class Host:
             ["\n    ".join([f"def {head}:", *body]) + "\n" for head, body in functions.items()]
         )
         exec(self.source, self.names)
-
-    @property
-    def all_arrays(self) -> str:
-        """A dictionary of all arrays, by their names."""
-        return f"{{{', '.join([f'{name!r}: {text}' for name, text in self.arrays.items()])}}}"
 
     def named(self, x: Any) -> str:
         """A name for an object in the source."""
@@ -257,16 +255,20 @@ class Host:
             self.arrays[buffer.name] = f"r{i}{part}"
         return lines
 
-    def computing(self) -> list[str]:
-        """Lines that call the kernels of a program on the CPU."""
-        lines = []
-        values = self.arrays | {name: f"found[{i}]" for i, name in enumerate(self.program.formulas.values())}
+    def _computing(self) -> list[str]:
+        """Lines that call the kernels, or the program's own method."""
+        numbers = {name: f"found[{i}]" for i, name in enumerate(self.program.formulas.values())}
+        if self.program.compute is not None:
+            return [f"__program.compute({_dictionary(self.arrays)} | {_dictionary(numbers)})"]
+        lines, values = [], self.arrays | numbers
         for i, part in enumerate(self.program.parts):
             if isinstance(part, Call):
-                lines.append(f"__program.call({self.named(part)}, {self.all_arrays})")
+                lines.append(f"__program.call({self.named(part)}, {_dictionary(self.arrays)})")
                 continue
             lines.append(f"status = __kernels[{i}]({', '.join([values[name] for name in part.arguments])})")
-            lines.append(f"if status: __program.failed({self.named(part)}, status, {self.all_arrays})")
+            lines.append(
+                f"if status: __program.failed({self.named(part)}, status, {_dictionary(self.arrays)})"
+            )
         return lines
 
     def _finish(self) -> list[str]:
@@ -297,6 +299,11 @@ class Host:
             return f"({items},)" if type(x) is tuple and x else f"{self.named(type(x))}({items})"
         came = self.program.trace.input_of.get(x) if isinstance(x, Tensor) else None
         return self.named(x) if came is None else self._now(came)
+
+
+def _dictionary(texts: dict[str, str]) -> str:
+    """The source of a dictionary."""
+    return f"{{{', '.join([f'{name!r}: {text}' for name, text in texts.items()])}}}"
 
 
 def _all(asks: list[str]) -> list[str]:

@@ -44,32 +44,37 @@ class NumpyProgram(Program):
         from_outside = {x for x, _ in (*self.inputs, *self.draws, *self.results)}
         states = {x for _, x in self.states}
         kept = [x for x in used if x in states or ((users[x] > 1 or x in of_calls) and x not in from_outside)]
-        self._constants = [x for x in kept if x.data is not None]
         kept = [x for x in kept if x.data is None and not x.is_iota]
+        self._constants = [x for x in used if x.data is not None]
         self._places = {x: (x.name, 0) for x in kept}
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
 
     def _write(self) -> None:
-        arguments = [*self.given, *self.draws, *self.results]
-        places: dict[Buffer, str | None] = {x: x.name for x, _ in arguments} | dict.fromkeys(self._places)
+        given = [x for x, _ in (*self.given, *self.draws, *self.results)]
+        kept = [*self._places, *self._constants]
+        arrays = {x.name: x.data for x in self._constants} | self._storage
         self.parts: list[Any] = []
-        self._names_of: dict[str, dict[str, Any]] = {}
         for number, run in enumerate(self._runs, start=1):
             if isinstance(run[0], Call):
                 self.parts.append(run[0])
-                self.kernels.append(None)
                 continue
             name = "step" if len(self._runs) == 1 else f"step_{number}"
             nests = [step for step in run if isinstance(step, Nest)]
-            part = write_numpy(name, nests, places, self.formulas)
-            function, self._names_of[name] = part.function(self._storage)
+            part = write_numpy(name, nests, given, kept, self.formulas, self._names)
+            part.load(arrays)
             self.parts.append(part)
-            self.kernels.append(function)
         self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
+
+    def compute(self, arrays: dict[str, Any]) -> None:
+        """Compute one step."""
+        for part in self.parts:
+            if isinstance(part, Call):
+                self.call(part, arrays)
+            elif status := part(arrays):
+                self.failed(part, status, arrays)
 
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]
         name = check.reads[0].buffer.name
-        values = arrays[name] if name in arrays else self._names_of[part.name][name].reshape(-1)
-        raise check.refusal(read_before(check, values))
+        raise check.refusal(read_before(check, arrays.get(name, part.names.get(name)).reshape(-1)))

@@ -1,6 +1,6 @@
 """NumPy source: the loops of `lower.py` as straight-line NumPy, one call a line.
 
-For Tensors on `cpu_numpy` no loops are fused and nothing is compiled: each nest is a call of NumPy, as a good
+On `cpu_numpy`, no loops are fused and nothing is compiled. Each nest becomes a call of NumPy, as a good
 programmer writes it by hand. The five nests of ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), become
 
     matmul1 = add1 = np.empty((10, 8), "float32")
@@ -16,14 +16,17 @@ programmer writes it by hand. The five nests of ``relu(x @ W + b)``, for 10 rows
         np.maximum(add1, 0, out=result)
         return 0
 
-What stands before the function runs once, and is kept between calls: so a step of training allocates next to
-nothing. Arguments come flat, as storage is, and get their shapes first.
+The lines above the function run once. Their arrays are kept between calls, so a step of training allocates
+next to nothing. Arguments are flat, as storage is; the function gives them their shapes.
 
-Two nests are gone: a product overwrites what was in `out`, so nobody need set it to 0, and the last operator
-writes where the caller looks for the result. In the same way ``W - lr * gradient`` lands in W. The sum has
-the storage of the product, which nobody needs any more (`_storage`). Each access is a
-view of an array (`Writer.view`): axes with a stride of 0 have length 1, and NumPy repeats them, as in
-``b[:, None]``; strides in another order are a transpose, ``W.T``; other strides are a slice.
+Five nests became three calls. NumPy's product overwrites `out`, so the nest that sets it to 0 is not needed.
+The last operator writes into `result` itself, so the copy is not needed either. In the same way,
+``W - lr * gradient`` is written into W at once. And `add1` shares its storage with `matmul1`, because nobody
+reads the product after the sum (`_storage`).
+
+Each access becomes a view of an array (`Writer.view`). Where its loops go through the axes in another order,
+the view is a transpose, ``W.T``; where they skip numbers, it is a slice. An axis that does not move through
+the array has length 1, as in ``b[:, None]``, and NumPy repeats it.
 """
 
 from __future__ import annotations
@@ -31,10 +34,10 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from functools import partial
-from itertools import chain, count, groupby, pairwise
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -42,38 +45,45 @@ from ..backend_ndarray.ndarray_backend_numpy import add_at, quiet
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from ..backend_ndarray.strides import compact_strides
 from .lower import Access, Buffer, Nest, Shape, whole
-from .names import by_module, wrapped
+from .names import Names, by_module, wrapped
 from .simplify import cut
 from .stand_ins import Number
 
+_GIVEN = {row.name: row.numpy for row in SCALAR_FUNCTIONS.values()} | {"np": np, "add_at": add_at}
 
-class NumpyPart(NamedTuple):
-    """The source of a function that returns 0, or the number of its first check that failed, from 1 on.
 
-    Its `arguments` are flat arrays, and then numbers of Python's.
-    """
+@dataclass
+class NumpyPart:
+    """A function in NumPy source. It returns 0, or the number of its first check that failed, from 1 on."""
 
     name: str
     source: str
-    arguments: list[str]
+    arguments: list[str]  # flat arrays, and then numbers of Python's
     checks: list[Nest]
-    constants: dict[str, np.ndarray]
 
-    def function(self, kept: dict[str, np.ndarray]) -> tuple[Callable, dict[str, Any]]:
-        """The function, and all names in its source; `kept` are flat arrays that others use too."""
-        names = {row.name: row.numpy for row in SCALAR_FUNCTIONS.values()}
-        names |= {"np": np, "add_at": add_at, **self.constants, **kept}
-        exec(compile(self.source, f"<needle {self.name}>", "exec"), names)
-        return partial(quiet.run, names[self.name]), names  # without NumPy's warnings
+    def load(self, kept: dict[str, np.ndarray]) -> None:
+        """Run the source. It names the `kept` arrays, which are flat, too."""
+        self.names: dict[str, Any] = {**_GIVEN, **kept}
+        exec(compile(self.source, f"<needle {self.name}>", "exec"), self.names)
+        self._function = self.names[self.name]
+
+    def __call__(self, arrays: dict[str, Any]) -> int:
+        """Call the function with arrays and numbers by their names, without NumPy's warnings."""
+        return quiet.run(self._function, *[arrays[name] for name in self.arguments])
 
 
 def write_numpy(
-    name: str, nests: Iterable[Nest], places: dict[Buffer, str | None], formulas: dict[str, str]
+    name: str,
+    nests: Iterable[Nest],
+    given: list[Buffer],
+    kept: Iterable[Buffer],
+    formulas: dict[str, str],
+    names: Names,
 ) -> NumpyPart:
-    """Write a function for nests as `simplify` returns them with ``accumulates=False``.
+    """Write a function for nests that `simplify` returned with ``accumulates=False``.
 
-    `places` are the buffers that others use too: the name of an argument, or None for what is kept between
-    calls. `formulas` are the names of Numbers by their formulas.
+    Others use the buffers that are `given` and `kept`, too: the given ones are arguments, the kept ones are
+    there between calls. `formulas` has the names of Numbers by their formulas. `names` makes new names.
     """
     nests = [copy.copy(nest) for nest in nests]
     totals = {nest.out.buffer for nest in nests if nest.fold and nest.out.via is None}
@@ -81,60 +91,59 @@ def write_numpy(
     for nest in nests:
         nest.product = nest.is_product and not nest.numbers
     cut([nest for nest in nests if all(x.via is None for x in nest.accesses)])
-    fixed = {x for nest in nests for x in _used(nest) if x in places or x.data is not None or x.is_iota}
+    fixed = {*given, *kept, *[x for nest in nests for x in _used(nest) if x.is_iota]}
     storage = _storage(nests, fixed)
     for nest in nests:
         nest.change(lambda x: x._replace(buffer=storage[x.buffer]) if storage.get(x.buffer) in fixed else x)
     nests = [nest for nest in nests if not nest.is_copy or nest.written != nest.read]  # it is there already
 
-    writer = Writer(nests, {x for x in places if places[x] is not None}, formulas)
-    body = []
+    writer = Writer(nests, {*given}, formulas, names)
+    body: list[str] = []
     for _, run in groupby(nests, key=lambda nest: nest.maker and nest.maker.scope):
         some = list(run)
-        about = by_module(some)
-        body += wrapped("    # ", about.split(" "), " ", "    # ") if about else []
+        if about := by_module(some):
+            body += wrapped("    # ", about.split(" "), " ", "    # ")
         for nest in some:
             body += wrapped("    ", writer.statement(nest).split(", "), ", ", " " * 8)
-    first: list[str] = []
+    once: list[str] = []  # what stands above the function
     head: list[str] = []
     for x, shape in writer.shapes.items():
-        text = f"np.arange({x.size})" if x.is_iota else x.name
-        text = text if shape == (x.size,) else _reshaped(text, shape)
-        if x not in fixed and x not in storage:
+        flat = f"np.arange({x.size})" if x.is_iota else x.name
+        shaped = flat if shape == (x.size,) else _reshaped(flat, shape)
+        if x in fixed and shaped != x.name:
+            (head if x in writer.arguments else once).append(f"{x.name} = {shaped}")
+        elif x not in fixed and x not in storage:
             alike = [other.name for other, place in storage.items() if place is x]
             lines = wrapped("", [x.name, *alike, f'np.empty({shape}, "{x.dtype}")'], " = ", "    ")
-            first += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
-        elif x in fixed and text != x.name:
-            (head if x in writer.arguments else first).append(f"{x.name} = {text}")
-    first += [f"{view} = {text}" for text, view in writer.views.items()]
-    numbers = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
-    arguments = [x.name for x in places if x in writer.shapes and x in writer.arguments]
-    arguments += [formulas[text] for text in numbers]
-    source = [*first, "", ""] if first else []
+            once += [*[f"{line} \\" for line in lines[:-1]], lines[-1]]
+    once += [f"{view} = {text}" for text, view in writer.views.items()]
+    numbers = dict.fromkeys(formulas[x.text] for nest in nests for x in nest.numbers if isinstance(x, Number))
+    arguments = [*[x.name for x in given if x in writer.shapes], *numbers]
+    source = [*once, "", ""] if once else []
     source += wrapped(f"def {name}(", f"{', '.join(arguments)}):".split(", "), ", ", "    ")
     source += [*[f"    {line}" for line in head], *body, "    return 0\n"]
-    constants = {x.name: x.data for x in writer.shapes if x not in places and x.data is not None}
-    return NumpyPart(name, "\n".join(source), arguments, writer.checks, constants)
+    return NumpyPart(name, "\n".join(source), arguments, writer.checks)
 
 
 # Storage
 
-#: What NumPy can write over an operand. A row of your own may still need it.
+#: The functions that may write their result over an operand. A row of one's own may read the operand later.
 _IN_PLACE = {row.name for row in SCALAR_FUNCTIONS.values() if isinstance(row.numpy, np.ufunc) or row.operator}
 _IN_PLACE |= {"copy", "relu", "mask"}
 
 
 def _used(nest: Nest) -> list[Buffer]:
-    """All that a nest reads and writes; a check writes nothing."""
+    """The storage that a nest reads and writes; a check writes none."""
     return [x.buffer for x in nest.accesses[nest.is_check :]]
 
 
 def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
-    """Whose storage a buffer uses, for each that needs none of its own.
+    """For each buffer that needs no storage of its own, the buffer whose storage it shares.
 
-    A result that is copied to a `fixed` buffer in the end is written there at once, unless a check stands
-    between: the caller's arrays change when all checks have passed. Any other may overwrite an operand that
-    nobody reads any more. In both cases nobody else uses this storage while the result is needed.
+    A result that is copied to a `fixed` buffer later is written there at once. But it has to wait if a check
+    stands between: the caller's arrays change only when all checks have passed. Any other result may
+    overwrite an operand that nobody reads any more. In both cases, nobody else may use that storage while the
+    result is needed.
     """
     users: dict[Buffer, set[int]] = defaultdict(set)  # the numbers of the nests that use a storage
     for i, nest in enumerate(nests):
@@ -168,7 +177,7 @@ def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
 
 
 def _shape_of(x: Access, shape: Shape) -> Shape:
-    """The shape of an array through which an access goes along whole axes, or along slices of them."""
+    """The shape that an array must have so that an access goes along its axes, or slices of them."""
     steps = {abs(step) for n, step in zip(shape, x.strides, strict=True) if step and n > 1}
     steps |= {x.step, x.strides[0]} if x.via is not None else set()
     ends = [1, *sorted(steps), x.buffer.size]
@@ -177,7 +186,7 @@ def _shape_of(x: Access, shape: Shape) -> Shape:
 
 
 def _shapes(nests: Iterable[Nest]) -> dict[Buffer, Shape]:
-    """For each buffer, of all shapes that accesses suggest the one with most axes."""
+    """The shape of each buffer: of all that its accesses ask for, the one with the most axes."""
     found: dict[Buffer, Shape] = {}
     for nest in nests:
         for x in nest.accesses[nest.is_check :]:
@@ -191,7 +200,7 @@ def _reshaped(text: str, shape: Iterable[int]) -> str:
 
 
 def _slices(x: Access, loops: list[tuple[int, int]], shape: Shape) -> str | None:
-    """The brackets behind an array of `shape` that select what loops go through; None if no slices do."""
+    """The slices of an array of this `shape` that select what the loops go through; None if none do."""
     items, left = [], list(loops)
     for n, width in zip(shape, compact_strides(shape), strict=True):
         first = x.offset // width % n
@@ -209,24 +218,26 @@ def _slices(x: Access, loops: list[tuple[int, int]], shape: Shape) -> str | None
     return None if left else f"[{', '.join(items if loops else [*items, '...'])}]"
 
 
+#: The ends of views' names.
 _ENDS = {".T": "T", "[:, None]": "column", '.view("int32")': "bits", '.view("int64")': "bits"}
 
 
 class Writer:
-    """Writes a statement for each nest. `views` are the names of views, by what makes them."""
+    """Writes a statement for each nest. `views` has the names of views, by the text that makes them."""
 
-    def __init__(self, nests: list[Nest], arguments: set[Buffer], formulas: dict[str, str]):
+    def __init__(self, nests: list[Nest], arguments: set[Buffer], formulas: dict[str, str], names: Names):
         self.arguments = arguments
         self.formulas = formulas
+        self.names = names
         self.views: dict[str, str] = {}
         self.checks: list[Nest] = []
         self.shapes = _shapes(nests)
-        self._names = {*formulas.values(), *[x.name for x in self.shapes]}
 
     def view(self, x: Access, shape: Shape, axes: Iterable[int] | None = None, full: int = 0) -> str:
-        """What an access goes through, with the loops `axes` as its axes.
+        """The view that an access goes through. Its axes are the loops `axes`; by default, all loops.
 
-        Those that do not move it have length 1 or, at the front, are left out; the last `full` are whole.
+        A loop that does not move the access is an axis of length 1. It is left out if it comes before all
+        others, because NumPy adds it itself. The last `full` axes have the lengths of their loops, always.
         """
         loops = [(shape[i], x.strides[i]) for i in (range(len(shape)) if axes is None else axes)]
         moving = [i for i, (n, step) in enumerate(loops) if step and n > 1]
@@ -256,14 +267,12 @@ class Writer:
         return text if shape == self.shapes[buffer] else self._named(buffer, _reshaped(text, shape))
 
     def _named(self, buffer: Buffer, text: str) -> str:
-        """A view; of an array that is kept it is made once, and has a name."""
+        """A view. If its array is kept between calls, the view is made once and gets a name."""
         if text == buffer.name or buffer in self.arguments:
             return text
         if text not in self.views:
-            base = f"{buffer.name}_{_ENDS.get(text.removeprefix(buffer.name), 'view')}"
-            numbered = chain([base], (f"{base}{i}" for i in count(2)))
-            self.views[text] = next(name for name in numbered if name not in self._names)
-            self._names.add(self.views[text])
+            end = _ENDS.get(text.removeprefix(buffer.name), "view")
+            self.views[text] = self.names.unique(f"{buffer.name}_{end}")
         return self.views[text]
 
     # Statements
@@ -291,7 +300,8 @@ class Writer:
         if name == "relu":
             return f"np.maximum({operands[0]}, 0, out={out})"
         if name == "mask" and nest.out.buffer.dtype.kind == "f" and isinstance(nest.reads[0], Access):
-            # Its bits times 0 or 1: an infinity times 0 is not a number.
+            # The bits of a number times 0 or 1, because an infinity times 0 is not a number. np.where would
+            # take ten times as long.
             bits = f'.view("int{8 * nest.out.buffer.dtype.itemsize}")'
             x, out = [
                 self._named(y.buffer, f"{self.view(y, nest.shape)}{bits}") for y in nest.accesses[1::-1]
@@ -313,13 +323,13 @@ class Writer:
         axis = None if not kept else folded[0] if len(folded) == 1 else folded
         if is_copy:
             source = self.view(x, nest.shape, axes, len(axes))
-        else:  # numbers are folded, or a matrix is multiplied by one
+        else:  # a number is folded, or a matrix is multiplied by a number
             operands = [self._operand(x, nest) for x in nest.reads]
             source = f"np.broadcast_to({' * '.join(operands)}, {nest.shape})"
         return f"np.{nest.fold}.reduce({source}, axis={axis}, out={self.view(nest.out, nest.shape, kept)})"
 
     def _follow(self, nest: Nest, x: Any) -> str:
-        """Take what an index says, or add to it."""
+        """Take the rows that an index names, or add to them."""
         outer, count, inner = nest.shape
         place: Any = x if nest.out.via is None else nest.out
         index, n = self._all(place.via.buffer, count), place.strides[0] // inner
@@ -335,7 +345,7 @@ class Writer:
         return f"add_at({out}, {values}, {index}, {n}, {inner})"
 
     def _check(self, nest: Nest, x: Access) -> str:
-        """Leave with the number of the check."""
+        """Return the number of the check if it fails."""
         self.checks.append(nest)
         test = y = self.view(x, nest.shape)
         if nest.function == "check":

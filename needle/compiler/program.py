@@ -63,6 +63,7 @@ class Program:
     part_of_storage = ".buffer"  # what of a backend's storage a kernel gets
     has_blas = True  # whether large products are left to BLAS
     accumulates = True  # and added to what is there
+    compute: Any = None  # a method that computes a step, if it is no matter of calling kernels
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
         self.trace = found
@@ -274,10 +275,6 @@ class Program:
         self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
         self._taken, self._call = names["taken"], names["call"]
         self._collect, self._finish = names["collect"], names["finish"]
-
-    def computing(self, host: Host) -> list[str]:
-        """Lines of a call that compute."""
-        return host.computing()
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether it does for these arguments what the function would do now."""

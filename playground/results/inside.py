@@ -10,6 +10,7 @@ import numpy as np
 
 import viz
 from needle.compiler import Compiled
+from needle.compiler.numpy_program import NumpyProgram
 
 from ..training.network import constant
 from ..training.trainer import Trainer
@@ -42,8 +43,11 @@ def _program(trainer: Trainer, step: Compiled) -> dict[str, Any]:
     if step.program is None:
         return {"error": _NOT_COMPILED}
     said = f"<p>{escape(viz.explain(step))}</p>"
-    source = f"<details><summary>Its whole source</summary><pre>{escape(step.source)}</pre></details>"
-    return {"html": said + viz.draw_schedule(step).html() + source}
+    source = f"<pre>{escape(step.source)}</pre>"
+    if isinstance(step.program, NumpyProgram):  # there are no loops to draw
+        return {"html": said + source}
+    whole = f"<details><summary>Its whole source</summary>{source}</details>"
+    return {"html": said + viz.draw_schedule(step).html() + whole}
 
 
 def _passes(trainer: Trainer, step: Compiled) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from playground.results.inside import loss_surface
 from playground.results.moving import as_gif
 from playground.server.answers import ANSWERS, _worker, answer
 from playground.server.runs import Viewer
+from playground.training import network
 from playground.training.settings import Layer, Settings
 from playground.training.trainer import MOST_CHANGES, Trainer
 
@@ -120,6 +121,18 @@ def test_the_program():
     passes = inside.ANSWERS["passes"](trainer, step)["html"]
     assert "for i in range(10):" in passes
     assert "<ins>" in passes
+
+
+def test_the_program_without_loops(monkeypatch):
+    """On `cpu_numpy`, the page shows the lines of NumPy."""
+    monkeypatch.setattr(network, "cpu", ndl.cpu_numpy)
+    trainer = learn(0)
+    step = ndl.jit(trainer.learner.step.function)
+    step(*[batch[0].detach() for batch in trainer._batches(np.arange(10), 1)])
+    html = inside.ANSWERS["program"](trainer, step)["html"]
+    assert "lines of NumPy" in html
+    assert "np.tanh(" in html
+    assert "np.tanh(" in inside.ANSWERS["passes"](trainer, step)["html"]
 
 
 # ---- the surface of the loss -------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ Cut. Cut loops into pieces until those over the same buffer are in step; leave o
       for i in range(10):
           for j in range(8):
               add1[8 * i + j] = matmul1[8 * i + j] + b[j]
-~     for i in range(10):
-+         for j in range(8):
++     for i in range(10):
+~         for j in range(8):
 ~             relu1[8 * i + j] = relu(add1[8 * i + j])
       for i in range(10):
           for j in range(8):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 import os
@@ -229,11 +228,11 @@ def folder(tmp_path, monkeypatch) -> Iterator[Path]:
     """Where this test's programs are kept."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    pool = functools.cache(background._pool.__wrapped__)  # the process of other tests would write elsewhere
-    monkeypatch.setattr(background, "_pool", pool)
+    pools: dict = {}  # the process of other tests would write elsewhere
+    monkeypatch.setattr(background, "_pools", pools)
     yield tmp_path
-    if pool.cache_info().currsize:
-        pool(os.getpid()).shutdown()
+    for pool in pools.values():
+        pool.shutdown()
 
 
 def dispatchers(compiled) -> list:
@@ -278,7 +277,7 @@ def test_the_other_process_is_replaced_before_it_has_grown_large(folder, monkeyp
     processes = []
     for _ in range(4):
         background._submit([]).result()
-        processes.append(background._pool(os.getpid()).submit(os.getpid).result())
+        processes.append(background._pool().submit(os.getpid).result())
     first, second, third, fourth = processes
     assert first != second == third != fourth
 

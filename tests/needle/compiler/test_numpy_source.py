@@ -47,16 +47,19 @@ class Written:
         for owner, x in [(nest, x) for nest in nests for x in nest.accesses]:
             if not x.buffer.name:
                 x.buffer.name = fresh.numbered(owner.maker.op) if x is owner.out else fresh.unique("value")
-        places = {x: None if x.name in self.kept else x.name for x in [*given, *self.outs]}
-        self.part = numpy_source.write_numpy("step", nests, places, {"rate": "rate"})
+        constants = {x.buffer for nest in nests for x in nest.accesses if x.buffer.data is not None}
+        self.constants = {x.name: x.data for x in constants}
+        outside = [*given[kept:], *self.outs[kept:]]
+        kept_ones = [*given[:kept], *constants]
+        self.part = numpy_source.write_numpy("step", nests, outside, kept_ones, {"rate": "rate"}, fresh)
 
     def __call__(self, *args: Tensor, **numbers: float) -> tuple[int, list[np.ndarray]]:
         """What the last of some calls returns, and the results."""
         arrays: dict[str, Any] = dict(zip(self.names, [x.numpy().reshape(-1) for x in args], strict=True))
         arrays |= numbers | {x.name: np.full(x.size, 9, x.dtype) for x in self.outs[len(self.kept) :]}
-        step, _ = self.part.function({name: arrays[name] for name in self.kept})
+        self.part.load({name: arrays[name] for name in self.kept} | self.constants)
         for _ in range(1 if self.kept else 2):
-            status = step(*[arrays[name] for name in self.part.arguments])
+            status = self.part(arrays)
         return status, [arrays[x.name].reshape(y.shape) for x, y in zip(self.outs, self.results, strict=True)]
 
 
@@ -81,7 +84,7 @@ def whole_numbers(*numbers: int) -> Tensor:
 def test_the_worked_example():
     args = tensor(10, 2), tensor(2, 8), tensor(8)
     source = Written(lambda x, W, b: ndl.relu(x @ W + b), *args, names="x W b").part.source
-    assert f"become\n\n{textwrap.indent(source, '    ')}\nWhat" in str(numpy_source.__doc__)
+    assert f"become\n\n{textwrap.indent(source, '    ')}\nThe lines" in str(numpy_source.__doc__)
 
 
 def test_a_step_writes_into_the_parameter():
