@@ -166,8 +166,9 @@ class Compiled:
             if not self.debug and program.fits(leaves) is not None:
                 return program
         arguments, looks, _ = structure
+        names = [name for name, look in looks if look is not None]
         try:
-            found = trace(self.function, arguments, leaves, [name for name, _ in looks], self.debug)
+            found = trace(self.function, arguments, leaves, names, self.debug)
         except NewState:
             return None
         if self.debug and known:
@@ -176,6 +177,12 @@ class Compiled:
             self._tell(
                 f"is compiled for the {_MANY}th time for arguments of the same kind. Each time that costs as "
                 "much as the first. ndl.jit(f, debug=True) says what is different"
+            )
+        elif len(self._programs) == _MOST:
+            self._tell(
+                f"is compiled for more than {_MOST} kinds of arguments, and keeps only its latest programs. "
+                "There is one for each shape, for each value of what static= names, and for each object "
+                "that is no Tensor, array or number: give the same object in each call"
             )
         program = program_type(found)(found, structure, leaves)
         self._programs = [program, *self._programs][: 1 if self.debug else _MOST]
@@ -224,6 +231,7 @@ class Compiled:
                 value = value.item() if isinstance(value, np.number) else value
                 look = type(value)
             else:
+                looks.append((name, None))  # the order of keys counts, too
                 return Fixed(value)
             leaves.append(value)
             looks.append((name, look))

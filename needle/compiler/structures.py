@@ -6,7 +6,9 @@ each. For ``layer(x)``, the template of the arguments is ``(Leaf(0),)``, and the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -17,30 +19,51 @@ class Leaf(int):
 
 
 class Fixed:
-    """An argument, or part of one, that has to be the same in each call."""
+    """What has to be the same in each call: an argument, or part of one, or what a module holds.
 
-    __slots__ = ("value",)
+    Plain values, arrays and collections are compared with what they were, all else by which object it is.
+    """
+
+    __slots__ = ("image", "value")
+    __array_ufunc__ = None  # arrays of NumPy's leave the comparison to this class
 
     def __init__(self, value: Any):
-        self.value = value
+        self.value, self.image = value, _image(value)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not Fixed:
-            return False
-        a, b = self.value, other.value
-        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
+        return self.image == (other.image if type(other) is Fixed else _image(other))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
+#: What is plain: `repr` says all about it.
+PLAIN = (bool, int, float, complex, str, bytes, type(None), range, np.generic, np.dtype)
+
+
+def _image(x: Any) -> tuple:
+    """What stands for a value in a comparison, also after it has been changed in place."""
+    kind = type(x)
+    if isinstance(x, PLAIN):
+        return kind, repr(x)
+    if isinstance(x, np.ndarray):
+        return kind, x.shape, x.dtype, x.tobytes()
+    if isinstance(x, (dict, list, tuple)):
+        return kind, *[_image(part) for part in (x.items() if isinstance(x, dict) else x)]
+    if isinstance(x, (set, frozenset)):
+        return kind, frozenset(map(_image, x))
+    if kind is slice:
+        return kind, *map(_image, (x.start, x.stop, x.step))
+    return kind, MethodType(id, x)  # methods are equal if they are of the same object
 
 
 def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> Any:
     """The same structure, with ``function(x, path of x)`` in the place of each x that it holds."""
     kind = type(value)
-    if kind is dict:
-        return {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
+    if isinstance(value, dict):
+        found = {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
+        if kind is not dict:  # another kind, such as a defaultdict: a copy of it, with these items
+            (alike := copy.copy(value)).update(found)
+        return found if kind is dict else alike
     if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
         keys = getattr(kind, "_fields", range(len(value)))
         items = [mapped(function, x, f"{path}_{key}") for key, x in zip(keys, value, strict=True)]

@@ -23,8 +23,8 @@ The contract: *A compiled function is traced once for each structure, shape, dty
 arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
 wherever the function finds them. All else that Python reads is what it was when the function was traced.*
 No bytecode is read, and no object is searched but for names: needle's objects say that they take part. A
-Tensor tells the running trace when an operator takes it, a module when it is called, an optimiser when it is
-asked for its options.
+Tensor tells the running trace when an operator takes it, a module when it is asked for an attribute, as each
+call of it does, and an optimiser when it is asked for its options.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ import numpy as np
 from ..autograd import Tensor, Value
 from ..graph import Op, Pending, Spec
 from ..init.init_basic import Draw
-from ..modes import line_of_user, mode
+from ..modes import line_of_user, mode, tracing
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
@@ -145,7 +145,7 @@ class Trace:
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
-        #: Modules that are called and optimisers that step, with their attributes.
+        #: Modules that are used and optimisers that step, with their attributes.
         self.holders: dict[Any, dict[str, Any]] = {}
         #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
@@ -175,6 +175,7 @@ class Trace:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
             args, kwargs = filled(arguments, given, attrgetter("value"))
             token = mode.set((self, grad, scope, False))
+            unasked, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
             try:
                 result = function(*args, **kwargs)
             except TypeError as error:
@@ -187,6 +188,7 @@ class Trace:
                     f'ndl.jit(f, static="{numbers[0]}")'
                 ) from error
             finally:
+                Module.__getattribute__ = unasked  # type: ignore[method-assign]
                 mode.reset(token)
             self.template = mapped(self._result, result)
             if self.operations is not None:
@@ -330,13 +332,16 @@ class Trace:
 
     # Modules and optimisers
 
-    def enters(self, module: Any) -> None:
-        """A module is called."""
-        if isinstance(module, Module) and module not in self.holders:
-            vars(module).setdefault("training", module.training)  # else it is the class's
-            self.holders[module] = _kept(module, _ATTRIBUTES + (tuple, list, dict))
-            for path, tensor in module._named_tensors():
-                self.names.setdefault(tensor, path)
+    def asks(self, module: Module) -> None:
+        """A module is asked for an attribute."""
+        if module in self.holders:
+            return
+        token = mode.set((False, *mode.get()[1:]))  # this is no part of what is traced
+        vars(module).setdefault("training", module.training)  # else it is the class's
+        self.holders[module] = dict(vars(module))
+        for path, tensor in module._named_tensors():
+            self.names.setdefault(tensor, path)
+        mode.reset(token)
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -367,11 +372,12 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        self.holders[optimizer] = _kept(optimizer, _ATTRIBUTES)
-        counts = {p: optimizer._updates.get(p, 0) for p in optimizer.params}
+        attributes = vars(optimizer).items()
+        self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
+        counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
-            params = [p for p in optimizer.params if counts[p] == count]
+            params = [p for p in counts if counts[p] == count]
             number = self._number(Number, "t", count, ("count", optimizer, params))
             self.updates[optimizer] |= dict.fromkeys(params, number)
         self._states[optimizer] = {p: dict(memory) for p, memory in optimizer.state.items()}
@@ -399,12 +405,12 @@ class Trace:
 #: What a function may return besides Tensors and numbers that it computed.
 _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
 
-#: The kinds of attributes of modules and optimisers that have to be the same in each call.
-_ATTRIBUTES: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
 
-
-def _kept(holder: Any, kinds: tuple[type, ...]) -> dict[str, Any]:
-    return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
+def _asked(module: Module, name: str) -> Any:
+    """How attributes of modules are looked up while a function is traced. It would take too long always."""
+    if found := tracing():
+        found.asks(module)
+    return object.__getattribute__(module, name)
 
 
 def _line(code: Any, place: int) -> str:
