@@ -26,7 +26,7 @@ import numba
 import numpy as np
 
 from .. import autograd
-from ..autograd import Tensor
+from ..autograd import Tensor, Value
 from ..backend_ndarray.blas import ON_ONE_THREAD
 from ..backend_ndarray.kernel_calls import check_number
 from ..backend_ndarray.strides import compact_strides
@@ -34,6 +34,7 @@ from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from ..modes import SCOPE, mode
+from ..nn.module import Module
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Names, Part, write_part
@@ -41,7 +42,7 @@ from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
-from .structures import Leaf, filled
+from .structures import PLAIN, Fixed, Leaf, filled, mapped
 from .trace import Input, Trace
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -308,7 +309,7 @@ class Program:
         found, asks, taken = self.trace, list[str](), list[str]()
         known: dict[str, Any] = {"inf": inf, "nan": nan, "__owned": self.owned}
         known |= {"__array": NDArray, "__like": _is_like, "__count": _common_count}
-        known |= {"__memories": _memories, "__sizes": _option_counts, "__check": check_number}
+        known |= {"__memories": _memories, "__check": check_number}
 
         def named(x: Any) -> str:
             """A name for an object in the source."""
@@ -343,11 +344,19 @@ class Program:
             taken += [f"({buffer.name!r}, {place}._data)"] * (buffer in used)
         for holder, attributes in found.holders.items():
             place = named(vars(holder))
-            asks += [f"{place}[{name!r}] is {named(value)}" for name, value in attributes.items()]
+            for name, x in attributes.items():
+                here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
+                same = f"{here} is {named(x)}"
+                other = f"{here} == {named(kept)}"
+                asks.append(same if kept is x else f"({same} or {other})" if isinstance(x, PLAIN) else other)
         for optimizer in found.updates:
             state = named({p: dict(memory) for p, memory in _memories(optimizer).items()})
-            place, sizes = named(optimizer), _option_counts(optimizer)
-            asks += [f"__memories({place}) == {state}", f"__sizes({place}) == {sizes}"]
+            asks.append(f"__memories({named(optimizer)}) == {state}")
+            for name in ("params", "groups"):
+                asks.append(f"{named(vars(optimizer))}[{name!r}] == {named([*vars(optimizer)[name]])}")
+            for group in optimizer.groups:
+                asks.append(f"len({named(group)}) == {len(group)}")
+                asks.append(f"{named(group)}['params'] == {named([*group['params']])}")
         for _, holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
             asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
@@ -375,7 +384,7 @@ def fits(__leaves):
             {all_asked}
         ):
             return None
-    except KeyError:  # an attribute or an option is gone
+    except (KeyError, ValueError):  # an attribute or an option is gone, or an array of NumPy's
         return None
     __numbers = numbers(__leaves)
     return None if __numbers is None else ([{", ".join(taken)}], __numbers)
@@ -592,9 +601,9 @@ def _memories(optimizer: Any) -> dict[Any, dict[str, Tensor]]:
     return {p: memory for p, memory in optimizer.state.items() if memory}
 
 
-def _option_counts(optimizer: Any) -> list[int]:
-    """How many options each group of an optimiser has of its own."""
-    return [len(group) for group in optimizer.groups]
+def _fixed(x: Any, _: str) -> Any:
+    """What an attribute of a module, or a part of one, is compared with."""
+    return x if isinstance(x, (Module, Value)) else Fixed(x)
 
 
 def _common_count(optimizer: Any, params: list[Any]) -> int | None:

@@ -7,7 +7,8 @@ import decimal
 import fractions
 import functools
 import math
-from collections import namedtuple
+import warnings
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,6 +280,79 @@ def test_arithmetic_stays_a_formula(f):
 def test_static_names_an_argument():
     with pytest.raises(ValueError, match="static names 'm', but the function has the arguments x, n"):
         ndl.jit(lambda x, n: x, static="m")
+
+
+def test_a_static_argument_that_is_changed_in_place():
+    for static, change in (
+        ([1], lambda a: a.__setitem__(0, 2)),
+        (np.ones(2), lambda a: a.fill(3)),
+        ((np.ones(2),), lambda a: a[0].fill(3)),
+        ({"k": [1]}, lambda a: a["k"].append(2)),
+        ({1, 2}, lambda a: a.add(3)),
+    ):
+
+        def f(x, a):
+            return x * len(str(a)) * float(np.sum(next(iter(a.values())) if type(a) is dict else list(a)))
+
+        g, x = jit(f, static="a"), tensor(2)
+        assert_same(g(x, static), f(x, static))
+        change(static)
+        assert_same(g(x, static), f(x, static))
+        assert count_of(g) == 2
+
+
+@pytest.mark.parametrize("static", ["a", None])
+def test_equal_objects_need_no_new_program(static):
+    for made in (
+        lambda: slice(0, 2),
+        lambda: (slice(None), slice(0, 2)),
+        lambda: {"k": "v", "on": True},
+        lambda: {"a", "b"},
+        lambda: frozenset("ab"),
+        lambda: range(3),
+        lambda: OrderedDict(k="v"),
+        lambda: (np.ones(2),),
+    ):
+        g = jit(lambda x, a: x * 2, static=static)
+        for _ in range(3):
+            g(tensor(3), made())
+        assert count_of(g) == 1
+
+
+def test_objects_that_are_others_each_time_are_told_of():
+    g = jit(lambda x, a: x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            g(tensor(3), object())
+    with pytest.warns(RuntimeWarning, match="more than 20 kinds of arguments.*the same object in each call"):
+        g(tensor(3), object())
+
+
+def test_the_order_of_keys_counts():
+    def f(x, how, **more):
+        for key, on in (how | more).items():
+            x = (ndl.exp(x) if key == "exp" else x * 2) if on else x
+        return x
+
+    g, x = jit(f), tensor(3)
+    for how in ({"exp": True, "twice": True}, {"twice": True, "exp": True}):
+        assert_same(g(x, how), f(x, how))
+        assert_same(g(x, {}, **how), f(x, {}, **how))
+
+
+def test_other_kinds_of_dictionaries():
+    def f(d):
+        first = next(iter(d))
+        return copy.copy(d), d[first] * 2 - (d["none"] if isinstance(d, defaultdict) else 0)
+
+    g = jit(f)
+    for seed in (0, 2):
+        x, y = tensor(3, seed=seed), tensor(3, seed=seed + 1)
+        for d in (OrderedDict(a=x, b=y), OrderedDict(b=y, a=x), {"a": x, "b": y}):
+            assert_same(g(d), f(d))
+        d = defaultdict(lambda: 3.0, a=x)
+        assert_same(g(d.copy()), f(d.copy()))
 
 
 def test_the_kind_of_a_number_is_known():
