@@ -45,7 +45,8 @@ def jit(
     rate of an optimiser; a number that the function finds by a name may not. What the function does to the
     world outside, such as printing, happens when it is traced, and not in each call.
 
-    Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
+    Its results are constants, and `backward` ends at its arguments: what these were computed from gets no
+    gradient. While it is traced, the Tensors that it uses hold no numbers: another thread
     that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
     ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.
 
@@ -183,6 +184,11 @@ class Compiled:
                 f"is compiled for more than {_MOST} kinds of arguments, and keeps only its latest programs. "
                 "There is one for each shape, for each value of what static= names, and for each object "
                 "that is no Tensor, array or number: give the same object in each call"
+            )
+        if cut := [x.name for x, goes_on in found.ends if goes_on]:
+            self._tell(
+                f"gives {' and '.join(cut)} a gradient, but not the Tensors from which that was computed "
+                "before the call. Compute it in the function, or give it detached"
             )
         program = program_type(found)(found, structure, leaves)
         self._programs = [program, *self._programs][: 1 if self.debug else _MOST]

@@ -142,6 +142,8 @@ class Trace:
         #: What Tensors will hold, and what their `grad` will be.
         self.writes: list[tuple[Input, Pending]] = []
         self.grads: list[tuple[Input, Pending | None]] = []
+        #: The arguments that get a `grad`, and whether eager would go on from there.
+        self.ends: list[tuple[Input, bool]] = []
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
@@ -205,6 +207,8 @@ class Trace:
             for x in [x for x in self.inputs if x.tensor in self._set_grads]:
                 grad = x.tensor._grad
                 self.grads.append((x, None if grad is None else self.data_of(grad)))
+                if grad is not None and x.leaf is not None and x.tensor is not leaves[x.leaf]:
+                    self.ends.append((x, leaves[x.leaf].op is not None))
             for holder, name in self._changed():
                 raise CannotTrace(
                     f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
