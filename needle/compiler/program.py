@@ -325,6 +325,7 @@ class Program:
             first, *others = [f"{now(found.input_of[p])}._grad" for p in owners]
             asks += [f"{other} is {first}" for other in others]
             asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor, _ in self.states)
+        asks += [f"({now(x)}.op is not None) is {goes_on}" for x, goes_on in found.ends]
         states = [tensor for tensor, _ in self.states]
         used, own = {buffer for buffer, _ in self._given}, named(self._own_tensors)
         for buffer, x in self._inputs:

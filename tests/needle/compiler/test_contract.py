@@ -590,6 +590,27 @@ def test_a_module_that_counts_is_refused():
     assert model.calls == 0
 
 
+def test_backward_ends_at_an_argument():
+    w = tensor(3)
+
+    def f(h):
+        (h * h).sum().backward()
+
+    g = jit(f)
+    for _ in range(2):
+        leaf = tensor(3)
+        g(leaf)
+        assert_same(leaf.grad, leaf.detach() * 2)
+    with pytest.warns(RuntimeWarning, match="f gives h a gradient, but not the Tensors from which"):
+        g(w * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for h in (w * 2, tensor(3), w * 3):
+            g(h)
+    assert count_of(g) == 2
+    assert w.grad is None
+
+
 def test_what_cannot_be_returned_is_refused():
     class Own:
         def __init__(self, x):
