@@ -252,14 +252,21 @@ class Trace:
         if isinstance(x, Tensor) and not self._has_made(x):
             return x  # as it came
         if isinstance(x, (Tensor, Number)):
-            self.returned.append(x)
-            return Leaf(len(self.returned) - 1)
+            self.returned += [x] * (not any(x is y for y in self.returned))
+            return Leaf(next(i for i, y in enumerate(self.returned) if y is x))
         if x is not None and not isinstance(x, _PLAIN):
             raise CannotTrace(
                 f"jit: the function returns a {type(x).__name__}; return Tensors and numbers, and lists, "
                 "tuples and dictionaries of them"
             )
         return x
+
+    @property
+    def wanted(self) -> list[Any]:
+        """What a program has to compute: results, gradients and what is written."""
+        results = [x._data for x in self.returned if isinstance(x, Tensor)]
+        gradients = [grad for _, grad in self.grads if grad is not None]
+        return results + gradients + [value for _, value in self.writes]
 
     # Tensors
 
@@ -307,6 +314,7 @@ class Trace:
             operands = cell.operands or ()
             said = f"{cell.op} of {', '.join(map(self._said, operands))}"
             constants = [y.tobytes() for x in operands if type(x.op) is Constant for y in x.op.numbers()]
+            constants += [b"%d" % id(x.tensor) for x in self.inputs if x.leaf is None]  # which ones are found
             self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
     def _said(self, x: Any) -> Any:
