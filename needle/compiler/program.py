@@ -99,10 +99,10 @@ class Program:
         self._is_number = [not isinstance(x, Tensor) for x in returned]
         self._with_grad = [x for x, g in found.grads if g is not None]
         self._without_grad = [x for x, g in found.grads if g is None]
-        tensors = [x for x in returned if isinstance(x, Tensor)]
-        outcomes = [x._data for x in tensors] + [g for _, g in found.grads if g is not None]
+        count = len(returned) - len(self.returned_numbers)
+        outcomes = found.wanted[: count + len(self._with_grad)]
         low = lower(
-            outcomes + [value for _, value in found.writes],
+            found.wanted,
             cells,
             self.has_blas and (self.on_gpu or bool(runtime.routines())),
             self.on_gpu,
@@ -115,7 +115,7 @@ class Program:
         self.results: list[tuple[Buffer, Spec]] = []
         for i, value in enumerate(outcomes):
             array = low.arrays[value]
-            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < len(tensors) else "grad"))
+            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < count else "grad"))
             buffer.is_ours = False
             steps += _copy(array, buffer)
             self.results.append((buffer, Spec(array.shape, array.dtype, value.device)))
