@@ -15,6 +15,7 @@ from ..autograd import Tensor
 from ..backend_selection import BACKEND
 from ..modes import GRAD, mode, remember_lines, tracing
 from .cuda import CudaProgram
+from .lower import in_order, pending_in
 from .numpy_program import NumpyProgram
 from .program import AGAIN, Program
 from .stand_ins import CannotTrace
@@ -46,7 +47,8 @@ def jit(
     world outside, such as printing, happens when it is traced, and not in each call.
 
     Its results are constants, and `backward` ends at its arguments: what these were computed from gets no
-    gradient. While it is traced, the Tensors that it uses hold no numbers: another thread
+    gradient. A step writes parameters in place, so another thread that reads one meanwhile may see half of
+    the step. While it is traced, the Tensors that it uses hold no numbers: another thread
     that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
     ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.
 
@@ -93,13 +95,15 @@ def jit(
         raise TypeError(f"jit: needs a function, got {function!r}; write ndl.jit(f), or @ndl.jit above it")
     if debug:
         remember_lines()
-    is_compiled = isinstance(function, Compiled)
-    known = function.options if is_compiled else ((), False, False)
+    inner = getattr(function, "__func__", function)  # of a method, too
+    known = inner.options if isinstance(inner, Compiled) else ((), False, False)
     given = (static, debug, background)
     options = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
-    if is_compiled and options == known:
-        return function
-    return Compiled(function.function if is_compiled else function, *options)
+    if isinstance(inner, Compiled):
+        if inner is function and options == known:
+            return function
+        function = inner.function if inner is function else MethodType(inner.function, function.__self__)
+    return Compiled(function, *options)
 
 
 class Compiled:
@@ -164,16 +168,17 @@ class Compiled:
         known = [program for program in self._programs if program.structure == structure]
         for program in known:
             program.refresh(leaves)
-            if not self.debug and program.fits(leaves) is not None:
-                return program
+        fitting = [program for program in known if program.fits(leaves) is not None]
+        if fitting and not self.debug:
+            return fitting[0]
         arguments, looks, _ = structure
         names = [name for name, look in looks if look is not None]
         try:
             found = trace(self.function, arguments, leaves, names, self.debug)
         except NewState:
             return None
-        if self.debug and known:
-            self._tell(difference(known[0].trace, found))
+        if self.debug and fitting:
+            self._tell(difference(fitting[0].trace, found))
         elif len(known) + 1 == _MANY:
             self._tell(
                 f"is compiled for the {_MANY}th time for arguments of the same kind. Each time that costs as "
@@ -273,7 +278,8 @@ class Compiled:
 
 def program_type(found: Trace) -> type[Program]:
     """The class of a program for the device on which a function computes."""
-    devices = {cell.device.name: cell.device for cell in found.cells if cell.device is not None}
+    cells = in_order(pending_in(found.wanted), lambda cell: pending_in(cell.operands or ()))
+    devices = {x.device.name: x.device for x in cells + found.draws if x.device is not None}
     if "cuda" in devices and len(devices) > 1:
         names = " and ".join(sorted(map(str, devices.values())))
         raise CannotTrace(

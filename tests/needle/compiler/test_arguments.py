@@ -126,6 +126,7 @@ def test_one_result_twice():
 
     found = jit(f)(tensor(3))
     assert_same(found, f(tensor(3)))
+    assert found[0] is found[1]
 
 
 def test_an_argument_that_is_closed_over_as_well():
@@ -168,6 +169,13 @@ def test_arrays_of_numpy_are_arguments():
         x, y = rng.normal(size=(2, 3)).astype("float32"), rng.integers(0, 9, 4)
         assert_same(g(x, y), f(x, y))
     assert count_of(g) == 1
+
+
+def test_the_length_of_an_array_of_numpy():
+    g = jit(lambda x: Tensor(x) * len(x))
+    assert_same(g(np.ones(3)), ndl.ones(3) * 3)
+    with pytest.raises(TypeError, match="unsized"):
+        g(np.ones(()))
 
 
 def test_labels_may_be_an_array_of_numpy():
@@ -482,6 +490,8 @@ def test_a_tensor_of_a_number_has_the_type_that_it_is_given():
 
 def test_a_large_number_beside_whole_numbers_and_floats():
     assert_equals_eager(lambda x, y, n: (x + n, y * n), Tensor([1], dtype="int64"), tensor(2), 2**53 + 1)
+    for device in (ndl.cpu(), ndl.cpu_numpy()):
+        assert_equals_eager(lambda x, n: (n**x, x * n), Tensor([1.0, 2.0], device=device), 2**70)
 
 
 def test_numbers_of_numpy():
@@ -513,6 +523,20 @@ def test_methods_and_decorators():
         assert_close(model.forward(x).numpy(), (x * model.w).numpy())
     assert Model.forward.__doc__ == "Multiply."
     assert Model.forward.__name__ == "forward"
+
+
+def test_a_method_keeps_the_options_of_its_function():
+    class Model:
+        @ndl.jit(static="n")
+        def scaled(self, x, n):
+            return x * (2 if n else 3)
+
+    model = Model()
+    assert ndl.jit(model.scaled) is not Model.scaled
+    for method in (ndl.jit(model.scaled), ndl.jit(model.scaled, debug=True)):
+        assert method.static == ("n",)
+        assert_same(method(tensor(3), 0), tensor(3).detach() * 3)
+        assert_same(method(tensor(3), n=1), tensor(3).detach() * 2)
 
 
 def test_modules_are_arguments():

@@ -317,6 +317,7 @@ def frozen():
     """A function, a change of what it reads, and what the warning names."""
     number, names, settings, array, large = 2.0, ["a"], {"on": True, "k": 0}, np.ones(3), np.ones(300)
     plain, first, second = SimpleNamespace(factor=2.0), tensor(3), tensor(3, seed=1)
+    holder = SimpleNamespace(tensor=tensor(3, seed=2))
     os.environ["NEEDLE_TEST_FACTOR"] = "2"
 
     class Settings:
@@ -376,6 +377,11 @@ def frozen():
             lambda: settings.update(on=False),
             "EWiseAdd() of x, second; before, it computed EWiseAdd() of x, first",
         ),
+        "a Tensor of a plain object": (
+            lambda x: x + holder.tensor,
+            lambda: setattr(holder, "tensor", second),
+            "EWiseAdd() of x, tensor",
+        ),
     }
 
 
@@ -402,6 +408,16 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert said in message
     assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
     assert re.search("at `.*lambda x: ", message)  # the line itself
+
+
+def test_debug_says_nothing_of_what_is_read_anew():
+    model, x = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Dropout(0.5)), tensor(3, 2)
+    g = jit(lambda x: model(x), debug=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for change in (model.eval, model.train, lambda: setattr(model, "modules", model.modules[:1])):
+            change()
+            g(x)
 
 
 def test_the_time_is_frozen_and_found_by_debug():
@@ -457,6 +473,11 @@ def test_clipped_gradients_from_before():
         norm = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in model.parameters()))
         assert_close(g().numpy(), np.float64(norm), 1e-5)
         assert_close(np.float32(optimizer.clip_grad_norm(1e9)), np.float32(0.25), 1e-4)
+
+
+def test_no_gradients_to_clip():
+    optimizer = optim.SGD([tensor(3)], lr=0.1)
+    assert jit(optimizer.clip_grad_norm)() == optimizer.clip_grad_norm() == 0
 
 
 def test_an_optimiser_s_own_attribute():
