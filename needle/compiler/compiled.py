@@ -25,7 +25,7 @@ from .trace import NewState, Trace, one_at_a_time, trace
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
 _MOST = 20  # programs of a function that are kept
-_MANY = 5  # programs for arguments of the same kind, of which the user is told
+_MANY = 5  # programs for arguments of the same kind, of which the user is told, as of the last one kept
 
 
 def jit(
@@ -179,16 +179,11 @@ class Compiled:
             return None
         if self.debug and fitting:
             self._tell(difference(fitting[0].trace, found))
-        elif len(known) + 1 == _MANY:
+        elif len(known) + 1 == _MANY or len(self._programs) + 1 == _MOST:
             self._tell(
-                f"is compiled for the {_MANY}th time for arguments of the same kind. Each time that costs as "
-                "much as the first. ndl.jit(f, debug=True) says what is different"
-            )
-        elif len(self._programs) == _MOST:
-            self._tell(
-                f"is compiled for more than {_MOST} kinds of arguments, and keeps only its latest programs. "
-                "There is one for each shape, for each value of what static= names, and for each object "
-                "that is no Tensor, array or number: give the same object in each call"
+                f"is compiled for time number {len(self._programs) + 1}, each as costly as the first. "
+                "ndl.jit(f, debug=True) says what is different, where the arguments look the same; and an "
+                "argument that is no Tensor, array or number has to be the same object in each call"
             )
         if cut := [x.name for x, goes_on in found.ends if goes_on]:
             self._tell(

@@ -347,9 +347,8 @@ class Program:
             place = named(vars(holder))
             for name, x in attributes.items():
                 here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
-                same = f"{here} is {named(x)}"
-                other = f"{here} == {named(kept)}"
-                asks.append(same if kept is x else f"({same} or {other})" if isinstance(x, PLAIN) else other)
+                same = f"{here} is {named(x)} or " * isinstance(x, (*PLAIN, Module, Value))
+                asks.append(f"({same}{here} == {named(kept)})")
         for optimizer in found.updates:
             state = named({p: dict(memory) for p, memory in _memories(optimizer).items()})
             asks.append(f"__memories({named(optimizer)}) == {state}")

@@ -47,12 +47,11 @@ def _image(x: Any) -> tuple:
         return kind, repr(x)
     if isinstance(x, np.ndarray):
         return kind, x.shape, x.dtype, x.tobytes()
-    if isinstance(x, (dict, list, tuple)):
-        return kind, *[_image(part) for part in (x.items() if isinstance(x, dict) else x)]
     if isinstance(x, (set, frozenset)):
         return kind, frozenset(map(_image, x))
-    if kind is slice:
-        return kind, *map(_image, (x.start, x.stop, x.step))
+    if isinstance(x, (dict, list, tuple, slice)):
+        parts = x.items() if isinstance(x, dict) else (x.start, x.stop, x.step) if kind is slice else x
+        return kind, *map(_image, parts)
     return kind, MethodType(id, x)  # methods are equal if they are of the same object
 
 
@@ -60,10 +59,9 @@ def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> A
     """The same structure, with ``function(x, path of x)`` in the place of each x that it holds."""
     kind = type(value)
     if isinstance(value, dict):
-        found = {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
-        if kind is not dict:  # another kind, such as a defaultdict: a copy of it, with these items
-            (alike := copy.copy(value)).update(found)
-        return found if kind is dict else alike
+        found = copy.copy(value)  # also of another kind, such as a defaultdict
+        found.update({key: mapped(function, x, f"{path}_{key}") for key, x in value.items()})
+        return found
     if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
         keys = getattr(kind, "_fields", range(len(value)))
         items = [mapped(function, x, f"{path}_{key}") for key, x in zip(keys, value, strict=True)]

@@ -46,7 +46,7 @@ from ..autograd import Tensor, Value
 from ..graph import Op, Pending, Spec
 from ..init.init_basic import Draw
 from ..modes import line_of_user, mode, tracing
-from ..nn.module import Module
+from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
 from .structures import Leaf, filled, mapped
@@ -323,10 +323,6 @@ class Trace:
             return x
         return self.cells.get(x) or (repr(x.op) if type(x.op) is Constant else str(x.shape))
 
-    def refuse_numbers(self, x: Value) -> None:
-        """Somebody asks what a Tensor holds."""
-        self.data_of(x).realize()
-
     def asks_grad(self, x: Value) -> None:
         """The function asks for the `grad` of a Tensor."""
         self.data_of(x)
@@ -344,16 +340,13 @@ class Trace:
 
     # Modules and optimisers
 
-    def asks(self, module: Module) -> None:
-        """A module is asked for an attribute."""
-        if module in self.holders:
-            return
-        token = mode.set((False, *mode.get()[1:]))  # this is no part of what is traced
-        vars(module).setdefault("training", module.training)  # else it is the class's
-        self.holders[module] = dict(vars(module))
-        for path, tensor in module._named_tensors():
-            self.names.setdefault(tensor, path)
-        mode.reset(token)
+    def asks(self, module: Module, attributes: dict[str, Any]) -> None:
+        """A module is asked for one of its attributes."""
+        if module not in self.holders:
+            attributes.setdefault("training", type(module).training)
+            self.holders[module] = dict(attributes)
+            for name, part in _parts(attributes.items()):
+                self.names.setdefault(part, _joined(self.names.get(module, ""), name))
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -421,7 +414,7 @@ _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunct
 def _asked(module: Module, name: str) -> Any:
     """How attributes of modules are looked up while a function is traced. It would take too long always."""
     if found := tracing():
-        found.asks(module)
+        found.asks(module, object.__getattribute__(module, "__dict__"))
     return object.__getattribute__(module, name)
 
 
