@@ -43,14 +43,15 @@ def jit(
     traced.
 
     So a number or a NumPy array among the arguments may be another in each call, and so may the learning
-    rate of an optimiser; a number that the function finds by a name may not. What the function does to the
-    world outside, such as printing, happens when it is traced, and not in each call.
+    rate of an optimiser; a number that the function finds by a name may not. Other arguments are compared:
+    plain values and collections by what they hold, all else by which object it is. What the function does to
+    the world outside, such as printing, happens when it is traced, and not in each call.
 
     Its results are constants, and `backward` ends at its arguments: what these were computed from gets no
-    gradient. A step writes parameters in place, so another thread that reads one meanwhile may see half of
-    the step. While it is traced, the Tensors that it uses hold no numbers: another thread
-    that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
-    ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.
+    gradient. It writes parameters in place, so another thread that reads one meanwhile may see half a step.
+    While it is traced, the Tensors that it uses hold no numbers: another thread that computes with them
+    meanwhile gets an error, unless it calls a compiled function itself. Under ``NEEDLE_BACKEND=np`` nothing
+    is compiled, and the function runs as it is.
 
     Parameters
     ----------
@@ -273,8 +274,8 @@ class Compiled:
 
 def program_type(found: Trace) -> type[Program]:
     """The class of a program for the device on which a function computes."""
-    cells = in_order(pending_in(found.wanted), lambda cell: pending_in(cell.operands or ()))
-    devices = {x.device.name: x.device for x in cells + found.draws if x.device is not None}
+    cells = in_order(pending_in(found.wanted), lambda cell: pending_in(cell.operands or ())) or found.cells
+    devices = {x.device.name: x.device for x in (*cells, *found.draws) if x.device is not None}
     if "cuda" in devices and len(devices) > 1:
         names = " and ".join(sorted(map(str, devices.values())))
         raise CannotTrace(

@@ -40,17 +40,19 @@ class Fixed:
 PLAIN = (bool, int, float, complex, str, bytes, type(None), range, np.generic, np.dtype)
 
 
-def _image(x: Any) -> tuple:
+def _image(x: Any) -> Any:
     """What stands for a value in a comparison, also after it has been changed in place."""
     kind = type(x)
-    if isinstance(x, PLAIN):
+    if kind is bool or kind is str or x is None:  # most often
+        return x
+    if issubclass(kind, PLAIN):
         return kind, repr(x)
-    if isinstance(x, np.ndarray):
+    if issubclass(kind, np.ndarray):
         return kind, x.shape, x.dtype, x.tobytes()
-    if isinstance(x, (set, frozenset)):
+    if issubclass(kind, (set, frozenset)):
         return kind, frozenset(map(_image, x))
-    if isinstance(x, (dict, list, tuple, slice)):
-        parts = x.items() if isinstance(x, dict) else (x.start, x.stop, x.step) if kind is slice else x
+    if issubclass(kind, (dict, list, tuple, slice)):
+        parts = x.items() if issubclass(kind, dict) else (x.start, x.stop, x.step) if kind is slice else x
         return kind, *map(_image, parts)
     return kind, MethodType(id, x)  # methods are equal if they are of the same object
 

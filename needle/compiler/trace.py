@@ -132,7 +132,7 @@ class Trace:
     """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`."""
 
     def __init__(self, names: dict[Any, str], debug: bool) -> None:
-        #: What to call Tensors.
+        #: What to call Tensors and modules.
         self.names = names
         #: The arrays that come with each call, also by their Tensors.
         self.inputs: list[Input] = []
@@ -435,16 +435,14 @@ def _random_states(function: Any) -> list[str]:
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:
-    """The Tensors that a function finds by its names, and these; only sources and messages show them."""
+    """The Tensors and modules that a function finds by its names, and these: only sources and messages show
+    them. What is in a module is named when it takes part."""
     found: dict[Any, str] = {}
     for name, x in _named_in(function).items():
-        if isinstance(x, Module):
-            named = {f"{name}.{path}": tensor for path, tensor in x._named_tensors()}
-        else:
-            named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
-        for path, tensor in named.items():
-            if isinstance(tensor, Tensor):
-                found.setdefault(tensor, path)
+        named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
+        for path, y in named.items():
+            if isinstance(y, (Tensor, Module)):
+                found.setdefault(y, path)
     return found
 
 
