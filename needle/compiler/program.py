@@ -29,6 +29,7 @@ from .. import autograd
 from ..autograd import Tensor, Value
 from ..backend_ndarray.blas import ON_ONE_THREAD
 from ..backend_ndarray.kernel_calls import check_number
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
@@ -108,7 +109,13 @@ class Program:
             self.on_gpu,
         )
         steps: list[Nest | Call] = low.steps
-        self._checks = low.checks
+        self._checks = {  # Numbers beside whole numbers, which may not hold them: see `check_number`
+            (x.function, x.out.buffer.dtype, number.text, x.reads[-1] is number): None
+            for x in steps
+            if isinstance(x, Nest) and x.function in SCALAR_FUNCTIONS and x.out.buffer.dtype.kind != "f"
+            for number in x.numbers
+            if isinstance(number, Number)
+        }
 
         self._inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
         self._draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
