@@ -204,7 +204,7 @@ class Value(Node):
     @property
     def cached_data(self):
         if trace := tracing():
-            trace.refuse_numbers(self)
+            trace.data_of(self).realize()  # which says that they are not known
         data = self._data
         return data.data if type(data) is Pending else data
 

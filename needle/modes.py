@@ -143,8 +143,6 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
 
     def __enter__(self) -> None:
         lazy, grad, outer, constants = mode.get()
-        if lazy is not None and type(lazy) is not bool:  # a function is traced
-            lazy.enters(self.owner)
         self.tokens.append(mode.set((lazy, grad, Scope(self.owner, outer, self.given), constants)))
 
     def __exit__(self, *error: object) -> None:

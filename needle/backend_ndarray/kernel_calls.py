@@ -213,9 +213,8 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
 
 def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
-    if type(number) not in (int, float, bool):  # a compiled function's, which is not known yet
-        array.device.mod.check_later(name, array.dtype, number, number_last)
-        return None
+    if type(number) not in (int, float, bool):
+        return None  # a compiled function's, which is not known yet: its program calls `check_number`
     if name == "power" and not number_last:
         _check_exponents(array.numpy())
     row = SCALAR_FUNCTIONS[name]

@@ -16,6 +16,7 @@ from ..backend_selection import BACKEND
 from ..modes import GRAD, mode, remember_lines, tracing
 from .cuda import CudaProgram
 from .host import AGAIN
+from .lower import in_order, pending_in
 from .numpy_program import NumpyProgram
 from .program import Program
 from .stand_ins import CannotTrace
@@ -25,7 +26,7 @@ from .trace import NewState, Trace, one_at_a_time, trace
 __all__ = ["CannotTrace", "Compiled", "jit"]
 
 _MOST = 20  # programs of a function that are kept
-_MANY = 5  # programs for arguments of the same kind, of which the user is told
+_MANY = 5  # programs for arguments of the same kind, of which the user is told, as of the last one kept
 
 
 def jit(
@@ -43,12 +44,15 @@ def jit(
     traced.
 
     So a number or a NumPy array among the arguments may be another in each call, and so may the learning
-    rate of an optimiser; a number that the function finds by a name may not. What the function does to the
-    world outside, such as printing, happens when it is traced, and not in each call.
+    rate of an optimiser; a number that the function finds by a name may not. Other arguments are compared:
+    plain values and collections by what they hold, all else by which object it is. What the function does to
+    the world outside, such as printing, happens when it is traced, and not in each call.
 
-    Its results are constants. While it is traced, the Tensors that it uses hold no numbers: another thread
-    that computes with them meanwhile gets an error, unless it calls a compiled function itself. Under
-    ``NEEDLE_BACKEND=np`` nothing is compiled, and the function runs as it is.
+    Its results are constants, and `backward` ends at its arguments: what these were computed from gets no
+    gradient. It writes parameters in place, so another thread that reads one meanwhile may see half a step.
+    While it is traced, the Tensors that it uses hold no numbers: another thread that computes with them
+    meanwhile gets an error, unless it calls a compiled function itself. Under ``NEEDLE_BACKEND=np`` nothing
+    is compiled, and the function runs as it is.
 
     Parameters
     ----------
@@ -93,13 +97,15 @@ def jit(
         raise TypeError(f"jit: needs a function, got {function!r}; write ndl.jit(f), or @ndl.jit above it")
     if debug:
         remember_lines()
-    is_compiled = isinstance(function, Compiled)
-    known = function.options if is_compiled else ((), False, False)
+    inner = getattr(function, "__func__", function)  # of a method, too
+    known = inner.options if isinstance(inner, Compiled) else ((), False, False)
     given = (static, debug, background)
     options = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
-    if is_compiled and options == known:
-        return function
-    return Compiled(function.function if is_compiled else function, *options)
+    if isinstance(inner, Compiled):
+        if inner is function and options == known:
+            return function
+        function = inner.function if inner is function else MethodType(inner.function, function.__self__)
+    return Compiled(function, *options)
 
 
 class Compiled:
@@ -163,19 +169,27 @@ class Compiled:
         known = [program for program in self._programs if program.structure == structure]
         for program in known:
             program.refresh(leaves)
-            if not self.debug and program.fits(leaves):
-                return program
+        fitting = [program for program in known if program.fits(leaves)]
+        if fitting and not self.debug:
+            return fitting[0]
         arguments, looks, _ = structure
+        names = [name for name, look in looks if look is not None]
         try:
-            found = trace(self.function, arguments, leaves, [name for name, _ in looks], self.debug)
+            found = trace(self.function, arguments, leaves, names, self.debug)
         except NewState:
             return None
-        if self.debug and known:
-            self._tell(difference(known[0].trace, found))
-        elif len(known) + 1 == _MANY:
+        if self.debug and fitting:
+            self._tell(difference(fitting[0].trace, found))
+        elif len(known) + 1 == _MANY or len(self._programs) + 1 == _MOST:
             self._tell(
-                f"is compiled for the {_MANY}th time for arguments of the same kind. Each time that costs as "
-                "much as the first. ndl.jit(f, debug=True) says what is different"
+                f"is compiled for time number {len(self._programs) + 1}, each as costly as the first. "
+                "ndl.jit(f, debug=True) says what is different, where the arguments look the same; and an "
+                "argument that is no Tensor, array or number has to be the same object in each call"
+            )
+        if cut := [x.name for x, goes_on in found.ends if goes_on]:
+            self._tell(
+                f"gives {' and '.join(cut)} a gradient, but not the Tensors from which that was computed "
+                "before the call. Compute it in the function, or give it detached"
             )
         program = program_type(found)(found, structure, leaves)
         self._programs = [program, *self._programs][: 1 if self.debug else _MOST]
@@ -224,6 +238,7 @@ class Compiled:
                 x = x.item() if isinstance(x, np.number) else x
                 look = type(x)
             else:
+                looks.append((name, None))  # the order of keys counts, too
                 return Fixed(x)
             leaves.append(x)
             looks.append((name, look))
@@ -257,7 +272,8 @@ class Compiled:
 
 def program_type(found: Trace) -> type[Program]:
     """The class of a program for the device on which a function computes."""
-    devices = {cell.device.name: cell.device for cell in found.cells if cell.device is not None}
+    cells = in_order(pending_in(found.wanted), lambda cell: pending_in(cell.operands or ())) or found.cells
+    devices = {x.device.name: x.device for x in (*cells, *found.draws) if x.device is not None}
     if "cuda" in devices and len(devices) > 1:
         names = " and ".join(sorted(map(str, devices.values())))
         raise CannotTrace(

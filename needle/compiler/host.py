@@ -35,14 +35,15 @@ from weakref import proxy
 import numpy as np
 
 from .. import autograd
-from ..autograd import Tensor
+from ..autograd import Tensor, Value
 from ..backend_ndarray.kernel_calls import check_number
 from ..backend_ndarray.strides import compact_strides
 from ..backend_selection import NDArray
 from ..graph import Spec
 from ..modes import GRAD, SCOPE, mode
+from ..nn.module import Module
 from .lower import Call
-from .structures import Fixed, Leaf
+from .structures import PLAIN, Fixed, Leaf, mapped
 from .trace import Input
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -83,7 +84,7 @@ class Host:
         self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
         self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
         self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
-        self.names |= {"__tensor": Tensor, "__host_array": np.ndarray, "__number": _number, "__fixed": Fixed}
+        self.names |= {"__tensor": Tensor, "__host_array": np.ndarray, "__number": _number}
         self._leaves: list[str] = []
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
@@ -99,7 +100,7 @@ class Host:
         ]
         functions = {
             "taken(args, kwargs)": self._taken(),
-            "fits(leaves)": ["try:", *self._fits(), "except KeyError: return False"],
+            "fits(leaves)": ["try:", *self._fits(), "except (KeyError, ValueError): return False"],
             "numbers(__leaves)": self._numbers(),
             "collect(leaves, steps)": [
                 *collecting,
@@ -136,7 +137,8 @@ class Host:
         return self.named(x.tensor) if x.leaf is None else f"leaves[{x.leaf}]"
 
     def _taken(self) -> list[str]:
-        (positional, named), looks, grad = self.program.structure
+        (positional, named), given, grad = self.program.structure
+        looks = [look for _, look in given if look is not None]
         asks = [f"__mode()[{GRAD}] is {grad}", f"len(args) == {len(positional)}"]
         for i, x in enumerate(positional):
             asks += self._ask(x, f"args[{i}]", looks)
@@ -151,7 +153,7 @@ class Host:
             asks = [f"type({place}) is {kind}"]
             if isinstance(template, dict):
                 keys = [self.named(key) for key in template]
-                asks.append(f"{place}.keys() == {{{', '.join(keys)}}}")
+                asks.append(f"[*{place}] == [{', '.join(keys)}]")
                 template = list(template.values())
             else:
                 asks.append(f"len({place}) == {len(template)}")
@@ -159,8 +161,8 @@ class Host:
                 asks += self._ask(x, f"{place}[{key}]", looks)
             return asks
         if type(template) is not Leaf:
-            return [f"{self.named(template)} == __fixed({place})"]
-        leaf, look = f"x{template}", looks[template][1]
+            return [f"{self.named(template)} == {place}"]
+        leaf, look = f"x{template}", looks[template]
         if leaf in self._leaves:
             return [f"{place} is {leaf}"]
         self._leaves.append(leaf)
@@ -190,6 +192,7 @@ class Host:
             asks += [f"{other} is {first}" for other in others]
             asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor in states)
         used, own = {buffer for buffer, _ in program.given}, named(program.own_tensors)
+        asks += [f"({self._now(x)}.op is not None) is {goes_on}" for x, goes_on in found.ends]
         for buffer, x in program.inputs:
             is_grad = x.tensor in found.grad_of
             if x.tensor is None or (is_grad and buffer not in used):
@@ -206,11 +209,17 @@ class Host:
                 asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
         for holder, attributes in found.holders.items():
             place = named(vars(holder))
-            asks += [f"{place}[{name!r}] is {named(value)}" for name, value in attributes.items()]
+            for name, x in attributes.items():
+                here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
+                same = f"{here} is {named(x)} or " * isinstance(x, (*PLAIN, Module, Value))
+                asks.append(f"({same}{here} == {named(kept)})")
         for optimizer in found.updates:
-            place, state = named(optimizer), {p: dict(memory) for p, memory in optimizer.state.items()}
-            asks += [f"{place}.state == {named(state)}"]
-            asks += [f"[*map(len, {place}.groups)] == {[*map(len, optimizer.groups)]}"]
+            place = named(optimizer)
+            asks.append(f"{place}.state == {named({p: dict(x) for p, x in optimizer.state.items()})}")
+            asks += [f"{place}.{name} == {named([*vars(optimizer)[name]])}" for name in ("params", "groups")]
+            for group in optimizer.groups:
+                asks.append(f"len({named(group)}) == {len(group)}")
+                asks.append(f"{named(group)}['params'] == {named([*group['params']])}")
         for _, holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
             asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
@@ -319,6 +328,11 @@ def _number(x: Any) -> Any:
 def _is_like(data: Any, spec: Spec) -> bool:
     """Whether the array of a Tensor is there, and looks as it did."""
     return type(data) is NDArray and (data.shape, data.dtype, data.device) == spec
+
+
+def _fixed(x: Any, _: str) -> Any:
+    """What an attribute of a module, or a part of one, is compared with."""
+    return x if isinstance(x, (Module, Value)) else Fixed(x)
 
 
 def _common_count(optimizer: Any, params: list[Any]) -> int | None:

@@ -207,7 +207,6 @@ class Recorder:
         self.on_gpu = on_gpu
         self.steps: list[Nest | Call] = []
         self.maker: Any = None
-        self.checks: dict[tuple, None] = {}
         kernels = {name: self._elementwise(name, row.arity) for name, row in SCALAR_FUNCTIONS.items()}
         self.MAPS = {name: kernels[name] for name, row in SCALAR_FUNCTIONS.items() if row.arity == 1}
         self.ZIPS = {name: kernels[name] for name, row in SCALAR_FUNCTIONS.items() if row.arity == 2}
@@ -256,10 +255,6 @@ class Recorder:
             self._add(name, shape, whole(out, shape), reads)
 
         return kernel
-
-    def check_later(self, name: str, dtype: np.dtype, number: Any, number_last: bool) -> None:
-        """See `kernel_calls.check_number`."""
-        self.checks[name, dtype, number.text, number_last] = None
 
     def _reduce(self, name: str) -> Callable:
         def kernel(a: Buffer, out: Buffer, k: int, layout: Any = None) -> None:
@@ -375,7 +370,6 @@ class Lowered(NamedTuple):
 
     steps: list[Nest | Call]  # in an order in which they can run
     arrays: dict[Any, Any]  # for each pending value the array of the recording device that stands for it
-    checks: list[tuple]  # of Numbers beside integers; see `kernel_calls.check_number`
 
 
 def lower(
@@ -430,7 +424,7 @@ def lower(
             arrays[cell] = results[0] if is_one else tuple(results)
     for value in wanted:
         array_of(value)
-    return Lowered(recorder.steps, arrays, list(recorder.checks))
+    return Lowered(recorder.steps, arrays)
 
 
 def _array(spec: Any, device: BackendDevice, name: str = "") -> NDArray:

@@ -358,10 +358,8 @@ class Writer:
         if isinstance(x, Access):
             return self.view(x, nest.shape)
         if isinstance(x, Number):
-            text = self.formulas[x.text]
-            return (
-                text if dtype.kind == "f" else f"int({text})" if dtype.kind == "b" else f"np.{dtype}({text})"
-            )
+            text, kind = self.formulas[x.text], {"f": "float", "b": "int"}.get(dtype.kind, f"np.{dtype}")
+            return text if dtype.kind == "f" and isinstance(x, float) else f"{kind}({text})"
         if dtype.kind != "f":
             return str(bool(x) if dtype.kind == "b" else int(x))
         with np.errstate(over="ignore"):

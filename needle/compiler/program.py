@@ -23,6 +23,7 @@ import numpy as np
 
 from ..autograd import Tensor
 from ..backend_ndarray.blas import ON_ONE_THREAD
+from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
@@ -87,25 +88,30 @@ class Program:
         cells |= {cell: names.unique("random") for cell in found.draws}
         returned = found.returned
         self.returned_numbers = [x for x in returned if not isinstance(x, Tensor)]
-        tensors = [x for x in returned if isinstance(x, Tensor)]
-        grads = [g for _, g in found.grads if g is not None]
-        outcomes = [x._data for x in tensors] + grads
-        self.grad_count = len(grads)
+        self.grad_count = sum(grad is not None for _, grad in found.grads)
+        count = len(returned) - len(self.returned_numbers)
+        outcomes = found.wanted[: count + self.grad_count]
         low = lower(
-            outcomes + [value for _, value in found.writes],
+            found.wanted,
             cells,
             self.has_blas and (self.on_gpu or bool(runtime.routines())),
             self.on_gpu,
         )
         steps: list[Nest | Call] = low.steps
-        self.checks = low.checks
+        self.checks = {  # Numbers beside whole numbers, which may not hold them: see `check_number`
+            (x.function, x.out.buffer.dtype, number.text, x.reads[-1] is number): None
+            for x in steps
+            if isinstance(x, Nest) and x.function in SCALAR_FUNCTIONS and x.out.buffer.dtype.kind != "f"
+            for number in x.numbers
+            if isinstance(number, Number)
+        }
 
         self.inputs = [(low.arrays[x.cell]._handle, x) for x in found.inputs]
         self.draws = [(low.arrays[cell]._handle, cell.op.compute) for cell in found.draws]  # type: ignore[union-attr]
         self.results: list[tuple[Buffer, Spec]] = []
         for i, value in enumerate(outcomes):
             array = low.arrays[value]
-            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < len(tensors) else "grad"))
+            buffer = Buffer(array.size, array.dtype, names.unique("result" if i < count else "grad"))
             buffer.is_ours = False
             steps += _copy(array, buffer)
             self.results.append((buffer, Spec(array.shape, array.dtype, value.device)))

@@ -6,7 +6,9 @@ each. For ``layer(x)``, the template of the arguments is ``(Leaf(0),)``, and the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -17,35 +19,62 @@ class Leaf(int):
 
 
 class Fixed:
-    """An argument, or part of one, that has to be the same in each call."""
+    """What has to be the same in each call: an argument, or part of one, or what a module holds.
 
-    __slots__ = ("value",)
+    Plain values, arrays and collections are compared with what they were, all else by which object it is.
+    """
+
+    __slots__ = ("image", "value")
+    __array_ufunc__ = None  # arrays of NumPy's leave the comparison to this class
 
     def __init__(self, value: Any):
-        self.value = value
+        self.value, self.image = value, _image(value)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not Fixed:
-            return False
-        a, b = self.value, other.value
-        return a is b or (type(a) is type(b) and isinstance(a, _COMPARED) and a == b and repr(a) == repr(b))
+        return self.image == (other.image if type(other) is Fixed else _image(other))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-_COMPARED = (bool, int, float, complex, str, bytes, np.generic, tuple, list)
+#: What is plain: `repr` says all about it.
+PLAIN = (bool, int, float, complex, str, bytes, type(None), range, np.generic, np.dtype)
+
+
+def _image(x: Any) -> Any:
+    """What stands for a value in a comparison, also after it has been changed in place."""
+    kind = type(x)
+    if kind is bool or kind is str or x is None:  # most often
+        return x
+    if issubclass(kind, PLAIN):
+        return kind, repr(x)
+    if issubclass(kind, np.ndarray):
+        return kind, x.shape, x.dtype, x.tobytes()
+    if issubclass(kind, (set, frozenset)):
+        return kind, frozenset(map(_image, x))
+    if issubclass(kind, (dict, list, tuple, slice)):
+        parts = x.items() if issubclass(kind, dict) else (x.start, x.stop, x.step) if kind is slice else x
+        return kind, *map(_image, parts)
+    return kind, MethodType(id, x)  # methods are equal if they are of the same object
 
 
 def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> Any:
     """The same structure, with ``function(x, path of x)`` in the place of each x that it holds."""
     kind = type(value)
-    if kind is dict:
-        return {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()}
+    if isinstance(value, dict):
+        found = copy.copy(value)  # also of another kind, such as a defaultdict
+        found.update({key: mapped(function, x, f"{path}_{key}") for key, x in value.items()})
+        return found
     if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
         keys = getattr(kind, "_fields", range(len(value)))
         items = [mapped(function, x, f"{path}_{key}") for key, x in zip(keys, value, strict=True)]
         return kind(*items) if hasattr(kind, "_fields") else kind(items)
     return function(value, path)
+
+
+def with_items(value: dict, items: dict) -> dict:
+    """A copy of a dictionary, such as a defaultdict, with these items."""
+    (alike := copy.copy(value)).update(items)
+    return alike
 
 
 def filled(template: Any, leaves: list[Any], other: Callable[[Any], Any]) -> Any:

@@ -23,8 +23,8 @@ The contract: *A compiled function is traced once for each structure, shape, dty
 arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
 wherever the function finds them. All else that Python reads is what it was when the function was traced.*
 No bytecode is read, and no object is searched but for names: needle's objects say that they take part. A
-Tensor tells the running trace when an operator takes it, a module when it is called, an optimiser when it is
-asked for its options.
+Tensor tells the running trace when an operator takes it, a module when it is asked for an attribute, as each
+call of it does, and an optimiser when it is asked for its options.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ import numpy as np
 from ..autograd import Tensor, Value
 from ..graph import Op, Pending, Spec
 from ..init.init_basic import Draw
-from ..modes import line_of_user, mode
-from ..nn.module import Module
+from ..modes import line_of_user, mode, tracing
+from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
 from .structures import Leaf, filled, mapped
@@ -132,7 +132,7 @@ class Trace:
     """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`."""
 
     def __init__(self, names: dict[Any, str], debug: bool) -> None:
-        #: What to call Tensors.
+        #: What to call Tensors and modules.
         self.names = names
         #: The arrays that come with each call, also by their Tensors.
         self.inputs: list[Input] = []
@@ -142,10 +142,12 @@ class Trace:
         #: What Tensors will hold, and what their `grad` will be.
         self.writes: list[tuple[Input, Pending]] = []
         self.grads: list[tuple[Input, Pending | None]] = []
+        #: The arguments that get a `grad`, and whether eager would go on from there.
+        self.ends: list[tuple[Input, bool]] = []
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
-        #: Modules that are called and optimisers that step, with their attributes.
+        #: Modules that are used and optimisers that step, with their attributes.
         self.holders: dict[Any, dict[str, Any]] = {}
         #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
@@ -175,6 +177,7 @@ class Trace:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
             args, kwargs = filled(arguments, given, attrgetter("value"))
             token = mode.set((self, grad, scope, False))
+            unasked, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
             try:
                 result = function(*args, **kwargs)
             except TypeError as error:
@@ -187,6 +190,7 @@ class Trace:
                     f'ndl.jit(f, static="{numbers[0]}")'
                 ) from error
             finally:
+                Module.__getattribute__ = unasked  # type: ignore[method-assign]
                 mode.reset(token)
             self.template = mapped(self._result, result)
             if self.operations is not None:
@@ -203,6 +207,8 @@ class Trace:
             for x in [x for x in self.inputs if x.tensor in self._set_grads]:
                 grad = x.tensor._grad
                 self.grads.append((x, None if grad is None else self.data_of(grad)))
+                if grad is not None and x.leaf is not None and x.tensor is not leaves[x.leaf]:
+                    self.ends.append((x, leaves[x.leaf].op is not None))
             for holder, name in self._changed():
                 raise CannotTrace(
                     f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
@@ -246,14 +252,21 @@ class Trace:
         if isinstance(x, Tensor) and not self._has_made(x):
             return x  # as it came
         if isinstance(x, (Tensor, Number)):
-            self.returned.append(x)
-            return Leaf(len(self.returned) - 1)
+            self.returned += [x] * (not any(x is y for y in self.returned))
+            return Leaf(next(i for i, y in enumerate(self.returned) if y is x))
         if x is not None and not isinstance(x, _PLAIN):
             raise CannotTrace(
                 f"jit: the function returns a {type(x).__name__}; return Tensors and numbers, and lists, "
                 "tuples and dictionaries of them"
             )
         return x
+
+    @property
+    def wanted(self) -> list[Any]:
+        """What a program has to compute: results, gradients and what is written."""
+        results = [x._data for x in self.returned if isinstance(x, Tensor)]
+        gradients = [grad for _, grad in self.grads if grad is not None]
+        return results + gradients + [value for _, value in self.writes]
 
     # Tensors
 
@@ -301,6 +314,7 @@ class Trace:
             operands = cell.operands or ()
             said = f"{cell.op} of {', '.join(map(self._said, operands))}"
             constants = [y.tobytes() for x in operands if type(x.op) is Constant for y in x.op.numbers()]
+            constants += [b"%d" % id(x.tensor) for x in self.inputs if x.leaf is None]  # which ones are found
             self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
     def _said(self, x: Any) -> Any:
@@ -308,10 +322,6 @@ class Trace:
         if type(x) is not Pending:
             return x
         return self.cells.get(x) or (repr(x.op) if type(x.op) is Constant else str(x.shape))
-
-    def refuse_numbers(self, x: Value) -> None:
-        """Somebody asks what a Tensor holds."""
-        self.data_of(x).realize()
 
     def asks_grad(self, x: Value) -> None:
         """The function asks for the `grad` of a Tensor."""
@@ -330,13 +340,13 @@ class Trace:
 
     # Modules and optimisers
 
-    def enters(self, module: Any) -> None:
-        """A module is called."""
-        if isinstance(module, Module) and module not in self.holders:
-            vars(module).setdefault("training", module.training)  # else it is the class's
-            self.holders[module] = _kept(module, _ATTRIBUTES + (tuple, list, dict))
-            for path, tensor in module._named_tensors():
-                self.names.setdefault(tensor, path)
+    def asks(self, module: Module, attributes: dict[str, Any]) -> None:
+        """A module is asked for one of its attributes."""
+        if module not in self.holders:
+            attributes.setdefault("training", type(module).training)
+            self.holders[module] = dict(attributes)
+            for name, part in _parts(attributes.items()):
+                self.names.setdefault(part, _joined(self.names.get(module, ""), name))
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -367,11 +377,12 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        self.holders[optimizer] = _kept(optimizer, _ATTRIBUTES)
-        counts = {p: optimizer._updates.get(p, 0) for p in optimizer.params}
+        attributes = vars(optimizer).items()
+        self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
+        counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
-            params = [p for p in optimizer.params if counts[p] == count]
+            params = [p for p in counts if counts[p] == count]
             number = self._number(Number, "t", count, ("count", optimizer, params))
             self.updates[optimizer] |= dict.fromkeys(params, number)
         for p in optimizer.params:  # a program asks for equal states
@@ -401,12 +412,12 @@ class Trace:
 #: What a function may return besides Tensors and numbers that it computed.
 _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
 
-#: The kinds of attributes of modules and optimisers that have to be the same in each call.
-_ATTRIBUTES: tuple[type, ...] = (Module, Value, bool, int, float, str, type(None))
 
-
-def _kept(holder: Any, kinds: tuple[type, ...]) -> dict[str, Any]:
-    return {name: x for name, x in vars(holder).items() if isinstance(x, kinds)}
+def _asked(module: Module, name: str) -> Any:
+    """How attributes of modules are looked up while a function is traced. It would take too long always."""
+    if found := tracing():
+        found.asks(module, object.__getattribute__(module, "__dict__"))
+    return object.__getattribute__(module, name)
 
 
 def _line(code: Any, place: int) -> str:
@@ -426,16 +437,14 @@ def _random_states(function: Any) -> list[str]:
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:
-    """The Tensors that a function finds by its names, and these; only sources and messages show them."""
+    """The Tensors and modules that a function finds by its names, and these: only sources and messages show
+    them. What is in a module is named when it takes part."""
     found: dict[Any, str] = {}
     for name, x in _named_in(function).items():
-        if isinstance(x, Module):
-            named = {f"{name}.{path}": tensor for path, tensor in x._named_tensors()}
-        else:
-            named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
-        for path, tensor in named.items():
-            if isinstance(tensor, Tensor):
-                found.setdefault(tensor, path)
+        named = {f"{name}[{i}]": y for i, y in enumerate(x)} if type(x) in (list, tuple) else {name: x}
+        for path, y in named.items():
+            if isinstance(y, (Tensor, Module)):
+                found.setdefault(y, path)
     return found
 
 

@@ -250,7 +250,7 @@ class Optimizer:
         -------
         float, or Tensor of shape ()
             The norm before: the square root of the sum of the squares of all elements of all gradients. A
-            Tensor if gradients still wait to be computed.
+            Tensor if gradients still wait to be computed, as they do in a compiled function.
 
         Raises
         ------
@@ -265,7 +265,7 @@ class Optimizer:
             raise ValueError(f"clip_grad_norm: max_norm must be above 0, got {max_norm!r}")
         with no_grad():
             with_grad = [p for p in self.params if _is_due(p)]
-            if tracing() or any(p.grad.is_pending for p in with_grad):
+            if with_grad and (tracing() or any(p.grad.is_pending for p in with_grad)):
                 return _clip_later(with_grad, max_norm)
             norm = _norm([p.grad for p in with_grad])
             factor = max_norm / (norm + 1e-6)

@@ -7,7 +7,8 @@ import decimal
 import fractions
 import functools
 import math
-from collections import namedtuple
+import warnings
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,6 +126,7 @@ def test_one_result_twice():
 
     found = jit(f)(tensor(3))
     assert_same(found, f(tensor(3)))
+    assert found[0] is found[1]
 
 
 def test_an_argument_that_is_closed_over_as_well():
@@ -167,6 +169,13 @@ def test_arrays_of_numpy_are_arguments():
         x, y = rng.normal(size=(2, 3)).astype("float32"), rng.integers(0, 9, 4)
         assert_same(g(x, y), f(x, y))
     assert count_of(g) == 1
+
+
+def test_the_length_of_an_array_of_numpy():
+    g = jit(lambda x: Tensor(x) * len(x))
+    assert_same(g(np.ones(3)), ndl.ones(3) * 3)
+    with pytest.raises(TypeError, match="unsized"):
+        g(np.ones(()))
 
 
 def test_labels_may_be_an_array_of_numpy():
@@ -279,6 +288,79 @@ def test_arithmetic_stays_a_formula(f):
 def test_static_names_an_argument():
     with pytest.raises(ValueError, match="static names 'm', but the function has the arguments x, n"):
         ndl.jit(lambda x, n: x, static="m")
+
+
+def test_a_static_argument_that_is_changed_in_place():
+    for static, change in (
+        ([1], lambda a: a.__setitem__(0, 2)),
+        (np.ones(2), lambda a: a.fill(3)),
+        ((np.ones(2),), lambda a: a[0].fill(3)),
+        ({"k": [1]}, lambda a: a["k"].append(2)),
+        ({1, 2}, lambda a: a.add(3)),
+    ):
+
+        def f(x, a):
+            return x * len(str(a)) * float(np.sum(next(iter(a.values())) if type(a) is dict else list(a)))
+
+        g, x = jit(f, static="a"), tensor(2)
+        assert_same(g(x, static), f(x, static))
+        change(static)
+        assert_same(g(x, static), f(x, static))
+        assert count_of(g) == 2
+
+
+@pytest.mark.parametrize("static", ["a", None])
+def test_equal_objects_need_no_new_program(static):
+    for made in (
+        lambda: slice(0, 2),
+        lambda: (slice(None), slice(0, 2)),
+        lambda: {"k": "v", "on": True},
+        lambda: {"a", "b"},
+        lambda: frozenset("ab"),
+        lambda: range(3),
+        lambda: OrderedDict(k="v"),
+        lambda: (np.ones(2),),
+    ):
+        g = jit(lambda x, a: x * 2, static=static)
+        for _ in range(3):
+            g(tensor(3), made())
+        assert count_of(g) == 1
+
+
+def test_objects_that_are_others_each_time_are_told_of():
+    g = jit(lambda x, a: x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(19):
+            g(tensor(3), object())
+    with pytest.warns(RuntimeWarning, match=r"compiled for time number 20, .* has to be the same object"):
+        g(tensor(3), object())
+
+
+def test_the_order_of_keys_counts():
+    def f(x, how, **more):
+        for key, on in (how | more).items():
+            x = (ndl.exp(x) if key == "exp" else x * 2) if on else x
+        return x
+
+    g, x = jit(f), tensor(3)
+    for how in ({"exp": True, "twice": True}, {"twice": True, "exp": True}):
+        assert_same(g(x, how), f(x, how))
+        assert_same(g(x, {}, **how), f(x, {}, **how))
+
+
+def test_other_kinds_of_dictionaries():
+    def f(d):
+        first = next(iter(d))
+        return copy.copy(d), d[first] * 2 - (d["none"] if isinstance(d, defaultdict) else 0)
+
+    g = jit(f)
+    for seed in (0, 2):
+        x, y = tensor(3, seed=seed), tensor(3, seed=seed + 1)
+        for d in (OrderedDict(a=x, b=y), OrderedDict(b=y, a=x), {"a": x, "b": y}):
+            assert_same(g(d), f(d))
+        d = defaultdict(lambda: 3.0, a=x)
+        assert_same(g(d.copy()), f(d.copy()))
 
 
 def test_the_kind_of_a_number_is_known():
@@ -408,6 +490,8 @@ def test_a_tensor_of_a_number_has_the_type_that_it_is_given():
 
 def test_a_large_number_beside_whole_numbers_and_floats():
     assert_equals_eager(lambda x, y, n: (x + n, y * n), Tensor([1], dtype="int64"), tensor(2), 2**53 + 1)
+    for device in (ndl.cpu(), ndl.cpu_numpy()):
+        assert_equals_eager(lambda x, n: (n**x, x * n), Tensor([1.0, 2.0], device=device), 2**70)
 
 
 def test_numbers_of_numpy():
@@ -439,6 +523,20 @@ def test_methods_and_decorators():
         assert_close(model.forward(x).numpy(), (x * model.w).numpy())
     assert Model.forward.__doc__ == "Multiply."
     assert Model.forward.__name__ == "forward"
+
+
+def test_a_method_keeps_the_options_of_its_function():
+    class Model:
+        @ndl.jit(static="n")
+        def scaled(self, x, n):
+            return x * (2 if n else 3)
+
+    model = Model()
+    assert ndl.jit(model.scaled) is not Model.scaled
+    for method in (ndl.jit(model.scaled), ndl.jit(model.scaled, debug=True)):
+        assert method.static == ("n",)
+        assert_same(method(tensor(3), 0), tensor(3).detach() * 3)
+        assert_same(method(tensor(3), n=1), tensor(3).detach() * 2)
 
 
 def test_modules_are_arguments():

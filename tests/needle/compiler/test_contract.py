@@ -203,6 +203,87 @@ def test_a_parameter_is_another_in_the_next_call(change):
         assert_same(g(x), model(x).detach())
 
 
+class Parts(nn.Module):
+    """A module that is used by its parts, and holds collections."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.ReLU()]
+        self.weights = {"a": [nn.Parameter(np.ones(2))]}
+        self.scales, self.offset, self.array = [2.0], np.float32(1.0), np.ones(2, "float32")
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        for (weight,) in self.weights.values():
+            x = x * weight
+        return x * self.scales[0] * float(self.array[0]) + self.offset
+
+
+def changes_of_parts():
+    return {
+        "another layer": lambda m: m.layers.__setitem__(0, nn.Tanh()),
+        "one more layer": lambda m: m.layers.append(nn.Sigmoid()),
+        "no layer": lambda m: m.layers.clear(),
+        "another weight": lambda m: m.weights["a"].__setitem__(0, nn.Parameter(np.full(2, 3.0))),
+        "one more weight": lambda m: m.weights.update(b=[nn.Parameter(np.full(2, 5.0))]),
+        "a number in a list": lambda m: m.scales.__setitem__(0, 7.0),
+        "another list": lambda m: setattr(m, "scales", [9.0]),
+        "a number of NumPy's": lambda m: setattr(m, "offset", np.float32(3)),
+        "an array": lambda m: m.array.fill(4),
+        "another array": lambda m: setattr(m, "array", np.full(3, 5, "float32")),
+    }
+
+
+@pytest.mark.parametrize("which", changes_of_parts())
+def test_what_a_module_holds_is_read_anew(which):
+    module, x = Parts(), tensor(3, 2)
+    called, used = jit(lambda x: module(x)), jit(lambda x: module.forward(x))
+    for _ in range(2):
+        assert_same(called(x), module(x).detach())
+        assert_same(used(x), module(x).detach())
+    changes_of_parts()[which](module)
+    for _ in range(2):
+        assert_same(called(x), module(x).detach())
+        assert_same(used(x), module(x).detach())
+    assert count_of(called) == count_of(used) == 2
+
+
+def test_equal_settings_need_no_new_program():
+    module = Parts()
+    g = jit(lambda x: module(x))
+    for _ in range(3):
+        module.scales, module.offset = [float("2")], np.float32(1.0)
+        module.array, module.layers = np.ones(2, "float32"), list(module.layers)
+        g(tensor(3, 2))
+    assert count_of(g) == 1
+
+
+def test_a_module_that_is_not_called():
+    module, held = nn.Linear(2, 2, rng=0), SimpleNamespace()
+    held.module = module
+    x = tensor(3, 2)
+
+    def f(x):
+        return x @ held.module.weight * (2.0 if held.module.training else 1.0)
+
+    g = jit(f)
+    for change in (module.train, module.eval, lambda: setattr(module, "weight", nn.Parameter(np.eye(2)))):
+        change()
+        assert_same(g(x), f(x).detach())
+    assert "__getattribute__" not in vars(nn.Linear)
+    assert nn.Module.__getattribute__ is object.__getattribute__  # nothing is asked while nothing is traced
+
+
+def test_only_what_is_used_of_a_model_is_compared():
+    model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Dropout(0.5))
+    g = jit(lambda x: model.modules[0](x))
+    g(tensor(3, 2))
+    model.modules[1].eval()
+    g(tensor(3, 2))
+    assert count_of(g) == 1
+
+
 def test_a_parameter_moves_to_another_device_and_back():
     model = nn.Linear(2, 2, rng=0)
     g = jit(lambda x: model(x))
@@ -236,6 +317,7 @@ def frozen():
     """A function, a change of what it reads, and what the warning names."""
     number, names, settings, array, large = 2.0, ["a"], {"on": True, "k": 0}, np.ones(3), np.ones(300)
     plain, first, second = SimpleNamespace(factor=2.0), tensor(3), tensor(3, seed=1)
+    holder = SimpleNamespace(tensor=tensor(3, seed=2))
     os.environ["NEEDLE_TEST_FACTOR"] = "2"
 
     class Settings:
@@ -295,6 +377,11 @@ def frozen():
             lambda: settings.update(on=False),
             "EWiseAdd() of x, second; before, it computed EWiseAdd() of x, first",
         ),
+        "a Tensor of a plain object": (
+            lambda x: x + holder.tensor,
+            lambda: setattr(holder, "tensor", second),
+            "EWiseAdd() of x, tensor",
+        ),
     }
 
 
@@ -321,6 +408,16 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert said in message
     assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
     assert re.search("at `.*lambda x: ", message)  # the line itself
+
+
+def test_debug_says_nothing_of_what_is_read_anew():
+    model, x = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Dropout(0.5)), tensor(3, 2)
+    g = jit(lambda x: model(x), debug=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for change in (model.eval, model.train, lambda: setattr(model, "modules", model.modules[:1])):
+            change()
+            g(x)
 
 
 def test_the_time_is_frozen_and_found_by_debug():
@@ -378,6 +475,11 @@ def test_clipped_gradients_from_before():
         assert_close(np.float32(optimizer.clip_grad_norm(1e9)), np.float32(0.25), 1e-4)
 
 
+def test_no_gradients_to_clip():
+    optimizer = optim.SGD([tensor(3)], lr=0.1)
+    assert jit(optimizer.clip_grad_norm)() == optimizer.clip_grad_norm() == 0
+
+
 def test_an_optimiser_s_own_attribute():
     class Signed(optim.Optimizer):
         sign = 1.0
@@ -397,6 +499,48 @@ def test_an_optimiser_s_own_attribute():
         optimizer.sign = sign
         g()
         assert p.numpy().tolist() == [after] * 2
+
+
+def changes_of_groups():
+    def lr(value):
+        return lambda o, a, b: o.groups.__setitem__(0, {"params": [a], "lr": value})
+
+    return {
+        "another lr": lr(0.25),
+        "an equal group": lr(0.5),
+        "another order": lambda o, a, b: o.groups.reverse(),
+        "other parameters": lambda o, a, b: o.groups[0].update(params=[b]) or o.groups[1].update(params=[a]),
+        "swapped in place": lambda o, a, b: o.groups[0]["params"].append(o.groups[1]["params"].pop()),
+        "no parameters": lambda o, a, b: o.groups[0]["params"].clear(),
+        "another list": lambda o, a, b: setattr(o, "groups", [{"params": [b], "lr": 0.125}]),
+        "an option more": lambda o, a, b: o.groups[1].update(momentum=0.5),
+        "all parameters": lambda o, a, b: o.params.remove(b),
+    }
+
+
+@pytest.mark.parametrize("which", changes_of_groups())
+def test_groups_of_an_optimiser(which):
+    def trained(wrap):
+        a, b = nn.Parameter(np.ones(2)), nn.Parameter(np.ones(2) * 2)
+        optimizer = optim.SGD([{"params": [a], "lr": 0.5}, {"params": [b]}], lr=0.75)
+
+        def step(x):
+            (a * b * x).sum().backward()
+            optimizer.step()
+
+        step, x = wrap(step), ndl.ones(2) * 0.1
+        found = []
+        for number in range(5):
+            if number == 2:
+                changes_of_groups()[which](optimizer, a, b)
+            if number == 4 and "lr" in optimizer.groups[0]:
+                optimizer.groups[0]["lr"] = 0.0625
+            step(x)
+            found += [a.numpy(), b.numpy(), a.grad is None, b.grad is None]
+        return found
+
+    for compiled, eager in zip(trained(jit), trained(lambda f: f), strict=True):
+        np.testing.assert_allclose(compiled, eager, rtol=1e-6)
 
 
 # Refused, where it happens
@@ -465,6 +609,27 @@ def test_a_module_that_counts_is_refused():
     with pytest.raises(CannotTrace, match="changes calls of Counting"):
         jit(lambda x: model(x))(tensor(3))
     assert model.calls == 0
+
+
+def test_backward_ends_at_an_argument():
+    w = tensor(3)
+
+    def f(h):
+        (h * h).sum().backward()
+
+    g = jit(f)
+    for _ in range(2):
+        leaf = tensor(3)
+        g(leaf)
+        assert_same(leaf.grad, leaf.detach() * 2)
+    with pytest.warns(RuntimeWarning, match="f gives h a gradient, but not the Tensors from which"):
+        g(w * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for h in (w * 2, tensor(3), w * 3):
+            g(h)
+    assert count_of(g) == 2
+    assert w.grad is None
 
 
 def test_what_cannot_be_returned_is_refused():
