@@ -244,8 +244,8 @@ class Writer:
         for x, (down, right), rows, columns in ((a, a.strides[-3:-1], m, n), (b, b.strides[-2:], n, p)):
             turned = right != 1 and columns > 1
             width = max(right, rows) if turned else max(down, columns)  # a single row has any
-            operands.append(f"{x.buffer.name}, {self.place(x, nest)}, {width}, {turned}")
-        operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
+            operands.append(f"({x.buffer.name}, {self.place(x, nest)}, {width}, {turned})")
+        operands += [f"({nest.out.buffer.name}, {self.place(nest.out, nest)})", f"({m}, {n}, {p})"]
         if nest.scales is None:
             return f"{self.call('matmul')}({', '.join(operands)})"
         factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
