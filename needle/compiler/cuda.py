@@ -42,7 +42,7 @@ def by_device(nest: Nest) -> KernelSource:
     """A matrix product or a long total, which is left to the device's own kernel: the source says so."""
     about = by_module([nest])
     words = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), (0, 0), [], nest=nest)
+    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), [], nest=nest)
 
 
 class CudaProgram(Program):

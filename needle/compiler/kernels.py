@@ -41,9 +41,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,11 @@ from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from .codegen import (
     Line,
+    Part,
     Writer,
     function_name,
     head_of,
     is_of_one_iteration,
-    joined,
     literal,
     used_by,
 )
@@ -76,23 +77,12 @@ GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
 
 
-class KernelSource(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class KernelSource(Part):
     """The source of a kernel, and how it is launched."""
 
-    name: str
-    lines: list[Line]
-    blocks: list[list[Nest]]
-    arguments: dict[str, str]  # names and types
-    functions: set[tuple[str, str]]  # that the source calls: names and data types
-    grid: tuple[int, int | tuple[int, int]]  # how many blocks there are, and how many threads each has
-    checks: list[Nest]
-    length: None = None  # no threads of the CPU share it
+    grid: tuple[int, int | tuple[int, int]] = (0, 0)  # how many blocks there are, and threads in each
     nest: Nest | None = None  # what the device's own kernel computes, in the place of one that is written
-
-    @property
-    def source(self) -> str:
-        """The lines as one text."""
-        return joined(self.lines)
 
 
 class KernelWriter(Writer):
@@ -444,7 +434,7 @@ def write_kernel(
     head = head_of(name, list(arguments))
     body = [line._replace(block=0) for line in writer.lines]
     lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
-    return KernelSource(name, lines, blocks, arguments, writer.functions, grid, writer.checks)
+    return KernelSource(name, lines, blocks, arguments, writer.functions, writer.checks, grid=grid)
 
 
 def _type(dtype: np.dtype) -> str:

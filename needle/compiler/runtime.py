@@ -84,7 +84,7 @@ def _local(dtype: Any) -> Any:
 
 @intrinsic
 def opaque(context: Any, n: Any) -> Any:
-    """`n`, of which the compiler does not know what it is."""
+    """Return `n`, but hide from the compiler which number it is: see `codegen.py`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         whole = context.get_value_type(types.intp)
@@ -96,9 +96,10 @@ def opaque(context: Any, n: Any) -> Any:
 
 @intrinsic
 def natural(context: Any, n: Any) -> Any:
-    """`n`, of which the compiler then knows that it lies between 0 and 2**32.
+    """Return `n`, and let the compiler know that it is not negative.
 
-    An index below 0 counts from the end, and a loop that looks out for such ones gets no vector instructions.
+    In Python, an index below 0 counts from the end. If an index may be negative, each iteration of a loop has
+    to test for that, and the loop gets no vector instructions.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -135,7 +136,7 @@ def add_matmul(context: Any, scale: Any, gemm: Any, a: Any, b: Any, out: Any, si
 
 
 def _product(context: Any, builder: Any, kinds: Any, arguments: Any, scale: Any, kept: float) -> Any:
-    """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`, of these kinds."""
+    """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`."""
     number, whole, flag = context.get_data_type(kinds[3][0].dtype), ir.IntType(_BLAS_BITS), ir.IntType(32)
     a, b, out, (m, n, p) = [cgutils.unpack_tuple(builder, x) for x in arguments[1:]]
 
@@ -173,9 +174,10 @@ _BLAS_BITS = 64 if "64" in blas.library()[2] else 32  # of the whole numbers tha
 
 
 def _extreme(name: str) -> Any:
-    """maximum or minimum, of which NaN is the result where one is NaN, as one instruction of LLVM's.
+    """`maximum` or `minimum`, as an instruction of LLVM's. If one number is NaN, so is the result.
 
-    Of a comparison, as in the table, it would make no vector instructions when many numbers are folded.
+    In the table, they are comparisons. When a loop folds many numbers by a comparison, LLVM makes no vector
+    instructions of it.
     """
 
     @intrinsic
@@ -271,8 +273,8 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-#: Functions that were compiled or loaded last, by their keys and files. Each takes some megabytes, which are
-#: given back when neither a program nor this dictionary has it any more.
+#: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. They
+#: are given back when no program uses it, and it is not in here any more.
 _loaded: dict[tuple, Any] = {}
 _MOST_LOADED = 50
 
@@ -293,9 +295,9 @@ def compile_source(
         What it calls of what is here; see `function`.
     name : str
     others : dict of str to compiled function, optional
-        What it calls besides.
+        Other functions that it calls, by their names in the source.
     note : str
-        What these are made of.
+        The sources of those.
     """
     functions = sorted(functions)
     key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
@@ -305,7 +307,7 @@ def compile_source(
     names = names_for(functions) | (others or {})
     known = set(names)
     exec(compile(source, str(path or "<needle>"), "exec"), names)
-    for inner in set(names) - known - {name, "__builtins__"}:  # what repeats itself in it
+    for inner in set(names) - known - {name, "__builtins__"}:  # the functions that `name` calls
         names[inner] = njit(**_options(reorder=False))(_named(names[inner], f"{inner}_{key}"))
     dispatcher = _kept(names[name], f"{name}_{key}")
     _loaded[key, path] = dispatcher
@@ -315,10 +317,10 @@ def compile_source(
 
 
 def entry_point(compiled: Any, kinds: tuple) -> Callable:
-    """A function for arguments of these types, as Numba calls them; it is compiled now, unless it was before.
+    """The compiled function for arguments of these types, as Numba calls them.
 
-    What `compile_source` returns looks at the types of its arguments in each call, which takes longer than a
-    small kernel.
+    What `compile_source` returns would look at the types of its arguments in each call, which takes longer
+    than a small kernel.
     """
     compiled.compile(kinds)
     return compiled.overloads[kinds].entry_point
@@ -340,13 +342,13 @@ def on_one_blas_thread(kernel: Callable) -> Callable:
 def shared(
     kernel: Callable, length: int, own: dict[str, tuple[Any, int]], threads: int = THREADS
 ) -> Callable:
-    """A function that calls `kernel`, whose iterations threads share.
+    """A function that calls `kernel` from several threads, which share its iterations.
 
     Parameters
     ----------
     kernel : callable
-        Takes the first iteration, the one to stop before, storage that no other thread uses, and arguments.
-        It runs without Python's lock.
+        It takes the first iteration, the one to stop before, storage that no other thread uses, and other
+        arguments. It runs without Python's lock.
     length : int
         How many iterations there are.
     own : dict of str to (dtype, int)
@@ -357,7 +359,7 @@ def shared(
     storage = [[np.empty(size, dtype) for dtype, size in own.values()] for _ in range(threads)]
 
     def run(*arguments: Any) -> int:
-        turns = itertools.count()  # whoever is free takes the next turn: another program may hold a processor
+        turns = itertools.count()  # a free thread takes the next turn, since others may be slower
 
         def work(thread: int) -> None:
             while (turn := next(turns)) < count:
@@ -388,7 +390,7 @@ def _versions() -> str:
 
 
 def _file_with(source: str, key: str) -> Path | None:
-    """A file with the source, beside which Numba keeps the machine code; None if none can be written."""
+    """A file with the source; Numba keeps the machine code beside it. None if no file can be written."""
     place = folder() / "compiled"
     path = place / f"step_{key}.py"
     try:
