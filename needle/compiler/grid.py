@@ -1,12 +1,14 @@
 """Grid: which loops of a schedule become threads of a GPU.
 
-A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop that stands outermost
-becomes a kernel, if its iterations do not depend on each other: each thread takes one of them. If another
-such loop is all that is inside, a thread takes a pair of iterations, and so on. ``relu(x @ W + b)``, for 10
-rows and W of shape (2, 8), has such loops over i and j, so it has 80 threads (`taken`).
+A GPU has thousands of threads, and all run the same function, the kernel. Each outermost loop of the schedule
+becomes a kernel. If its iterations do not depend on each other, the loop is parallel, and each thread takes
+one iteration. If its body is just another parallel loop, each thread takes one iteration of both, and so on.
+``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), has such loops over i and j, so 80 threads compute it
+(`taken`).
 
-What is inside is a *row*, such as a row of a softmax. If it is long, several threads compute it together:
-they share the iterations of its loops. Each of these, with the loops perfectly nested in it, is a `Band`.
+What a thread computes is a *row*, such as a row of a softmax. If the row is long, several threads compute it
+together: they share the iterations of its loops. Such a loop is a `Band`, together with the loop that is its
+whole body, and so on.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def taken(segment: Any) -> list[Loop]:
 
 
 def parts_of(segment: Any) -> list[Any]:
-    """The loops and nests of a row. A segment without loops that threads take is one row."""
+    """The loops and nests of a row. If threads take no loops of a segment, all of it is one row."""
     loops = taken(segment)
     return loops[-1].body if loops else segment if isinstance(segment, list) else []
 

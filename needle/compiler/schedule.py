@@ -213,14 +213,14 @@ def _fuse(
         Whether matrix products stay unfused.
     """
     kinds = _kinds(works)
-    sizes: Counter = Counter()  # how much is computed in loops of each kind
+    sizes: Counter = Counter()  # how much is computed in all loops of a kind
     for (work, _), kind in kinds.items():
         sizes[kind] += math.prod(work.nest.shape)
     if sizes:
         common = max(sizes, key=sizes.__getitem__)
         works = _needed_first(works, {work for (work, _), kind in kinds.items() if kind is common})
     if not on_gpu or in_thread:
-        # Initial values of totals come first, so that they do not stand between loops that may be joined.
+        # Variables get their initial values first: that must not stand between loops that may be fused.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
     groups: list[_Group] = []
     place: dict[_Work, int] = {}
@@ -251,11 +251,12 @@ def _fuse(
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
-    """Move to the front the nests that a shared loop depends on, unless they depend on that loop themselves.
+    """Move nests to the front that would stand between those that are `sharing` a loop.
 
-    In the scores of an attention, ``q @ k + mask``, the product and the sum run over a batch, the mask does
-    not. If the mask stays between them, the product and the sum cannot share a loop. Computed first, it does
-    not separate them. Initial values stay beside the nest that adds to them, unless that nest moves.
+    In the scores of an attention, ``q @ k + mask``, the product and the sum have a loop over the batch, but
+    the nest that computes the mask has none. If it stood between the two, they could not share their loop. It
+    does not depend on that loop, so it can as well come first. An initial value stays beside the nest that
+    adds to it, unless that nest moves.
     """
     later: set[_Work] = set()
     for work in works:
