@@ -1,9 +1,9 @@
 """A compiler for functions of Tensors.
 
-Read `trace.py`, `lower.py`, `simplify.py`, `schedule.py` and `codegen.py` in this order: a function becomes a
-graph, loops, fewer loops, fused loops, and source. `program.py` puts them together and says what each call
-does, and `runtime.py` makes machine code of the source. On `cpu_numpy`, `numpy_source.py` takes the place of
-the last two steps.
+A function becomes a graph (`trace.py`), loops (`lower.py`), fewer loops (`simplify.py`), fused loops
+(`schedule.py`) and source (`codegen.py`): read them in this order. For `cpu_numpy`, `numpy_source.py` takes
+the place of the last two. Its source is the easiest, so read it right after `simplify.py`. `runtime.py` makes
+machine code of the source, and `program.py` puts all together and says what each call does.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ is: element (k, j) of a matrix with 8 columns is ``W[8 * k + j]``. The nests of 
                 result[8 * i + j] = relu1
         return 0
 
-``local(8)`` is an array of the function's own; ``part(work, 0, 6400)`` is a part of an array that lies in
-memory from call to call. A place that is needed twice has a name, ``at_ij = 64 * i + j``. Loops that are the
-same but for their arrays are written once, as a function (`_with_functions`).
+``local(8)`` makes an array that exists during the call; ``part(work, 0, 6400)`` is a part of an array that
+the program keeps from call to call. A place that is used twice gets a name, ``at_ij = 64 * i + j``. Loops
+that do the same to different arrays are written once, as a function (`_with_functions`).
 
-The compiler makes better machine code of a loop when it knows how long it is, so lengths are numbers. But it
-would unroll a long loop for minutes, so the length of that is hidden from it, ``opaque(100)``. Then it need
-only know that the variable is never negative, ``i = natural(i)``, since an index below 0 counts from the end.
+The compiler makes better machine code of a loop if it knows its length, so most lengths are plain numbers.
+But of nested long loops it would unroll some for minutes. So there the length of an outer loop is hidden from
+it: ``opaque(100)``. Then it no longer knows that `i` is never negative, and must be told: ``i = natural(i)``.
 `runtime.py` defines these functions.
 """
 
@@ -35,6 +35,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -46,30 +47,30 @@ from .names import Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 from .stand_ins import Number
 
-_UNROLLED = 4096  # iterations up to which the compiler knows the lengths of all loops
+_UNROLLED = 4096  # iterations; up to so many, the compiler is told the lengths of all loops
 
 #: A place in an array that is a sum of multiples of loop variables, such as ``8 * i + j``.
 _PLACE = re.compile(r"\[((?:\d+ \* )?[a-z](?: \+ (?:\d+ \* )?[a-z]\b)*(?: \+ \d+)?)\]")
 
 
 class Line(NamedTuple):
-    """A line of source, and what drawings show beside it."""
+    """A line of source, and where it comes from, which drawings show."""
 
     text: str
-    nests: tuple[Nest, ...] = ()  # whose statement it is; in a function, one for each call
-    block: int | None = None  # of a part, the number of the block that it belongs to
+    nests: tuple[Nest, ...] = ()  # the nest whose statement it is; in a function, one for each call
+    block: int | None = None  # the number of the block that it belongs to
 
 
 class Writer:
-    """Writes the body of a function, line by line.
+    """Writes the body of a function. A *block* of it is an outermost loop or a single statement.
 
     Parameters
     ----------
     plan : LoopSchedule
     numbers : dict of str to (str, str)
-        For the formula of a Number: its name, and its type.
+        For the formula of each Number: its name, and its type.
     from_first : bool
-        Whether a block counts the places of an array from the first one that it uses; see `_starts`.
+        Whether a block counts places in an array from the first one that it uses; see `_starts`.
     """
 
     def __init__(self, plan: LoopSchedule, numbers: dict[str, tuple[str, str]], from_first: bool = False):
@@ -81,8 +82,8 @@ class Writer:
         self.routines: set[str] = set()  # of BLAS
         self.checks: list[Nest] = []
         self.letters: dict[Loop, str] = {}
-        self.without_line = 0  # loops around what is written that have no line of their own
-        self.commented = 0  # how many loops are around the parts that get a comment
+        self.without_line = 0  # how many of the loops around have no line, as threads take their iterations
+        self.commented = 0  # inside of how many loops comments are written
         self._about = ""  # the comment written last
         self._is_large = False  # whether the lengths of loops are hidden from the compiler
         self._start: dict[Buffer, int] = {}
@@ -92,7 +93,7 @@ class Writer:
         self.lines += [Line(text, () if nest is None else (nest,)) for text in texts]
 
     def write_blocks(self, parts: Iterable[Any], shared: Loop | None = None) -> list[list[Line]]:
-        """Write loops and statements, each as a block; of the loop `shared`, iterations `start` to `stop`."""
+        """Write loops and statements, each as a block. The loop `shared` runs from `start` to `stop`."""
         blocks = []
         for part in parts:
             nests = list(nests_in([part]))
@@ -104,7 +105,7 @@ class Writer:
         return blocks
 
     def write(self, parts: Iterable[Any], depth: int = 0, shared: Loop | None = None) -> None:
-        """Write loops and statements that are inside of `depth` loops."""
+        """Write loops and statements; `depth` loops are around them."""
         indent = "    " * (depth + 1 - self.without_line)
         for part in parts:
             if depth == self.commented:
@@ -122,7 +123,7 @@ class Writer:
                 self.add(*wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    "), nest=part)
 
     def comment(self, parts: Iterable[Any], indent: str) -> None:
-        """Name the operators of some parts, unless the last comment has done so."""
+        """Write a comment that names the operators of some parts, unless the last one named the same."""
         about = by_module(nests_in(parts))
         if about and about != self._about:
             self.add(*wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# "))
@@ -173,7 +174,7 @@ class Writer:
         return f"{target} += {value}"
 
     def check(self, nest: Nest) -> str:
-        """Where a check fails, the function returns its number, counted from 1."""
+        """If a check fails, the function returns the number of this check, counted from 1."""
         self.checks.append(nest)
         x = self.operand(nest.reads[0], nest)
         if nest.function == "check_not_zero":
@@ -183,7 +184,7 @@ class Writer:
         return f"if not ({low} <= {x} < {stop}{whole}): return {len(self.checks)}"
 
     def is_total(self, nest: Nest) -> bool:
-        """Whether the innermost loop adds up to one number. The compiler may do that in any order: `plus`."""
+        """Whether the innermost loop adds to one total. `plus` lets the compiler do so in any order."""
         loops = self.plan.loops[nest]
         inner = max((loop for loop in loops if loop), key=lambda loop: self.letters[loop], default=None)
         return inner is not None and nest.out.strides[loops.index(inner)] == 0
@@ -235,7 +236,7 @@ class Writer:
         return text or "0"
 
     def product(self, nest: Nest) -> str:
-        """A call of BLAS. A matrix is turned if its columns, and not its rows, lie side by side."""
+        """A call of BLAS. A matrix is turned if neighbours in a column lie side by side, and not in a row."""
         m, n, p = nest.shape[-3:]
         a, b = nest.reads
         routine = "sgemm" if nest.out.buffer.dtype == np.float32 else "dgemm"
@@ -244,8 +245,8 @@ class Writer:
         for x, (down, right), rows, columns in ((a, a.strides[-3:-1], m, n), (b, b.strides[-2:], n, p)):
             turned = right != 1 and columns > 1
             width = max(right, rows) if turned else max(down, columns)  # a single row has any
-            operands.append(f"{x.buffer.name}, {self.place(x, nest)}, {width}, {turned}")
-        operands.append(f"{nest.out.buffer.name}, {self.place(nest.out, nest)}, {m}, {n}, {p}")
+            operands.append(f"({x.buffer.name}, {self.place(x, nest)}, {width}, {turned})")
+        operands += [f"({nest.out.buffer.name}, {self.place(nest.out, nest)})", f"({m}, {n}, {p})"]
         if nest.scales is None:
             return f"{self.call('matmul')}({', '.join(operands)})"
         factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
@@ -254,7 +255,7 @@ class Writer:
 
 
 def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
-    """The first place of each array that statements use, if their loops only go up from it."""
+    """The first place that statements use in each array; 0 if a loop goes through the array backwards."""
     found: dict[Buffer, int] = {}
     for nest in nests:
         for x in nest.accesses:
@@ -270,7 +271,7 @@ def function_name(name: str, dtype: str) -> str:
 
 
 def literal(x: float, dtype: np.dtype) -> str:
-    """A number as source. Numba takes 0.5 for double precision, so its data type is written out."""
+    """A number as source, with its data type, since Numba takes 0.5 for double precision."""
     if dtype.kind == "b":
         return str(bool(x))
     if dtype.kind != "f":
@@ -279,8 +280,23 @@ def literal(x: float, dtype: np.dtype) -> str:
     return f"{dtype.name}({short if float(short) == x or x != x else repr(float(x))})"
 
 
-class Part(NamedTuple):
-    """The source of a function that computes some of a program, up to a call or to the end."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The source of a function that computes a segment of the schedule.
+
+    Attributes
+    ----------
+    length : int or None
+        Of a loop whose iterations threads share: how many there are. The function then takes two more
+        arguments, ahead of the others: the iteration to begin with, and the one to stop before.
+    own : dict of str to (dtype, int)
+        Storage that each thread needs for itself: data type and size.
+    form : str
+        The source with all names of arrays replaced by their types. Two parts of the same form do the same to
+        different arrays, so only the first is written and compiled. It is "" if there can be no other.
+    original : str
+        The name of that first part, if this is a later one.
+    """
 
     name: str
     lines: list[Line]  # they begin with the functions that this one calls; see `_with_functions`
@@ -288,19 +304,17 @@ class Part(NamedTuple):
     arguments: dict[str, str]  # names and types: "float32*" is an array
     functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
     checks: list[Nest]  # the function returns 0, or the number of the first that failed, counted from 1
-    #: Of a part whose iterations threads can share: how many there are. The function then takes two more
-    #: arguments, ahead of the others: the iteration to begin with, and the one to stop before.
-    length: int | None
-    own: dict[str, tuple[np.dtype, int]]  # storage that each thread needs for itself: data type and size
-    form: str  # the source without names: parts of the same form do the same to other arrays; "" has no other
-    original: str = ""  # the name of an earlier part of the same form: then the source only says that
+    length: int | None = None
+    own: dict[str, tuple[np.dtype, int]] = field(default_factory=dict)
+    form: str = ""
+    original: str = ""
 
     def like(self, original: str) -> Part:
         """This part, as a call of an earlier one."""
         words = f"{self.name} is {original} again, for {', '.join(self.arguments)}"
         nests, last = tuple(chain(*self.blocks)), len(self.blocks) - 1
         lines = [Line(x, nests, last) for x in wrapped("# ", words.split(" "), " ", "#     ")]
-        return self._replace(lines=lines, original=original)
+        return replace(self, lines=lines, original=original)
 
     @property
     def source(self) -> str:
@@ -319,9 +333,10 @@ def joined(lines: Iterable[Line]) -> str:
 
 
 def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
-    """The buffers that statements use; and their Numbers, each with the type in which it comes.
+    """The buffers that statements use; and their Numbers, each with the type in which it is passed.
 
-    That is the data type of the statements; where it is not, they convert the number.
+    That is the data type of the statements that use it. If they have several, it is float64, and each of them
+    converts it.
     """
     buffers: dict[Buffer, None] = {}
     numbers: dict[str, str] = {}
@@ -343,7 +358,7 @@ def write_part(
     formulas: dict[str, str],
     names: Names,
 ) -> Part:
-    """Write a function. Its arguments come in the order of the source, so that equal parts have equal orders.
+    """Write a function. Its arguments have the order in which the source uses them: see `Part.form`.
 
     Parameters
     ----------
@@ -351,7 +366,7 @@ def write_part(
     segment : list of Loop or Nest, or a Loop that threads can share
     plan : LoopSchedule
     places : dict of Buffer to (str, int)
-        For buffers that are no arguments of their own, the storage that they lie in, and where they begin.
+        For buffers in the program's storage: the name of that storage, and where they begin in it.
     formulas : dict of str to str
         The names of Numbers by their formulas.
     names : Names
@@ -410,41 +425,36 @@ def _with_functions(
 ) -> tuple[list[Line], list[Line]]:
     """Functions for the blocks that are the same but for their arrays, and the lines of all blocks.
 
-    A network of many layers has many such blocks, and so has one of many steps in time, which use one part
-    after the other of the same arrays. Written once, they are read once, and compiled once. In a function,
-    places count from the first one that the block uses: so a second writer writes the parts in this way.
+    A network of many layers has many such blocks. So has one of many steps in time, where each block uses
+    another part of the same arrays. As a function, they are read once and compiled once. It is given just the
+    part of an array that the block uses, and counts places from there: a second writer writes it so.
     """
     twins = Writer(writer.plan, writer.numbers, from_first=True).write_blocks(parts)
     words = [set(_WORD.findall(joined(lines))) for lines in blocks]
     users = Counter(word for own in words for word in own)
     forms: list[tuple[str, list[str]]] = []
-    for twin, own in zip(twins, words, strict=True):
-        # What may leave the step is no function, nor what shares a variable with other blocks.
+    alike: dict[str, list[int]] = defaultdict(list)  # for each form the numbers of its blocks
+    for i, (twin, own) in enumerate(zip(twins, words, strict=True)):
+        # A block that may leave the step is no function, nor one that shares a variable with other blocks.
         shares = any(users[word] > 1 and kinds.get(word) == "variable" for word in own)
         forms.append(("", []) if shares or "return" in own else _form(twin, kinds))
-    times = Counter(form for form, _ in forms)
+        alike[forms[i][0]].append(i)
     functions: list[Line] = []
-    made: dict[str, str] = {}  # for a form the name of its function
-    callers: dict[str, list[list[Nest]]] = defaultdict(list)  # the statements of the blocks that call it
-    lines: list[Line] = []
-    for i, (part, (form, used)) in enumerate(zip(parts, forms, strict=True)):
-        if (times[form] - 1) * form.count("\n") < _SHORT:
-            lines += [line._replace(block=i) for line in blocks[i]]
+    for form, numbers in alike.items():
+        if (len(numbers) - 1) * form.count("\n") < _SHORT:
             continue
-        nests = list(nests_in([part]))
-        callers[form].append(nests)
-        if form not in made:
-            made[form] = name = names.unique(name_for(nests))
-            note = f"    # called {times[form]} times, for different arrays"
-            functions += map(Line, [*head_of(name, used), note])
-            functions += [*[line._replace(block=i) for line in twins[i]], Line(""), Line("")]
-        starts = {x.name: (start, x.size - start) for x, start in _starts(nests).items() if start}
-        *passed, last = [f"part({x}, {starts[x][0]}, {starts[x][1]})" if x in starts else x for x in used]
-        call = wrapped(f"    {made[form]}(", [*passed, f"{last})"], ", ", "        ")
-        lines += [Line(text, block=i) for text in call]
-    alike = {nests[0]: nests for found in callers.values() for nests in zip(*found, strict=True)}
-    functions = [line._replace(nests=alike[line.nests[0]]) if line.nests else line for line in functions]
-    return functions, lines
+        first, nests = numbers[0], [list(nests_in([parts[i]])) for i in numbers]
+        name = names.unique(name_for(nests[0]))
+        in_calls = dict(zip(nests[0], zip(*nests, strict=True), strict=True))  # the statement of each call
+        head = [*head_of(name, forms[first][1]), f"    # called {len(numbers)} times, for different arrays"]
+        body = [x._replace(block=first, nests=in_calls[x.nests[0]] if x.nests else ()) for x in twins[first]]
+        functions += [*map(Line, head), *body, Line(""), Line("")]
+        for i, own_nests in zip(numbers, nests, strict=True):
+            starts = {x.name: (start, x.size - start) for x, start in _starts(own_nests).items() if start}
+            given = [f"part({x}, {starts[x][0]}, {starts[x][1]})" if x in starts else x for x in forms[i][1]]
+            call = wrapped(f"    {name}(", [*given[:-1], f"{given[-1]})"], ", ", "        ")
+            blocks[i] = list(map(Line, call))
+    return functions, [line._replace(block=i) for i, lines in enumerate(blocks) for line in lines]
 
 
 def head_of(name: str, arguments: list[str]) -> list[str]:
@@ -454,7 +464,7 @@ def head_of(name: str, arguments: list[str]) -> list[str]:
 
 
 def _form(lines: list[Line], kinds: dict[str, str]) -> tuple[str, list[str]]:
-    """Lines without their names, so that equal ones do the same; and the names that are no variables."""
+    """Lines with types in the place of names, so that equal ones do the same; and the names of the arrays."""
     numbers: dict[str, int] = {}
 
     def anonymous(word: re.Match) -> str:
@@ -467,7 +477,7 @@ def _form(lines: list[Line], kinds: dict[str, str]) -> tuple[str, list[str]]:
 
 
 def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: LoopSchedule) -> bool:
-    """Whether an array is written anew in each iteration of a loop, and read in none but the same."""
+    """Whether each iteration of a loop writes an array anew and reads only what it has written itself."""
     return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
         x.strides[plan.loops[nest].index(loop)]
         for nest in loop.nests()

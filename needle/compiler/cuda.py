@@ -39,10 +39,10 @@ _MOST_COPIED = 1 << 24  # bytes of what a call gets and makes; for more, copies 
 
 
 def by_device(nest: Nest) -> KernelSource:
-    """A matrix product or a long total, which is left to the device's own kernel: the source says so."""
+    """A matrix product or a long total that the device's own kernel computes; the source only says so."""
     about = by_module([nest])
     words = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), (0, 0), [], nest=nest)
+    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), [], nest=nest)
 
 
 class CudaProgram(Program):
@@ -92,7 +92,7 @@ class CudaProgram(Program):
             mod.from_numpy(buffer.data, constant)
 
     def _segments(self) -> list[Any]:
-        """Those of the plan, without initial values of totals by the device's kernel: it needs none."""
+        """The segments of the plan, without initial values for the device's own totals, which need none."""
         loops = [x for x in self.plan.segments if isinstance(x, Loop) and is_for_device(x)]
         totals = {nest.out.buffer for nest in nests_in(loops)}
 
@@ -105,11 +105,11 @@ class CudaProgram(Program):
     # A call
 
     def _stored(self, storage: Any) -> Any:
-        """What a kernel gets of a backend's storage: all of it, since kernels of the device take that."""
+        """What a kernel gets of a backend's storage: all of it, as kernels of the device do."""
         return storage
 
     def _prepare(self) -> None:
-        """Decide what is copied in each call: what comes from the host; for a graph, all that moves."""
+        """Decide what each call copies: what comes from the host; for a graph, all that may lie elsewhere."""
         super()._prepare()
         mod, buffers = self._device.mod, [buffer for buffer, _ in (*self.given, *self.draws, *self.results)]
         grads = self.trace.grad_of

@@ -1,19 +1,22 @@
 """Grid: which loops of a schedule become threads of a GPU.
 
-A GPU has thousands of threads, but a kernel cannot wait for another one. So each loop that stands outermost
-becomes a kernel, if its iterations do not depend on each other: each thread takes one of them. If another
-such loop is all that is inside, a thread takes a pair of iterations, and so on. ``relu(x @ W + b)``, for 10
-rows and W of shape (2, 8), has such loops over i and j, so it has 80 threads (`taken`).
+A GPU has thousands of threads, and all run the same function, the kernel. Each outermost loop of the schedule
+becomes a kernel. If its iterations do not depend on each other, the loop is parallel, and each thread takes
+one iteration. If its body is just another parallel loop, each thread takes one iteration of both, and so on.
+``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), has such loops over i and j, so 80 threads compute it
+(`taken`).
 
-What is inside is a *row*, such as a row of a softmax. If it is long, several threads compute it together:
-they share the iterations of its loops. Each of these, with the loops perfectly nested in it, is a `Band`.
+What a thread computes is a *row*, such as a row of a softmax. If the row is long, several threads compute it
+together: they share the iterations of its loops. Such a loop is a `Band`, together with the loop that is its
+whole body, and so on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 from .lower import Access, Nest
 from .schedule import Loop, LoopSchedule, nests_in, paths
@@ -35,7 +38,7 @@ def taken(segment: Any) -> list[Loop]:
 
 
 def parts_of(segment: Any) -> list[Any]:
-    """The loops and nests of a row. A segment without loops that threads take is one row."""
+    """The loops and nests of a row. If threads take no loops of a segment, all of it is one row."""
     loops = taken(segment)
     return loops[-1].body if loops else segment if isinstance(segment, list) else []
 
@@ -52,20 +55,22 @@ class Band(NamedTuple):
         return math.prod(loop.length for loop in self.loops)
 
 
+@dataclass
 class Grid(LoopSchedule):
     """A schedule for a GPU: each segment is one kernel."""
 
-    on_gpu = True
+    on_gpu: ClassVar[bool] = True
+    bands: dict[Loop, Band] = field(default_factory=dict)  # of all segments, by the first loop of each
+
+    def add(self, part: Any) -> None:
+        """Append what a part is split into, and find its bands while storage has its whole size."""
+        for piece in self._split(part):
+            super().add(piece)
+            self.bands |= self._bands(self.segments[-1])
 
     def stands_alone(self, part: Any) -> bool:
         """Whether a part is a kernel of its own. Short totals are not: one block computes several."""
         return part.product if isinstance(part, Nest) else not is_one_total(part) or is_for_device(part)
-
-    def finish(self) -> None:
-        """Find the bands of all segments, by the first loop of each."""
-        self.bands: dict[Loop, Band] = {}
-        for segment in self.segments:
-            self.bands |= self._bands(segment)
 
     def _bands(self, segment: Any) -> dict[Loop, Band]:
         """The bands of a row; none if one thread computes it."""
@@ -99,7 +104,7 @@ class Grid(LoopSchedule):
         shares = any(part in self.bands for part in parts_of(segment))
         return taken(segment), 1 if shares else _MOST_OF_THREAD
 
-    def split(self, part: Any, is_taken: bool = True) -> list[Any]:
+    def _split(self, part: Any, is_taken: bool = True) -> list[Any]:
         """Split a loop into several (loop fission), so that more threads have work.
 
         Iterations depend on each other only through totals, so ``for i: A; B`` is equivalent to ``for i: A``
@@ -117,7 +122,7 @@ class Grid(LoopSchedule):
         ends = True  # whether the next part begins a new loop
         for inner in part.body:
             alone = not is_taken or (_has_rows(inner) if several else bool(taken(inner)))
-            pieces = self.split(inner, is_taken and alone)
+            pieces = self._split(inner, is_taken and alone)
             if alone:
                 bodies += [[piece] for piece in pieces]
             elif ends:

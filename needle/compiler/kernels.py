@@ -1,7 +1,7 @@
 """Kernels: loops of a schedule as the source of functions that run on a GPU.
 
-`grid.py` has said which loops become threads. So ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), has
-80 threads. Each computes one number of the result, and its total never leaves the thread::
+`grid.py` has chosen the loops that become threads. So ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8),
+has 80 threads. Each computes one number of the result, and keeps the total for it to itself::
 
     def step(x, W, b, result):
         thread = cuda.grid(1)
@@ -15,10 +15,10 @@
         relu1 = relu(add1)
         result[8 * i + j] = relu1
 
-The threads that compute a long row together are its *lanes*. What a row needs once, each of them computes. Of
-the row's numbers, each of 32 lanes takes every 32nd, and keeps it in registers if it is needed again. It adds
-up its own share of a total, and `warp_total` adds up the shares. So the mean of each of 128 rows of 1,024
-numbers is::
+A long row is computed by several threads together, which are its *lanes*. Of the numbers in the row, each of
+32 lanes takes every 32nd. If it needs a number again, it keeps it in a register. For a total, each lane adds
+up its own share, and then `warp_total` adds up the shares. What the row needs only once, all lanes compute
+alike. This is the mean of each of 128 rows of 1,024 numbers::
 
     lane = cuda.threadIdx.x
     i = cuda.blockIdx.x * 2 + cuda.threadIdx.y
@@ -31,9 +31,9 @@ numbers is::
     div1 = summation1 / float32(1024)
     if lane == 0: result[i] = div1
 
-The lanes of a longer row are all threads of a block; so are those of a single total, such as a loss. If rows
-lie side by side, as when columns are added up, neighbouring threads take neighbouring rows: a GPU fetches
-neighbours in one go. One thread computes anything else. That is slow, but right.
+For a still longer row, and for a single total such as a loss, the lanes are all threads of a block. If rows
+lie side by side in memory, as when columns are added up, neighbouring threads take neighbouring rows, because
+a GPU fetches neighbours in one go. Anything else is computed by one thread. That is slow, but right.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,11 @@ from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from ..backend_ndarray.strides import compact_strides
 from .codegen import (
     Line,
+    Part,
     Writer,
     function_name,
     head_of,
     is_of_one_iteration,
-    joined,
     literal,
     used_by,
 )
@@ -76,27 +77,16 @@ GUARD = "    if mark[0] != 0: return"
 GUARD_FOR_ALL = "    if cuda.syncthreads_or(mark[0] != 0): return"  # all threads of a block decide the same
 
 
-class KernelSource(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class KernelSource(Part):
     """The source of a kernel, and how it is launched."""
 
-    name: str
-    lines: list[Line]
-    blocks: list[list[Nest]]
-    arguments: dict[str, str]  # names and types
-    functions: set[tuple[str, str]]  # that the source calls: names and data types
-    grid: tuple[int, int | tuple[int, int]]  # how many blocks there are, and how many threads each has
-    checks: list[Nest]
-    length: None = None  # no threads of the CPU share it
+    grid: tuple[int, int | tuple[int, int]] = (0, 0)  # how many blocks there are, and threads in each
     nest: Nest | None = None  # what the device's own kernel computes, in the place of one that is written
-
-    @property
-    def source(self) -> str:
-        """The lines as one text."""
-        return joined(self.lines)
 
 
 class KernelWriter(Writer):
-    """Writes the body of a kernel, for a backend module `mod`: what differs from the CPU."""
+    """Writes the body of a kernel, for a backend module `mod`."""
 
     plan: Grid
 
@@ -104,18 +94,20 @@ class KernelWriter(Writer):
         super().__init__(plan, numbers)
         self.mod = mod
         self.head: list[str] = []  # the lines that say what a thread works on
-        self.kept: dict[Buffer, int] = {}  # arrays of a row: how many numbers a lane has in registers
-        self.loaded: dict[Buffer, int] = {}  # the same for arrays that lie in memory, and are read from there
+        # How many numbers a lane has in registers: of an array of the row's own, which is nowhere else; and
+        # of an array in memory, which the row reads several times, and loads only once.
+        self.kept: dict[Buffer, int] = {}
+        self.loaded: dict[Buffer, int] = {}
         self.shared: set[np.dtype] = set()  # data types of totals that a block adds up in shared memory
         self.lanes = 1
         self.barrier = ""  # what lanes call to wait for each other
-        self.rest = False  # whether some lanes have no row; their number is then too high for all loops
-        self._arrived: set[Buffer] = set()  # arrays whose numbers are loaded by now
-        self._total = "", ""  # how lanes fold their shares: the function, and what it is told of threads
-        self.number = ""  # what the source calls the number of an iteration
-        self._shares: dict[Nest, str] = {}  # what a lane folds its share of a total into
-        self._read: set[Buffer] = set()  # since the last barrier
-        self._written: set[Buffer] = set()
+        self.rest = False  # whether some lanes have no row
+        self._arrived: set[Buffer] = set()  # those of `loaded` whose numbers are in registers by now
+        self._total = "", ""  # how lanes fold their shares: the kind of function, and its last arguments
+        self.number = ""  # the variable that counts all iterations of nested loops; see `_index`
+        self._shares: dict[Nest, str] = {}  # for each total, the variable in which a lane folds its share
+        self._read: set[Buffer] = set()  # the arrays that were read since the last barrier
+        self._written: set[Buffer] = set()  # and those that were written
 
     def is_total(self, nest: Nest) -> bool:
         """A thread adds up numbers one after the other."""
@@ -187,7 +179,7 @@ class KernelWriter(Writer):
         return True
 
     def _in_order(self, loops: list[Loop]) -> list[Loop]:
-        """Loops that threads take, in such an order that neighbouring threads write neighbouring places."""
+        """Sort the loops that threads take, so that neighbouring threads write to neighbouring places."""
 
         def steps(loop: Loop) -> tuple[int, int]:
             written, read = [0], [0]
@@ -205,14 +197,14 @@ class KernelWriter(Writer):
         return self.mod.THREADS if threads >= _FEW else min(self.mod.THREADS, _SMALL_BLOCK)
 
     def _width(self, rows: int) -> int:
-        """How many rows a block takes side by side: without a rest, and so that the GPU has enough blocks."""
+        """How many rows a block takes side by side: none may be left over, and blocks must be enough."""
         enough, most = self.mod.gpu.gpu().processors // 2, min(self.mod.THREADS, 32)
         return max((n for n in range(1, most + 1) if rows % n == 0 and rows // n >= enough), default=1)
 
     # A thread for each iteration
 
     def write_for_threads(self, loops: list[Loop]) -> tuple[int, int]:
-        """Write the body of loops whose iterations threads take; the grid."""
+        """Write the body of loops, of which each thread takes one iteration; return the grid."""
         body, loops = loops[-1].body, self._in_order(loops)
         count = math.prod(loop.length for loop in loops)
         lines = self._index(loops, 0, "thread", "cuda.grid(1)")
@@ -231,10 +223,11 @@ class KernelWriter(Writer):
     # Many threads for each row
 
     def write_rows(self, parts: list[Any], loops: list[Loop]) -> tuple[int, int | tuple[int, int]]:
-        """Write what is in a row, for lanes that compute it together; the grid.
+        """Write the parts of a row, for lanes that compute it together; return the grid.
 
-        All lanes compute the same, except that they share the iterations of loops. What there is once in a
-        row, only the first lane writes to memory. `loops` go over rows; there are none if there is but one.
+        All lanes compute the same, but they share the iterations of loops. If a statement is in no loop, only
+        the first lane writes its result to memory. `loops` go over the rows; there are none if there is only
+        one row.
         """
         bands = [self.plan.bands[part] for part in parts if isinstance(part, Loop)]
         longest = max((band.length for band in bands), default=0)
@@ -284,7 +277,7 @@ class KernelWriter(Writer):
         return grid
 
     def _write_band(self, part: Loop, band: Band, depth: int) -> None:
-        """Write loops whose iterations the lanes share, and then how they fold their shares of totals."""
+        """Write loops whose iterations the lanes share. At the end, lanes fold their shares of totals."""
         for nest in band.totals:
             dtype = nest.out.buffer.dtype
             self._shares[nest] = name = f"share{len(self._shares)}"
@@ -326,13 +319,13 @@ class KernelWriter(Writer):
             self.add(f"{self._once(nest)}{target} = {both}")
 
     def _once(self, nest: Nest) -> str:
-        """How a statement begins that a row needs once: only its first lane writes to memory."""
+        """How a statement in no loop begins: only the first lane writes to memory."""
         return "    if lane == 0: " if self.lanes > 1 and self.writes_memory(nest) else "    "
 
     def _place_of(self, x: Access, nest: Nest, part: Any, loops: list[Loop]) -> Any:
-        """What decides which lane meets a number: if it is equal for two statements, it is the same lane.
+        """How lanes go through an array. If two statements do so alike, a lane meets the same numbers.
 
-        None: another statement of the same kind may meet the number in another lane.
+        None if several lanes may meet the same number.
         """
         band = self.plan.bands.get(part)
         steps = dict(zip(self.plan.loops[nest], x.strides, strict=True))
@@ -343,10 +336,7 @@ class KernelWriter(Writer):
         return x.offset, *inside, *outside, *[loop.length for loop in band.loops]
 
     def _keep(self, parts: list[Any], loops: list[Loop]) -> None:
-        """Find the arrays that lanes can keep in registers, as no other lane meets the same numbers.
-
-        Those are arrays of the row's own, and arrays that it reads several times: they are loaded once.
-        """
+        """Find arrays that lanes can keep in registers, because no two lanes meet the same number."""
         places: dict[Buffer, dict[Any, None]] = defaultdict(dict)
         users: dict[Buffer, dict[Any, None]] = defaultdict(dict)
         written = {nest.out.buffer for nest in nests_in(parts)}
@@ -399,7 +389,8 @@ def write_kernel(
     segment : list of Loop or Nest, or a Loop
     plan : Grid
     given : pair of dict
-        The names of Numbers by their formulas; and, by data type, those that a kernel needs, to be added to.
+        The names of Numbers by their formulas; and for each data type the names that kernels need, to which
+        this kernel adds its own.
     mod : module
         The backend.
     guarded : bool
@@ -444,7 +435,7 @@ def write_kernel(
     head = head_of(name, list(arguments))
     body = [line._replace(block=0) for line in writer.lines]
     lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
-    return KernelSource(name, lines, blocks, arguments, writer.functions, grid, writer.checks)
+    return KernelSource(name, lines, blocks, arguments, writer.functions, writer.checks, grid=grid)
 
 
 def _type(dtype: np.dtype) -> str:
@@ -463,7 +454,7 @@ def function_of(kernel: KernelSource, mod: Any) -> Callable:
 
 
 def _same(x):
-    """A total in its own type."""
+    """What `wide` does here: a total has the type of its numbers."""
     return x
 
 

@@ -39,24 +39,23 @@ from .names import TYPES
 _INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
 
 
+def _array(context: Any, builder: Any, kind: Any, data: Any, size: Any) -> Any:
+    """An array over the `size` numbers that begin at `data`. Nobody counts the references to it."""
+    result = context.make_array(kind)(context, builder)
+    item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    shape, strides = cgutils.pack_array(builder, [size]), cgutils.pack_array(builder, [item])
+    context.populate_array(result, data=data, shape=shape, strides=strides, itemsize=item, meminfo=None)
+    return result._getvalue()
+
+
 @intrinsic
 def part(context: Any, array: Any, start: Any, size: Any) -> Any:
     """``array[start : start + size]``, which Numba compiles ten times as fast as a slice."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole = context.make_array(signature.args[0])(context, builder, arguments[0])
-        result = context.make_array(signature.return_type)(context, builder)
-        itemsize = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
-        item = context.get_constant(types.intp, itemsize)
-        context.populate_array(
-            result,
-            data=cgutils.gep_inbounds(builder, whole.data, arguments[1]),
-            shape=cgutils.pack_array(builder, [arguments[2]]),
-            strides=cgutils.pack_array(builder, [item]),
-            itemsize=item,
-            meminfo=None,  # the whole outlives the call, so nobody counts references
-        )
-        return result._getvalue()
+        whole = context.make_array(array)(context, builder, arguments[0])
+        data = cgutils.gep_inbounds(builder, whole.data, arguments[1])
+        return _array(context, builder, array, data, arguments[2])
 
     return array(array, types.intp, types.intp), generate
 
@@ -66,37 +65,26 @@ def _local(dtype: Any) -> Any:
 
     The compiler knows that nobody else reads or writes it. So it can keep its numbers in registers.
     """
-    number_type = numba.from_dtype(np.dtype(dtype))
+    kind = types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
 
     @intrinsic(prefer_literal=True)
     def local(context: Any, size: Any) -> Any:
-        count = size.literal_value
-
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            result = context.make_array(signature.return_type)(context, builder)
-            number = context.get_data_type(number_type)
+            number = context.get_data_type(kind.dtype)
             with builder.goto_entry_block():
-                place = builder.alloca(ir.ArrayType(number, count))
+                place = builder.alloca(ir.ArrayType(number, size.literal_value))
             place.align = 64
-            item = context.get_constant(types.intp, context.get_abi_sizeof(number))
-            context.populate_array(
-                result,
-                data=builder.bitcast(place, number.as_pointer()),
-                shape=cgutils.pack_array(builder, [context.get_constant(types.intp, count)]),
-                strides=cgutils.pack_array(builder, [item]),
-                itemsize=item,
-                meminfo=None,
-            )
-            return result._getvalue()
+            data = builder.bitcast(place, number.as_pointer())
+            return _array(context, builder, kind, data, arguments[0])
 
-        return types.Array(number_type, 1, "C")(size), generate
+        return kind(size), generate
 
     return local
 
 
 @intrinsic
 def opaque(context: Any, n: Any) -> Any:
-    """`n`, of which the compiler does not know what it is."""
+    """Return `n`, but hide from the compiler which number it is: see `codegen.py`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         whole = context.get_value_type(types.intp)
@@ -108,9 +96,10 @@ def opaque(context: Any, n: Any) -> Any:
 
 @intrinsic
 def natural(context: Any, n: Any) -> Any:
-    """`n`, of which the compiler then knows that it lies between 0 and 2**32.
+    """Return `n`, and let the compiler know that it is not negative.
 
-    An index below 0 counts from the end, and a loop that looks out for such ones gets no vector instructions.
+    In Python, an index below 0 counts from the end. If an index may be negative, each iteration of a loop has
+    to test for that, and the loop gets no vector instructions.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -120,72 +109,53 @@ def natural(context: Any, n: Any) -> Any:
     return types.intp(types.intp), generate
 
 
-def _product(context: Any, builder: Any, signature: Any, arguments: Any, scale: Any, kept: float) -> Any:
-    """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`."""
-    number = context.get_data_type(signature.args[1].dtype)
-    whole, flag, pointer = ir.IntType(_BLAS_BITS), ir.IntType(32), number.as_pointer()
-    matrix = [pointer, whole]
-    kind = ir.FunctionType(
-        ir.VoidType(), [flag] * 3 + [whole] * 3 + [number, *matrix, *matrix, number, *matrix]
-    )
-    gemm = builder.inttoptr(arguments[0], kind.as_pointer())
-
-    def place(array: int, start: int) -> Any:
-        view = context.make_array(signature.args[array])(context, builder, arguments[array])
-        return cgutils.gep_inbounds(builder, view.data, arguments[start])
-
-    def size(i: int) -> Any:
-        return arguments[i] if _BLAS_BITS == 64 else builder.trunc(arguments[i], whole)
-
-    def turned(i: int) -> Any:
-        return builder.select(arguments[i], ir.Constant(flag, 112), ir.Constant(flag, 111))
-
-    by_rows, beta = ir.Constant(flag, 101), ir.Constant(number, kept)
-    a, b, out = [place(1, 2), size(3)], [place(5, 6), size(7)], [place(9, 10), size(13)]
-    sizes = [size(11), size(13), size(12)]
-    builder.call(gemm, [by_rows, turned(4), turned(8), *sizes, scale, *a, *b, beta, *out])
-    return context.get_dummy_value()
-
-
-_WHERE = (types.intp, types.intp, types.boolean)  # where a matrix begins, how far its rows are apart, turned
-
-
 @intrinsic
-def matmul(
-    context: Any, gemm: Any,
-    a: Any, a_start: Any, a_width: Any, a_turned: Any,
-    b: Any, b_start: Any, b_width: Any, b_turned: Any,
-    out: Any, start: Any, m: Any, n: Any, p: Any,
-) -> Any:  # fmt: skip
+def matmul(context: Any, gemm: Any, a: Any, b: Any, out: Any, sizes: Any) -> Any:
     """A matrix product by NumPy's own BLAS: ``out = a @ b`` for matrices in flat storage.
 
-    `gemm` is the address of its routine. Each matrix begins at a start. Neighbours in a row lie side by side,
-    and rows are `width` apart; if the matrix is `turned`, that holds for its columns. (m, n) times (n, p).
+    `gemm` is the address of its routine. Of `a` and `b` we are told the storage, where the matrix begins, how
+    far its rows are apart, and whether it is turned: then its columns lie side by side, and not its rows. Of
+    `out` we are told the storage and where it begins. The sizes are (m, n, p), for (m, n) times (n, p).
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        one = ir.Constant(context.get_data_type(signature.args[1].dtype), 1)
-        return _product(context, builder, signature, arguments, one, 0)
+        one = ir.Constant(context.get_data_type(out[0].dtype), 1)
+        return _product(context, builder, signature.args, arguments, one, 0)
 
-    whole = types.intp
-    return types.none(whole, a, *_WHERE, b, *_WHERE, out, *[whole] * 4), generate
+    return types.none(types.intp, a, b, out, sizes), generate
 
 
 @intrinsic
-def add_matmul(
-    context: Any, scale: Any, gemm: Any,
-    a: Any, a_start: Any, a_width: Any, a_turned: Any,
-    b: Any, b_start: Any, b_width: Any, b_turned: Any,
-    out: Any, start: Any, m: Any, n: Any, p: Any,
-) -> Any:  # fmt: skip
+def add_matmul(context: Any, scale: Any, gemm: Any, a: Any, b: Any, out: Any, sizes: Any) -> Any:
     """``out += scale * (a @ b)``; the rest is as of `matmul`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        inner = types.none(*signature.args[1:])
-        return _product(context, builder, inner, arguments[1:], arguments[0], 1)
+        return _product(context, builder, signature.args[1:], arguments[1:], arguments[0], 1)
 
-    whole = types.intp
-    return types.none(a.dtype, whole, a, *_WHERE, b, *_WHERE, out, *[whole] * 4), generate
+    return types.none(out[0].dtype, types.intp, a, b, out, sizes), generate
+
+
+def _product(context: Any, builder: Any, kinds: Any, arguments: Any, scale: Any, kept: float) -> Any:
+    """Call BLAS: ``out = scale * (a @ b) + kept * out``; `arguments` are those of `matmul`."""
+    number, whole, flag = context.get_data_type(kinds[3][0].dtype), ir.IntType(_BLAS_BITS), ir.IntType(32)
+    a, b, out, (m, n, p) = [cgutils.unpack_tuple(builder, x) for x in arguments[1:]]
+
+    def size(n: Any) -> Any:
+        return n if _BLAS_BITS == 64 else builder.trunc(n, whole)
+
+    def place(matrix: list[Any], kind: Any, width: Any) -> list[Any]:
+        storage = context.make_array(kind[0])(context, builder, matrix[0])
+        return [cgutils.gep_inbounds(builder, storage.data, matrix[1]), size(width)]
+
+    def turned(matrix: list[Any]) -> Any:
+        return builder.select(matrix[3], ir.Constant(flag, 112), ir.Constant(flag, 111))
+
+    given = [ir.Constant(flag, 101), turned(a), turned(b), size(m), size(p), size(n), scale]  # 101: by rows
+    given += [*place(a, kinds[1], a[2]), *place(b, kinds[2], b[2])]
+    given += [ir.Constant(number, kept), *place(out, kinds[3], p)]
+    routine = ir.FunctionType(ir.VoidType(), [x.type for x in given])
+    builder.call(builder.inttoptr(arguments[0], routine.as_pointer()), given)
+    return context.get_dummy_value()
 
 
 def routines() -> dict[str, int]:
@@ -204,9 +174,10 @@ _BLAS_BITS = 64 if "64" in blas.library()[2] else 32  # of the whole numbers tha
 
 
 def _extreme(name: str) -> Any:
-    """maximum or minimum, of which NaN is the result where one is NaN, as one instruction of LLVM's.
+    """`maximum` or `minimum`, as an instruction of LLVM's. If one number is NaN, so is the result.
 
-    Of a comparison, as in the table, it would make no vector instructions when many numbers are folded.
+    In the table, they are comparisons. When a loop folds many numbers by a comparison, LLVM makes no vector
+    instructions of it.
     """
 
     @intrinsic
@@ -226,6 +197,18 @@ def _plus(total, x):
     return total + x
 
 
+f: Any = None  # in the two functions below, a row of the table as plain Python
+number: Any = None  # and the type of its result
+
+
+def _of_one(x):
+    return number(f(x))
+
+
+def _of_two(x, y):
+    return number(f(x, y))
+
+
 @cache
 def function(name: str, dtype: str) -> Any:
     """A function that generated source calls, compiled into it.
@@ -242,27 +225,29 @@ def function(name: str, dtype: str) -> Any:
     if name == "local":
         return _local(dtype)
     if name == "plus":
-        return _kept_helper(_plus, name, reorder=True)
+        return _kept(_plus, "needle_plus", reorder=True, **_INLINE)
     if name in ("maximum", "minimum") and np.dtype(dtype).kind == "f":
         return _extreme(name)
     row = SCALAR_FUNCTIONS[name]
-    if dtype in row.vector:
-        return _kept_helper(_bound(row.vector[dtype], {}, False), f"{name}_{dtype}")
-    exact: Any = njit(**(_options(reorder=False) | _INLINE))(
-        _named(row.python, f"needle_{name}_{dtype}_exact")
-    )
-    number = np.dtype(dtype).type
-    forms = {1: lambda x: number(exact(x)), 2: lambda x, y: number(exact(x, y))}
-    return _kept_helper(forms[row.arity], f"{name}_{dtype}")
+    form = row.vector.get(dtype) or (_of_one if row.arity == 1 else _of_two)
+    bound = _bound(form, {"f": row.python, "number": np.dtype(dtype).type}, False)
+    return _kept(bound, f"needle_{name}_{dtype}", **_INLINE)
 
 
-def _kept_helper(function: Any, name: str, reorder: bool = False) -> Any:
-    """Compile a function that sources call, and keep it on disk, ready to become part of them."""
-    function = _named(function, f"needle_{name}")
-    dispatcher: Any = njit(**(_options(reorder) | _INLINE))(function)
+def _kept(function: Any, name: str, reorder: bool = False, **options: Any) -> Any:
+    """Let Numba compile a function, and keep its machine code on disk, where files can be written."""
+    function = _named(function, name)
+    dispatcher: Any = njit(**_options(reorder), **options)(function)
     with suppress(OSError, RuntimeError):
-        dispatcher._cache = _HelperCache(function, dispatcher.targetctx.codegen().magic_tuple())
+        dispatcher._cache = _NamedCache(function, dispatcher.targetctx.codegen().magic_tuple())
     return dispatcher
+
+
+class _NamedCache(_Cache):
+    """A cache for a function whose name says all that it is made of, also what it closes over."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple()
 
 
 def _named(function: Any, name: str) -> Any:
@@ -279,13 +264,6 @@ def _named(function: Any, name: str) -> Any:
     return function
 
 
-class _HelperCache(_Cache):
-    """A cache for a function whose name says what it closes over."""
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple()
-
-
 def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The global names of generated source."""
     found: dict[str, Any] = {"__name__": __name__, "inf": math.inf, "nan": math.nan}
@@ -295,8 +273,8 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-#: Functions that were compiled or loaded last, by their keys and files. Each takes some megabytes, which are
-#: given back when neither a program nor this dictionary has it any more.
+#: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. They
+#: are given back when no program uses it, and it is not in here any more.
 _loaded: dict[tuple, Any] = {}
 _MOST_LOADED = 50
 
@@ -317,25 +295,21 @@ def compile_source(
         What it calls of what is here; see `function`.
     name : str
     others : dict of str to compiled function, optional
-        What it calls besides.
+        Other functions that it calls, by their names in the source.
     note : str
-        What these are made of.
+        The sources of those.
     """
     functions = sorted(functions)
     key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
-    path = _kept(source, key)
+    path = _file_with(source, key)
     if (key, path) in _loaded:
         return _loaded[key, path]
     names = names_for(functions) | (others or {})
     known = set(names)
     exec(compile(source, str(path or "<needle>"), "exec"), names)
-    for inner in set(names) - known - {name, "__builtins__"}:  # what repeats itself in it
+    for inner in set(names) - known - {name, "__builtins__"}:  # the functions that `name` calls
         names[inner] = njit(**_options(reorder=False))(_named(names[inner], f"{inner}_{key}"))
-    plain = _named(names[name], f"{name}_{key}")
-    dispatcher = njit(**_options(reorder=False))(plain)
-    if path is not None:
-        with suppress(OSError, RuntimeError):
-            dispatcher._cache = _Cache(plain, dispatcher.targetctx.codegen().magic_tuple())
+    dispatcher = _kept(names[name], f"{name}_{key}")
     _loaded[key, path] = dispatcher
     if len(_loaded) > _MOST_LOADED:
         del _loaded[next(iter(_loaded))]
@@ -343,10 +317,10 @@ def compile_source(
 
 
 def entry_point(compiled: Any, kinds: tuple) -> Callable:
-    """A function for arguments of these types, as Numba calls them; it is compiled now, unless it was before.
+    """The compiled function for arguments of these types, as Numba calls them.
 
-    What `compile_source` returns looks at the types of its arguments in each call, which takes longer than a
-    small kernel.
+    What `compile_source` returns would look at the types of its arguments in each call, which takes longer
+    than a small kernel.
     """
     compiled.compile(kinds)
     return compiled.overloads[kinds].entry_point
@@ -365,19 +339,16 @@ def on_one_blas_thread(kernel: Callable) -> Callable:
     return run
 
 
-_helpers: ThreadPoolExecutor | None = None
-
-
 def shared(
     kernel: Callable, length: int, own: dict[str, tuple[Any, int]], threads: int = THREADS
 ) -> Callable:
-    """A function that calls `kernel`, whose iterations threads share.
+    """A function that calls `kernel` from several threads, which share its iterations.
 
     Parameters
     ----------
     kernel : callable
-        Takes the first iteration, the one to stop before, storage that no other thread uses, and arguments.
-        It runs without Python's lock.
+        It takes the first iteration, the one to stop before, storage that no other thread uses, and other
+        arguments. It runs without Python's lock.
     length : int
         How many iterations there are.
     own : dict of str to (dtype, int)
@@ -388,13 +359,13 @@ def shared(
     storage = [[np.empty(size, dtype) for dtype, size in own.values()] for _ in range(threads)]
 
     def run(*arguments: Any) -> int:
-        turns = itertools.count()  # whoever is free takes the next turn: another program may hold a processor
+        turns = itertools.count()  # a free thread takes the next turn, since others may be slower
 
         def work(thread: int) -> None:
             while (turn := next(turns)) < count:
                 kernel(bounds[turn], bounds[turn + 1], *storage[thread], *arguments)
 
-        helpers = [_pool().submit(work, thread) for thread in range(1, threads)]
+        helpers = [_pool(os.getpid()).submit(work, thread) for thread in range(1, threads)]
         work(0)
         for helper in helpers:
             if not helper.cancel():  # it has begun
@@ -404,21 +375,10 @@ def shared(
     return run
 
 
-def _pool() -> ThreadPoolExecutor:
-    global _helpers
-    if _helpers is None:
-        _helpers = ThreadPoolExecutor(max(THREADS - 1, 1), "needle")
-    return _helpers
-
-
-def _forget_helpers() -> None:
-    """A process that was forked has none of its parent's threads."""
-    global _helpers
-    _helpers = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The other threads. A process that was forked has none of its parent's."""
+    return ThreadPoolExecutor(max(THREADS - 1, 1), "needle")
 
 
 @cache
@@ -429,8 +389,8 @@ def _versions() -> str:
     )
 
 
-def _kept(source: str, key: str) -> Path | None:
-    """A file with the source, beside which Numba keeps the machine code; None if none can be written."""
+def _file_with(source: str, key: str) -> Path | None:
+    """A file with the source; Numba keeps the machine code beside it. None if no file can be written."""
     place = folder() / "compiled"
     path = place / f"step_{key}.py"
     try:

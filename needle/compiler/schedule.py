@@ -10,17 +10,21 @@ Take the five nests of ``relu(x @ W + b)``, whose outermost loops run over the b
             for k in range(8):     matmul1[k] += x[2 i + j] * W[8 j + k]
         for j in range(8):         add1 = matmul1[j] + b[j];  relu1 = relu(add1);  result[8 i + j] = relu1
 
-First `simplify.cut` cuts the loop over 80 numbers into (10, 8), so that all nests are in step. Then two loops
-may be fused if, in each shared buffer, iteration i of one loop touches the same elements as iteration i of
-the other, and no other iteration touches them. Then the later statement reads only elements that are already
-written, and overwrites none that are still to be read. This is so if both loops move through each shared
-buffer by the same stride (`_in_step`). The sum over j cannot be fused with the statements after it, because
-its total is known only when its loop is done. The innermost loop of a nest should move through memory from
-neighbour to neighbour, so it is chosen last; hence the statement that sets `matmul1` to 0 keeps its own loop.
+A nest *depends* on an earlier one that writes what it reads, or that uses what it writes (`_depend`). When
+may the loops of two such nests be fused? In each buffer that both use, iteration i of one loop must touch the
+same elements as iteration i of the other, and no other iteration may touch them: the loops are *in step*
+(`_in_step`). Then the later statement reads only elements that are already written, and overwrites none that
+the earlier one still has to read. The sum over j is not in step with the statements after it, because its
+total is known only when its loop is done.
 
-Once loops are joined, storage shrinks (`contract`). `matmul1` is written and read within one iteration of i,
-so it needs 8 numbers and not 80. `add1` and `relu1` live within one iteration of j as well, so they are plain
-variables.
+This is how `_fuse` works. It takes the nests in order. Each joins the last group of nests that has a loop in
+step with one of its own, or else begins a new group. Then it does the same with the nests inside of each
+group. For the innermost loop of a nest, we want one that goes through memory from neighbour to neighbour. So
+that one is placed last, and the statement that sets `matmul1` to 0 keeps a loop of its own.
+
+Once loops are fused, storage shrinks (`contract`). `matmul1` is written and read within one iteration of i,
+so it needs 8 numbers and not 80. `add1` and `relu1` are written and read within one iteration of j as well,
+so they become plain variables.
 """
 
 from __future__ import annotations
@@ -108,13 +112,13 @@ def _in_step(a: Access, a_axis: int, a_shape: Shape, b: Access, b_axis: int, b_s
 
 
 class _Work:
-    """A nest that is being scheduled."""
+    """A nest while its loops are placed, one after the other."""
 
     def __init__(self, nest: Nest):
         self.nest = nest
         self.left = list(nest.axes)  # the axes whose loops are not placed yet
-        self.loops: list[Loop | None] = [None] * len(nest.shape)  # the loop of each axis that is placed
-        #: The nests that it depends on, and where: their access to a buffer, and its own.
+        self.loops: list[Loop | None] = [None] * len(nest.shape)  # for each axis its loop, once it is placed
+        #: For each nest that it depends on, pairs of accesses to the same buffer: the other's and its own.
         self.before: dict[_Work, list[tuple[Access, Access]]] = defaultdict(list)
 
     def innermost(self) -> int | None:
@@ -144,7 +148,7 @@ class _Work:
 class _Group:
     """Nests that share a loop, each with its axis; or a single nest without a loop."""
 
-    kind: Any  # only loops of this kind can join
+    kind: Any  # of the loop, see `_kinds`; None if no other nest may join
     loop: Loop | None
     members: list[tuple[_Work, int]] = field(default_factory=list)
 
@@ -171,49 +175,52 @@ def _depend(works: list[_Work]) -> None:
 
 
 def _just_in_time(works: list[_Work]) -> list[_Work]:
-    """Order the nests so that each comes right before its first consumer: distant nests cannot be fused."""
+    """Order the nests so that each comes right before the first one that needs it.
+
+    Nests that are far apart can seldom be fused, because what lies between them depends on one of them.
+    """
     number = {work: i for i, work in enumerate(works)}
 
     def needed(work: _Work) -> list[_Work]:
-        # A nest without dependences, such as an initial 0, comes last, right before its consumer.
+        # A nest that depends on nothing, such as an initial 0, comes last: right before its consumer.
         return sorted(work.before, key=lambda other: (not other.before, number[other]))
 
     last = [work for work in works if not work.nest.out.buffer.is_ours or work.nest.is_check]
-    return list(dict.fromkeys([*in_order(last, needed), *works]))  # what only calls read comes behind
+    return list(dict.fromkeys([*in_order(last, needed), *works]))  # at the end, those that only calls need
 
 
-#: If more nests than this would share a loop, matrix products get loops of their own. In a long recurrent
-#: network, the code between two products then repeats from step to step, and `codegen.py` writes it once as a
-#: function. Fused, it would be one loop of a thousand lines, which Numba compiles for half a minute.
+#: If more nests than this would share a loop, each matrix product gets a loop of its own. A long recurrent
+#: network would else be one loop of a thousand lines, which Numba compiles for half a minute. With products
+#: apart, the code between them is the same in each step in time, and `codegen.py` makes it a function.
 _TOGETHER = 100
 
 
 def _fuse(
     works: list[_Work], on_gpu: bool = False, in_thread: bool = False, apart: bool = False
 ) -> list[Any]:
-    """Fuse loops: the outermost first, then those inside each fused loop in the same way.
+    """Fuse loops: the outermost first, then in the same way those inside of each fused loop.
 
-    Each nest in turn joins the last group of nests whose loop it may share; if there is none, it opens one.
+    Each nest in turn joins the last group whose loop it may share. If there is none, it begins a new group.
 
     Parameters
     ----------
     works : list of _Work
     on_gpu : bool
-        Make parallel loops the outermost ones, and fuse no loop into them that is not parallel.
+        Place parallel loops outermost, and fuse only parallel loops with them.
     in_thread : bool
-        Whether these nests are already inside a parallel loop, so that one thread computes them.
+        Whether a parallel loop is around these nests already, so that one thread computes them.
     apart : bool
         Whether matrix products stay unfused.
     """
     kinds = _kinds(works)
-    sizes: Counter = Counter()  # how much is computed in loops of each kind
+    sizes: Counter = Counter()  # how much is computed in all loops of a kind
     for (work, _), kind in kinds.items():
         sizes[kind] += math.prod(work.nest.shape)
     if sizes:
         common = max(sizes, key=sizes.__getitem__)
         works = _needed_first(works, {work for (work, _), kind in kinds.items() if kind is common})
     if not on_gpu or in_thread:
-        # Initial values of totals come first, so that they do not stand between loops that may be joined.
+        # Variables get their initial values first: that must not stand between loops that may be fused.
         works = sorted(works, key=lambda work: bool(work.left or work.before))
     groups: list[_Group] = []
     place: dict[_Work, int] = {}
@@ -244,11 +251,12 @@ def _fuse(
 
 
 def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
-    """Move to the front the nests that a shared loop depends on, unless they depend on that loop themselves.
+    """Move nests to the front that would stand between those that are `sharing` a loop.
 
-    In the scores of an attention, ``q @ k + mask``, the product and the sum run over a batch, the mask does
-    not. If the mask stays between them, the product and the sum cannot share a loop. Computed first, it does
-    not separate them. Initial values stay beside the nest that adds to them, unless that nest moves.
+    In the scores of an attention, ``q @ k + mask``, the product and the sum have a loop over the batch, but
+    the nest that computes the mask has none. If it stood between the two, they could not share their loop. It
+    does not depend on that loop, so it can as well come first. An initial value stays beside the nest that
+    adds to it, unless that nest moves.
     """
     later: set[_Work] = set()
     for work in works:
@@ -262,10 +270,10 @@ def _needed_first(works: list[_Work], sharing: set[_Work]) -> list[_Work]:
 
 
 def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
-    """The axes of a nest that may become its next loop, and whether GPU threads can share those loops.
+    """The axes that may become the next loop of a nest, and whether threads of a GPU can share that loop.
 
-    The axis that is best innermost comes last. On a GPU, parallel loops come first, so that each thread keeps
-    its own total and adds to it in the loops inside.
+    The axis that is best as the innermost loop waits until it is the only one. On a GPU, parallel loops are
+    placed first. Then each thread keeps a total of its own, and adds to it in the loops inside.
     """
     if on_gpu and work.nest.product:
         return [], False
@@ -278,9 +286,10 @@ def _may_open(work: _Work, on_gpu: bool) -> tuple[list[int], bool]:
 def _joinable(
     work: _Work, axes: list[int], kinds: dict, groups: list[_Group], place: dict[_Work, int]
 ) -> tuple[int, int] | None:
-    """The last group whose loop a nest may join, and the axis of the nest that joins it.
+    """The last group whose loop a nest may join, and the axis of the nest that becomes this loop.
 
-    A nest may not come before its dependences. It may join the group of one only if their loops are in step.
+    The nest must come after all nests that it depends on. It may join the group of such a nest only if their
+    loops are in step.
     """
     needed = {place[other] for other in work.before if other in place}
     earliest = max((number + (groups[number].loop is None) for number in needed), default=0)
@@ -292,7 +301,11 @@ def _joinable(
 
 
 def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
-    """Assign each loop a kind, by a union-find: loops in step, which could be fused, are of the same kind."""
+    """Sort the loops of nests into kinds: two loops in step are of the same kind.
+
+    If loop a is in step with b, and b with c, then a and c are of one kind as well. A union-find does that:
+    each loop points to a `parent`, and all that lead to the same last one are of one kind.
+    """
     parent = {x: x for x in [(work, axis) for work in works for axis in work.left]}
 
     def find(x: Any) -> Any:
@@ -351,15 +364,6 @@ class LoopSchedule:
             return False
         return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
 
-    # What differs on a GPU; see `grid.py`
-
-    def split(self, part: Any) -> list[Any]:
-        """A loop as several, so that more threads have work."""
-        return [part]
-
-    def finish(self) -> None:
-        """Look at all segments, before storage is contracted."""
-
     def taken_by_threads(self, segment: Any) -> tuple[list[Loop], int]:
         """The loops of a segment whose iterations become threads, and how many numbers a thread can keep."""
         return [], 0
@@ -390,7 +394,6 @@ def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSc
     for is_nest, run in groupby(steps, key=lambda step: isinstance(step, Nest)):
         for part in _fused(run, plan) if is_nest else run:  # type: ignore[arg-type]
             plan.add(part)
-    plan.finish()
     return plan
 
 
@@ -400,7 +403,7 @@ def _fused(nests: Iterable[Nest], plan: LoopSchedule) -> list[Any]:
     _depend(works)
     parts = _fuse(_just_in_time(works), plan.on_gpu)
     plan.loops |= {work.nest: work.loops for work in works}
-    return [piece for part in parts for piece in plan.split(part)]
+    return parts
 
 
 # Contract
@@ -459,7 +462,7 @@ def _common(paths: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def _drop_loop(plan: LoopSchedule, buffer: Buffer, loop: Loop, nests: Iterable[Nest]) -> None:
-    """Remove from a buffer the axis along which a loop moves, if all accesses to the buffer are in step."""
+    """Leave room in a buffer for one iteration of a loop, if all accesses to it are in step there."""
     uses = [(x, plan.loops[nest].index(loop), nest.shape) for nest, x in _uses(buffer, nests)]
     first, first_axis, _ = uses[0]
     stride, n = first.strides[first_axis], loop.length

@@ -5,18 +5,17 @@ place of constants, makes ``a - b`` of ``a + (-b)``, computes once what is compu
 nobody reads. A product that is only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes
 one call of BLAS (`_accumulated`).
 
-Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through the same array in different
-ways: the product writes `matmul1` by loops over 10 and 8, while an elementwise operator goes through any
-compact array by one loop over 80 numbers. `cut`, with which `schedule.py` begins, cuts that loop at the
-stride 8, and so
+Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through 80 numbers in different ways:
+the product has loops over 10 and 8, while an elementwise operator has one loop over 80. So `cut` makes two
+loops of this one: it turns
 
     loop  (i 80)              relu1[i]          = relu(add1[i])
 
-becomes
+into
 
     loops (i 10, j 8)         relu1[8 i + j]    = relu(add1[8 i + j])
 
-Now `schedule.py` can see that the loops over `i` of all five nests go through the batch.
+Now all five nests have a loop over `i` that goes through the batch, and `schedule.py` can join these loops.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _with_numbers(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | 
     negated: dict[Buffer, Buffer] = {}
 
     def number_of(x: Any, wanted: np.dtype) -> Any:
-        """The number in the place of what is read, if it is the same number in the type `wanted`."""
+        """What is read, or the number in its place; the type `wanted` must be able to hold that number."""
         if not isinstance(x, Access):
             return x
         value, dtype = values.get(x.buffer, x.buffer.value), x.buffer.dtype
@@ -119,10 +118,10 @@ def _computed(function: str, numbers: list[Any], dtype: np.dtype) -> Any:
 
 
 def _without_repeats(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
-    """Common subexpressions: of nests that compute the same, keep the first; leave out copies of arrays."""
+    """Common subexpressions: keep the first of the nests that compute the same. Copies are left out, too."""
     writers = _writers(steps)
-    same: dict[Buffer, Buffer] = {}  # for a buffer that is left out, the one to read
-    known: dict[Any, Buffer] = {}
+    same: dict[Buffer, Buffer] = {}  # for a buffer that is left out, the one that is read instead
+    known: dict[Any, Buffer] = {}  # for what a nest computes, the buffer that has it
     kept: list[Nest | Call] = []
     for step in steps:
         if isinstance(step, Call):
@@ -155,7 +154,7 @@ def _key(x: Any) -> Any:
 
 
 def _needed(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
-    """Dead code elimination: the steps that lead to the wanted buffers, and the checks."""
+    """Dead code elimination: keep the steps that lead to the wanted buffers, and the checks."""
     needed = set(wanted)
     kept = []
     for step in reversed(steps):
@@ -168,8 +167,9 @@ def _needed(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
 def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Let BLAS add a product to what is there: ``W - lr * (x.T @ d)`` needs no array for the gradient.
 
-    The result of the product must only be scaled by numbers and added to W, and the sum be written to W
-    alone. Such a product is done last, after all that reads W.
+    From the product a chain of steps must lead back to W, and nobody else may read what they compute: the
+    product is multiplied by numbers, then added to W or subtracted from it, and the sum is written to W. The
+    product takes the place of the whole chain, and comes last, because others may still read the old W.
     """
     readers: dict[Buffer, list[Any]] = defaultdict(list)
     for step in steps:
@@ -180,7 +180,7 @@ def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | C
     last: list[Nest | Call] = []
     for product in steps:
         if isinstance(product, Call) or not product.product or not updated.isdisjoint(product.read):
-            continue  # a product of what is updated must read the value from before
+            continue  # it reads a parameter that is updated: it has to come before the update
         chain: list[Nest] = []
         scales: list[Any] = []
         current = product.out.buffer
@@ -206,17 +206,18 @@ def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | C
     return [step for step in steps if step not in gone] + last
 
 
-#: What `simplify` does, in this order. Each takes steps and the wanted buffers, and returns steps.
+#: What `simplify` does, in this order. Each pass takes steps and the wanted buffers, and returns steps.
 PASSES = (_with_numbers, _without_repeats, _needed, _accumulated)
 
 
-# Cut: the loops of all nests in the same pieces
+# Cut
 
 
 def cut(nests: list[Nest]) -> None:
-    """Cut loops into pieces until those over the same buffer are in step; leave out loops of one iteration.
+    """Cut loops, so that all nests go through a buffer by the same strides; leave out loops of one iteration.
 
-    Where any nest goes through a buffer by some stride, all others are cut at this stride.
+    A loop is cut at each stride by which some other nest goes through the same buffer. This makes new
+    strides, so it is repeated until there are none.
     """
     strides: dict[Buffer, set[int]] = defaultdict(set)
     for nest in nests:
@@ -239,7 +240,7 @@ def _drop_short(nest: Nest) -> None:
 
 
 def _cut_nest(nest: Nest, strides: dict[Buffer, set[int]]) -> None:
-    """Cut each loop of a nest so that its outer piece moves through a buffer by one of these strides."""
+    """Cut each loop of a nest, if its outer piece can then go through a buffer by one of these strides."""
     axis = 0
     while axis in nest.axes:
         n = nest.shape[axis]

@@ -170,7 +170,7 @@ def test_looking_changes_nothing() -> None:
 
 def test_a_large_product_stays_one_statement_for_blas() -> None:
     steps = viz.steps(layer_of(100, 200, 100))
-    assert any(x.strip().startswith("matmul(sgemm, x, 0, 200, ") for x in after(steps[1]))
+    assert any(x.strip().startswith("matmul(sgemm, (x, 0, 200, ") for x in after(steps[1]))
 
 
 def test_an_operator_that_is_not_lowered_is_a_call() -> None:

@@ -190,19 +190,21 @@ def _plain_part(array: CheckedArray, start: int, size: int) -> CheckedArray:
     return CheckedArray(array.values[start : start + size], f"{array.name} from {start} on, ")
 
 
-def _plain_matmul(
-    gemm: int, a: CheckedArray, a_start: int, a_width: int, a_turned: bool,
-    b: CheckedArray, b_start: int, b_width: int, b_turned: bool,
-    out: CheckedArray, start: int, m: int, n: int, p: int,
-) -> None:  # fmt: skip
+def _plain_matmul(gemm: int, a: tuple, b: tuple, out: tuple, sizes: tuple) -> None:
+    (a, a_start, a_width, a_turned), (b, b_start, b_width, b_turned), (m, n, p) = a, b, sizes
     left = a.matrix(a_start, n, m, a_width).T if a_turned else a.matrix(a_start, m, n, a_width)
     right = b.matrix(b_start, p, n, b_width).T if b_turned else b.matrix(b_start, n, p, b_width)
-    out.values[start : start + m * p].reshape(m, p)[...] = left @ right
+    _plain_product(out, sizes)[...] = left @ right
 
 
-def _plain_add_matmul(scale: float, *arguments: Any) -> None:
-    out, start, m, _, p = arguments[-5:]
-    before = out.matrix(start, m, p, p).copy()
-    _plain_matmul(*arguments)
-    product = out.values[start : start + m * p].reshape(m, p)
-    product[...] = before + scale * product
+def _plain_product(out: tuple, sizes: tuple) -> np.ndarray:
+    (array, start), (m, _, p) = out, sizes
+    return array.values[start : start + m * p].reshape(m, p)
+
+
+def _plain_add_matmul(scale: float, gemm: int, a: tuple, b: tuple, out: tuple, sizes: tuple) -> None:
+    (array, start), (m, _, p) = out, sizes
+    before = array.matrix(start, m, p, p).copy()
+    _plain_matmul(gemm, a, b, out, sizes)
+    _plain_product(out, sizes)[...] *= scale
+    _plain_product(out, sizes)[...] += before
