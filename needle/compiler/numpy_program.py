@@ -66,6 +66,16 @@ class NumpyProgram(Program):
         self._kernels = self.parts
         self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
 
+    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
+        """Compute one step after the other, for `scan`; the arrays are those of all steps."""
+        for s, of_step in enumerate(numbers):
+            own = {name: arrays[name][size * s :][:size] for name, size in self.sizes_of_step.items()}
+            try:
+                self._compute(arrays | own | dict(zip(self.number_names, of_step, strict=False)))
+            except Exception:
+                self.set_counts(numbers[0], s)  # the steps before count
+                raise
+
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]

@@ -83,7 +83,7 @@ def scan(step: Callable, *batches: Any) -> Any:
                 "same structure; what is neither Tensor nor number must be the same in all steps"
             )
         done += length
-    return parts[0] if len(parts) == 1 else _joined(parts)
+    return parts[0] if len(parts) == 1 else _one_after_the_other(parts)
 
 
 def scan_is_ready(step: Compiled, *batches: Any) -> bool:
@@ -94,8 +94,8 @@ def scan_is_ready(step: Compiled, *batches: Any) -> bool:
     return _loop(step, batches, 0) is not None
 
 
-def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | None:
-    """The compiled loop from batch number `done` on.
+def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _StepByStep | None:
+    """The loop from batch number `done` on.
 
     None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
     """
@@ -103,7 +103,7 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | Non
     if program is None or step.debug or not _can_scan(program):
         return None
     if program.scan is None:
-        program.scan = (_ScanOnGpu if program.on_gpu else _Scan)(program)
+        program.scan = (_StepByStep if program.is_ready_at_once else _Scan)(program)
     return program.scan if step.may_call(program.scan) else None
 
 
@@ -140,7 +140,7 @@ def _form(x: Any, _: str) -> Any:
     return x.shape[1:] if isinstance(x, Tensor) else x
 
 
-def _joined(parts: list[Any]) -> Any:
+def _one_after_the_other(parts: list[Any]) -> Any:
     """Results of one form as one, along the first axis."""
     columns = zip(*map(leaves_of, parts), strict=True)
 
@@ -161,7 +161,7 @@ def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     parts, found = program.parts, program.trace
     is_one = len(parts) == 1 and isinstance(parts[0], Part) and parts[0].length is None
-    if not (is_one or program.on_gpu):
+    if not (is_one or program.is_ready_at_once):
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
@@ -235,8 +235,8 @@ class _Scan:
             return program.finish_steps(storage, batches, count)
 
 
-class _ScanOnGpu:
-    """The loop around the step of a program on a GPU: the host starts one step after the other."""
+class _StepByStep:
+    """The loop around the step of a program on a GPU or on `cpu_numpy`: the host calls each step."""
 
     is_ready_at_once = True
     begun: Task | None = None  # nothing is compiled for it in the background
