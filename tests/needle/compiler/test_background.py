@@ -8,14 +8,11 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
+from functools import partial
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 
@@ -26,7 +23,7 @@ from needle.compiler import CannotTrace, background
 from needle.compiler.background import Task
 from needle.compiler.program import Program
 
-from .conftest import assert_close, count_of
+from .conftest import assert_close, count_of, in_threads
 from .conftest import jit as plain_jit
 from .test_scan import STEPS, batches, side
 
@@ -177,11 +174,7 @@ def test_threads_that_write(gate):
             gate.is_ready = gate.is_ready or number > 20
             g(one)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[work] * 4)
     assert p.numpy().tolist() == [240] * 3
 
 
@@ -195,11 +188,7 @@ def test_a_thread_may_run_the_function_while_another_traces_it(gate):
             if abs(g(x).item() - n * w.numpy().sum()) > 1e-4:
                 wrong.append(n)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[partial(work, n) for n in range(2, 8)])
     assert wrong == []
 
 
@@ -221,18 +210,6 @@ def test_a_decorated_function_shows_its_source_before_it_is_ready(gate):
 
 
 # Who compiles
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Iterator[Path]:
-    """Where this test's programs are kept."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    pools: dict = {}  # the process of other tests would write elsewhere
-    monkeypatch.setattr(background, "_pools", pools)
-    yield tmp_path
-    for pool in pools.values():
-        pool.shutdown()
 
 
 def dispatchers(compiled) -> list:
